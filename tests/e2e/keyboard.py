@@ -39,10 +39,10 @@ class Stop:
 
 def here(page: Page) -> Stop | None:
     """What has the focus; `None`: nothing has."""
-    found: dict[str, Any] | None = page.evaluate(_HERE, _CONTROLS)
-    if found is None:
+    focus: dict[str, Any] | None = page.evaluate(_HERE, _CONTROLS)
+    if focus is None:
         return None
-    return Stop(found["at"], found["what"], found["outline"], found["inSight"], found["named"])
+    return Stop(focus["at"], focus["what"], focus["outline"], focus["inSight"], focus["named"])
 
 
 def stops(page: Page) -> list[Stop]:
@@ -50,44 +50,44 @@ def stops(page: Page) -> list[Stop]:
     page.evaluate(
         "() => { const all = document.body; all.tabIndex = -1; all.focus(); all.removeAttribute('tabindex'); }"
     )
-    found: list[Stop] = []
+    reached: list[Stop] = []
     for _ in range(_MOST):
         page.keyboard.press("Tab")
         stop = here(page)
-        if stop is None or (found and stop.at == found[0].at):
-            return found
-        found.append(stop)
-    raise AssertionError(f"the focus does not leave the page: {found[-3:]}")
+        if stop is None or (reached and stop.at == reached[0].at):
+            return reached
+        reached.append(stop)
+    raise AssertionError(f"the focus does not leave the page: {reached[-3:]}")
 
 
 def stops_back(page: Page) -> list[int]:
     """Places in the document by Shift+Tab from the page's last control to its first."""
     *_, last = reachable(page)
     page.evaluate("([controls, at]) => document.querySelectorAll(controls)[at].focus()", [_CONTROLS, last])
-    found = [last]
-    while len(found) < _MOST:
+    reached = [last]
+    while len(reached) < _MOST:
         page.keyboard.press("Shift+Tab")
         stop = here(page)
-        if stop is None or stop.at in found:
-            return found
-        found.append(stop.at)
+        if stop is None or stop.at in reached:
+            return reached
+        reached.append(stop.at)
     raise AssertionError("the focus does not leave the page")
 
 
 def reachable(page: Page) -> list[int]:
     """Places in the document of all controls that can be seen now."""
-    found: list[int] = page.evaluate(_REACHABLE, _CONTROLS)
-    return found
+    values: list[int] = page.evaluate(_REACHABLE, _CONTROLS)
+    return values
 
 
 def check_stops(page: Page) -> list[Stop]:
     """Every control once, in the document's order, in sight, with a name and a ring around it."""
-    wanted, found = reachable(page), stops(page)
-    assert [stop.at for stop in found] == wanted, [stop.what for stop in found]
-    assert [stop.what for stop in found if stop.outline < 2] == []
-    assert [stop.what for stop in found if not stop.in_sight] == []
-    assert [stop.what for stop in found if not stop.named] == []
-    return found
+    wanted, result = reachable(page), stops(page)
+    assert [stop.at for stop in result] == wanted, [stop.what for stop in result]
+    assert [stop.what for stop in result if stop.outline < 2] == []
+    assert [stop.what for stop in result if not stop.in_sight] == []
+    assert [stop.what for stop in result if not stop.named] == []
+    return result
 
 
 def unnamed_pictures(page: Page) -> list[str]:
@@ -96,5 +96,5 @@ def unnamed_pictures(page: Page) -> list[str]:
       .filter((one) => one.checkVisibility() && !one.closest("[aria-hidden=true]"))
       .filter((one) => !(one.closest("[role=img]")?.getAttribute("aria-label") || "").trim())
       .map((one) => one.outerHTML.slice(0, 120))"""
-    found: list[str] = page.evaluate(script)
-    return found
+    lines: list[str] = page.evaluate(script)
+    return lines

@@ -48,17 +48,17 @@ def page(request: pytest.FixtureRequest, browser: Browser, report: Path) -> Iter
     """The report."""
     size = PHONE if request.param == "phone" else {"width": 1200, "height": 800}
     context = browser.new_context(viewport=size)  # type: ignore[arg-type]  # of the right shape
-    found = context.new_page()
-    found.goto(report.as_uri())
-    yield found
+    tab = context.new_page()
+    tab.goto(report.as_uri())
+    yield tab
     context.close()
 
 
 def test_tab_comes_to_every_control_of_a_report_in_order_and_shows_where_it_is(page: Page) -> None:
-    found = check_stops(page)
-    kinds = {stop.what.split()[0] for stop in found}
+    stops = check_stops(page)
+    kinds = {stop.what.split()[0] for stop in stops}
     assert {"A", "INPUT", "SUMMARY", "DIV", "PRE"} <= kinds
-    assert stops_back(page) == [stop.at for stop in reversed(found)]
+    assert stops_back(page) == [stop.at for stop in reversed(stops)]
 
 
 def test_all_that_was_closed_can_be_opened_and_gone_through_by_keys(page: Page) -> None:

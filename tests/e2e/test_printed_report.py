@@ -37,10 +37,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def page(browser: Browser, report: Path) -> Page:
     """Of a reader who likes it dark, on paper."""
-    found = browser.new_context(color_scheme="dark", viewport={"width": 700, "height": 900}).new_page()
-    found.goto(report.as_uri())
-    found.emulate_media(media="print")
-    return found
+    tab = browser.new_context(color_scheme="dark", viewport={"width": 700, "height": 900}).new_page()
+    tab.goto(report.as_uri())
+    tab.emulate_media(media="print")
+    return tab
 
 
 def pages(pdf: bytes) -> int:

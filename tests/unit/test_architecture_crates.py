@@ -170,8 +170,8 @@ def _named(crate: Mapping[Module, Source], module: Module, name: str, seen: froz
         return resolve(crate, module, source.names[name], seen)
     for leads in source.globs:
         target = resolve(crate, module, leads, seen)
-        if target is not None and target != module and (found := _named(crate, target, name, seen)) is not None:
-            return found
+        if target is not None and target != module and (result := _named(crate, target, name, seen)) is not None:
+            return result
     return None
 
 
@@ -194,7 +194,7 @@ def circles(files: Mapping[str, str], root: str) -> list[str]:
         depth = next(at for at, (a, b) in enumerate(zip(one.of, one.target, strict=False)) if a != b)
         siblings = families.setdefault(one.of[:depth], {})
         siblings.setdefault(one.of[depth], {}).setdefault(one.target[depth], one.where)
-    return [told for siblings in families.values() for told in _circles_among(siblings)]
+    return [line for siblings in families.values() for line in _circles_among(siblings)]
 
 
 def _circles_among(siblings: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -223,8 +223,8 @@ def files_of(root: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("root", ROOTS, ids=lambda root: str(root.relative_to(CRATES)))
 def test_no_modules_of_a_crate_import_each_other_in_a_circle(root: Path) -> None:
-    found = circles(files_of(root), root.name)
-    assert not found, "\n".join(found)
+    lines = circles(files_of(root), root.name)
+    assert not lines, "\n".join(lines)
 
 
 def test_every_source_of_the_crates_is_looked_at() -> None:
@@ -294,8 +294,8 @@ CIRCLES = {
 
 @pytest.mark.parametrize(("files", "circle"), CIRCLES.values(), ids=CIRCLES)
 def test_a_planted_circle_is_found(files: dict[str, str], circle: str) -> None:
-    (found,) = circles(files, next(iter(files)))
-    assert found.startswith(circle)
+    (line,) = circles(files, next(iter(files)))
+    assert line.startswith(circle)
 
 
 def test_a_circle_is_told_with_the_place_of_each_import() -> None:

@@ -79,8 +79,8 @@ class TestMonitors(MonitorConformance):
         """The probe's programs are what of its own is installed; all others' are the same anywhere."""
         if self.name not in ("probe", "profile"):
             return super().host
-        found = Completed((), 0, PROBE.proof.encode())
-        return FakeHost(answers={(path,): found for path in candidates(PROBE)})
+        proof = Completed((), 0, PROBE.proof.encode())
+        return FakeHost(answers={(path,): proof for path in candidates(PROBE)})
 
     @pytest.fixture(autouse=True, params=sorted(MONITORS))
     def _one(self, request: pytest.FixtureRequest) -> None:

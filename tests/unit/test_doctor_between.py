@@ -34,13 +34,13 @@ def lines_of(between: Between = GOOD, sut: Side = SIDE, client: Side = OTHER) ->
 
 
 def test_a_good_wire_is_all_ok() -> None:
-    found = lines_of()
-    assert {verdict for verdict, _ in found.values()} == {Verdict.OK}
-    assert found["clocks"][1] == "known to ±20 µs between the hosts, ±500 µs to tare"
-    assert found["round trip"][1] == "40 µs at least, 50 µs in the median of 200, by UDP"
-    assert found["throughput"][1] == "8800 Mbit/s to the SUT, 9600 Mbit/s to the client, one TCP connection"
-    assert found["route of db"][1] == "eth1, MTU 1500, 10000 Mbit/s, qdisc mq"
-    assert found["offloads of load"][1] == "cannot be read: ethtool is not there"
+    rows = lines_of()
+    assert {verdict for verdict, _ in rows.values()} == {Verdict.OK}
+    assert rows["clocks"][1] == "known to ±20 µs between the hosts, ±500 µs to tare"
+    assert rows["round trip"][1] == "40 µs at least, 50 µs in the median of 200, by UDP"
+    assert rows["throughput"][1] == "8800 Mbit/s to the SUT, 9600 Mbit/s to the client, one TCP connection"
+    assert rows["route of db"][1] == "eth1, MTU 1500, 10000 Mbit/s, qdisc mq"
+    assert rows["offloads of load"][1] == "cannot be read: ethtool is not there"
 
 
 def test_what_spoils_results_is_a_warning() -> None:

@@ -20,8 +20,8 @@ def host(answers: Mapping[str, str | None]) -> FakeHost:
     def answered(argv: Sequence[str], stdin: bytes) -> Completed:
         del stdin
         line = " ".join(argv)
-        found = next((text for word, text in answers.items() if word in line), None)
-        return Completed(tuple(argv), 1) if found is None else Completed(tuple(argv), 0, found.encode())
+        first = next((text for word, text in answers.items() if word in line), None)
+        return Completed(tuple(argv), 1) if first is None else Completed(tuple(argv), 0, first.encode())
 
     return FakeHost("db", {(program,): answered for program in ("id", "sh", "sudo", "stat")})
 

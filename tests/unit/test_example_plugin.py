@@ -77,8 +77,8 @@ def test_its_study_is_planned(run: Run) -> None:
         "from tare.study.registry import installed\n"
         "for arm in expand(load(pathlib.Path(sys.argv[1]), installed())).study.arms: print(arm.name)"
     )
-    told = run("-c", program, str(EXAMPLE / "study.yaml"))  # `tare plan` asks for an engine too
-    assert told.stdout.split() == ["bare", "container", "baseline-again"]
+    output = run("-c", program, str(EXAMPLE / "study.yaml"))  # `tare plan` asks for an engine too
+    assert output.stdout.split() == ["bare", "container", "baseline-again"]
 
 
 def test_it_is_found_by_its_entry_points(run: Run) -> None:
@@ -94,7 +94,7 @@ def test_a_study_of_it_runs_and_its_records_name_it(run: Run, tmp_path: Path) ->
     study, store = tmp_path / "study.yaml", tmp_path / "store"
     study.write_text(STUDY)
     run(str(WITH_FAKES), "run", str(study), "--store", str(store))
-    told = run(
+    output = run(
         "-c",
         "import json, pathlib, sys\n"
         "from tare.store import open_store\n"
@@ -102,7 +102,7 @@ def test_a_study_of_it_runs_and_its_records_name_it(run: Run, tmp_path: Path) ->
         "print(json.dumps([record.model_dump(mode='json') for record in store.records()]))",
         str(store),
     )
-    records = json.loads(told.stdout)
+    records = json.loads(output.stdout)
     assert [record["outcome"]["ok"] for record in records] == [True, True]
     for record in records:
         assert record["plugins"] == {"database counter": VERSION, "workload count": VERSION}

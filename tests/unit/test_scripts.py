@@ -20,8 +20,8 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.bin = folder
         for name in NEEDED:
-            found = next(path for place in ("/bin", "/usr/bin") if (path := Path(place) / name).exists())
-            (folder / name).symlink_to(found)
+            result = next(path for place in ("/bin", "/usr/bin") if (path := Path(place) / name).exists())
+            (folder / name).symlink_to(result)
 
     def fake(self, name: str, script: str) -> None:
         program = self.bin / name

@@ -103,14 +103,14 @@ def test_a_crowded_folder_is_found() -> None:
 
 
 def test_nothing_names_this_workplace_or_a_registry() -> None:
-    found = []
+    results = []
     for path in FILES:
         try:
             text = path.read_text()
         except UnicodeDecodeError:
             continue
-        found += [f"{named(path)}: {match.group()}" for match in PRIVATE.finditer(text)]
-    assert not found
+        results += [f"{named(path)}: {match.group()}" for match in PRIVATE.finditer(text)]
+    assert not results
 
 
 def untold(suffix: str, text: str) -> Iterator[int]:
@@ -124,8 +124,8 @@ def untold(suffix: str, text: str) -> Iterator[int]:
 
 def test_every_exception_from_a_rule_says_why() -> None:
     sources = [path for path in FILES if path.suffix in UNTOLD and not named(path).startswith(GENERATED)]
-    found = {named(path): list(untold(path.suffix, path.read_text())) for path in sources}
-    assert not {name: lines for name, lines in found.items() if lines}, "say why, behind the exception"
+    fields = {named(path): list(untold(path.suffix, path.read_text())) for path in sources}
+    assert not {name: lines for name, lines in fields.items() if lines}, "say why, behind the exception"
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,8 @@ def measurement(tps: float) -> dict[str, Any]:
 def histogram(mean: float, count: int) -> list[list[float]]:
     """Four buckets, whose percentiles are those that the generator reports."""
     parts = [(mean * 0.97, 0.6), (mean * 1.5, 0.37), (mean * 2.1, 0.025)]
-    told = [[bucket(value), round(share * count)] for value, share in parts]
-    return [*told, [bucket(mean * 6), count - sum(int(each) for _, each in told)]]
+    results = [[bucket(value), round(share * count)] for value, share in parts]
+    return [*results, [bucket(mean * 6), count - sum(int(each) for _, each in results)]]
 
 
 def bucket(value_ms: float) -> float:

@@ -28,10 +28,10 @@ def loads() -> Study:
 def test_each_arm_is_paired_with_its_own_baseline(loads: Study) -> None:
     records = [record(b, name, tps * (1 + b / 1000)) for b in range(1, 5) for name, tps in ARMS.items()]
     analysis = analyze(loads, records)
-    found = {one.arm: one for one in analysis.findings if one.metric == "throughput"}
-    assert {name: one.baseline for name, one in found.items()} == {"boxed-1": "bare-1", "boxed-4": "bare-4"}
-    assert found["boxed-1"].estimate.point == pytest.approx(-0.1)
-    assert found["boxed-4"].estimate.point == pytest.approx(0.1)
+    by_arm = {one.arm: one for one in analysis.findings if one.metric == "throughput"}
+    assert {name: one.baseline for name, one in by_arm.items()} == {"boxed-1": "bare-1", "boxed-4": "bare-4"}
+    assert by_arm["boxed-1"].estimate.point == pytest.approx(-0.1)
+    assert by_arm["boxed-4"].estimate.point == pytest.approx(0.1)
     assert [each.arm for each in analysis.arms if each.is_baseline] == ["bare-1", "bare-4"]
 
 
@@ -42,13 +42,13 @@ def test_the_answer_says_with_what_each_is_compared(loads: Study) -> None:
         for b in range(1, 5)
         for name, tps in ARMS.items()
     ]
-    told = answer(loads, analyze(loads, records))
-    assert "gainst bare, all else alike" in told
+    decision = answer(loads, analyze(loads, records))
+    assert "gainst bare, all else alike" in decision
 
 
 def test_the_stopping_rule_asks_for_no_interval_of_a_baseline() -> None:
     own = {"bare-1": "bare-1", "boxed-1": "bare-1", "bare-4": "bare-4", "boxed-4": "bare-4"}
     done = [Finished(b, {name: tps * (1 + b / 1e4) for name, tps in ARMS.items()}, 1.0, own) for b in range(1, 9)]
-    said = decide(Rule(), "bare-1", done)
-    assert list(said.arms) == ["boxed-1", "boxed-4"]
-    assert said.arms["boxed-4"].point == pytest.approx(0.1)
+    decision = decide(Rule(), "bare-1", done)
+    assert list(decision.arms) == ["boxed-1", "boxed-4"]
+    assert decision.arms["boxed-4"].point == pytest.approx(0.1)

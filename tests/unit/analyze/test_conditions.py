@@ -74,10 +74,10 @@ def test_published_figures_stand_beside_the_findings_of_their_stratum(study: Stu
         for each in chosen
     ]
     (stratum,) = analyze(*folded(study, split)).strata
-    found = stratum.finding("bare-docker", "update_latency_mean")
-    assert found.published == pytest.approx(0.0306)
-    assert found.published_where == "Table 3, 25 threads"
-    assert found.as_published is not None
+    finding = stratum.finding("bare-docker", "update_latency_mean")
+    assert finding.published == pytest.approx(0.0306)
+    assert finding.published_where == "Table 3, 25 threads"
+    assert finding.as_published is not None
 
 
 def test_a_report_of_it_can_be_made_while_it_is_being_run(study: Study) -> None:

@@ -17,22 +17,22 @@ B = [0.1, 0.2, 0.3, 0.4]
 
 
 def test_point_interval_and_p_are_those_of_welch() -> None:
-    found = difference(np.exp(A).tolist(), np.exp(B).tolist())
+    result = difference(np.exp(A).tolist(), np.exp(B).tolist())
     welch = stats.ttest_ind(B, A, equal_var=False)
     low, high = welch.confidence_interval(0.95)
-    assert found.estimate.point == pytest.approx(math.exp(0.25) - 1)
-    assert (found.estimate.low, found.estimate.high) == pytest.approx((math.exp(low) - 1, math.exp(high) - 1))
-    assert found.p_zero == pytest.approx(welch.pvalue)
-    assert found.estimate.n == 3
+    assert result.estimate.point == pytest.approx(math.exp(0.25) - 1)
+    assert (result.estimate.low, result.estimate.high) == pytest.approx((math.exp(low) - 1, math.exp(high) - 1))
+    assert result.p_zero == pytest.approx(welch.pvalue)
+    assert result.estimate.n == 3
 
 
 def test_standard_error_and_freedom_by_hand() -> None:
     # s²/n: 0.01 / 3 and 0.05 / 3 / 4, so SE² = 0.0075; f = 0.0075² / (0.00333² / 2 + 0.00417² / 3) = 4.959
-    found = difference(np.exp(A).tolist(), np.exp(B).tolist())
+    result = difference(np.exp(A).tolist(), np.exp(B).tolist())
     freedom = 0.0075**2 / ((0.01 / 3) ** 2 / 2 + (0.05 / 12) ** 2 / 3)
     assert freedom == pytest.approx(4.959, abs=5e-4)
-    assert found.estimate.high is not None
-    reached = math.log1p(found.estimate.high) - 0.25
+    assert result.estimate.high is not None
+    reached = math.log1p(result.estimate.high) - 0.25
     assert reached == pytest.approx(stats.t.ppf(0.975, freedom) * math.sqrt(0.0075))
 
 
@@ -53,9 +53,9 @@ def test_swapping_the_studies_inverts_the_difference() -> None:
     ],
 )
 def test_without_enough_blocks_or_spread_there_is_no_interval(a: list[float], b: list[float], why: str) -> None:
-    found = difference(a, b)
-    assert (found.estimate.low, found.p_zero) == (None, None)
-    assert why in str(found.estimate.why)
+    result = difference(a, b)
+    assert (result.estimate.low, result.p_zero) == (None, None)
+    assert why in str(result.estimate.why)
 
 
 def stopped(logs: NDArray[np.float64], target: float, alpha: float) -> list[NDArray[np.float64]]:
@@ -74,8 +74,8 @@ def test_the_interval_covers_where_both_studies_stopped_by_looks(effect: float, 
     b = stopped(rng.normal(-0.1 + effect, noise_b, (studies, 40)), 0.02, 0.035)
     covered = 0
     for one, other in zip(a, b, strict=True):
-        found = difference(np.exp(one).tolist(), np.exp(other).tolist(), 0.035).estimate
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= math.expm1(effect) <= found.high
+        estimate = difference(np.exp(one).tolist(), np.exp(other).tolist(), 0.035).estimate
+        assert estimate.low is not None
+        assert estimate.high is not None
+        covered += estimate.low <= math.expm1(effect) <= estimate.high
     assert covered / studies >= 0.94

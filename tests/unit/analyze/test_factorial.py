@@ -89,13 +89,13 @@ def test_what_a_whole_block_has_in_common_falls_out_and_the_interval_is_of_the_b
             ),
         )
     ]
-    found = effect(factorial(study, runs, THROUGHPUT), ("deployment", "container"), ("disk", "overlay")).estimate
+    estimate = effect(factorial(study, runs, THROUGHPUT), ("deployment", "container"), ("disk", "overlay")).estimate
     logs = np.log([0.95 * each for each in extra])
     low, high = DescrStatsW(logs).tconfint_mean()
-    assert found.n == 3
-    assert found.low is not None
-    assert found.high is not None
-    assert [math.log1p(found.low), math.log1p(found.high)] == pytest.approx([low, high])
+    assert estimate.n == 3
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert [math.log1p(estimate.low), math.log1p(estimate.high)] == pytest.approx([low, high])
 
 
 def test_points_agree_with_least_squares_of_statsmodels_over_blocks_and_factors() -> None:
@@ -114,8 +114,8 @@ def test_points_agree_with_least_squares_of_statsmodels_over_blocks_and_factors(
     fit = OLS(logs, np.column_stack([container, overlay, container * overlay, blocks])).fit()
     effects = factorial(study, runs, THROUGHPUT)
     steps = ("deployment", "container"), ("disk", "overlay")
-    found = [effect(effects, steps[0]), effect(effects, steps[1]), effect(effects, *steps)]
-    points = [math.log1p(each.estimate.point) for each in found if each.estimate.point is not None]
+    results = [effect(effects, steps[0]), effect(effects, steps[1]), effect(effects, *steps)]
+    points = [math.log1p(each.estimate.point) for each in results if each.estimate.point is not None]
     assert points == pytest.approx([2 * fit.params[0], 2 * fit.params[1], 4 * fit.params[2]])
 
 
@@ -127,13 +127,13 @@ def test_conditions_are_compared_between_blocks_as_welch_and_statsmodels_do() ->
         tps = {"bare": 1_000.0 * (block + 1), "container": 1_000.0 * (block + 1) * ratio}
         runs += made(study, block, lambda levels, tps=tps: tps[levels["deployment"]], threads=threads)  # type: ignore[misc]  # a default that binds the variable
     effects = factorial(study, runs, THROUGHPUT)
-    found = effect(effects, ("deployment", "container"), ("threads", "8"))
+    result = effect(effects, ("deployment", "container"), ("threads", "8"))
     compared = CompareMeans(DescrStatsW(np.log(many)), DescrStatsW(np.log(few)))
     low, high = compared.tconfint_diff(usevar="unequal")
-    assert not found.within_blocks
-    assert found.estimate.low is not None
-    assert found.estimate.high is not None
-    assert [math.log1p(found.estimate.low), math.log1p(found.estimate.high)] == pytest.approx([low, high])
+    assert not result.within_blocks
+    assert result.estimate.low is not None
+    assert result.estimate.high is not None
+    assert [math.log1p(result.estimate.low), math.log1p(result.estimate.high)] == pytest.approx([low, high])
     assert effect(effects, ("deployment", "container")).estimate.n == 7
     assert effect(effects, ("threads", "8")).estimate.n == 7
 

@@ -30,10 +30,10 @@ def test_what_was_not_taken_apart_stays_unknown() -> None:
 
 def test_an_arm_has_the_median_of_its_runs() -> None:
     runs = [record(parts={"p99": {**PARTS, "server_ms": server}}) for server in (4.0, 6.0, 90.0)]
-    found = guilt_of(runs)
-    assert set(found) == {"p99"}
-    assert found["p99"].server_ms == 6.0
-    assert found["p99"].client == pytest.approx(2 / 10)
+    guilts = guilt_of(runs)
+    assert set(guilts) == {"p99"}
+    assert guilts["p99"].server_ms == 6.0
+    assert guilts["p99"].client == pytest.approx(2 / 10)
 
 
 def test_missed_arrivals_add_up_over_runs() -> None:

@@ -16,8 +16,8 @@ METRIC = METRICS["io_per_operation"]
 
 
 def counted(run: RunRecord, read: float | None, written: float | None, source: str | None = "BFQ") -> RunRecord:
-    told = {"sut_read_bytes": read, "sut_write_bytes": written, "sut_io_source": source}
-    return run.model_copy(update={"usage": {**(run.usage or {}), **told}})
+    fields = {"sut_read_bytes": read, "sut_write_bytes": written, "sut_io_source": source}
+    return run.model_copy(update={"usage": {**(run.usage or {}), **fields}})
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,13 @@ def run(**changes: Any) -> RunRecord:
 
 
 def test_monitors_and_the_engine_that_works_for_them_are_added_up() -> None:
-    found = MONITOR_CPU.of(run(monitors={"probe": PROBE, "mpstat": MPSTAT}))
-    assert found == pytest.approx(1.0 + 1.0 + 5.0)
+    value = MONITOR_CPU.of(run(monitors={"probe": PROBE, "mpstat": MPSTAT}))
+    assert value == pytest.approx(1.0 + 1.0 + 5.0)
 
 
 def test_a_monitor_that_was_not_there_cost_nothing() -> None:
-    found = MONITOR_CPU.of(run(monitors={"probe": PROBE, "docker-stats": {"absent": "nothing to watch"}}))
-    assert found == pytest.approx(6.0)
+    value = MONITOR_CPU.of(run(monitors={"probe": PROBE, "docker-stats": {"absent": "nothing to watch"}}))
+    assert value == pytest.approx(6.0)
 
 
 def test_a_monitor_whose_time_is_not_known_is_not_free() -> None:
@@ -55,8 +55,8 @@ def test_what_watching_costs_and_does_is_an_estimate_of_the_arm_that_is_watched(
         off = off.model_copy(update={"usage": USAGE, "monitors": {"probe": PROBE}})
         watched = {**on.settings, "monitors": {"docker-stats": {"interval_s": 1.0}}}
         made += [off, on.model_copy(update={"usage": USAGE, "monitors": busier, "settings": watched})]
-    found = analyze(synthetic.study(("bare", "bridge")), made)
-    effect, cost = found.finding("bridge", "throughput"), found.finding("bridge", "monitor_cpu")
+    analysis = analyze(synthetic.study(("bare", "bridge")), made)
+    effect, cost = analysis.finding("bridge", "throughput"), analysis.finding("bridge", "monitor_cpu")
     assert effect.estimate.point == pytest.approx(-0.051, abs=0.0005)
     assert effect.estimate.n == 3
     assert effect.excludes_zero

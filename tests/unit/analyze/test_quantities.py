@@ -63,14 +63,14 @@ def one(told: tuple[QuantityRow, ...], quantity: str, source: str) -> QuantityRo
 
 
 def test_execution_time_is_the_time_for_one_operation() -> None:
-    found = one(quantities(study(), records(), untraced), "e_ovh", "sysbench")
+    row = one(quantities(study(), records(), untraced), "e_ovh", "sysbench")
     bare, bridge = ([1e6 / rate for rate in RATES[arm]] for arm in ("bare", "bridge"))
     means = [sum(values) / 3 for values in (bare, bridge)]
-    assert found.reference.mean == pytest.approx(means[0])
-    assert found.reference.mse == pytest.approx(sum((each - means[0]) ** 2 for each in bare) / 3)
-    assert found.value.mean == pytest.approx(means[1])
-    assert found.overhead == pytest.approx(abs(means[1] - means[0]) / means[0])
-    assert found.signed.point == pytest.approx((100 / 90 * 110 / 99 * 105 / 100) ** (1 / 3) - 1)
+    assert row.reference.mean == pytest.approx(means[0])
+    assert row.reference.mse == pytest.approx(sum((each - means[0]) ** 2 for each in bare) / 3)
+    assert row.value.mean == pytest.approx(means[1])
+    assert row.overhead == pytest.approx(abs(means[1] - means[0]) / means[0])
+    assert row.signed.point == pytest.approx((100 / 90 * 110 / 99 * 105 / 100) ** (1 / 3) - 1)
 
 
 def test_after_looks_a_quantity_pays_for_them_like_any_other_estimate() -> None:
@@ -85,17 +85,17 @@ def test_after_looks_a_quantity_pays_for_them_like_any_other_estimate() -> None:
 
 
 def test_the_absolute_value_hides_what_the_sign_tells() -> None:
-    found = one(quantities(study(), records(), untraced), "cpu_ovh", "control group")
-    assert found.reference.mean == pytest.approx(100.0)
-    assert found.value.mean == pytest.approx(75.0)
-    assert found.overhead == pytest.approx(0.25)
-    assert found.signed.point == pytest.approx(-0.25)
+    row = one(quantities(study(), records(), untraced), "cpu_ovh", "control group")
+    assert row.reference.mean == pytest.approx(100.0)
+    assert row.value.mean == pytest.approx(75.0)
+    assert row.overhead == pytest.approx(0.25)
+    assert row.signed.point == pytest.approx(-0.25)
 
 
 def test_what_no_source_tells_is_not_there() -> None:
-    told = quantities(study(), records(), untraced)
-    assert {each.source for each in told if each.quantity == "cpu_ovh"} == {"control group"}
-    assert not [each for each in told if each.quantity == "io_ovh_w"]
+    results = quantities(study(), records(), untraced)
+    assert {each.source for each in results if each.quantity == "cpu_ovh"} == {"control group"}
+    assert not [each for each in results if each.quantity == "io_ovh_w"]
 
 
 def test_a_study_that_wants_none_has_none() -> None:
@@ -107,23 +107,23 @@ def test_tools_speak_by_their_views_of_the_trace() -> None:
     group = whole.tables["cgroup"].with_columns(pl.lit("sut").alias("name"))
     seen = replace(whole, tables={**whole.tables, "cgroup": group})
     made = [with_usage(each, 4.0, began_monotonic_s=0.0, ended_monotonic_s=6.0) for each in records()]
-    told = quantities(study(), made, lambda _: WatchedTrace(seen))
-    probe, docker = (one(told, "cpu_ovh", source) for source in ("tare-probe", "docker stats, view"))
+    results = quantities(study(), made, lambda _: WatchedTrace(seen))
+    probe, docker = (one(results, "cpu_ovh", source) for source in ("tare-probe", "docker stats, view"))
     assert probe.reference.mean == pytest.approx(60.0)
     assert docker.reference.mean == pytest.approx(60.0, rel=0.05)
     assert probe.overhead == 0.0
-    assert one(told, "io_ovh_w", "tare-probe").value.mean == pytest.approx(8.0)
-    shown = one(told, "io_ovh_w", "docker stats, view")
+    assert one(results, "io_ovh_w", "tare-probe").value.mean == pytest.approx(8.0)
+    shown = one(results, "io_ovh_w", "docker stats, view")
     assert (shown.value.mean, shown.overhead) == (0.0, None)
-    assert not [each for each in told if (each.quantity, each.source) == ("io_ovh_w", "cAdvisor, view")]
+    assert not [each for each in results if (each.quantity, each.source) == ("io_ovh_w", "cAdvisor, view")]
 
 
 def test_iostat_s_devices_are_added_up_without_those_that_stand_on_others() -> None:
     rows = [("iostat", "written_kib", name, 0, 10**9, 2048.0, 0) for name in ("vda", "dm-0", "loop0")]
     schema = ("tool", "quantity", "subject", "from_ns", "to_ns", "value", "within_ns")
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    told = quantities(study(), records(), lambda _: WatchedTrace(observed=frame))
-    assert one(told, "io_ovh_w", "iostat").value.mean == pytest.approx(2.0)
+    results = quantities(study(), records(), lambda _: WatchedTrace(observed=frame))
+    assert one(results, "io_ovh_w", "iostat").value.mean == pytest.approx(2.0)
 
 
 def test_a_tool_that_ran_stands_beside_its_view() -> None:
@@ -137,17 +137,17 @@ def test_a_tool_that_ran_stands_beside_its_view() -> None:
             "value": [50.0, 70.0],
         }
     )
-    told = quantities(study(), records(), lambda _: WatchedTrace(observed=frame))
-    said = one(told, "cpu_ovh", "docker stats")
-    assert said.value.mean == pytest.approx(60.0)
-    assert not [each for each in told if each.source == "docker stats, view"]
+    results = quantities(study(), records(), lambda _: WatchedTrace(observed=frame))
+    row = one(results, "cpu_ovh", "docker stats")
+    assert row.value.mean == pytest.approx(60.0)
+    assert not [each for each in results if each.source == "docker stats, view"]
 
 
 def test_only_blocks_in_which_both_told_are_compared() -> None:
     made = [each for each in records() if (each.arm, each.block) != ("bridge", 3)]
-    found = one(quantities(study(), made, untraced), "e_ovh", "sysbench")
-    assert (found.value.n, found.reference.n) == (2, 2)
-    assert found.reference.mean == pytest.approx((1e6 / 100 + 1e6 / 110) / 2)
+    row = one(quantities(study(), made, untraced), "e_ovh", "sysbench")
+    assert (row.value.n, row.reference.n) == (2, 2)
+    assert row.reference.mean == pytest.approx((1e6 / 100 + 1e6 / 110) / 2)
 
 
 def test_samples_at_the_ends_are_dropped() -> None:
@@ -155,16 +155,16 @@ def test_samples_at_the_ends_are_dropped() -> None:
     group = whole.tables["cgroup"].with_columns(pl.lit("sut").alias("name"))
     seen = replace(whole, tables={**whole.tables, "cgroup": group})
     made = [with_usage(each, 4.0, began_monotonic_s=0.0, ended_monotonic_s=2.0) for each in records()]
-    told = quantities(study(), made, lambda _: WatchedTrace(seen))
-    assert {each.source for each in told if each.quantity == "cpu_ovh"} == {"control group"}
+    results = quantities(study(), made, lambda _: WatchedTrace(seen))
+    assert {each.source for each in results if each.quantity == "cpu_ovh"} == {"control group"}
 
 
 def test_a_report_tells_them_with_what_was_published() -> None:
     report = with_quantities(build_report(study(), records()), records(), lambda _, name: Path("/nowhere") / name)
     for style in ("terminal", "html", "md"):
-        told = EXPORTERS[style](report)
-        assert "CPU_ovh" in told.replace("\\", "")
-        assert "80 to 270" in told.replace("\xa0", " ")
+        result = EXPORTERS[style](report)
+        assert "CPU_ovh" in result.replace("\\", "")
+        assert "80 to 270" in result.replace("\xa0", " ")
     entries = json.loads(EXPORTERS["json"](report))["quantities"]
     assert {(each["quantity"], each["source"]) for each in entries} == {
         ("e_ovh", "sysbench"),
@@ -193,9 +193,9 @@ def test_what_nodes_hosts_wrote_is_added_up_and_their_cpu_time_is_a_mean() -> No
         ("mpstat", "usr", "all", 20.0),
         ("mpstat", "usr", "all of sut-2", 40.0),
     )
-    told = quantities(study(), records(), lambda _: seen)
-    assert one(told, "io_ovh_w", "iostat").value.mean == 3.0
-    assert one(told, "cpu_ovh", "mpstat").value.mean == 30.0
+    results = quantities(study(), records(), lambda _: seen)
+    assert one(results, "io_ovh_w", "iostat").value.mean == 3.0
+    assert one(results, "cpu_ovh", "mpstat").value.mean == 30.0
 
 
 @pytest.mark.parametrize(("one_boot", "written"), [(False, 3.0), (True, 1.0)])

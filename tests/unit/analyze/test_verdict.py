@@ -33,11 +33,11 @@ def test_verdict(ratios: list[float], margin: float, expected: Verdict) -> None:
 
 @pytest.mark.parametrize("ratios", [NARROW, SHIFTED, WIDE])
 def test_agrees_with_statsmodels(ratios: list[float]) -> None:
-    found = judged.p_values(ratios, 0.02)
+    values = judged.p_values(ratios, 0.02)
     described = DescrStatsW(np.log(ratios))
-    assert found is not None
-    assert found.outside == pytest.approx(described.ttost_mean(-np.log(1.02), np.log(1.02))[0])
-    assert found.zero == pytest.approx(described.ttest_mean(0.0)[1])
+    assert values is not None
+    assert values.outside == pytest.approx(described.ttost_mean(-np.log(1.02), np.log(1.02))[0])
+    assert values.zero == pytest.approx(described.ttest_mean(0.0)[1])
 
 
 def test_arm_and_baseline_swapped_get_the_same_verdict() -> None:
@@ -48,11 +48,11 @@ def test_arm_and_baseline_swapped_get_the_same_verdict() -> None:
 
 
 def test_ratios_that_are_nearly_alike_are_tested_without_a_warning() -> None:
-    found = judged.p_values([1 + 1e-9 * n for n in range(8)], 0.02)
-    assert found is not None
-    assert found.outside is not None
-    assert found.outside < 1e-9
-    assert found.zero == pytest.approx(0.0049238, rel=1e-3)  # t(7) = mean 3.5 over 2.449 / √8
+    values = judged.p_values([1 + 1e-9 * n for n in range(8)], 0.02)
+    assert values is not None
+    assert values.outside is not None
+    assert values.outside < 1e-9
+    assert values.zero == pytest.approx(0.0049238, rel=1e-3)  # t(7) = mean 3.5 over 2.449 / √8
 
 
 def test_a_margin_of_nothing_is_refused() -> None:
@@ -69,15 +69,15 @@ def test_holm_is_what_statsmodels_says(seed: int) -> None:
 
 def test_holm_by_hand() -> None:
     # Sorted 0.01, 0.02, 0.03, 0.2 times 4, 3, 2, 1, never below the one before.
-    found = holm({"a": 0.01, "b": 0.03, "c": 0.02, "d": 0.2})
-    assert found == pytest.approx({"a": 0.04, "c": 0.06, "b": 0.06, "d": 0.2})
+    values = holm({"a": 0.01, "b": 0.03, "c": 0.02, "d": 0.2})
+    assert values == pytest.approx({"a": 0.04, "c": 0.06, "b": 0.06, "d": 0.2})
     assert holm({}) == {}
 
 
 def test_a_family_is_adjusted_kind_by_kind() -> None:
-    found = adjusted({"p50": PValues(outside=0.01, zero=0.4), "p95": PValues(outside=0.04, zero=0.3)})
-    assert (found["p50"].outside, found["p50"].zero) == pytest.approx((0.02, 0.6))
-    assert (found["p95"].outside, found["p95"].zero) == pytest.approx((0.04, 0.6))
+    values = adjusted({"p50": PValues(outside=0.01, zero=0.4), "p95": PValues(outside=0.04, zero=0.3)})
+    assert (values["p50"].outside, values["p50"].zero) == pytest.approx((0.02, 0.6))
+    assert (values["p95"].outside, values["p95"].zero) == pytest.approx((0.04, 0.6))
 
 
 def test_equivalence_is_wrongly_found_no_more_often_than_alpha() -> None:

@@ -26,10 +26,10 @@ def test_what_is_expected_is_something_that_can_come_out(name: str) -> None:
 
 
 def test_a_hit_is_the_expected_cause_or_one_of_equal_right() -> None:
-    found = arm((part("netfilter", 9.0, 0.0), part("bridge", 3.0, 0.0)))
-    assert judge("nat-10", {"first": "NAT", "key": "netfilter"}, found).hit
-    assert judge("nat-10", {"first": "NAT", "key": "x", "also_keys": ["netfilter"]}, found).hit
-    missed = judge("nat-10", {"first": "NAT", "key": "bridge"}, found)
+    result = arm((part("netfilter", 9.0, 0.0), part("bridge", 3.0, 0.0)))
+    assert judge("nat-10", {"first": "NAT", "key": "netfilter"}, result).hit
+    assert judge("nat-10", {"first": "NAT", "key": "x", "also_keys": ["netfilter"]}, result).hit
+    missed = judge("nat-10", {"first": "NAT", "key": "bridge"}, result)
     assert (missed.hit, missed.observed) == (False, "netfilter")
     nothing = judge("nat-10", {"first": "NAT", "key": "bridge"}, arm((part("bridge", 1.0, 0.9),)))
     assert (nothing.hit, nothing.observed) == (False, "nothing shown")
@@ -45,7 +45,7 @@ def test_the_cost_is_a_ratio_with_its_interval() -> None:
     from bench.explain.runs import Measured
 
     run = Measured(times=None, seconds=3.0, per_s=100.0, profile_bytes=2048)  # type: ignore[arg-type] # not looked at
-    told = told_cost([0.99, 0.98, 1.0], [run], [0.004])
-    assert "-1.00 %" in told
-    assert "0.40 % at most" in told
-    assert "2 KiB in the middle" in told
+    text = told_cost([0.99, 0.98, 1.0], [run], [0.004])
+    assert "-1.00 %" in text
+    assert "0.40 % at most" in text
+    assert "2 KiB in the middle" in text

@@ -22,11 +22,11 @@ def test_each_file_stands_in_for_two_machines(tmp_path: Path) -> None:
 
 
 def test_both_is_the_sum_of_each_turn_and_no_sum_of_medians() -> None:
-    found = {
+    fields = {
         "tare import": [Took(1.0, 0.5), Took(2.0, 0.5), Took(9.0, 0.5)],
         "tare report": [Took(5.0, 0.25), Took(2.0, 0.25), Took(1.0, 0.25)],
     }
-    *_, header, _, imported, reported, both = markdown(found, (0.1, 0.2)).splitlines()
+    *_, header, _, imported, reported, both = markdown(fields, (0.1, 0.2)).splitlines()
     assert header.startswith("| command |")
     assert imported == "| tare import | 2.0 | 1.0 to 9.0 | 0.5 |"
     assert reported == "| tare report | 2.0 | 1.0 to 5.0 | 0.2 |"

@@ -32,11 +32,11 @@ def test_daemons_that_others_use_leave_the_figure_not_known_and_never_0(idle: li
 def test_a_figure_that_is_not_known_reaches_no_goal_and_misses_none() -> None:
     costs = [Cost(tool, n, 0.1, 0.0, 2.0) for tool in ("floor", "tare-probe") for n in (1, 10)]
     costs += [Cost("docker stats", 1, 2.0, None, 20.0), Cost("docker stats", 10, 2.0, 30.0, 20.0)]
-    said = goals(costs, [RAPID])
-    assert [line for line in said if "not known" in line] == [
+    lines = goals(costs, [RAPID])
+    assert [line for line in lines if "not known" in line] == [
         "- not known: 50 x cheaper than docker stats, 1 containers: what others made the engine do hides it"
     ]
-    assert "- reached: 50 x cheaper than docker stats, 10 containers: 320.00 x" in said
+    assert "- reached: 50 x cheaper than docker stats, 10 containers: 320.00 x" in lines
     assert "| docker stats | 1 | not known | not known |" in table(costs, [RAPID], {})
 
 

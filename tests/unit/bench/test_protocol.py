@@ -84,9 +84,9 @@ def test_the_spread_of_a_ratio_is_that_of_two_starts_and_their_windows() -> None
 
 
 def test_variances_come_apart_again() -> None:
-    found = variances(pool(200))
-    assert math.sqrt(found.within) == pytest.approx(WITHIN, rel=0.05)
-    assert math.sqrt(found.between) == pytest.approx(BETWEEN, rel=0.05)
+    components = variances(pool(200))
+    assert math.sqrt(components.within) == pytest.approx(WITHIN, rel=0.05)
+    assert math.sqrt(components.between) == pytest.approx(BETWEEN, rel=0.05)
 
 
 def test_runs_to_a_width_as_worked_out_by_hand() -> None:
@@ -128,22 +128,22 @@ def pools(*names: str) -> dict[str, Pool]:
 
 def test_the_default_protocol_pays_for_the_control_that_it_always_has() -> None:
     """A round of interleave is three runs where a pair is two; in a duet the control is a pair of its own."""
-    found = {(cost.way, cost.target): cost for cost in costs(pools("interleave", "duet", "together"))}
+    fields = {(cost.way, cost.target): cost for cost in costs(pools("interleave", "duet", "together"))}
     for target in (0.02, 0.01):
-        pair = {way: found[way, target].computed_s or 0.0 for way in ("interleave", "duet", "fixed", "buckets")}
-        whole = {way: found[way, target].with_control_s or 0.0 for way in pair}
+        pair = {way: fields[way, target].computed_s or 0.0 for way in ("interleave", "duet", "fixed", "buckets")}
+        whole = {way: fields[way, target].with_control_s or 0.0 for way in pair}
         assert whole["interleave"] == pytest.approx(1.5 * pair["interleave"])
         assert whole["duet"] == pytest.approx(2 * pair["duet"])
         assert (whole["fixed"], whole["buckets"]) == (pair["fixed"], pair["buckets"])
         for way, seconds in whole.items():
-            assert found[way, target].times_interleave == pytest.approx(seconds / whole["interleave"])
+            assert fields[way, target].times_interleave == pytest.approx(seconds / whole["interleave"])
 
 
 def test_published_lengths_are_held_against_the_default_with_its_control() -> None:
     made = pools("interleave", "together")
-    found = tuple(costs(made))
-    default = {f"{one.target:g}": one.with_control_s or 0.0 for one in found if one.way == "interleave"}
-    percona = next(one for one in published(made["together"], found) if one.study == "percona-2016")
+    result = tuple(costs(made))
+    default = {f"{one.target:g}": one.with_control_s or 0.0 for one in result if one.way == "interleave"}
+    percona = next(one for one in published(made["together"], result) if one.study == "percona-2016")
     beside_s = pair_seconds(made["together"].both) / 2 - MEASURE_S
     for target, runs in percona.runs_to.items():
         assert runs == runs_for(float(target), variances(made["together"].both), 1800.0)
@@ -169,8 +169,8 @@ def test_the_machine_time_of_a_pool_counts_every_run_once(monkeypatch: pytest.Mo
             return StudyResult(tare="0", observed=(), effort=effort)
 
     monkeypatch.setattr(protocol_figures, "open_store", lambda path: SimpleNamespace(records=lambda: records))
-    found = protocol_figures.figures(cast("Archive", Kept()), identity_of({}, None))
-    assert found.machine_s["interleave"] == pytest.approx(25 * records[0].machine_s)
+    result = protocol_figures.figures(cast("Archive", Kept()), identity_of({}, None))
+    assert result.machine_s["interleave"] == pytest.approx(25 * records[0].machine_s)
 
 
 @pytest.mark.parametrize("name", POOLS)

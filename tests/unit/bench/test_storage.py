@@ -38,10 +38,10 @@ def test_sequential_requests_are_a_mebibyte_as_the_table_s_unit_says(study: Stud
 
 
 def test_what_was_not_measured_is_a_hyphen(study: Study) -> None:
-    found = rows(study, analyze(study, ()), {})
-    assert [row[0] for row in found] == list(study.factors["storage"])
-    assert {cell for row in found for cell in row[1:]} == {"-"}
-    assert table(found, 0).startswith("| storage | fsync, median |")
+    results = rows(study, analyze(study, ()), {})
+    assert [row[0] for row in results] == list(study.factors["storage"])
+    assert {cell for row in results for cell in row[1:]} == {"-"}
+    assert table(results, 0).startswith("| storage | fsync, median |")
 
 
 def test_a_storage_of_which_a_run_was_emulated_is_marked(study: Study) -> None:

@@ -59,9 +59,9 @@ def test_a_pair_s_calibration_is_found_for_its_runs_alone(tmp_path: Path, series
     archive, effort = Archive(tmp_path), Effort(studies=4, runs=9, failed=0, machine_s=9.0, finished_at=1.0)
     assert quote_for([between(record)], tmp_path) == PAIR_NOT_CALIBRATED
     archive.keep(summarise(PAIR, series(4, ["work"]), effort, "0"))
-    said = quote_for([between(record)], tmp_path)
-    assert said is not None
-    assert said.startswith("Between these two hosts 4 A/A comparisons gave")
+    quotation = quote_for([between(record)], tmp_path)
+    assert quotation is not None
+    assert quotation.startswith("Between these two hosts 4 A/A comparisons gave")
     assert quote_for([record], tmp_path) == NOT_CALIBRATED
     assert archive.spread(PAIR.machine_key) is not None
     assert archive.spread(SERVER.machine_key) is None

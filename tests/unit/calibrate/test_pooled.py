@@ -23,9 +23,9 @@ def observed(
 
 def test_the_exact_interval_of_a_share_is_clopper_and_pearsons() -> None:
     """0 of 40: the upper end is 1 - 0.025^(1/40)."""
-    found = share(0, 40)
-    assert found.low == 0.0
-    assert found.high == pytest.approx(1 - 0.025 ** (1 / 40))
+    frame = share(0, 40)
+    assert frame.low == 0.0
+    assert frame.high == pytest.approx(1 - 0.025 ** (1 / 40))
     ten = share(2, 40)  # R: binom.test(2, 40)$conf.int
     assert ten.low == pytest.approx(0.0061136, abs=1e-6)
     assert ten.high == pytest.approx(0.1691966, abs=1e-6)
@@ -37,9 +37,9 @@ def test_a_share_of_nothing_has_no_interval() -> None:
 
 def test_the_smallest_overhead_follows_from_spread_blocks_and_t() -> None:
     """10 min of blocks of 12 s: 50. t(49, 1 - 0.035 / 2) = 2.168547 (quadrature), t · 0.02 / √50 = 0.0061336."""
-    found = smallest(0.02, 12.0, 10)
-    assert found.blocks == 50
-    assert found.overhead == pytest.approx(1 - math.exp(-0.0061336), abs=1e-7)
+    overhead = smallest(0.02, 12.0, 10)
+    assert overhead.blocks == 50
+    assert overhead.overhead == pytest.approx(1 - math.exp(-0.0061336), abs=1e-7)
 
 
 def test_too_few_blocks_show_nothing() -> None:
@@ -66,31 +66,31 @@ def test_spreads_are_pooled_by_their_degrees_of_freedom() -> None:
 def test_an_interval_that_misses_the_others_truth_is_not_covered() -> None:
     seen = [observed(n, point=-0.05, truth=-0.05 + 0.0001 * n) for n in range(1, 6)]
     seen.append(observed(6, point=-0.02, truth=-0.02))  # its own truth agrees with it, the others' does not
-    found = injected(seen, "more").covered
-    assert (found.count, found.of) == (5, 6)
+    covered = injected(seen, "more").covered
+    assert (covered.count, covered.of) == (5, 6)
 
 
 def test_an_interval_is_widened_by_what_the_truth_of_the_others_may_be_wrong() -> None:
     """0.00, 0.02, 0.04: mean 0.02, s 0.02, t(2; 0.975) = 4.3027, error 0.04968; with half of 0.01, 0.05068."""
     others = [observed(n, point=0.9, truth=0.02 * n) for n in range(3)]
     for off, covered in ((0.0506, 1), (0.0508, 0)):
-        found = injected([*others, observed(3, point=0.02 + off, half=0.01, truth=0.02)], "more").covered
-        assert (found.count, found.of) == (covered, 4)
+        result = injected([*others, observed(3, point=0.02 + off, half=0.01, truth=0.02)], "more").covered
+        assert (result.count, result.of) == (covered, 4)
 
 
 def test_a_study_without_a_reading_is_estimated_and_not_judged() -> None:
-    found = injected([observed(1, truth=None), observed(2), observed(3), observed(4)], "more")
-    assert (found.estimate.n, found.truth.n, found.covered.of) == (4, 3, 3)
+    recovery = injected([observed(1, truth=None), observed(2), observed(3), observed(4)], "more")
+    assert (recovery.estimate.n, recovery.truth.n, recovery.covered.of) == (4, 3, 3)
 
 
 def test_two_values_have_a_mean_and_no_interval() -> None:
-    found = mean([1.0, 3.0])
-    assert (found.point, found.low, found.high) == (2.0, None, None)
+    value = mean([1.0, 3.0])
+    assert (value.point, value.low, value.high) == (2.0, None, None)
 
 
 def test_the_interval_of_a_mean_is_students() -> None:
-    found = mean([1.0, 3.0, 5.0])  # t(2; 0.975) · 2 / √3
-    assert (found.low, found.high) == pytest.approx((3 - 4.968275, 3 + 4.968275), abs=1e-5)
+    value = mean([1.0, 3.0, 5.0])  # t(2; 0.975) · 2 / √3
+    assert (value.low, value.high) == pytest.approx((3 - 4.968275, 3 + 4.968275), abs=1e-5)
 
 
 def test_bias_is_a_difference_of_fractions_and_not_of_logarithms() -> None:

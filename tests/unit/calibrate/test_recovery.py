@@ -23,44 +23,46 @@ EFFECTS = {
 
 def too_narrow(study: Study, records: Sequence[RunRecord], arm: str) -> Estimate:
     """A third of the interval, as windows taken for runs would give."""
-    found = by_product(study, records, arm)
-    assert found.point is not None
-    assert found.low is not None
-    assert found.high is not None
+    estimate = by_product(study, records, arm)
+    assert estimate.point is not None
+    assert estimate.low is not None
+    assert estimate.high is not None
     return replace(
-        found, low=found.point - (found.point - found.low) / 3, high=found.point + (found.high - found.point) / 3
+        estimate,
+        low=estimate.point - (estimate.point - estimate.low) / 3,
+        high=estimate.point + (estimate.high - estimate.point) / 3,
     )
 
 
 def too_kind(study: Study, records: Sequence[RunRecord], arm: str) -> Estimate:
     """Three points too good, whatever was measured."""
-    found = by_product(study, records, arm)
-    assert found.point is not None
-    assert found.low is not None
-    assert found.high is not None
-    return replace(found, point=found.point + 0.03, low=found.low + 0.03, high=found.high + 0.03)
+    estimate = by_product(study, records, arm)
+    assert estimate.point is not None
+    assert estimate.low is not None
+    assert estimate.high is not None
+    return replace(estimate, point=estimate.point + 0.03, low=estimate.low + 0.03, high=estimate.high + 0.03)
 
 
 def test_every_injected_effect_is_recovered_without_bias_and_covered(series: Series) -> None:
     seen = series(20)
     for title, effect in EFFECTS.items():
-        found = injected(seen, title)
-        assert found.estimate.point == pytest.approx(effect, abs=0.006), title
-        assert found.truth.point == pytest.approx(effect, abs=0.006), title
-        assert found.bias.low is not None
-        assert found.bias.high is not None
-        assert found.bias.low < 0.004, title
-        assert found.bias.high > -0.004, title
-        assert found.covered.of == 20
-        assert found.covered.count >= 17, title
+        recovery = injected(seen, title)
+        assert recovery.estimate.point == pytest.approx(effect, abs=0.006), title
+        assert recovery.truth.point == pytest.approx(effect, abs=0.006), title
+        assert recovery.bias.low is not None
+        assert recovery.bias.high is not None
+        assert recovery.bias.low < 0.004, title
+        assert recovery.bias.high > -0.004, title
+        assert recovery.covered.of == 20
+        assert recovery.covered.count >= 17, title
 
 
 def test_identical_servers_are_called_different_in_about_one_study_of_twenty(series: Series) -> None:
-    found = false_positives(series(100, ["aa", "quota"]))
-    assert found.of == 300
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < 0.05 < found.high
+    share = false_positives(series(100, ["aa", "quota"]))
+    assert share.of == 300
+    assert share.low is not None
+    assert share.high is not None
+    assert share.low < 0.05 < share.high
 
 
 def test_an_estimator_whose_intervals_are_too_narrow_is_seen(series: Series) -> None:
@@ -74,11 +76,11 @@ def test_an_estimator_whose_intervals_are_too_narrow_is_seen(series: Series) -> 
 
 def test_an_estimator_that_is_biased_is_seen(series: Series) -> None:
     seen = series(20, estimator=too_kind)
-    found = injected(seen, "work +5 %")
-    assert found.bias.low is not None
-    assert found.bias.low > 0.02
-    assert found.covered.high is not None
-    assert found.covered.high < 0.95
+    recovery = injected(seen, "work +5 %")
+    assert recovery.bias.low is not None
+    assert recovery.bias.low > 0.02
+    assert recovery.covered.high is not None
+    assert recovery.covered.high < 0.95
     positives = false_positives(seen)
     assert positives.low is not None
     assert positives.low > 0.05
@@ -94,6 +96,6 @@ def test_the_spread_is_that_of_two_runs_whatever_the_injection(series: Series) -
 
 
 def test_a_steady_drift_leaves_identical_servers_identical(series: Series) -> None:
-    found = false_positives(series(50, ["aa"], drift=0.002))
-    assert found.high is not None
-    assert found.count / found.of <= 0.1
+    share = false_positives(series(50, ["aa"], drift=0.002))
+    assert share.high is not None
+    assert share.count / share.of <= 0.1

@@ -155,11 +155,11 @@ def test_kinds_take_turns_and_one_that_is_new_catches_up(tmp_path: Path) -> None
     for number in (1, 2):
         place = archive.place(HERE, "old", number)
         place.path.mkdir(parents=True)
-        found = StudyResult(
+        result = StudyResult(
             tare=__version__,
             observed=(),
             effort=Effort(studies=1, runs=1, failed=0, machine_s=1.0, finished_at=1.0),
         )
-        place.path.with_name(f"{place.path.name}.json").write_text(found.model_dump_json())
+        place.path.with_name(f"{place.path.name}.json").write_text(result.model_dump_json())
     assert next_place(archive, HERE, ["old", "new"]).path.name == "new-0001"
     assert next_place(archive, HERE, ["old"]).path.name == "old-0003"

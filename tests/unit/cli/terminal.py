@@ -56,11 +56,11 @@ class Terminal:
         if not select.select([self._screen], [], [], max(0.0, end - time.monotonic()))[0]:
             return False
         try:
-            found = os.read(self._screen, 65536)
+            data = os.read(self._screen, 65536)
         except OSError:  # how Linux tells that nobody holds the other end
             return False
-        self.said += found.decode(errors="replace").replace("\r\n", "\n")
-        return bool(found)
+        self.said += data.decode(errors="replace").replace("\r\n", "\n")
+        return bool(data)
 
 
 @contextmanager

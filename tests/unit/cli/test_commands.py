@@ -47,8 +47,8 @@ def test_what_imports_and_shows_runs_loads_only_what_it_needs(modules: str, slow
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_summary_is_the_first_paragraph_of_the_command_s_own_help(name: str) -> None:
-    told = COMMANDS[name].load(name).help or ""
-    assert " ".join(told.split("\n\n")[0].split()) == COMMANDS[name].summary
+    result = COMMANDS[name].load(name).help or ""
+    assert " ".join(result.split("\n\n")[0].split()) == COMMANDS[name].summary
 
 
 HANDED_ON = {"load", "probe"}
@@ -60,8 +60,8 @@ def test_in_80_columns_the_kind_of_an_option_is_one_word(name: str) -> None:
     command = COMMANDS[name].load(name)
     calls = [[name, sub] for sub in getattr(command, "commands", ())] or [[name]]
     for call in calls:
-        told = CliRunner().invoke(app, [*call, "--help"], env={"COLUMNS": "80"}).stdout.splitlines()
-        kinds = [line for line in told if re.search(r" --[a-z-]+ +<\S*( |$)", line)]
+        lines = CliRunner().invoke(app, [*call, "--help"], env={"COLUMNS": "80"}).stdout.splitlines()
+        kinds = [line for line in lines if re.search(r" --[a-z-]+ +<\S*( |$)", line)]
         assert kinds
         assert not [line for line in kinds if ">" not in line and " range " not in line], call
 
@@ -74,9 +74,9 @@ def test_help_lists_every_command_and_the_called_one_tells_all_of_itself() -> No
 
 
 def test_a_mistyped_command_is_told_with_what_was_meant() -> None:
-    told = CliRunner().invoke(app, ["reprot"])
-    assert told.exit_code == 2
-    assert "Did you mean 'report'?" in told.stderr
+    result = CliRunner().invoke(app, ["reprot"])
+    assert result.exit_code == 2
+    assert "Did you mean 'report'?" in result.stderr
 
 
 def test_ctrl_c_while_modules_load_ends_the_process_by_the_signal_without_a_word() -> None:

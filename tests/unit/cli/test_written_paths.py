@@ -62,8 +62,8 @@ def _of(name: str, command: Any) -> Iterator[str]:
         yield from _of(f"{name} {inner}", each)
     for parameter in command.params:
         if "pathlib.Path" in str(parameter.type_descriptor):
-            told = parameter.opts[0]
-            yield f"{name} {told if told.startswith('-') else told.upper()}"
+            result = parameter.opts[0]
+            yield f"{name} {result if result.startswith('-') else result.upper()}"
 
 
 def test_every_path_of_every_command_is_known_as_read_or_written() -> None:
@@ -113,8 +113,8 @@ def places(tmp_path: Path) -> list[Path]:
 
 
 def kinds(places: list[Path]) -> dict[str, tuple[int, int, int]]:
-    told = {path.name: path.lstat() for path in places}
-    return {name: (stat.S_IFMT(each.st_mode), each.st_rdev, each.st_ino) for name, each in told.items()}
+    by_name = {path.name: path.lstat() for path in places}
+    return {name: (stat.S_IFMT(each.st_mode), each.st_rdev, each.st_ino) for name, each in by_name.items()}
 
 
 @pytest.mark.parametrize("option", WRITTEN)

@@ -33,11 +33,11 @@ def config(**settings: Any) -> Mapping[str, Any]:
 
 
 def test_what_is_shipped_has_units_and_no_names_of_3_11() -> None:
-    told = config(key_cache_size="0MiB")
-    assert (told["key_cache_size"], told["counter_cache_size"]) == ("0MiB", None)
-    assert (told["read_request_timeout"], told["num_tokens"]) == ("5000ms", 16)
-    assert not [name for name in told if name.endswith(("_in_mb", "_in_ms", "_in_kb"))]
-    assert "start_rpc" not in told
+    fields = config(key_cache_size="0MiB")
+    assert (fields["key_cache_size"], fields["counter_cache_size"]) == ("0MiB", None)
+    assert (fields["read_request_timeout"], fields["num_tokens"]) == ("5000ms", 16)
+    assert not [name for name in fields if name.endswith(("_in_mb", "_in_ms", "_in_kb"))]
+    assert "start_rpc" not in fields
 
 
 def test_its_jvm_is_told_of_java_17_and_of_no_young_generation() -> None:
@@ -67,14 +67,14 @@ def test_the_log_of_its_start_and_its_table_tell_the_settings_in_force() -> None
     )
     assert (logged["in_force.key_cache_capacity"], logged["in_force.memtable_on_heap"]) == ("19 MiBs", "96MiB")
     assert logged["in_force.disk_access_mode"] == "standard"
-    told = parse_settings((DATA / "settings-5.jsonl").read_text().splitlines())
-    assert (told["key_cache_size"], told["memtable_heap_space"], told["broadcast_address"]) == (
+    settings = parse_settings((DATA / "settings-5.jsonl").read_text().splitlines())
+    assert (settings["key_cache_size"], settings["memtable_heap_space"], settings["broadcast_address"]) == (
         "19MiB",
         "96MiB",
         "null",
     )
-    assert {**logged, **told}.keys() >= PER_RUN
-    assert not [name for name, value in told.items() if value == "<REDACTED>"]
+    assert {**logged, **settings}.keys() >= PER_RUN
+    assert not [name for name, value in settings.items() if value == "<REDACTED>"]
 
 
 def test_its_compactions_and_pools_are_read_from_many_lines() -> None:
@@ -89,6 +89,6 @@ def test_its_compactions_and_pools_are_read_from_many_lines() -> None:
 
 def test_what_is_a_share_of_the_heap_may_differ_where_the_heap_does() -> None:
     """384 MiB: a quarter, a tenth, a sixteenth, a twentieth and a fortieth of it."""
-    told = parse_settings((DATA / "settings-5.jsonl").read_text().splitlines())
+    settings = parse_settings((DATA / "settings-5.jsonl").read_text().splitlines())
     shares = {"96MiB", "40265318B", "40265318", "24MiB", "19MiB", "10066329B", "10066329", "9MiB"}
-    assert {name for name, value in told.items() if value in shares} <= FOLLOWS["sut.settings.heap"]
+    assert {name for name, value in settings.items() if value in shares} <= FOLLOWS["sut.settings.heap"]

@@ -94,11 +94,11 @@ def test_a_whole_life(server: Server) -> None:
     assert warm_up is not None
     assert server.client(warm_up) == 0
     code = server.client(WORKLOAD.measure(parameters, server.target, str(server.root)))
-    told = WORKLOAD.parse(parameters, server.root / "out", server.root / "err", code)
-    assert told.operations == sum(count for _, count in told.histogram) > 10
-    assert told.latency.p50_ms is not None
-    assert told.latency.p50_ms >= 1.0
-    assert len(told.windows) == 3
+    measurement = WORKLOAD.parse(parameters, server.root / "out", server.root / "err", code)
+    assert measurement.operations == sum(count for _, count in measurement.histogram) > 10
+    assert measurement.latency.p50_ms is not None
+    assert measurement.latency.p50_ms >= 1.0
+    assert len(measurement.windows) == 3
     DATABASE.shutdown(server.plan, server.inside)
     assert server.process is not None
     deadline = time.monotonic() + 5

@@ -99,13 +99,13 @@ def test_ready_is_an_answered_query_that_finds_the_account() -> None:
 
 
 def test_variables_of_a_real_server() -> None:
-    told = DATABASE.effective(PLAN, answering(VARIABLES, "caching_sha2_password\n"))
-    assert len(told) == 604 + 2
-    assert told["version"] == "9.7.4-2"
-    assert told["server.product"] == "MySQL"
-    assert told["account.plugin"] == "caching_sha2_password"
+    settings = DATABASE.effective(PLAN, answering(VARIABLES, "caching_sha2_password\n"))
+    assert len(settings) == 604 + 2
+    assert settings["version"] == "9.7.4-2"
+    assert settings["server.product"] == "MySQL"
+    assert settings["account.plugin"] == "caching_sha2_password"
     in_replicas_too = {"relay_log", "relay_log_basename", "relay_log_index"}
-    assert set(told) >= PER_RUN - in_replicas_too
+    assert set(settings) >= PER_RUN - in_replicas_too
 
 
 def test_shutdown_drops_the_account_and_finishes_the_purge() -> None:

@@ -62,9 +62,9 @@ def test_a_target_lies_on_the_closest_mount() -> None:
 def test_escaped_blanks_in_mountinfo_are_read() -> None:
     mounts = parse_mountinfo(MOUNTS)
     assert mounts[1].root == "/some where/data"
-    found = covering(mounts, "/data")
-    assert found is not None
-    assert found.fstype == "ext4"
+    mount = covering(mounts, "/data")
+    assert mount is not None
+    assert mount.fstype == "ext4"
 
 
 def test_what_is_below_a_path_comes_in_the_order_of_unmounting() -> None:
@@ -140,9 +140,9 @@ def test_limits_stay_below_the_ceiling_where_root_may_not_lift_them() -> None:
     host = FakeHost()
     host.files |= {"/proc/self/status": STATUS.encode(), "/proc/self/limits": LIMITS.encode()}
     assert ceilings(host) == {"nofile": 20000, "nice": 0}
-    found = rlimits(Limits(nofile=65536), ceilings(host))
-    assert found["nofile"] == Rlimit(20000, 20000)
-    assert found["memlock"] == Rlimit(-1, -1)
+    results = rlimits(Limits(nofile=65536), ceilings(host))
+    assert results["nofile"] == Rlimit(20000, 20000)
+    assert results["memlock"] == Rlimit(-1, -1)
 
 
 def test_with_the_capability_there_is_no_ceiling() -> None:

@@ -30,13 +30,13 @@ INSIDE = Connection(Endpoint("10.0.2.15", 3306), Endpoint("10.0.2.2", 5000), 7)
 
 
 def test_modules_stand_after_all_that_they_depend_on() -> None:
-    told = {
+    fields = {
         "net": b"\0depends=fail-over,ring\0",
         "fail_over": b"\0depends=\0",
         "ring": b"\0depends=base\0",
         "base": b"nothing",
     }
-    assert list(in_order(["net", "ring"], told.__getitem__)) == ["fail_over", "base", "ring", "net"]
+    assert list(in_order(["net", "ring"], fields.__getitem__)) == ["fail_over", "base", "ring", "net"]
 
 
 def test_levels_of_the_disk_reach_qemu_and_commas_in_paths_are_doubled() -> None:
@@ -117,18 +117,18 @@ def test_studies_may_name_every_machine() -> None:
 def test_a_panic_is_told_before_the_last_lines_of_its_dump() -> None:
     dump = ["booted", "[ 9.1] Kernel panic - not syncing: sysrq", *(f"line {n}" for n in range(9)), ""]
     host = FakeHost(files={"/r/sut.console": "\r\n".join(dump).encode(), "/r/sut.stderr": b"\n"})
-    told = words_of(host, "/r/sut.console")
-    assert told == "console: [ 9.1] Kernel panic - not syncing: sysrq / line 7 / line 8"
+    text = words_of(host, "/r/sut.console")
+    assert text == "console: [ 9.1] Kernel panic - not syncing: sysrq / line 7 / line 8"
     assert words_of(host, "/r/sut.stderr") is None
     assert words_of(host, "/r/none") is None
 
 
 def test_qemu_tells_cache_mode_and_threads() -> None:
-    told = json.loads((DATA / "query-block.json").read_text())
-    assert cache_mode(told, ["disk0", "disk1"]) == "directsync"
-    assert cache_mode(told, ["root"]) == "writeback"
-    assert cache_mode(told, ["root", "disk0"]) is None
-    assert cache_mode(told, ["none"]) is None
+    document = json.loads((DATA / "query-block.json").read_text())
+    assert cache_mode(document, ["disk0", "disk1"]) == "directsync"
+    assert cache_mode(document, ["root"]) == "writeback"
+    assert cache_mode(document, ["root", "disk0"]) is None
+    assert cache_mode(document, ["none"]) is None
     argv = ("python3", "-I", "-S", "/run/t/line.py", "qmp", "/run/t/qmp", "30", "query-cpus-fast")
     host = FakeHost(answers={argv: Completed((), 0, (DATA / "query-cpus-fast.json").read_bytes())})
     assert cpu_threads(host, "/run/t") == (1736, 1737)

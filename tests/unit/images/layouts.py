@@ -61,8 +61,8 @@ class Layout:
             content = write_tar(self.folder / "layer.tar", layer).read_bytes()
             (self.folder / "layer.tar").unlink()
             blobs.append(self.blob(content if number else gzip.compress(content, mtime=0)))
-        told = self.json({"config": CONFIG, **platform})
-        return self.json({"config": told, "layers": blobs}, mediaType=IMAGE, **more)
+        document = self.json({"config": CONFIG, **platform})
+        return self.json({"config": document, "layers": blobs}, mediaType=IMAGE, **more)
 
     def json(self, tree: object, **more: object) -> dict[str, Any]:
         return self.blob(json.dumps(tree).encode(), **more)

@@ -119,10 +119,10 @@ def test_the_configuration_counts(root: Path) -> None:
 def test_what_would_spoil_a_line_is_told_on_one(root: Path) -> None:
     wanted = tuple(list_tree(root))
     (root / os.fsdecode(b"a\n\xff\x1b[31m")).touch()
-    told = first_difference(wanted, list_tree(root))
-    assert told is not None
-    assert told.isascii()
-    assert told.isprintable()
+    text = first_difference(wanted, list_tree(root))
+    assert text is not None
+    assert text.isascii()
+    assert text.isprintable()
 
 
 NAMES = st.binary(min_size=1, max_size=12).filter(

@@ -21,9 +21,9 @@ def two(prepared: Prepared, image_store: ImageStore) -> tuple[StoredImage, ...]:
 
 def test_what_is_stored_is_what_comes_back(prepared: Prepared, image_store: ImageStore) -> None:
     image = prepared("fake:a")
-    (found,) = image_store.all()
-    assert found.image == image
-    assert found.size_bytes == 1
+    (stored,) = image_store.all()
+    assert stored.image == image
+    assert stored.size_bytes == 1
     assert image_store.listing(image.digest) == tuple(list_tree(Path(image.rootfs)))
 
 
@@ -77,11 +77,11 @@ def test_an_image_that_the_engine_has_is_not_removed_without_it(
     prepared: Prepared, image_store: ImageStore
 ) -> None:
     prepared("fake:a")
-    (found,) = image_store.all()
-    home = image_store.layout.images / found.image.digest
-    told = json.loads((home / "image.json").read_text())
-    told["image"]["engine_id"] = "sha256:1"
-    (home / "image.json").write_text(json.dumps(told))
+    (stored,) = image_store.all()
+    home = image_store.layout.images / stored.image.digest
+    document = json.loads((home / "image.json").read_text())
+    document["image"]["engine_id"] = "sha256:1"
+    (home / "image.json").write_text(json.dumps(document))
     with pytest.raises(EnvironmentLacks, match="no engine answers"):
         remove(image_store.all()[0], image_store, None)
     assert len(image_store.all()) == 1
@@ -90,9 +90,9 @@ def test_an_image_that_the_engine_has_is_not_removed_without_it(
 def test_a_good_image_is_verified_and_says_that_no_engine_was_asked(
     two: tuple[StoredImage, ...], image_store: ImageStore
 ) -> None:
-    found = verify(two[0], image_store, None)
-    assert found.good
-    assert not found.engine_checked
+    damage = verify(two[0], image_store, None)
+    assert damage.good
+    assert not damage.engine_checked
 
 
 def test_a_changed_tree_is_told_by_its_first_difference(
@@ -108,9 +108,9 @@ def test_a_damaged_listing_is_told_as_such_and_hides_no_other_image(
     two: tuple[StoredImage, ...], image_store: ImageStore, damage: str
 ) -> None:
     (image_store.layout.images / two[0].image.digest / "tree.jsonl").write_text(damage)
-    found = [verify(each, image_store, None) for each in two]
-    assert [each.good for each in found] == [False, True]
-    assert str(found[0].tree).startswith("cannot be compared: ")
+    results = [verify(each, image_store, None) for each in two]
+    assert [each.good for each in results] == [False, True]
+    assert str(results[0].tree).startswith("cannot be compared: ")
 
 
 @pytest.mark.parametrize("key", ["", "../x", "a/b", "a b"])

@@ -72,11 +72,11 @@ def test_jars_and_trees_are_in_the_layer_with_modes_and_without_dates(recipe: Pa
         tar.add(passwd, "./etc/passwd")
     write_layer(read_recipe(recipe), recipe, base, layer, FetchedFiles({"/opt/mine/lib": [jar]}))
     with tarfile.open(layer) as tar:
-        found = {member.name: member for member in tar}
-    assert {"opt/mine/lib/mine.jar", "opt/tree", "opt/tree/bin", "opt/tree/bin/run"} <= set(found)
-    assert found["opt/tree/bin/run"].mode == 0o755
-    assert found["opt/mine/lib/mine.jar"].mode == 0o644
-    assert {member.mtime for member in found.values()} == {0}
+        by_name = {member.name: member for member in tar}
+    assert {"opt/mine/lib/mine.jar", "opt/tree", "opt/tree/bin", "opt/tree/bin/run"} <= set(by_name)
+    assert by_name["opt/tree/bin/run"].mode == 0o755
+    assert by_name["opt/mine/lib/mine.jar"].mode == 0o644
+    assert {member.mtime for member in by_name.values()} == {0}
 
 
 def test_links_in_a_tree_and_folders_that_are_not_there_are_refused(recipe: Path) -> None:

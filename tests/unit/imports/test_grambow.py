@@ -34,8 +34,8 @@ def test_every_file_is_a_good_run(found: Import) -> None:
 
 def test_the_publications_way_gives_its_table_to_within_a_fifth_of_a_point(found: Import) -> None:
     analysis = analyze(found.plan.study, [run.record for run in found.runs])
-    told = [each for stratum in analysis.strata for each in stratum.findings] + list(analysis.findings)
-    with_figure = [each for each in told if each.published is not None]
+    lines = [each for stratum in analysis.strata for each in stratum.findings] + list(analysis.findings)
+    with_figure = [each for each in lines if each.published is not None]
     assert len(with_figure) == 24
     for finding in with_figure:
         assert finding.as_published is not None

@@ -24,21 +24,21 @@ pytestmark = pytest.mark.skipif(
 
 def test_the_study_s_own_conditions_come_to_the_same_table() -> None:
     """The published runs, taken for runs of the study `grambow-2018` and its 144 arms."""
-    found = collect(load_mapping(MAPPING), DATA)
+    result = collect(load_mapping(MAPPING), DATA)
     study = load(studies()["grambow-2018"], installed())
     short = {"threads": "t{}", "key_cache": "{}"}
     arms = {tuple(arm.levels.values()): arm for arm in study.arms}
     made = []
-    for run in found.runs:
-        told = dict(run.record.levels)
-        told = {name: short.get(name, "{}").format(told[name]) for name in study.factors}
-        told["key_cache"] = {"0": "kc0"}.get(told["key_cache"], told["key_cache"])
-        arm = arms[tuple(told.values())]
+    for run in result.runs:
+        levels = dict(run.record.levels)
+        levels = {name: short.get(name, "{}").format(levels[name]) for name in study.factors}
+        levels["key_cache"] = {"0": "kc0"}.get(levels["key_cache"], levels["key_cache"])
+        arm = arms[tuple(levels.values())]
         block = int((run.record.imported or {})["repetition"])
         made.append(run.record.model_copy(update={"levels": arm.levels, "arm": arm.name, "block": block}))
     as_study, as_imported = (
         analyze(*folded(study, made)),
-        analyze(found.plan.study, [run.record for run in found.runs]),
+        analyze(result.plan.study, [run.record for run in result.runs]),
     )
     names = {"docker-bare": "II", "bare-docker": "III", "docker-docker": "IV"}
     compared = 0

@@ -48,9 +48,9 @@ def tree(text: str) -> Any:
 
 
 def test_a_right_mapping_is_read(tmp_path: Path) -> None:
-    found = load_mapping(written(tmp_path, GOOD))
-    assert found.pattern.parts == ("client", "sut", "threads", "repetition")
-    assert found.arms == {
+    mapping = load_mapping(written(tmp_path, GOOD))
+    assert mapping.pattern.parts == ("client", "sut", "threads", "repetition")
+    assert mapping.arms == {
         "I": {"client": "bare", "sut": "bare"},
         "IV": {"client": "docker", "sut": "docker"},
     }

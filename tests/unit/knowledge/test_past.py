@@ -46,20 +46,22 @@ RECORDED = Path(__file__).resolve().parents[2] / "data" / "trace"
 
 def outcomes(base: float, share: float, count: int = 200) -> list[Outcome]:
     draw = np.random.default_rng(7)
-    found = []
+    results = []
     for n in range(count):
-        told = -0.6 * (n % 10) / 10
-        sd = math.hypot(math.hypot(base, share * told), 0.02)
-        found.append(Outcome("s", "study", "arm", told, 0.01, told + float(draw.normal(0, sd)), math.sqrt(0.0003)))
-    return found
+        result = -0.6 * (n % 10) / 10
+        sd = math.hypot(math.hypot(base, share * result), 0.02)
+        results.append(
+            Outcome("s", "study", "arm", result, 0.01, result + float(draw.normal(0, sd)), math.sqrt(0.0003))
+        )
+    return results
 
 
 @pytest.mark.parametrize(("base", "share"), [(0.03, 0.0), (0.08, 0.0), (0.02, 0.3)])
 def test_the_error_that_made_the_residuals_is_found_again(base: float, share: float) -> None:
-    found = learned_error(outcomes(base, share))
-    assert found.sd(0.0) == pytest.approx(base, abs=0.02)
-    assert found.sd(-0.5) == pytest.approx(math.hypot(base, share * 0.5), rel=0.25)
-    assert (found.outcomes, found.stores) == (200, 1)
+    error = learned_error(outcomes(base, share))
+    assert error.sd(0.0) == pytest.approx(base, abs=0.02)
+    assert error.sd(-0.5) == pytest.approx(math.hypot(base, share * 0.5), rel=0.25)
+    assert (error.outcomes, error.stores) == (200, 1)
 
 
 def test_few_outcomes_leave_it_at_what_is_assumed() -> None:
@@ -102,8 +104,8 @@ def test_the_payload_is_what_the_loopback_interface_sent_without_headers(tmp_pat
     run = synthetic.changed(synthetic.record(1, "bare", 1000.0), change)
     sent = rows["tx_bytes"][-1] - rows["tx_bytes"][0]
     packets = rows["tx_packets"][-1] - rows["tx_packets"][0]
-    found = loopback_payload(run, lambda _, name: tmp_path / name)
-    assert found == pytest.approx(max(0, sent - HEADER_BYTES * packets), rel=1e-5)
+    value = loopback_payload(run, lambda _, name: tmp_path / name)
+    assert value == pytest.approx(max(0, sent - HEADER_BYTES * packets), rel=1e-5)
     assert loopback_payload(run, lambda _, name: tmp_path / "nothing" / name) is None
 
 
@@ -113,8 +115,10 @@ def past(digest: str, *of: tuple[str, float, float]) -> Past:
         digest,
         study,
         tuple(
-            Prediction(arm, told, told - 0.1, told + 0.1, "sut", of_costs=0.01, measured=found, measured_se=0.01)
-            for arm, told, found in of
+            Prediction(
+                arm, result, result - 0.1, result + 0.1, "sut", of_costs=0.01, measured=actual, measured_se=0.01
+            )
+            for arm, result, actual in of
         ),
     )
 
@@ -131,18 +135,18 @@ def test_a_store_is_judged_by_the_error_that_the_others_teach() -> None:
 
 
 def test_the_score_stands_beside_the_naive_answers() -> None:
-    found = judged([past("a", ("host", -0.01, -0.02), ("published-loopback", -0.5, -0.55))], load_claims())
-    score = score_of(found)
+    judgement = judged([past("a", ("host", -0.01, -0.02), ("published-loopback", -0.5, -0.55))], load_claims())
+    score = score_of(judgement)
     assert score is not None
     assert (score.arms, score.within) == (2, 2)
     assert score.beside_published is not None
     own, published = score.beside_published
     assert own == pytest.approx(0.03)
     assert published > own
-    shown = "\n".join(past_lines(found, error_of([])))
+    shown = "\n".join(past_lines(judgement, error_of([])))
     assert "2 of 2 arms of 1 store within the 90 % interval" in shown
     assert "the published figure: " in shown
-    assert past_tree(found, ASSUMED)["score"]["within"] == 2
+    assert past_tree(judgement, ASSUMED)["score"]["within"] == 2
 
 
 def test_nothing_measured_is_nothing_judged() -> None:

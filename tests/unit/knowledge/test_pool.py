@@ -90,38 +90,38 @@ def test_nothing_is_pooled_across_path_storage_or_engine(part: Mapping[str, str]
 def test_ten_are_pooled_with_a_moderator_that_they_vary_in() -> None:
     light = [claim(n, -0.10 - 0.001 * n, level="light") for n in range(5)]
     full = [claim(n + 5, -0.02 - 0.001 * n, level="full") for n in range(5)]
-    found = pool([*light, *full])
-    assert found is not None
-    assert found.effect is not None
-    ((name, coefficient, low, high),) = found.effect.moderators
+    pooled = pool([*light, *full])
+    assert pooled is not None
+    assert pooled.effect is not None
+    ((name, coefficient, low, high),) = pooled.effect.moderators
     assert name == "level: light against full"
     assert coefficient == pytest.approx(-0.08, abs=1e-6)
     assert low < coefficient < high
-    assert found.effect.point == pytest.approx(-0.062, abs=1e-6)
+    assert pooled.effect.point == pytest.approx(-0.062, abs=1e-6)
 
 
 def test_two_moderators_take_twenty_claims() -> None:
     levels = ["light", "medium", "full"] * 5
-    found = pool([claim(n, -0.05, level=level) for n, level in enumerate(levels)])
-    assert found is not None
-    assert found.effect is not None
-    assert found.effect.moderators == ()
+    pooled = pool([claim(n, -0.05, level=level) for n, level in enumerate(levels)])
+    assert pooled is not None
+    assert pooled.effect is not None
+    assert pooled.effect.moderators == ()
 
 
 def test_moderators_that_go_together_are_one() -> None:
     made = [("light", "redis"), ("full", "mariadb")] * 10
-    found = pool([claim(n, -0.05 - 0.001 * n, level=each, database=name) for n, (each, name) in enumerate(made)])
-    assert found is not None
-    assert found.effect is not None
-    assert [name for name, *_ in found.effect.moderators] == ["level: light against full"]
+    pooled = pool([claim(n, -0.05 - 0.001 * n, level=each, database=name) for n, (each, name) in enumerate(made)])
+    assert pooled is not None
+    assert pooled.effect is not None
+    assert [name for name, *_ in pooled.effect.moderators] == ["level: light against full"]
 
 
 def test_moderators_that_vary_by_themselves_are_two() -> None:
     made = [("light", "redis"), ("full", "mariadb"), ("full", "redis"), ("light", "mariadb")] * 5
-    found = pool([claim(n, -0.05 - 0.001 * n, level=each, database=name) for n, (each, name) in enumerate(made)])
-    assert found is not None
-    assert found.effect is not None
-    names = [name for name, *_ in found.effect.moderators]
+    pooled = pool([claim(n, -0.05 - 0.001 * n, level=each, database=name) for n, (each, name) in enumerate(made)])
+    assert pooled is not None
+    assert pooled.effect is not None
+    names = [name for name, *_ in pooled.effect.moderators]
     assert names == ["level: light against full", "database: redis against mariadb"]
 
 
@@ -134,24 +134,24 @@ def test_moderators_that_vary_by_themselves_are_two() -> None:
     ],
 )
 def test_what_has_no_weight_is_listed_still(how: Mapping[str, str]) -> None:
-    found = pool([*several(5), claim(9, -0.5, how=how)])
-    assert found is not None
-    assert found.effect is not None
-    assert found.effect.k == 5
-    assert len(found.listed) == 6
-    assert found.low == -0.5
+    pooled = pool([*several(5), claim(9, -0.5, how=how)])
+    assert pooled is not None
+    assert pooled.effect is not None
+    assert pooled.effect.k == 5
+    assert len(pooled.listed) == 6
+    assert pooled.low == -0.5
 
 
 def test_a_figure_without_a_standard_error_has_no_weight() -> None:
-    found = pool([*several(4), claim(9, se=None)])
-    assert found is not None
-    assert found.effect is None
+    pooled = pool([*several(4), claim(9, se=None)])
+    assert pooled is not None
+    assert pooled.effect is None
 
 
 def test_an_average_is_not_counted_beside_what_it_is_of() -> None:
-    found = pool([*several(4), claim(9, how={"summary_of": "all"})])
-    assert found is not None
-    assert len(found.listed) == 4
+    pooled = pool([*several(4), claim(9, how={"summary_of": "all"})])
+    assert pooled is not None
+    assert len(pooled.listed) == 4
 
 
 def test_nothing_is_no_pool() -> None:

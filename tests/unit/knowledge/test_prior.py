@@ -76,29 +76,29 @@ def planned(**arm: Any) -> PlannedArm:
 
 
 def prior(claims: Sequence[ClaimFile], database: str = "redis", **arm: Any) -> Prior:
-    found = prior_of(planned(**arm), database, "throughput", claims, AS_TYPICAL)
-    assert found is not None
-    return found
+    result = prior_of(planned(**arm), database, "throughput", claims, AS_TYPICAL)
+    assert result is not None
+    return result
 
 
 def test_the_prediction_is_the_conditional_mean_of_a_gaussian() -> None:
     """By hand, of a bivariate normal: one claim; the arm has another path and study, and neither tells its load."""
-    found = prior([claim("one", -0.5)], network="bridge")
+    result = prior([claim("one", -0.5)], network="bridge")
     between = TYPICAL[SPREAD] ** 2
     var = 0.2**2 + between + 0.01**2 + TYPICAL[SETTING] ** 2
     cov = 0.2**2 + between * math.exp(-TYPICAL["network"] - TYPICAL[STUDY] - TYPICAL["load"] / 2)
-    assert found.point == pytest.approx(-0.5 * cov / var)
+    assert result.point == pytest.approx(-0.5 * cov / var)
     rest = 0.2**2 + between + TYPICAL[SETTING] ** 2 - cov**2 / var
-    assert found.high - found.point == pytest.approx(1.6448536 * math.sqrt(rest))
-    assert (found.nearest[0].differs_in, found.nearest[0].untold) == (("network",), ())
+    assert result.high - result.point == pytest.approx(1.6448536 * math.sqrt(rest))
+    assert (result.nearest[0].differs_in, result.nearest[0].untold) == (("network",), ())
 
 
 def test_the_claim_of_the_nearer_context_weighs_more_and_is_named_first() -> None:
     claims = [claim("far", -0.5, study="b", network="bridge", database="cassandra"), claim("near", -0.1, study="c")]
-    found = prior(claims)
-    assert [each.claim.id for each in found.nearest] == ["near", "far"]
-    assert found.nearest[1].differs_in == ("database", "network")
-    assert abs(found.point + 0.1) < abs(found.point + 0.5)
+    result = prior(claims)
+    assert [each.claim.id for each in result.nearest] == ["near", "far"]
+    assert result.nearest[1].differs_in == ("database", "network")
+    assert abs(result.point + 0.1) < abs(result.point + 0.5)
 
 
 def test_the_interval_widens_with_what_differs() -> None:

@@ -25,17 +25,17 @@ ODDS_SE = [math.sqrt(1 / a + 1 / b + 1 / c + 1 / d) for a, b, c, d, _ in TRIALS]
 
 def test_the_restricted_likelihood_s_variance_gives_the_published_mean() -> None:
     """Risk ratio 0.489 with tau² 0.3132, as R's metafor prints for these trials (Viechtbauer, JSS 36(3), 2010)."""
-    found = random_effects(RISK, RISK_SE, tau2=0.3132)
-    assert math.exp(found.point) == pytest.approx(0.489, abs=5e-4)
-    assert found.k == 13
+    pooled = random_effects(RISK, RISK_SE, tau2=0.3132)
+    assert math.exp(pooled.point) == pytest.approx(0.489, abs=5e-4)
+    assert pooled.k == 13
 
 
 def test_paule_and_mandel_s_variance_solves_their_equation() -> None:
     """Weighted squared residuals sum to k - 1: the definition in J. Res. NBS 87 (1982)."""
-    found = random_effects(RISK, RISK_SE)
-    weights = 1 / (np.asarray(RISK_SE) ** 2 + found.tau2)
-    assert float(weights @ (np.asarray(RISK) - found.point) ** 2) == pytest.approx(12, abs=1e-6)
-    assert found.tau2 == pytest.approx(0.318, abs=1e-3)
+    pooled = random_effects(RISK, RISK_SE)
+    weights = 1 / (np.asarray(RISK_SE) ** 2 + pooled.tau2)
+    assert float(weights @ (np.asarray(RISK) - pooled.point) ** 2) == pytest.approx(12, abs=1e-6)
+    assert pooled.tau2 == pytest.approx(0.318, abs=1e-3)
 
 
 @pytest.mark.parametrize("k", [3, 5, 12])
@@ -45,10 +45,10 @@ def test_the_variance_is_zero_only_where_the_errors_explain_all(k: int) -> None:
     for _ in range(60):
         errors = chance.uniform(0.001, 0.1, k)
         effects = chance.normal(0, 0.1, k) + chance.normal(0, errors)
-        found = random_effects(effects.tolist(), errors.tolist())
-        weights = 1 / (errors**2 + found.tau2)
+        pooled = random_effects(effects.tolist(), errors.tolist())
+        weights = 1 / (errors**2 + pooled.tau2)
         squares = float(weights @ (effects - weights @ effects / weights.sum()) ** 2)
-        assert squares == pytest.approx(k - 1, rel=1e-6) if found.tau2 > 0 else squares <= k - 1
+        assert squares == pytest.approx(k - 1, rel=1e-6) if pooled.tau2 > 0 else squares <= k - 1
 
 
 def test_a_meta_regression_gives_the_published_coefficients() -> None:
@@ -56,10 +56,10 @@ def test_a_meta_regression_gives_the_published_coefficients() -> None:
 
     van Houwelingen, Arends & Stijnen, Statist. Med. 21 (2002), section 5.
     """
-    found = with_moderators(ODDS, ODDS_SE, ["latitude"], [LATITUDE], tau2=0.0040)
-    ((_, slope, _, _),) = found.moderators
+    pooled = with_moderators(ODDS, ODDS_SE, ["latitude"], [LATITUDE], tau2=0.0040)
+    ((_, slope, _, _),) = pooled.moderators
     assert slope == pytest.approx(-0.0327, abs=5e-5)
-    assert found.point - slope * float(np.mean(LATITUDE)) == pytest.approx(0.3710, abs=5e-4)
+    assert pooled.point - slope * float(np.mean(LATITUDE)) == pytest.approx(0.3710, abs=5e-4)
 
 
 def test_the_residual_variance_leaves_as_many_squares_as_degrees_of_freedom() -> None:
@@ -74,18 +74,18 @@ def test_the_residual_variance_leaves_as_many_squares_as_degrees_of_freedom() ->
 
 def test_equal_effects_get_the_interval_of_their_errors_and_never_a_narrower_one() -> None:
     """Knapp and Hartung's own factor would be 0 here; the modified one is 1: t(4) · 0.01 / √5."""
-    found = random_effects([0.1] * 5, [0.01] * 5)
-    assert found.tau2 == 0
-    assert found.high - found.point == pytest.approx(2.7764451 * 0.01 / math.sqrt(5), rel=1e-6)
+    pooled = random_effects([0.1] * 5, [0.01] * 5)
+    assert pooled.tau2 == 0
+    assert pooled.high - pooled.point == pytest.approx(2.7764451 * 0.01 / math.sqrt(5), rel=1e-6)
 
 
 def test_the_prediction_interval_has_one_degree_of_freedom_less() -> None:
-    found = random_effects([0.0, 0.1, 0.2, 0.3, 0.4], [1e-3] * 5)
-    error = (found.high - found.point) / 2.7764451
-    assert found.predicted_high - found.point == pytest.approx(
-        3.1824463 * math.sqrt(found.tau2 + error**2), rel=1e-6
+    pooled = random_effects([0.0, 0.1, 0.2, 0.3, 0.4], [1e-3] * 5)
+    error = (pooled.high - pooled.point) / 2.7764451
+    assert pooled.predicted_high - pooled.point == pytest.approx(
+        3.1824463 * math.sqrt(pooled.tau2 + error**2), rel=1e-6
     )
-    assert found.tau2 == pytest.approx(np.var([0.0, 0.1, 0.2, 0.3, 0.4], ddof=1), rel=1e-3)
+    assert pooled.tau2 == pytest.approx(np.var([0.0, 0.1, 0.2, 0.3, 0.4], ddof=1), rel=1e-3)
 
 
 def test_a_variance_below_zero_is_zero() -> None:

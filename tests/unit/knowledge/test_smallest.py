@@ -109,8 +109,8 @@ def test_a_study_of_one_s_own_gets_the_answers_that_the_claims_support(
     shown = CliRunner().invoke(app, words)
     assert shown.exit_code == 0, shown.exception
     tree = json.loads(shown.stdout)
-    told = {verdict["purpose"]: verdict["answer"] for verdict in tree["verdicts"]}
-    assert told == {**answers, "repetitions": "more"}
+    fields = {verdict["purpose"]: verdict["answer"] for verdict in tree["verdicts"]}
+    assert fields == {**answers, "repetitions": "more"}
     assert tree["gap_needed"] == pytest.approx(gap, abs=5e-3) if gap is not None else tree["gap_needed"] > 0.31
     assert tree["not_measured"] == unknown
     small, own = load(tmp_path / "small.yaml", installed()), load(tmp_path / "study.yaml", installed())

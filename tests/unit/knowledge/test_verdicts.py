@@ -224,9 +224,9 @@ def test_what_a_claim_does_not_tell_is_told_of_its_forecast(claims: tuple[ClaimF
     (layer,) = [each for each in advice.forecasts if each.arm.startswith("P-C-L") and each.pool is not None]
     assert layer.pool is not None
     assert layer.pool.untold == {"storage": 1}
-    told = " ".join(lines(advice, NOTHING_OPEN, 400))
-    assert "+0.0 % in 1 claim, no interval; not told: storage [percona-2016-host]" in told
-    assert "-1.3 % to +0.0 % in 2 claims, not pooled; not told: storage by 1 of 2 [moby" in told
+    text = " ".join(lines(advice, NOTHING_OPEN, 400))
+    assert "+0.0 % in 1 claim, no interval; not told: storage [percona-2016-host]" in text
+    assert "-1.3 % to +0.0 % in 2 claims, not pooled; not told: storage by 1 of 2 [moby" in text
 
 
 def test_of_claims_equally_near_those_of_the_same_database_are_named_first(claims: tuple[ClaimFile, ...]) -> None:
@@ -259,9 +259,9 @@ def test_of_virtual_machines_what_is_said_of_them_at_all_is_named(
     assert "network" in machine.near[0].untold
     if machine.borrowed:
         return  # what its prior is made of is shown in place of what is near
-    told = " ".join(lines(advice, NOTHING_OPEN, 1000))
-    assert f"in {', '.join(first[1])}; not told: network, " in told
-    assert "near, in words, but other in database, " in told
+    text = " ".join(lines(advice, NOTHING_OPEN, 1000))
+    assert f"in {', '.join(first[1])}; not told: network, " in text
+    assert "near, in words, but other in database, " in text
 
 
 def test_a_machine_alone_is_not_told_what_a_container_in_one_costs(claims: tuple[ClaimFile, ...]) -> None:
@@ -287,12 +287,12 @@ def test_figures_of_machines_without_a_container_are_no_others_either(
 
 def of_own(tmp_path: Path, name: str, metric: str, change: float, se: float, *, client: str = "bare") -> None:
     """A claim of three rounds of one's own, beside those that are there."""
-    told = setup("container", "host", "bind", client).model_dump(exclude_none=True)
+    document = setup("container", "host", "bind", client).model_dump(exclude_none=True)
     tree = {
         "format": 1, "study": "mine", "says": "Measured here.",
         "context": {
             "database": {"name": "cassandra"}, "load": {"workload": "YCSB A"}, "client_host": "same",
-            "arm": told, "baseline": BARE.model_dump(exclude_none=True),
+            "arm": document, "baseline": BARE.model_dump(exclude_none=True),
         },
         "effect": {
             "kind": "measured", "metric": metric, "log_ratio": math.log1p(change), "se": se, "n": 3,
@@ -311,10 +311,10 @@ def test_a_single_claim_has_the_interval_that_it_came_with(tmp_path: Path) -> No
     advice = advise(
         replace(BTH, arms=(planned("docker", setup("container", "host", "bind")),)), load_claims([tmp_path])
     )
-    told = " ".join(lines(advice, NOTHING_OPEN, 1000))
+    text = " ".join(lines(advice, NOTHING_OPEN, 1000))
     # Three rounds: t with 2 degrees of freedom is 4.303 at 95 %.
     low, high = (100 * math.expm1(math.log(1.37) + sign * 4.302653 * 0.52) for sign in (-1, 1))
-    assert f"docker, throughput: +37.0 % [{low:+.1f} %, {high:+.1f} %] in 1 claim [one]" in told
+    assert f"docker, throughput: +37.0 % [{low:+.1f} %, {high:+.1f} %] in 1 claim [one]" in text
 
 
 def test_claims_too_few_to_pool_tell_how_far_their_own_intervals_reach_and_of_other_clients(tmp_path: Path) -> None:
@@ -325,17 +325,17 @@ def test_claims_too_few_to_pool_tell_how_far_their_own_intervals_reach_and_of_ot
     advice = advise(
         replace(BTH, arms=(planned("docker", setup("container", "host", "bind")),)), load_claims([tmp_path])
     )
-    told = " ".join(lines(advice, NOTHING_OPEN, 1000))
-    assert "+10.0 % to +37.0 % in 2 claims, not pooled, own intervals within [-8" in told
-    assert "%]; client deployed otherwise in 1 of 2 [one, two]" in told
-    assert "docker, latency_p99: " in told
-    assert "read_latency_p99" not in told
-    assert "docker: 1 quantile of single kinds of operation in --json" in told
+    text = " ".join(lines(advice, NOTHING_OPEN, 1000))
+    assert "+10.0 % to +37.0 % in 2 claims, not pooled, own intervals within [-8" in text
+    assert "%]; client deployed otherwise in 1 of 2 [one, two]" in text
+    assert "docker, latency_p99: " in text
+    assert "read_latency_p99" not in text
+    assert "docker: 1 quantile of single kinds of operation in --json" in text
 
 
 def forecast(advice: Advice, arm: str, metric: str) -> object:
-    (found,) = [each for each in advice.forecasts if each.arm == arm and each.metric == metric]
-    return found
+    (result,) = [each for each in advice.forecasts if each.arm == arm and each.metric == metric]
+    return result
 
 
 def test_the_forecast_of_percona_is_a_range_with_its_claims_and_no_interval(

@@ -40,9 +40,9 @@ def test_a_session_is_told_from_its_preparation_to_its_end(tmp_path: Path) -> No
     assert now is not None
     assert now.runs == ()
     assert now.over == "tare run has ended"
-    said = [line.text for line in now.log]
-    assert f"{PLAN.runs[0].id}: 1,234.6 requests/s" in said
-    assert f"{PLAN.runs[1].id}: attempt 1 failed in measure: told to fail" in said
+    texts = [line.text for line in now.log]
+    assert f"{PLAN.runs[0].id}: 1,234.6 requests/s" in texts
+    assert f"{PLAN.runs[1].id}: attempt 1 failed in measure: told to fail" in texts
 
 
 def test_a_second_attempt_takes_the_place_of_the_first(tmp_path: Path) -> None:

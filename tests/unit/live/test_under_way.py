@@ -71,19 +71,19 @@ def test_what_the_probe_journals_is_what_it_converts_to() -> None:
     seen = [row for row in rows if row.table in tables]
     assert {row.table for row in seen} == set(tables)
     for row in seen:
-        found = tables[row.table].filter((pl.col("tick") == row.tick) & (pl.col("target") == row.target))
-        assert found.select(COLUMNS[row.table]).row(0) == row.cells
+        result = tables[row.table].filter((pl.col("tick") == row.tick) & (pl.col("target") == row.target))
+        assert result.select(COLUMNS[row.table]).row(0) == row.cells
     assert journal.cgroups == {"client": "/sys/fs/cgroup/unified/"}
 
 
 def test_columns_are_those_of_the_reference() -> None:
-    found: dict[str, list[str]] = {}
+    rows: dict[str, list[str]] = {}
     for line in REFERENCE.read_text().partition("## Tables")[2].splitlines():
         if heading := re.match(r"### `(\w+)\.parquet`", line):
-            found[heading[1]] = []
-        elif found and (column := re.match(r"\| `(\w+)` \|", line)):
-            found[list(found)[-1]].append(column[1])
-    assert list(found.items()) == [(table, list(columns)) for table, columns in COLUMNS.items()]
+            rows[heading[1]] = []
+        elif rows and (column := re.match(r"\| `(\w+)` \|", line)):
+            rows[list(rows)[-1]].append(column[1])
+    assert list(rows.items()) == [(table, list(columns)) for table, columns in COLUMNS.items()]
 
 
 def test_a_journal_that_grows_is_read_on_and_a_torn_frame_waits(tmp_path: Path) -> None:
@@ -133,9 +133,9 @@ def test_rows_that_wait_in_the_tail_are_shown_with_those_in_the_journal(
     frames = list(old.frames())
     header = {**(old.header or {}), "tail": {"id": ident, "boot_id": boot, "path": "/etc/passwd"}}
     target = [{"id": number, "name": name, "kind": "host", "detail": ""} for number, name in old.targets.items()]
-    told = [_frame(1, json.dumps(header).encode()), *(_frame(2, json.dumps(one).encode()) for one in target)]
+    results = [_frame(1, json.dumps(header).encode()), *(_frame(2, json.dumps(one).encode()) for one in target)]
     kept = [_frame(3, struct.pack("<Q", upto) + frame) for frame in frames[:5]]
-    path.write_bytes(b"TAREPRB\n\x02\x00\x00\x00" + b"".join([*told, *kept]))
+    path.write_bytes(b"TAREPRB\n\x02\x00\x00\x00" + b"".join([*results, *kept]))
     without = TraceFollower(raw, every=1).look()
 
     ring, position = bytearray(8 * capacity), upto

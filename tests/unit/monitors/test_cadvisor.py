@@ -42,26 +42,26 @@ def answers(path: Path, cpus: Sequence[Sequence[tuple[float, float]]], rate: Seq
     series = [{"metric": {}, "values": [[1000 + at, str(value)] for at, value in each]} for each in cpus]
     raw = {CPU: series, **{metric: [] for metric in ("container_memory_working_set_bytes",
            "container_fs_reads_bytes_total", "container_fs_writes_bytes_total")}}  # fmt: skip
-    told = {"clocks": clocks, "group": "/x", "range_s": 5.0, "raw": raw,
+    fields = {"clocks": clocks, "group": "/x", "range_s": 5.0, "raw": raw,
             "rate": [[1000 + at, str(value)] for at, value in rate]}  # fmt: skip
-    (path / "prometheus.json").write_text(json.dumps(told))
+    (path / "prometheus.json").write_text(json.dumps(fields))
     return path
 
 
 def test_the_answers_of_a_real_prometheus_are_read_with_cadvisor_s_own_stamps() -> None:
-    told = json.loads((DATA / "prometheus.json").read_text())
+    document = json.loads((DATA / "prometheus.json").read_text())
     table = read(DATA)
     assert dict(table.schema) == SAMPLES
     assert set(table["subject"]) == {"sut"}
-    first, second = (sum(float(each["values"][n][1]) for each in told["raw"][CPU]) for n in (0, 1))
-    begin, end = (told["raw"][CPU][0]["values"][n][0] for n in (0, 1))
+    first, second = (sum(float(each["values"][n][1]) for each in document["raw"][CPU]) for n in (0, 1))
+    begin, end = (document["raw"][CPU][0]["values"][n][0] for n in (0, 1))
     row = of(table, "cpu_cores_irate").row(0, named=True)
     assert row["value"] == pytest.approx((second - first) / (end - begin))
     assert row["to_ns"] - row["from_ns"] == pytest.approx((end - begin) * 1e9, abs=1e6)
-    ahead = told["clocks"][-1]["realtime_ns"] - told["clocks"][-1]["monotonic_ns"]
+    ahead = document["clocks"][-1]["realtime_ns"] - document["clocks"][-1]["monotonic_ns"]
     assert row["from_ns"] == pytest.approx(begin * 1e9 - ahead, abs=1e6)
     memory = of(table, "working_set_bytes")
-    assert memory["value"][0] == float(told["raw"]["container_memory_working_set_bytes"][0]["values"][0][1])
+    assert memory["value"][0] == float(document["raw"]["container_memory_working_set_bytes"][0]["values"][0][1])
     assert (memory["from_ns"] == memory["to_ns"]).all()
 
 
@@ -135,9 +135,9 @@ def test_a_program_that_comes_later_is_handed_over() -> None:
 )
 def test_what_is_not_there_is_told_with_a_way_forward(missing: str, words: str) -> None:
     host = FakeHost(answers={(missing, "--version"): RunFailed(f"{missing} cannot be run")})
-    told = CADVISOR.why_unavailable(host, 1.0, {"binary": "/opt/cadvisor"})
-    assert told is not None
-    assert words in told
+    reason = CADVISOR.why_unavailable(host, 1.0, {"binary": "/opt/cadvisor"})
+    assert reason is not None
+    assert words in reason
 
 
 def test_the_program_is_the_study_s_else_the_environment_s(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,10 +71,10 @@ def wait_for(what: Callable[[], bool]) -> None:
 def groups(directory: Path) -> dict[str, str]:
     """As noted; none while the file is being written."""
     try:
-        found: dict[str, str] = json.loads((directory / "server.json").read_text())["groups"]
+        texts: dict[str, str] = json.loads((directory / "server.json").read_text())["groups"]
     except ValueError:
         return {}
-    return found
+    return texts
 
 
 def test_both_run_until_they_are_told_to_end_and_the_store_goes(start: Started, tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_one_that_ends_by_itself_takes_the_other_with_it_and_its_last_words_are_
     start: Started, tmp_path: Path
 ) -> None:
     server = start(ENDS)
-    _, told = server.communicate(timeout=PATIENCE_S)
-    assert (server.returncode, told) == (1, "cadvisor ended: no such hierarchy\n")
+    _, output = server.communicate(timeout=PATIENCE_S)
+    assert (server.returncode, output) == (1, "cadvisor ended: no such hierarchy\n")
     assert not (tmp_path / "tsdb").exists()
     with pytest.raises(ProcessLookupError):
         os.killpg(server.pid, 0)

@@ -81,11 +81,11 @@ def test_what_comes_later_is_handed_over_by_a_file_and_sighup() -> None:
 
 
 def test_the_end_of_a_real_trace_is_read() -> None:
-    found = probe_values(real(), "")
-    assert found["block_source"] == "tp_btf/block_rq_complete"
-    assert found["missed_samples"] == 0
-    assert found["cpu_s"] == pytest.approx(0.05532, abs=1e-5)
-    assert found["ended_monotonic_s"] - found["began_monotonic_s"] == pytest.approx(8.169, abs=1e-3)
+    values = probe_values(real(), "")
+    assert values["block_source"] == "tp_btf/block_rq_complete"
+    assert values["missed_samples"] == 0
+    assert values["cpu_s"] == pytest.approx(0.05532, abs=1e-5)
+    assert values["ended_monotonic_s"] - values["began_monotonic_s"] == pytest.approx(8.169, abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -102,10 +102,10 @@ def test_a_profile_that_is_cut_short_is_told(tmp_path: Path) -> None:
 
 def test_a_profile_of_another_version_or_without_a_fact_is_told(tmp_path: Path) -> None:
     path = tmp_path / PROFILE
-    told = json.loads(pl.read_parquet_metadata(REAL)["tare.profile"])
+    document = json.loads(pl.read_parquet_metadata(REAL)["tare.profile"])
     rows = pl.read_parquet(REAL).head(3)
     for changes, words in (({"profile_version": 2}, "another version"), ({"slot_ns": None}, "slot_ns")):
-        facts = {key: value for key, value in (told | changes).items() if value is not None}
+        facts = {key: value for key, value in (document | changes).items() if value is not None}
         rows.write_parquet(path, metadata={"tare.profile": json.dumps(facts)})
         with pytest.raises(StoreError, match=words):
             read_facts(path)

@@ -85,8 +85,8 @@ def test_the_client_shows_a_frame_as_docker_stats_does() -> None:
 
 def test_the_first_frame_has_no_sample_before_it_and_is_dropped() -> None:
     frames = (DATA / "docker-stats.stdout").read_text().splitlines()
-    found = read("docker-stats")
-    assert (found.samples, found.values) == (len(frames) - 1, {"dropped_frames": 1})
+    reading = read("docker-stats")
+    assert (reading.samples, reading.values) == (len(frames) - 1, {"dropped_frames": 1})
 
 
 @pytest.mark.parametrize(
@@ -223,9 +223,9 @@ def test_docker_stats_is_told_of_a_program_that_comes_later() -> None:
 
 
 def test_delay_is_what_scatters_about_an_even_grid() -> None:
-    found = moments([1_000_000_000, 2_030_000_000, 3_010_000_000], 1.0)
-    assert [(one.from_ns, one.to_ns) for one in found][:2] == [(0, 1_000_000_000), (1_000_000_000, 2_030_000_000)]
-    assert {one.within_ns for one in found} == {35_000_000}
+    results = moments([1_000_000_000, 2_030_000_000, 3_010_000_000], 1.0)
+    assert [(one.from_ns, one.to_ns) for one in results][:2] == [(0, 1_000_000_000), (1_000_000_000, 2_030_000_000)]
+    assert {one.within_ns for one in results} == {35_000_000}
     assert moments([], 1.0) == []
 
 

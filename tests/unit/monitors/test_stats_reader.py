@@ -19,14 +19,14 @@ FRAME = {"read": "2026-01-01T00:00:01Z"}
 @contextmanager
 def engine(*, running: bool, state: Mapping[str, bool] | None = None) -> Iterator[str]:
     """Gives one frame of each container and ends it; it says of each that it runs, is not there, or `state`."""
-    told = {"State": {"Running": running} if state is None else state}
+    fields = {"State": {"Running": running} if state is None else state}
 
     class Engine(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             is_frame = "/stats" in self.path
             self.send_response(200 if is_frame or running else 404)
             self.end_headers()
-            self.wfile.write(json.dumps(FRAME if is_frame else told).encode())
+            self.wfile.write(json.dumps(FRAME if is_frame else fields).encode())
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
             pass

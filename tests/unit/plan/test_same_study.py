@@ -69,15 +69,15 @@ def test_another_question_is_refused_with_what_makes_it_another(other: Study, to
     ],
 )
 def test_what_one_wants_to_compare_may_differ_and_is_named(other: Study, key: str) -> None:
-    found = shared(plan(), plan(other))
-    assert found.arms == ("host", "bridge")
-    assert [each for each in found.differences if key in each.key]
+    result = shared(plan(), plan(other))
+    assert result.arms == ("host", "bridge")
+    assert [each for each in result.differences if key in each.key]
 
 
 def test_an_arm_that_only_one_has_is_left_out_and_told() -> None:
-    found = shared(plan(), plan(synthetic.study(("bare", "bridge", "shared"))))
-    assert (found.arms, found.only_a, found.only_b) == (("bridge",), ("host",), ("shared",))
-    assert not found.differences
+    result = shared(plan(), plan(synthetic.study(("bare", "bridge", "shared"))))
+    assert (result.arms, result.only_a, result.only_b) == (("bridge",), ("host",), ("shared",))
+    assert not result.differences
 
 
 def test_the_same_study_has_no_differences() -> None:

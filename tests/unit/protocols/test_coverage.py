@@ -125,14 +125,14 @@ DEFAULT = Rule.of(InterleaveSpec(blocks=CAP))
 @pytest.mark.parametrize("noise", [normal, heavy_tailed, skewed, autocorrelated, steady_drift])
 @pytest.mark.parametrize("effect", [0.0, 0.01, 0.02, 0.05, 0.10])
 def test_the_default_protocol_covers_the_truth_and_seldom_cries_wolf(effect: float, noise: Noise) -> None:
-    found = simulate(DEFAULT, effect, noise, seed=20160205)
-    assert found.holds(effect), found
+    outcome = simulate(DEFAULT, effect, noise, seed=20160205)
+    assert outcome.holds(effect), outcome
 
 
 @pytest.mark.parametrize("target", [0.01, 0.015, 0.03])
 def test_other_targets_are_covered_as_well(target: float) -> None:
-    found = simulate(Rule(target=target, blocks=CAP), 0.0, normal, seed=3)
-    assert found.covered >= 0.93, found
+    outcome = simulate(Rule(target=target, blocks=CAP), 0.0, normal, seed=3)
+    assert outcome.covered >= 0.93, outcome
 
 
 def test_an_uncorrected_alpha_would_miss_more_often() -> None:
@@ -192,13 +192,13 @@ def judged(judge: Judge, effect: float, studies: int = 1500) -> Outcome:
     """A/A or A/B studies of 12 blocks of 10 windows, each by itself through the estimator."""
     rng = np.random.default_rng([17, round(1000 * effect)])
     spread = WITHIN * math.sqrt(WINDOWS)
-    found = []
+    results = []
     for _ in range(studies):
         sides = [
             np.exp(rng.normal(0, RESTART, (FIXED, 1)) + rng.normal(0, spread, (FIXED, WINDOWS))) for _ in range(2)
         ]
-        found.append(judge(sides[0] * (1 - effect), sides[1]))
-    low, high = (np.array([getattr(each, end) for each in found], dtype=float) for end in ("low", "high"))
+        results.append(judge(sides[0] * (1 - effect), sides[1]))
+    low, high = (np.array([getattr(each, end) for each in results], dtype=float) for end in ("low", "high"))
     return Ended(low, high, np.full(studies, float(FIXED))).against(effect)
 
 
@@ -211,6 +211,6 @@ def test_the_estimator_itself_keeps_the_promise(effect: float) -> None:
 @pytest.mark.parametrize("effect", [0.0, 0.05])
 def test_a_broken_estimator_does_not(judge: Judge, effect: float) -> None:
     """So that the bounds are known to mean something: what takes windows for samples, or z for t, breaks them."""
-    found = judged(judge, effect)
-    assert not found.holds(effect), found
-    assert found.covered < 0.90, found
+    outcome = judged(judge, effect)
+    assert not outcome.holds(effect), outcome
+    assert outcome.covered < 0.90, outcome

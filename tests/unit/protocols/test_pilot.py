@@ -55,11 +55,11 @@ def test_noisy_windows_ask_for_long_runs_and_noisy_restarts_for_short_ones() -> 
 
 
 def test_the_chosen_length_is_the_best_of_all_by_its_own_formula() -> None:
-    found, restart_s = Components(within=0.004, between=0.0004), 30.0
-    best = windows_per_round(found, restart_s, 1.0, 1000)
+    result, restart_s = Components(within=0.004, between=0.0004), 30.0
+    best = windows_per_round(result, restart_s, 1.0, 1000)
 
     def cost_of_variance(windows: int) -> float:
-        return (restart_s + windows) * (found.between + found.within / windows)
+        return (restart_s + windows) * (result.between + result.within / windows)
 
     assert cost_of_variance(best) == min(map(cost_of_variance, range(1, 200)))
 

@@ -76,9 +76,9 @@ def test_an_arm_without_any_pair_keeps_the_rest_going_to_the_cap() -> None:
 
 
 def test_two_blocks_have_a_point_and_no_interval_as_in_every_report() -> None:
-    said = after(2, a=[0.9, 1.0]).arms["a"]
-    assert (said.n, said.half_width, said.more_blocks) == (2, None, None)
-    assert said.point == pytest.approx(0.9**0.5 - 1)
+    result = after(2, a=[0.9, 1.0]).arms["a"]
+    assert (result.n, result.half_width, result.more_blocks) == (2, None, None)
+    assert result.point == pytest.approx(0.9**0.5 - 1)
     assert after(3, a=[0.9, 1.0, 0.95]).arms["a"].half_width is not None
 
 

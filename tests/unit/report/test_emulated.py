@@ -67,10 +67,10 @@ def unmarked(text: str, name: str = GUEST, mark: str = "(emulated)") -> list[str
     text = re.sub(r'</tspan><tspan x="0" dy="\d+">', " ", text)
     text = re.sub(rf"^({re.escape(mark)})(.*)\n(?={name})", r"\2\n\1 ", text, flags=re.MULTILINE)
     flat = " ".join(text.replace("\\(", "(").replace("\\)", ")").replace("\N{NO-BREAK SPACE}", " ").split())
-    found = re.finditer(rf"(?<![-\w]){name}", flat)
+    result = re.finditer(rf"(?<![-\w]){name}", flat)
     return [
         flat[max(0, one.start() - 40) : one.end() + 20]
-        for one in found
+        for one in result
         if not flat[: one.start()].endswith(f"{mark} ")
     ]
 
@@ -138,9 +138,9 @@ def test_a_check_is_marked_in_all_its_forms(store: Path) -> None:
     junit, markdown = store.with_name("junit.xml"), store.with_name("check.md")
     words = ("check", store, "--max-overhead", "50%")
     text = told(*words, "--junit", junit, "--markdown", markdown)
-    for said in (text, junit.read_text(), markdown.read_text()):
-        assert GUEST in said
-        assert unmarked(said) == []
+    for result in (text, junit.read_text(), markdown.read_text()):
+        assert GUEST in result
+        assert unmarked(result) == []
     for file in (junit, markdown):
         file.unlink()
     held = json.loads(told(*words, "--json", "--junit", junit, "--markdown", markdown))["overheads"]

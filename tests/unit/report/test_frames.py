@@ -67,12 +67,12 @@ def test_estimates_follow_from_the_observations_by_hand(opened: Results) -> None
     wide = opened.observations().filter(metric="throughput").pivot("arm", index="block", values="value")
     logs = wide.drop_nulls().select((pl.col("bridge") / pl.col("bare")).log().alias("log"))["log"].to_list()
     assert logs == pytest.approx([math.log(0.5), math.log(0.5), math.log(0.55)])
-    found = opened.estimates().filter(metric="throughput", arm="bridge").row(0, named=True)
-    assert found["point"] == pytest.approx(math.exp(sum(logs) / 3) - 1)
+    text = opened.estimates().filter(metric="throughput", arm="bridge").row(0, named=True)
+    assert text["point"] == pytest.approx(math.exp(sum(logs) / 3) - 1)
     spread = math.sqrt(sum((each - sum(logs) / 3) ** 2 for each in logs) / 2)
     reach = 4.302652729749464 * spread / math.sqrt(3)  # t(2; 0.975), any printed table of Student's t: 4.303
-    assert found["low"] == pytest.approx(math.exp(sum(logs) / 3 - reach) - 1)
-    assert (found["n"], found["factor_path"], found["valid"]) == (3, "bridge", True)
+    assert text["low"] == pytest.approx(math.exp(sum(logs) / 3 - reach) - 1)
+    assert (text["n"], text["factor_path"], text["valid"]) == (3, "bridge", True)
 
 
 def test_samples_are_seconds_from_the_beginning_of_measuring(tmp_path: Path) -> None:

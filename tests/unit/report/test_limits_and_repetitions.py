@@ -60,9 +60,9 @@ def test_a_kind_of_operation_has_a_row_for_each_arm_that_has_it_alone() -> None:
     made = [with_operations(each, *kinds[each.arm]) for each in synthetic.records(ARMS)]
     whole = build_report(synthetic.study(ARMS, **MEANT), made)
     arms = {section.title: [row[0] for row in section.rows] for section in repetitions(whole)}
-    told = {title.rpartition(" of ")[2]: found for title, found in arms.items()}
-    assert told["update, ms"] == ["bare"]
-    assert told["read, ms"] == ["bare", "bridge"]
+    fields = {title.rpartition(" of ")[2]: value for title, value in arms.items()}
+    assert fields["update, ms"] == ["bare"]
+    assert fields["read, ms"] == ["bare", "bridge"]
     shown = [line.split()[:2] for line in terminal.render(whole, width=120).splitlines()]
     assert ["bare", "update"] in shown
     assert ["bridge", "update"] not in shown

@@ -17,20 +17,20 @@ def texts(properties: Any) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
 
 
 def test_a_value_that_all_arms_share_names_no_arm() -> None:
-    found = compare([("a", {"x": 1}), ("b", {"x": 1})])
-    assert texts(found) == {"x": [("1", ())]}
-    assert not found[0].differs
+    rows = compare([("a", {"x": 1}), ("b", {"x": 1})])
+    assert texts(rows) == {"x": [("1", ())]}
+    assert not rows[0].differs
 
 
 def test_arms_are_gathered_under_the_value_they_have() -> None:
-    found = compare([("a", {"x": 1}), ("b", {"x": 2}), ("c", {"x": 1})])
-    assert texts(found) == {"x": [("1", ("a", "c")), ("2", ("b",))]}
-    assert found[0].differs
+    rows = compare([("a", {"x": 1}), ("b", {"x": 2}), ("c", {"x": 1})])
+    assert texts(rows) == {"x": [("1", ("a", "c")), ("2", ("b",))]}
+    assert rows[0].differs
 
 
 def test_a_key_that_an_arm_lacks_is_a_dash() -> None:
-    found = compare([("a", {"x": 1}), ("b", None)])
-    assert texts(found) == {"x": [("1", ("a",)), ("—", ("b",))]}
+    rows = compare([("a", {"x": 1}), ("b", None)])
+    assert texts(rows) == {"x": [("1", ("a",)), ("—", ("b",))]}
 
 
 def test_numbers_that_change_from_run_to_run_become_a_span_and_texts_a_list() -> None:
@@ -39,13 +39,13 @@ def test_numbers_that_change_from_run_to_run_become_a_span_and_texts_a_list() ->
 
 
 def test_what_changes_in_every_arm_is_no_difference_between_arms() -> None:
-    found = compare([("a", {"n": 1}), ("a", {"n": 2}), ("b", {"n": 3}), ("b", {"n": 4})])
-    assert texts(found) == {"n": [("1 to 4", ())]}
+    rows = compare([("a", {"n": 1}), ("a", {"n": 2}), ("b", {"n": 3}), ("b", {"n": 4})])
+    assert texts(rows) == {"n": [("1 to 4", ())]}
 
 
 def test_what_changes_in_one_arm_only_differs_from_the_steady_ones() -> None:
-    found = compare([("a", {"n": 1}), ("a", {"n": 1}), ("b", {"n": 3}), ("b", {"n": 4})])
-    assert texts(found) == {"n": [("1", ("a",)), ("3 to 4", ("b",))]}
+    rows = compare([("a", {"n": 1}), ("a", {"n": 1}), ("b", {"n": 3}), ("b", {"n": 4})])
+    assert texts(rows) == {"n": [("1", ("a",)), ("3 to 4", ("b",))]}
 
 
 def test_nested_keys_are_joined_and_empty_ones_kept() -> None:
@@ -76,8 +76,8 @@ def test_names_of_runs_and_containers_fill_no_list() -> None:
         tree["parity"]["sut"]["cgroups"] = dict.fromkeys(("cpu", "memory", "pids", ""), places[tree["arm"]])
 
     made = [synthetic.changed(each, place) for each in synthetic.records(("bare", "bridge"), blocks=1)]
-    found = texts(setting_of(synthetic.study(("bare", "bridge")), made).parity)
-    assert [(name, told) for name, told in found.items() if "cgroups" in name and name.startswith("sut")] == [
+    rows = texts(setting_of(synthetic.study(("bare", "bridge")), made).parity)
+    assert [(name, value) for name, value in rows.items() if "cgroups" in name and name.startswith("sut")] == [
         ("sut.cgroups", [("/tare/RUN/tare-RUN-sut", ("bare",)), ("/tare/RUN/CONTAINER", ("bridge",))])
     ]
 
@@ -94,10 +94,10 @@ def test_names_of_containers_fill_no_list_of_variables() -> None:
         }
 
     made = [synthetic.changed(each, name) for each in synthetic.records(("bare", "bridge"), blocks=1)]
-    found = texts(setting_of(synthetic.study(("bare", "bridge")), made).effective)
-    assert found["hostname"] == [("vm", ("bare",)), ("CONTAINER", ("bridge",))]
-    assert found["slow_query_log_file"] == [("vm-slow.log", ("bare",)), ("CONTAINER-slow.log", ("bridge",))]
-    assert found["server_uuid"] == [(f"x{token}", ())]
+    rows = texts(setting_of(synthetic.study(("bare", "bridge")), made).effective)
+    assert rows["hostname"] == [("vm", ("bare",)), ("CONTAINER", ("bridge",))]
+    assert rows["slow_query_log_file"] == [("vm-slow.log", ("bare",)), ("CONTAINER-slow.log", ("bridge",))]
+    assert rows["server_uuid"] == [(f"x{token}", ())]
 
 
 def test_what_is_the_same_after_the_measurement_is_told_once() -> None:
@@ -105,14 +105,14 @@ def test_what_is_the_same_after_the_measurement_is_told_once() -> None:
         tree["parity"]["sut_after"] = {**tree["parity"]["sut"], "seccomp": "7"}
 
     made = [synthetic.changed(each, later) for each in synthetic.records(("bare",), blocks=1)]
-    found = texts(setting_of(synthetic.study(("bare",)), made).parity)
-    assert [name for name in found if name.startswith("sut_after")] == ["sut_after.seccomp"]
-    assert found["sut_after.seccomp"] == [("7", ())]
+    rows = texts(setting_of(synthetic.study(("bare",)), made).parity)
+    assert [name for name in rows if name.startswith("sut_after")] == ["sut_after.seccomp"]
+    assert rows["sut_after.seccomp"] == [("7", ())]
 
 
 def test_what_is_nothing_but_its_parts_has_no_line_of_its_own() -> None:
-    found = compare([("a", {"proxy": None, "hop": None}), ("b", {"proxy": {"pid": 1}, "hop": None})])
-    assert texts(found) == {"hop": [("—", ())], "proxy.pid": [("—", ("a",)), ("1", ("b",))]}
+    rows = compare([("a", {"proxy": None, "hop": None}), ("b", {"proxy": {"pid": 1}, "hop": None})])
+    assert texts(rows) == {"hop": [("—", ())], "proxy.pid": [("—", ("a",)), ("1", ("b",))]}
 
 
 def test_namespaces_are_told_by_whose_they_are_and_not_by_numbers_that_each_run_is_given() -> None:
@@ -124,17 +124,17 @@ def test_namespaces_are_told_by_whose_they_are_and_not_by_numbers_that_each_run_
 
     def place(tree: dict[str, Any]) -> None:
         arm = tree["arm"]
-        for side, found in numbers[arm].items():
-            tree["parity"].setdefault(side, {})["namespaces"] = found
+        for side, rows in numbers[arm].items():
+            tree["parity"].setdefault(side, {})["namespaces"] = rows
         deployment = "bare" if arm == "bare" else "container"
         tree["settings"] = {"sut": {"deployment": deployment}, "client": {"deployment": "bare"}}
 
     arms = ("bare", "bridge", "shared")
     made = [synthetic.changed(each, place) for each in synthetic.records(arms, blocks=1)]
-    found = texts(setting_of(synthetic.study(arms), made).parity)
-    assert found["sut.namespaces.net"] == [("the host's", ("bare",)), ("its own", ("bridge", "shared"))]
-    assert found["client.namespaces.net"] == [("the host's", ("bare", "bridge")), ("the SUT's", ("shared",))]
-    assert found["sut.namespaces.mnt"] == [("its own", ())]
+    rows = texts(setting_of(synthetic.study(arms), made).parity)
+    assert rows["sut.namespaces.net"] == [("the host's", ("bare",)), ("its own", ("bridge", "shared"))]
+    assert rows["client.namespaces.net"] == [("the host's", ("bare", "bridge")), ("the SUT's", ("shared",))]
+    assert rows["sut.namespaces.mnt"] == [("its own", ())]
 
 
 def test_of_the_way_is_told_what_is_not_given_anew_to_each_run() -> None:
@@ -166,8 +166,8 @@ def test_hierarchies_that_differ_are_told_one_by_one() -> None:
         tree["parity"]["sut"]["cgroups"] = {"cpu": "/a", "memory": "/b"}
 
     made = [synthetic.changed(each, part) for each in synthetic.records(("bare",), blocks=1)]
-    found = texts(setting_of(synthetic.study(("bare",)), made).parity)
-    assert (found["sut.cgroups.cpu"], found["sut.cgroups.memory"]) == ([("/a", ())], [("/b", ())])
+    rows = texts(setting_of(synthetic.study(("bare",)), made).parity)
+    assert (rows["sut.cgroups.cpu"], rows["sut.cgroups.memory"]) == ([("/a", ())], [("/b", ())])
 
 
 def test_the_variables_that_the_study_sets_are_known_in_either_spelling() -> None:
@@ -186,11 +186,11 @@ def test_one_image_on_both_sides_is_told_once() -> None:
 
 def test_the_host_of_each_node_and_of_the_client_is_named_with_its_facts() -> None:
     nodes = {"sut-1": {"on": "a", "host": {"kernel": "6.1"}}, "sut-2": {"on": "b", "host": {"kernel": "6.2"}}}
-    told = {"between": {"sut": "a", "client": "c"}, "nodes": nodes, "client_host": {"kernel": "6.3"}}
-    records = [record.model_copy(update=told) for record in synthetic.records()]
-    found = setting_of(synthetic.study(), records)
-    assert texts(found.hosts) == {"sut-1": [("a", ())], "sut-2": [("b", ())], "client": [("c", ())]}
-    kernels = {side: texts(facts)["kernel"] for side, facts in found.others}
+    fields = {"between": {"sut": "a", "client": "c"}, "nodes": nodes, "client_host": {"kernel": "6.3"}}
+    records = [record.model_copy(update=fields) for record in synthetic.records()]
+    setting = setting_of(synthetic.study(), records)
+    assert texts(setting.hosts) == {"sut-1": [("a", ())], "sut-2": [("b", ())], "client": [("c", ())]}
+    kernels = {side: texts(facts)["kernel"] for side, facts in setting.others}
     assert kernels == {"sut-2": [("6.2", ())], "client": [("6.3", ())]}
     facts = {fact.title: fact.text for fact in summary(build_report(synthetic.study(), records))}
     assert facts["Hosts"] == "sut-1 on a, sut-2 on b, client on c"

@@ -21,13 +21,13 @@ def program_plan(blocks: int = 1, **workload: Any) -> Plan:
     """One arm whose SUT is the fake program."""
     plan = make_plan(blocks=blocks)
     parameters = {"measure_s": 0.3, "window_s": 0.1, **workload}
-    told = WORKLOADS["fake-program"].parameters.model_validate(parameters).model_dump(mode="json")
+    document = WORKLOADS["fake-program"].parameters.model_validate(parameters).model_dump(mode="json")
     settings = plan.study.arms[0].settings.model_copy(
         update={
             "sut": SutSpec(image="tar:fake", deployment="fake"),
             "client": None,
             "workload_name": "fake-program",
-            "workload": told,
+            "workload": document,
         }
     )
     arm = plan.study.arms[0].model_copy(update={"settings": settings})
@@ -60,8 +60,8 @@ def test_cpu_time_read_over_a_part_stands_for_the_whole(empty_rig: Rig) -> None:
     assert record.measurement is not None
     usage = {**(record.usage or {}), "sut_cpu_s": 0.9, "sut_over_s": 1.8}
     measurement = {**record.measurement, "duration_s": 2.0, "operations": 1000}
-    told = record.model_copy(update={"usage": usage, "measurement": measurement})
-    value = METRICS["cpu_per_operation"].of(told)
+    arm = record.model_copy(update={"usage": usage, "measurement": measurement})
+    value = METRICS["cpu_per_operation"].of(arm)
     assert value is not None
     assert abs(value - 1000.0) < 1e-9
 
@@ -89,8 +89,8 @@ def test_a_report_tells_of_no_client_and_no_server(empty_rig: Rig) -> None:
     records = empty_rig.execute(plan)
     report = build_report(plan.study, records)
     assert "itself the SUT" in summary(report)[0].text
-    told = EXPORTERS["html"](report) + EXPORTERS["md"](report)
-    assert "network path was not seen" not in told
-    assert "Server variables" not in told
+    result = EXPORTERS["html"](report) + EXPORTERS["md"](report)
+    assert "network path was not seen" not in result
+    assert "Server variables" not in result
     rules = {alarm.rule for alarm in analyze(plan.study, records).alarms}
     assert "client-bottleneck" not in rules

@@ -20,10 +20,10 @@ DATA = Path(__file__).parents[2] / "data" / "rate"
 def run_of(name: str, disk_iops: int | None = None) -> RunRecord:
     trace = DATA / name
     usage = json.loads((trace / "usage.json").read_text())
-    told = with_disk_limit(with_disk_use(with_saturation(usage, trace), trace), trace, disk_iops)
+    result = with_disk_limit(with_disk_use(with_saturation(usage, trace), trace), trace, disk_iops)
 
     def alter(tree: dict[str, Any]) -> None:
-        tree["usage"] = told
+        tree["usage"] = result
 
     return synthetic.changed(synthetic.record(1, "bare", 1000.0), alter)
 

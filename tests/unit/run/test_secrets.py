@@ -55,12 +55,12 @@ def watched(passwords: list[str]) -> Iterator[set[str]]:
 
 def holding(place: Path, passwords: list[str]) -> list[str]:
     """Files and names below `place` with one of them in it."""
-    found = []
+    results = []
     for path in place.rglob("*"):
         content = path.read_bytes() if path.is_file() else b""
         if any(each.encode() in content or each in path.name for each in passwords):
-            found.append(str(path.relative_to(place)))
-    return found
+            results.append(str(path.relative_to(place)))
+    return results
 
 
 @pytest.mark.parametrize("fault", ["", "errors", "crash"])

@@ -12,14 +12,14 @@ LOST = "the agent on far ended during a request and was restarted"
 
 
 def test_lost_doubled_and_unexplained_programs_are_faults() -> None:
-    found = Outcome(5, Counter({0: 1, 1: 2}), {3: LOST, 4: "far cannot be reached"}, living=1)
-    assert found.faults(may_fail=True) == [
+    outcome = Outcome(5, Counter({0: 1, 1: 2}), {3: LOST, 4: "far cannot be reached"}, living=1)
+    assert outcome.faults(may_fail=True) == [
         "program 1 ran 2 times",
         "program 2 is said to have run, and did not",
         "program 4 failed: far cannot be reached",
         "1 agents are left",
     ]
-    assert f"program 3 failed: {LOST}" in found.faults(may_fail=False)
+    assert f"program 3 failed: {LOST}" in outcome.faults(may_fail=False)
 
 
 def test_cuts_lose_nothing_and_kills_fail_with_their_reason(capsys: pytest.CaptureFixture[str]) -> None:

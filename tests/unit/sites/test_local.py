@@ -95,10 +95,10 @@ def test_what_a_tare_in_the_background_starts_can_still_be_interrupted(host: Loc
 
 
 def test_what_is_announced_begins_only_afterwards_and_is_the_same_process(host: LocalHost, tmp_path: Path) -> None:
-    told: list[Process] = []
+    processes: list[Process] = []
 
     def announce(process: Process) -> None:
-        told.append(process)
+        processes.append(process)
         time.sleep(0.2)
         assert alive(host, process)
         assert not (tmp_path / "out").read_text()
@@ -114,21 +114,21 @@ def test_what_is_announced_begins_only_afterwards_and_is_the_same_process(host: 
     words = ["two words", "$HOME", "*", ""]
     process = host.start([*argv, *words], output=output, announce=announce)
     assert wait_for(tmp_path / "out") == f"{process.pid} '' two words $HOME * \n"
-    assert told == [process]
+    assert processes == [process]
 
 
 def test_what_cannot_be_announced_never_begins(host: LocalHost, tmp_path: Path) -> None:
-    told: list[Process] = []
+    processes: list[Process] = []
 
     def announce(process: Process) -> None:
-        told.append(process)
+        processes.append(process)
         raise RunFailed("the ledger cannot be used")
 
     output = Output(str(tmp_path / "o"), str(tmp_path / "e"))
     with pytest.raises(RunFailed, match="the ledger cannot be used"):
         host.start(["touch", str(tmp_path / "began")], output=output, announce=announce)
     deadline = time.monotonic() + 10
-    while alive(host, told[0]):
+    while alive(host, processes[0]):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert not (tmp_path / "began").exists()
@@ -147,13 +147,13 @@ def test_what_begins_after_a_word_gets_its_environment_and_its_signals(host: Loc
 
 
 def test_a_missing_program_is_one_clear_failure_and_not_announced(host: LocalHost, tmp_path: Path) -> None:
-    told: list[Process] = []
+    processes: list[Process] = []
     output = Output(str(tmp_path / "o"), str(tmp_path / "e"))
     with pytest.raises(RunFailed, match="no-such-program cannot be started on local: no such program may be run"):
-        host.start(["no-such-program"], output=output, announce=told.append)
+        host.start(["no-such-program"], output=output, announce=processes.append)
     with pytest.raises(RunFailed, match=r"no-such-program cannot be started on local: No such file"):
         host.start(["no-such-program"], output=output)
-    assert told == []
+    assert processes == []
 
 
 def test_started_process_that_ended_is_not_alive_and_leaves_no_zombie(host: LocalHost, tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def test_what_is_seen_must_be_what_was_made(data_mount: DataMount, mount: str | 
 def test_a_run_on_another_storage_than_declared_is_told_with_both() -> None:
     spec, data_mount = StorageSpec(kind="tmpfs"), DataMount("/d", "tmpfs", "0:57")
     seen = {"sut": {"cgroups": {"cpu": "/tare"}, "mounts": {"/data": "ext4 254:0"}}}
-    (told,) = storage_mismatch(spec, data_mount, "/data", seen)
-    assert told == "SUT: storage tmpfs declared, which is tmpfs 0:57 here; /data is on ext4 254:0"
+    (line,) = storage_mismatch(spec, data_mount, "/data", seen)
+    assert line == "SUT: storage tmpfs declared, which is tmpfs 0:57 here; /data is on ext4 254:0"
     seen["sut"]["mounts"] = {"/data": "tmpfs 0:57"}
     assert not storage_mismatch(spec, data_mount, "/data", seen)
 

@@ -38,10 +38,10 @@ pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="no strac
 def ops(tmp_path_factory: pytest.TempPathFactory) -> list[Op]:
     place = tmp_path_factory.mktemp("recorded")
     (place / "store").mkdir()
-    found = recorded(_PROGRAM, place / "store", place / "log")
-    assert sum(op.kind == "mark" for op in found) == 4
-    assert {op.kind for op in found} >= {"data", "name", "gone", "sync", "mark"}
-    return found
+    results = recorded(_PROGRAM, place / "store", place / "log")
+    assert sum(op.kind == "mark" for op in results) == 4
+    assert {op.kind for op in results} >= {"data", "name", "gone", "sync", "mark"}
+    return results
 
 
 def wrong(ops: Sequence[Op], crash: Crash, place: Path) -> str | None:
@@ -49,13 +49,13 @@ def wrong(ops: Sequence[Op], crash: Crash, place: Path) -> str | None:
     left_by(ops, crash, place)
     plan = make_plan()
     with resume_store(place, plan) as writer:
-        found = [record.run_id for record in writer.records()]
-    if found != [run.id for run in plan.runs[: len(found)]]:
-        return f"{crash}: {found} are not the first runs"
-    if len(found) < promised(ops, crash):
-        return f"{crash}: {len(found)} of {promised(ops, crash)} promised records"
-    told = verify(open_store(place))
-    return f"{crash}: {told}" if told else None
+        run_ids = [record.run_id for record in writer.records()]
+    if run_ids != [run.id for run in plan.runs[: len(run_ids)]]:
+        return f"{crash}: {run_ids} are not the first runs"
+    if len(run_ids) < promised(ops, crash):
+        return f"{crash}: {len(run_ids)} of {promised(ops, crash)} promised records"
+    damage = verify(open_store(place))
+    return f"{crash}: {damage}" if damage else None
 
 
 def test_a_store_survives_the_death_of_its_writer_after_any_change(ops: list[Op], tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_a_store_survives_every_cut_and_thousands_of_losses(ops: list[Op], tmp_p
     chance = random.Random(3)
     crashes = [Crash(cut) for cut in range(len(ops) + 1)]
     crashes += [Crash(chance.randrange(len(ops) + 1), 1000 + lost) for lost in range(rounds)]
-    found = [each for crash in crashes if (each := wrong(ops, crash, tmp_path / "left")) is not None]
-    print(f"{len(ops)} changes, {len(crashes)} crashes, {len(found)} violations")  # noqa: T201 - for the tables of the docs
-    assert found == []
+    results = [each for crash in crashes if (each := wrong(ops, crash, tmp_path / "left")) is not None]
+    print(f"{len(ops)} changes, {len(crashes)} crashes, {len(results)} violations")  # noqa: T201 - for the tables of the docs
+    assert results == []
 
 
 def test_the_simulator_finds_a_store_that_does_not_sync(ops: list[Op], tmp_path: Path) -> None:

@@ -35,13 +35,13 @@ def keys(kind: type) -> set[str]:
 
 
 def test_every_key_of_a_record_is_documented() -> None:
-    told = names(section("The record"))
+    results = names(section("The record"))
     plain = set(RunRecord.model_fields) - {"outcome"}
     nested = {f"phases[].{name}" for name in PhaseTime.model_fields} | {
         f"outcome.{name}" for name in Outcome.model_fields
     }
-    assert (plain | nested) - told == set()
-    assert {name for name in told if name.split(".")[0].removesuffix("[]") in RunRecord.model_fields} >= plain
+    assert (plain | nested) - results == set()
+    assert {name for name in results if name.split(".")[0].removesuffix("[]") in RunRecord.model_fields} >= plain
 
 
 def test_no_key_of_a_record_is_documented_that_is_not_there() -> None:
@@ -78,6 +78,6 @@ def test_every_column_is_documented(table: object) -> None:
 
 def test_every_path_and_the_format_are_documented(tmp_path: Path) -> None:
     layout = StoreLayout(tmp_path)
-    told = {name.split("/")[0] for name in names(section("The store"))}
-    assert {path.name for path in (layout.database, layout.raw, layout.staging, layout.lock)} <= told
+    results = {name.split("/")[0] for name in names(section("The store"))}
+    assert {path.name for path in (layout.database, layout.raw, layout.staging, layout.lock)} <= results
     assert re.search(rf"^\| {FORMAT} \|", section("Formats"), re.MULTILINE)

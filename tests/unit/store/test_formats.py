@@ -27,8 +27,8 @@ def golden(number: int, path: Path) -> tuple[RunRecord, ...]:
     database = sqlite3.connect(path / "store.sqlite")
     database.executescript((GOLDEN / f"store-{number}" / "store.sql").read_text())
     database.close()
-    told = json.loads((GOLDEN / f"store-{number}" / "records.json").read_text())
-    return tuple(RunRecord.model_validate_json(json.dumps(tree)) for tree in told)
+    document = json.loads((GOLDEN / f"store-{number}" / "records.json").read_text())
+    return tuple(RunRecord.model_validate_json(json.dumps(tree)) for tree in document)
 
 
 def test_every_format_has_a_golden_store_and_a_step_to_the_next() -> None:

@@ -35,12 +35,12 @@ def test_a_study_names_its_monitors_and_they_reach_every_arm(text: str, knowing:
 def test_a_level_switches_a_monitor_off_or_sets_its_interval(text: str, knowing: Registry) -> None:
     varied = text.replace("  load:\n    sets: workload.threads\n    levels: [1, 16]\n", VARIED)
     assert varied != text
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for arm in loads(f"{varied}\n{WATCHED}", knowing).arms:
-        found[arm.levels["load"]] = arm.settings.monitors
-    assert set(found["1"]) == {"docker-stats"}
-    assert set(found["16"]) == {"mpstat", "docker-stats"}
-    assert found["16"]["docker-stats"].interval_s == 2
+        fields[arm.levels["load"]] = arm.settings.monitors
+    assert set(fields["1"]) == {"docker-stats"}
+    assert set(fields["16"]) == {"mpstat", "docker-stats"}
+    assert fields["16"]["docker-stats"].interval_s == 2
 
 
 @pytest.mark.parametrize(

@@ -183,8 +183,8 @@ def test_grambow_s_arms_have_the_published_loads_and_limits() -> None:
     for arm in grambow("full").arms:
         sut, client, workload = arm.settings.sut, arm.settings.sides["client"], arm.settings.workload
         limits = [(side.limits.cpu_quota, side.limits.memory) for side in (sut, client)]
-        told = [(workload["operations"], *each) for each in limits]
-        assert told == [wanted[arm.levels["machine"]]] * 2
+        results = [(workload["operations"], *each) for each in limits]
+        assert results == [wanted[arm.levels["machine"]]] * 2
         assert (workload["core_workload"], workload["records"]) == ("a", 100_000)
         assert arm.levels["compaction"][0] in workload["properties"]["cassandra.tableoptions"]
         assert (sut.deployment, client.deployment) == tuple(
@@ -223,8 +223,8 @@ def test_grambow_s_figures_stand_beside_a_client_behind_a_masquerade_too() -> No
 
     assert figures(pair, "masqueraded") == figures(one, "docker")
     assert len(figures(pair, "masqueraded")) == 6
-    found = {each.levels["client"] for each in pair.published}
-    assert found == {"bare", "masqueraded"}
+    value = {each.levels["client"] for each in pair.published}
+    assert value == {"bare", "masqueraded"}
 
 
 SEYBOLD = ("full", "full-memory", "demo", "demo-memory", "pair-demo", "demo-machines")
@@ -278,8 +278,8 @@ def test_seybold_s_full_scale_has_the_published_limits_and_repetitions(scale: st
 
 def test_seybold_s_models_differ_in_container_and_storage_alone() -> None:
     arms = [filling for filling, _ in instances(seybold("full"))]
-    found = {arm.levels["model"]: (arm.settings.sut.deployment, arm.settings.sut.storage.kind) for arm in arms}
-    assert found == {
+    fields = {arm.levels["model"]: (arm.settings.sut.deployment, arm.settings.sut.storage.kind) for arm in arms}
+    assert fields == {
         "bare": ("bare", "bind"),
         "P-C-H": ("container", "bind"),
         "P-C-L": ("container", "layer"),
@@ -315,8 +315,8 @@ def test_seybold_s_machines_are_those_of_the_whole_study_against_a_machine_alone
 
 def test_seybold_s_figures_of_machines_are_those_published() -> None:
     part = load(studies()["seybold-2018/machines"], installed())
-    told = {(each.levels["model"], each.levels["load"]): each.relative for each in part.published}
-    assert told == {("VM-C-H", "write-heavy-10G"): -0.06, ("VM-C-H", "read-heavy-10G"): -0.13}
+    fields = {(each.levels["model"], each.levels["load"]): each.relative for each in part.published}
+    assert fields == {("VM-C-H", "write-heavy-10G"): -0.06, ("VM-C-H", "read-heavy-10G"): -0.13}
 
 
 @pytest.mark.parametrize("database", ["cassandra", "postgresql", "redis"])

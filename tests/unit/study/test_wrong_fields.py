@@ -92,8 +92,8 @@ def judged(path: Path, way: tuple[str | int, ...], wrong: Any) -> str | None:
         if not error.what.startswith(f"{path}:1:"):
             return f"no place: {error.what}"
     else:
-        told = as_json(plan, estimate(plan, data_sets(WORKLOADS)))
-        json.dumps(told, allow_nan=False)
+        result = as_json(plan, estimate(plan, data_sets(WORKLOADS)))
+        json.dumps(result, allow_nan=False)
         if Plan.model_validate_json(plan.model_dump_json()) != plan:
             return "the plan is another after it was kept"
         if not may_be_meant(way, wrong):
@@ -104,8 +104,10 @@ def judged(path: Path, way: tuple[str | int, ...], wrong: Any) -> str | None:
 
 def of(some: Sequence[tuple[Path, tuple[str | int, ...], Any]]) -> list[str]:
     """The cases that are wrong, each with what is wrong with it."""
-    found = [(f"{path.parent.name}/{path.name}", way, wrong, judged(path, way, wrong)) for path, way, wrong in some]
-    return [f"{name} {'.'.join(map(str, way))}: {wrong!r:.40}: {why}" for name, way, wrong, why in found if why]
+    results = [
+        (f"{path.parent.name}/{path.name}", way, wrong, judged(path, way, wrong)) for path, way, wrong in some
+    ]
+    return [f"{name} {'.'.join(map(str, way))}: {wrong!r:.40}: {why}" for name, way, wrong, why in results if why]
 
 
 def test_a_wrong_field_is_refused_with_its_place_or_makes_a_whole_plan() -> None:

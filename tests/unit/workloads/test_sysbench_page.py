@@ -21,6 +21,6 @@ def test_every_parameter_is_documented(name: str) -> None:
 
 def test_every_detail_is_documented(tmp_path: Path) -> None:
     (tmp_path / "stderr").touch()
-    told = Sysbench().parse(SysbenchParameters(measure_s=4), CLOSED, tmp_path / "stderr", 0)
-    assert told.details
-    assert not [name for name in told.details if f"`{name}`" not in PAGE]
+    measurement = Sysbench().parse(SysbenchParameters(measure_s=4), CLOSED, tmp_path / "stderr", 0)
+    assert measurement.details
+    assert not [name for name in measurement.details if f"`{name}`" not in PAGE]

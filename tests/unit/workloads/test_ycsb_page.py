@@ -22,6 +22,6 @@ def test_every_parameter_is_documented(name: str) -> None:
 
 def test_every_detail_is_documented() -> None:
     text = (ROOT / "tests" / "data" / "ycsb" / "hdr.stdout").read_text()
-    told = measurement(read_output(text), Expected(target_per_s=1000.0)).details
-    assert len(told) >= 10
-    assert not [name for name in told if f"`{name}`" not in PAGE]
+    values = measurement(read_output(text), Expected(target_per_s=1000.0)).details
+    assert len(values) >= 10
+    assert not [name for name in values if f"`{name}`" not in PAGE]

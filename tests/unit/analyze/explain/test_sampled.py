@@ -33,23 +33,23 @@ def profile(*rows: tuple[int, int, str, str, str], **changes: int) -> StackProfi
 
 
 def test_only_the_measure_phase_counts_and_a_slot_at_its_edge_by_its_share() -> None:
-    found = sampled(
+    shares = sampled(
         profile(*((at * S, 40, "sut", "db", NETFILTER) for at in range(10, 14))), Span(11.5, 13.0), components()
     )
-    assert found.seconds == pytest.approx(1.5)
-    assert found.cpu_s == {(CpuSide.SERVER, "netfilter"): pytest.approx((0.5 + 1) * 40 * 0.01)}
-    assert found.stacks == {(CpuSide.SERVER, f"db;{NETFILTER}"): pytest.approx(0.6)}
+    assert shares.seconds == pytest.approx(1.5)
+    assert shares.cpu_s == {(CpuSide.SERVER, "netfilter"): pytest.approx((0.5 + 1) * 40 * 0.01)}
+    assert shares.stacks == {(CpuSide.SERVER, f"db;{NETFILTER}"): pytest.approx(0.6)}
 
 
 def test_idle_is_told_apart_and_helpers_others_and_tare_are_sides() -> None:
     rows = [
         (10 * S, 10, name, name, "[x]") for name in ("sut-2", "client", "proxy", "engine", "tare", "other", "idle")
     ]
-    found = sampled(profile(*rows), Span(10, 14), components())
-    assert found.idle_s == pytest.approx(0.1)
-    assert found.of_side(CpuSide.SERVER) == pytest.approx(0.1)
-    assert found.of_side(CpuSide.HELPER) == pytest.approx(0.1)
-    assert {side for side, _ in found.cpu_s} == {"server", "client", "helper", "engine", "tare", "other"}
+    shares = sampled(profile(*rows), Span(10, 14), components())
+    assert shares.idle_s == pytest.approx(0.1)
+    assert shares.of_side(CpuSide.SERVER) == pytest.approx(0.1)
+    assert shares.of_side(CpuSide.HELPER) == pytest.approx(0.1)
+    assert {side for side, _ in shares.cpu_s} == {"server", "client", "helper", "engine", "tare", "other"}
 
 
 def test_lost_samples_are_a_share_of_all_that_were_due() -> None:
@@ -73,14 +73,14 @@ def test_what_carries_bytes_for_the_engine_is_a_helper_though_no_target_names_it
 
 def test_a_real_profile_tells_netfilter_and_the_bridge_and_hides_little() -> None:
     real = read_profile(REAL)
-    found = sampled(real, Span(real.facts.began_ns / 1e9, real.facts.ended_ns / 1e9), components())
-    server = {component: used for (side, component), used in found.cpu_s.items() if side is CpuSide.SERVER}
+    shares = sampled(real, Span(real.facts.began_ns / 1e9, real.facts.ended_ns / 1e9), components())
+    server = {component: used for (side, component), used in shares.cpu_s.items() if side is CpuSide.SERVER}
     kernel = sum(used for component, used in server.items() if component != "user")
-    assert found.cpus == 2
+    assert shares.cpus == 2
     assert server["netfilter"] / kernel > 0.05
     assert server["bridge"] > 0
     assert max(server, key=lambda name: server[name]) in {"tcp-ip", "user"}
     assert server.get(NOT_NAMED, 0.0) / kernel < 0.05
     # Two CPUs at 199 Hz for as long as it lasted; 5 % for a timer that is late on a busy machine.
-    everything = sum(found.cpu_s.values()) + found.idle_s
-    assert everything == pytest.approx(2 * found.seconds, rel=0.05)
+    everything = sum(shares.cpu_s.values()) + shares.idle_s
+    assert everything == pytest.approx(2 * shares.seconds, rel=0.05)

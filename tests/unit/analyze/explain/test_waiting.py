@@ -25,8 +25,8 @@ def trace(directory: Path, name: str, **ends: float) -> Path:
 
 
 def test_waiting_is_read_off_the_counters_of_the_phase(tmp_path: Path) -> None:
-    found = waited(trace(tmp_path, "sut", throttled_ns=4.0, cpu_some_us=6.0, io_some_us=1.0), Span(0, 5))
-    assert found == {
+    values = waited(trace(tmp_path, "sut", throttled_ns=4.0, cpu_some_us=6.0, io_some_us=1.0), Span(0, 5))
+    assert values == {
         ("server", Wait.THROTTLED): pytest.approx(2.0),
         ("server", Wait.RUN_QUEUE): pytest.approx(1.0),
         ("server", Wait.DISK): pytest.approx(0.5),
@@ -34,8 +34,8 @@ def test_waiting_is_read_off_the_counters_of_the_phase(tmp_path: Path) -> None:
 
 
 def test_throttled_on_several_cpus_at_once_is_no_longer_than_the_phase(tmp_path: Path) -> None:
-    found = waited(trace(tmp_path, "client", throttled_ns=40.0, cpu_some_us=9.0), Span(0, 10))
-    assert found == {("client", Wait.THROTTLED): 10.0, ("client", Wait.RUN_QUEUE): 0.0}
+    values = waited(trace(tmp_path, "client", throttled_ns=40.0, cpu_some_us=9.0), Span(0, 10))
+    assert values == {("client", Wait.THROTTLED): 10.0, ("client", Wait.RUN_QUEUE): 0.0}
 
 
 def test_what_the_trace_does_not_tell_is_not_zero(tmp_path: Path) -> None:

@@ -54,8 +54,8 @@ def test_merged_percentiles_are_those_of_all_events_together(clients: list[list[
 @pytest.mark.parametrize("name", ["closed", "rate", "deadlocks"])
 def test_what_sysbench_prints_is_what_its_histogram_gives(name: str) -> None:
     printed = read_output((SYSBENCH / f"{name}.stdout").read_text())
-    found = percentile([(bucket.value_ms, bucket.count) for bucket in printed.histogram], 95)
-    assert found == pytest.approx(printed.figure("latency_p95_ms"), abs=0.0051)
+    milliseconds = percentile([(bucket.value_ms, bucket.count) for bucket in printed.histogram], 95)
+    assert milliseconds == pytest.approx(printed.figure("latency_p95_ms"), abs=0.0051)
 
 
 def test_a_last_bucket_that_holds_slower_ones_too_gives_no_value() -> None:
@@ -79,11 +79,11 @@ def test_windows_are_merged_where_the_round_has_no_histogram_of_its_own() -> Non
 
 def test_a_metric_counts_from_the_histogram_and_not_from_the_generator_s_print() -> None:
     run = synthetic.record(1, "bare", 1000.0)
-    told = {**(run.measurement or {})}
-    told["latency"] = {**told["latency"], "p95_ms": 0.001}
-    assert METRICS["latency_p95"].read(told) == synthetic.bucket(24.0)
-    told["histogram"] = []
-    assert METRICS["latency_p95"].read(told) == 0.001
+    fields = {**(run.measurement or {})}
+    fields["latency"] = {**fields["latency"], "p95_ms": 0.001}
+    assert METRICS["latency_p95"].read(fields) == synthetic.bucket(24.0)
+    fields["histogram"] = []
+    assert METRICS["latency_p95"].read(fields) == 0.001
     assert METRICS["latency_p95"].read(None) is None
 
 
@@ -94,9 +94,9 @@ def test_percentiles_of_many_events_come_within_a_bucket_of_the_truth() -> None:
     counts = np.unique(index, return_counts=True)
     histogram = [(float((1 + width) ** (n + 0.5)), int(count)) for n, count in zip(*counts, strict=True)]
     for percent in (50, 95, 99):
-        found = percentile(histogram, percent)
-        assert found is not None
-        assert abs(found / float(np.percentile(events, percent)) - 1) < width
+        milliseconds = percentile(histogram, percent)
+        assert milliseconds is not None
+        assert abs(milliseconds / float(np.percentile(events, percent)) - 1) < width
 
 
 @pytest.mark.parametrize(("slowest", "known"), [(11.005, True), (11.03, False), (12.0, False)])

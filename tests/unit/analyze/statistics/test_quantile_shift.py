@@ -109,9 +109,9 @@ def test_kinds_of_operation_are_told_apart_where_only_they_have_histograms() -> 
         for n in range(3)
         for each in (run(n, "bare", [], by_operation=parts(1.0)), run(n, "bridge", [], by_operation=parts(1.005)))
     ]
-    found = shifts(*runs)
-    assert [(shift.arm, shift.operation) for shift in found] == [("bridge", "read"), ("bridge", "update")]
-    assert not any(quantile.resolved for shift in found for quantile in shift.quantiles)
+    results = shifts(*runs)
+    assert [(shift.arm, shift.operation) for shift in results] == [("bridge", "read"), ("bridge", "update")]
+    assert not any(quantile.resolved for shift in results for quantile in shift.quantiles)
 
 
 def test_a_generator_without_histograms_gives_none() -> None:

@@ -15,9 +15,9 @@ from tare.protocols.pilot import Components, components, windows_per_round
 def test_mser5_by_hand() -> None:
     # 12 batches: 9, 5, then 1 and 2 in turn. Leaving out two batches: variance 0.25 / 10; one: far more.
     batches = [9.0, 5.0, *[1.0, 2.0] * 5]
-    found = mser5([value for value in batches for _ in range(5)])
-    assert found is not None
-    assert (found.drop, found.settled) == (10, True)
+    warm_up = mser5([value for value in batches for _ in range(5)])
+    assert warm_up is not None
+    assert (warm_up.drop, warm_up.settled) == (10, True)
 
 
 def test_mser5_weighs_what_is_lost_against_what_is_left_as_published() -> None:
@@ -26,9 +26,9 @@ def test_mser5_weighs_what_is_lost_against_what_is_left_as_published() -> None:
     Over the cube of what is left, which would keep all, it would be 11.49 / 1000 against 8.89 / 729.
     """
     rest = [1.0, -1.0] * 4 + [1.0]
-    found = mser5([each for mean in (1 / 9 + 1.7, *rest) for each in [mean] * 5])
-    assert found is not None
-    assert found.drop == 5
+    warm_up = mser5([each for mean in (1 / 9 + 1.7, *rest) for each in [mean] * 5])
+    assert warm_up is not None
+    assert warm_up.drop == 5
 
 
 def test_a_settled_series_needs_no_warm_up_to_be_dropped() -> None:
@@ -39,16 +39,16 @@ def test_a_settled_series_needs_no_warm_up_to_be_dropped() -> None:
 def test_an_exponential_warm_up_is_found() -> None:
     times = np.arange(300)
     series = 100 * (1 - np.exp(-times / 15)) + np.random.default_rng(1).normal(0, 1, 300)
-    found = mser5(series.tolist())
-    assert found is not None
-    assert found.settled
-    assert 40 <= found.drop <= 100
+    warm_up = mser5(series.tolist())
+    assert warm_up is not None
+    assert warm_up.settled
+    assert 40 <= warm_up.drop <= 100
 
 
 def test_a_series_that_never_settles_is_told() -> None:
-    found = mser5([float(n) for n in range(200)])
-    assert found is not None
-    assert not found.settled
+    warm_up = mser5([float(n) for n in range(200)])
+    assert warm_up is not None
+    assert not warm_up.settled
 
 
 def test_a_short_series_has_no_answer() -> None:
@@ -73,22 +73,22 @@ def test_lag1_needs_values_that_vary() -> None:
 
 def test_independent_values_exceed_the_bound_once_in_twenty() -> None:
     rng = np.random.default_rng(5)
-    found = [lag1(row) for row in rng.normal(size=(2000, 40)).tolist()]
-    assert sum(abs(one) > bound(40) for one in found if one is not None) / 2000 == pytest.approx(0.05, abs=0.02)
+    values = [lag1(row) for row in rng.normal(size=(2000, 40)).tolist()]
+    assert sum(abs(one) > bound(40) for one in values if one is not None) / 2000 == pytest.approx(0.05, abs=0.02)
 
 
 def test_components_by_hand() -> None:
     # Within each round ±1: variance 2. Round means 10, 14: variance 8, of which 2 / 2 is the windows' own.
-    found = components([[9.0, 11.0], [13.0, 15.0]])
-    assert found == Components(within=2.0, between=7.0)
+    variances = components([[9.0, 11.0], [13.0, 15.0]])
+    assert variances == Components(within=2.0, between=7.0)
 
 
 def test_components_of_a_known_mixture() -> None:
     rng = np.random.default_rng(9)
     table = rng.normal(0, 1.5, (400, 1)) + rng.normal(0, 3.0, (400, 10))
-    found = components(table.tolist())
-    assert found.between == pytest.approx(1.5**2, rel=0.2)
-    assert found.within == pytest.approx(3.0**2, rel=0.1)
+    variances = components(table.tolist())
+    assert variances.between == pytest.approx(1.5**2, rel=0.2)
+    assert variances.within == pytest.approx(3.0**2, rel=0.1)
 
 
 def test_between_is_never_negative() -> None:

@@ -20,34 +20,34 @@ NOISE = 0.02
 
 def effect(ratios: dict[str, list[float]]) -> OverSites:
     pooled = paired_log_ratio_t([ratio for each in ratios.values() for ratio in each])
-    found = over_sites(ratios, 0.95, pooled)
-    assert found is not None
-    return found
+    sites = over_sites(ratios, 0.95, pooled)
+    assert sites is not None
+    return sites
 
 
 def test_with_equally_many_blocks_it_is_student_s_t_over_the_sites_means() -> None:
     rng = np.random.default_rng(1)
     logs = rng.normal(TRUTH, 0.02, (5, 4)) + rng.normal(0, 0.03, (5, 1))
-    found = effect({f"s{n}": list(np.exp(row)) for n, row in enumerate(logs)}).estimate
+    estimate = effect({f"s{n}": list(np.exp(row)) for n, row in enumerate(logs)}).estimate
     low, high = stats.t.interval(0.95, 4, logs.mean(axis=1).mean(), stats.sem(logs.mean(axis=1)))
-    assert found.point == pytest.approx(math.expm1(logs.mean()))
-    assert found.low == pytest.approx(math.expm1(low))
-    assert found.high == pytest.approx(math.expm1(high))
+    assert estimate.point == pytest.approx(math.expm1(logs.mean()))
+    assert estimate.low == pytest.approx(math.expm1(low))
+    assert estimate.high == pytest.approx(math.expm1(high))
 
 
 def test_the_variance_between_sites_is_that_of_the_analysis_of_variance() -> None:
-    found = mean_of_sites([np.array([0.0, 0.2]), np.array([1.0, 1.2]), np.array([2.0, 2.2])])
-    assert found is not None
-    assert found.between == pytest.approx(1 - 0.02 / 2)
+    sites = mean_of_sites([np.array([0.0, 0.2]), np.array([1.0, 1.2]), np.array([2.0, 2.2])])
+    assert sites is not None
+    assert sites.between == pytest.approx(1 - 0.02 / 2)
     by_hand = stats.f_oneway([0.0, 0.2], [1.0, 1.2], [2.0, 2.2]).pvalue
     ratios = {name: list(np.exp(row)) for name, row in {"a": [0.0, 0.2], "b": [1.0, 1.2], "c": [2.0, 2.2]}.items()}
     assert effect(ratios).between_p == pytest.approx(by_hand)
 
 
 def test_two_sites_predict_no_third() -> None:
-    found = effect({"a": [0.9, 0.91, 0.92], "b": [0.95, 0.94, 0.96]})
-    assert (found.next_low, found.next_high) == (None, None)
-    assert found.estimate.low is not None
+    sites = effect({"a": [0.9, 0.91, 0.92], "b": [0.95, 0.94, 0.96]})
+    assert (sites.next_low, sites.next_high) == (None, None)
+    assert sites.estimate.low is not None
 
 
 def test_one_site_is_no_matter_of_sites() -> None:
@@ -55,18 +55,18 @@ def test_one_site_is_no_matter_of_sites() -> None:
 
 
 def test_without_any_spread_there_is_no_interval() -> None:
-    found = effect({"a": [0.9, 0.9], "b": [0.9, 0.9]}).estimate
-    assert found.low is None
-    assert found.why is not None
+    estimate = effect({"a": [0.9, 0.9], "b": [0.9, 0.9]}).estimate
+    assert estimate.low is None
+    assert estimate.why is not None
 
 
 def test_a_site_unlike_the_rest_is_found_and_none_is_among_equals() -> None:
     rng = np.random.default_rng(3)
     means = list(rng.normal(0, 0.01, 8))
     assert (stands_out(means) or (0, 0.0))[1] > 0.01
-    found = stands_out([*means, 0.2])
-    assert found is not None
-    assert (found[0], found[1] < 0.01) == (8, True)
+    parts = stands_out([*means, 0.2])
+    assert parts is not None
+    assert (parts[0], parts[1] < 0.01) == (8, True)
     assert stands_out(means[:3]) is None
 
 
@@ -82,9 +82,9 @@ def covered(counts: Sequence[int], between: float, studies: int = STUDIES) -> tu
     hits = naive = 0
     for _ in range(studies):
         logs = [rng.normal(TRUTH + rng.normal(0, between), NOISE, count) for count in counts]
-        found = mean_of_sites(logs)
-        assert found is not None
-        hits += abs(found.mean - TRUTH) <= stats_t(found.freedom) * found.error
+        sites = mean_of_sites(logs)
+        assert sites is not None
+        hits += abs(sites.mean - TRUTH) <= stats_t(sites.freedom) * sites.error
         pot = np.concatenate(logs)
         naive += abs(pot.mean() - TRUTH) <= stats_t(len(pot) - 1) * pot.std(ddof=1) / math.sqrt(len(pot))
     return hits / studies, naive / studies

@@ -56,8 +56,8 @@ def test_a_counter_is_a_rate_over_even_steps_since_measuring_began() -> None:
 def test_a_client_has_a_line_only_while_there_is_one() -> None:
     """The warm-up's and the measure phase's are two, with a pause between them."""
     rows = group("warm-up", 100, 102, target=1) + group("client", 106, 110, target=2, cores=1.0)
-    found = values(series(trace(cgroup=rows), zero_s=100.0), CPU, CLIENT)
-    assert found == [(0.5, 0.5), (1.5, 0.5), (6.5, 1.0), (7.5, 1.0), (8.5, 1.0), (9.5, 1.0)]
+    results = values(series(trace(cgroup=rows), zero_s=100.0), CPU, CLIENT)
+    assert results == [(0.5, 0.5), (1.5, 0.5), (6.5, 1.0), (7.5, 1.0), (8.5, 1.0), (9.5, 1.0)]
 
 
 def test_without_a_control_group_the_processes_tell() -> None:

@@ -51,10 +51,10 @@ def test_a_control_that_differs_makes_a_study_invalid(off: float) -> None:
 def test_the_interval_is_the_99_percent_one() -> None:
     ratios = [1 + 0.002 + (0.01 if block % 2 else -0.01) for block in range(8)]
     wanted = paired_log_ratio_t(ratios, 0.99)
-    found = control_of(controlled(), select_runs(controlled(), records(0.002)))
-    assert found is not None
-    assert found.estimate.low == pytest.approx(wanted.low)
-    assert found.estimate.high == pytest.approx(wanted.high)
+    control = control_of(controlled(), select_runs(controlled(), records(0.002)))
+    assert control is not None
+    assert control.estimate.low == pytest.approx(wanted.low)
+    assert control.estimate.high == pytest.approx(wanted.high)
 
 
 def test_without_an_interval_nothing_is_said_to_differ() -> None:

@@ -28,10 +28,10 @@ def duets(factor: float, blocks: int = 12, noise: float = 0.01) -> list[RunRecor
 
 
 def test_a_cpu_set_that_is_faster_is_found_by_the_halves_of_a_duet() -> None:
-    found = only(duets(1.06, noise=1e-4), "core-effect")
-    assert found.arm is None
-    assert "on CPUs 0 throughput is 5.7 % slower than on CPUs 1" in found.what
-    assert len(found.runs) == 24
+    alarm = only(duets(1.06, noise=1e-4), "core-effect")
+    assert alarm.arm is None
+    assert "on CPUs 0 throughput is 5.7 % slower than on CPUs 1" in alarm.what
+    assert len(alarm.runs) == 24
 
 
 def test_a_slower_second_half_is_no_core_effect() -> None:
@@ -49,9 +49,10 @@ def swapped(*rates: float, step: float = 1.0) -> list[RunRecord]:
         rippled = [1 + 1e-3 * (n * 7 % 11 - 5) for n in range(60)]
         levels = [rates[n > 30] * each for n, each in enumerate(rippled)]
         late = step if tree["block"] == 5 and tree["arm"] == "bare" else 1.0
-        told = [level * (late if n > 44 else 1.0) for n, level in enumerate(levels)]
+        results = [level * (late if n > 44 else 1.0) for n, level in enumerate(levels)]
         tree["measurement"]["windows"] = [
-            {"end_s": n + 1.0, "throughput_per_s": 9e5 if n in {0, 30, 59} else rate} for n, rate in enumerate(told)
+            {"end_s": n + 1.0, "throughput_per_s": 9e5 if n in {0, 30, 59} else rate}
+            for n, rate in enumerate(results)
         ]
         tree["duet"] = {
             "started_s": 99.0, "began_from_s": 100.0, "began_until_s": 100.2, "both_from_s": 100.3,
@@ -74,5 +75,5 @@ def test_of_a_duet_the_windows_that_count_are_told_by_the_record() -> None:
 
 def test_that_a_duet_swaps_its_cpus_is_no_change_of_throughput() -> None:
     assert not [alarm for alarm in alarms(swapped(1900.0, 1500.0)) if alarm.rule == "change-point"]
-    found = [alarm for alarm in alarms(swapped(1900.0, 1500.0, step=1.2)) if alarm.rule == "change-point"]
-    assert [alarm.runs[0].split("-")[0] for alarm in found] == ["b05"]
+    results = [alarm for alarm in alarms(swapped(1900.0, 1500.0, step=1.2)) if alarm.rule == "change-point"]
+    assert [alarm.runs[0].split("-")[0] for alarm in results] == ["b05"]

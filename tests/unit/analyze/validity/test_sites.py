@@ -38,8 +38,8 @@ ALIKE = {"a": -0.070, "b": -0.072, "c": -0.068, "d": -0.071, "e": -0.069}
 
 def test_the_estimate_is_over_sites_and_its_interval_is_as_wide_as_they_differ() -> None:
     near, far = analysis(ALIKE), analysis({"a": -0.02, "b": -0.12, "c": -0.07})
-    for found in (near, far):
-        finding = found.finding("bridge", "throughput")
+    for result in (near, far):
+        finding = result.finding("bridge", "throughput")
         assert finding.estimate.method == "random-site-effect-hksj-t"
         assert finding.over_sites is not None
         assert [one.blocks for one in finding.over_sites.sites] == [BLOCKS] * len(finding.over_sites.sites)
@@ -71,8 +71,8 @@ def test_a_site_unlike_the_rest_is_an_alarm_that_names_its_runs() -> None:
 
 def test_a_site_that_differs_by_less_than_one_percent_is_no_alarm() -> None:
     apart = {"a": -0.0700, "b": -0.0701, "c": -0.0699, "d": -0.0700, "e": -0.0701, "odd": -0.0780}
-    found = analyze(synthetic.study(("bare", "bridge")), records(apart, noise=1e-5))
-    assert "site-differs" not in {alarm.rule for alarm in found.alarms}
+    results = analyze(synthetic.study(("bare", "bridge")), records(apart, noise=1e-5))
+    assert "site-differs" not in {alarm.rule for alarm in results.alarms}
 
 
 @pytest.mark.parametrize("form", ["json", "md", "html"])

@@ -17,7 +17,7 @@ def test_what_serves_an_arms_storage_is_no_stranger() -> None:
     def forgotten(tree: dict[str, Any]) -> None:
         del tree["usage"]["storage_cpu_s"]
 
-    told = study(change=served)
-    assert not [alarm for alarm in alarms(told) if alarm.rule == "machine-shift"]
-    untold = [synthetic.changed(run, forgotten) for run in told]
+    result = study(change=served)
+    assert not [alarm for alarm in alarms(result) if alarm.rule == "machine-shift"]
+    untold = [synthetic.changed(run, forgotten) for run in result]
     assert [alarm for alarm in alarms(untold) if alarm.rule == "machine-shift"]

@@ -37,23 +37,23 @@ def said(
 
 
 def one(observed: pl.DataFrame, of: Trace | None = None) -> Comparison:
-    (found,) = compare(trace() if of is None else of, observed)
-    return found
+    (row,) = compare(trace() if of is None else of, observed)
+    return row
 
 
 def test_a_tool_that_says_what_the_counters_say_agrees() -> None:
-    found = one(said("docker-stats", "cpu_percent", [60.0, 60.0]))
-    assert found.agrees
-    assert (found.samples, found.real, found.view) == (2, 60.0, 60.0)
-    assert found.difference == 0.0
+    comparison = one(said("docker-stats", "cpu_percent", [60.0, 60.0]))
+    assert comparison.agrees
+    assert (comparison.samples, comparison.real, comparison.view) == (2, 60.0, 60.0)
+    assert comparison.difference == 0.0
 
 
 @pytest.mark.parametrize("off", [0.9, 1.1])
 def test_a_tool_that_is_a_tenth_off_does_not(off: float) -> None:
     # Half a second between the trace's readings bounds each end's moment to so much of 3 s: 5 % in all would pass.
     of = trace(seconds=30)
-    found = one(said("docker-stats", "cpu_percent", [60.0 * off] * 28), of)
-    assert not found.agrees, found
+    comparison = one(said("docker-stats", "cpu_percent", [60.0 * off] * 28), of)
+    assert not comparison.agrees, comparison
 
 
 def test_what_a_tool_may_be_off_shrinks_with_the_window() -> None:
@@ -129,16 +129,16 @@ def test_what_moves_in_pages_moves_by_no_less_than_one_of_the_machine_s() -> Non
 def test_a_level_that_rises_is_between_its_readings_and_a_tool_beyond_them_is_caught() -> None:
     # 1 MiB from reading to reading: at 2 s it is 104, and with 5 ms to each side the trace knows 103 to 105.
     rising = moving([100.0 + n for n in range(13)])
-    found = one(said("docker-stats", "memory_bytes", [104.0 * MIB], begin_s=1.0, gauge=True), rising)
-    assert (found.low, found.high) == (103 * MIB - 2048 - LAG, 105 * MIB + 2048 + LAG)
+    comparison = one(said("docker-stats", "memory_bytes", [104.0 * MIB], begin_s=1.0, gauge=True), rising)
+    assert (comparison.low, comparison.high) == (103 * MIB - 2048 - LAG, 105 * MIB + 2048 + LAG)
     beyond = 105.1 * MIB + LAG
     assert not one(said("docker-stats", "memory_bytes", [beyond], begin_s=1.0, gauge=True), rising).agrees
 
 
 def test_one_step_of_a_level_widens_nothing() -> None:
     stepped = moving([100.0] * 6 + [180.0] * 7)
-    found = one(said("docker-stats", "memory_bytes", [180.0 * MIB] * 2, begin_s=3.5, gauge=True), stepped)
-    assert (found.low, found.high) == (180 * MIB - 2048 - LAG, 180 * MIB + 2048 + LAG)
+    comparison = one(said("docker-stats", "memory_bytes", [180.0 * MIB] * 2, begin_s=3.5, gauge=True), stepped)
+    assert (comparison.low, comparison.high) == (180 * MIB - 2048 - LAG, 180 * MIB + 2048 + LAG)
 
 
 def test_a_level_that_comes_and_goes_between_readings_may_be_beyond_them_by_as_much_as_they_are() -> None:
@@ -147,9 +147,9 @@ def test_a_level_that_comes_and_goes_between_readings_may_be_beyond_them_by_as_m
     excess = [8.0] * 5 + [0.0] * 6
     mean = sum(excess) / 11
     spread = (sum((each - mean) ** 2 for each in excess) / 11) ** 0.5
-    found = one(said("docker-stats", "memory_bytes", [107.0 * MIB] * 4, gauge=True), jumping)
-    assert found.high == pytest.approx(108 * MIB + 2048 + LAG + (mean + 3 * spread / 4**0.5) * MIB)
-    assert found.agrees
+    comparison = one(said("docker-stats", "memory_bytes", [107.0 * MIB] * 4, gauge=True), jumping)
+    assert comparison.high == pytest.approx(108 * MIB + 2048 + LAG + (mean + 3 * spread / 4**0.5) * MIB)
+    assert comparison.agrees
     assert not one(said("docker-stats", "memory_bytes", [120.0 * MIB] * 4, gauge=True), jumping).agrees
 
 
@@ -166,9 +166,11 @@ def test_one_sample_of_a_level_may_have_met_what_no_reading_did_and_two_may_not(
     slack_mib = (2048 + LAG) / MIB
 
     def agrees(*levels_mib: float) -> bool:
-        found = one(said("docker-stats", "memory_bytes", [each * MIB for each in levels_mib], gauge=True), steady)
-        assert found.real == pytest.approx(sum(levels_mib) / len(levels_mib) * MIB)
-        return found.agrees
+        comparison = one(
+            said("docker-stats", "memory_bytes", [each * MIB for each in levels_mib], gauge=True), steady
+        )
+        assert comparison.real == pytest.approx(sum(levels_mib) / len(levels_mib) * MIB)
+        return comparison.agrees
 
     assert agrees(100.0, 40.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0)
     assert agrees(100.0, 100.0, 100.0, 180.0)
@@ -208,9 +210,9 @@ def test_zero_bytes_agree_with_an_empty_file_and_not_with_a_full_one() -> None:
 def test_a_mean_time_is_weighted_with_the_requests_it_is_the_mean_of() -> None:
     waits = said("iostat", "write_await", [2.0, 0.0], subject="vda")
     rates = said("iostat", "writes", [100.0, 0.0], subject="vda")
-    found = {each.quantity: each for each in compare(trace(), pl.concat([waits, rates]))}
-    assert found["write_await"].real == 2.0
-    assert found["write_await"].agrees
+    by_quantity = {each.quantity: each for each in compare(trace(), pl.concat([waits, rates]))}
+    assert by_quantity["write_await"].real == 2.0
+    assert by_quantity["write_await"].agrees
 
 
 def test_unknown_quantities_and_subjects_are_passed_over() -> None:
@@ -230,8 +232,8 @@ def test_samples_that_are_missing_in_between_are_no_samples_of_zero() -> None:
         said("pidstat", "cpu_percent", [60.0], subject="db pid 77", begin_s=float(begin), within=0)
         for begin in range(2, 28, 2)
     ]
-    found = one(pl.concat(every_other), of)
-    assert found.samples == 13
-    assert found.real == 60.0
-    assert found.view == pytest.approx(60.0)
-    assert found.agrees
+    comparison = one(pl.concat(every_other), of)
+    assert comparison.samples == 13
+    assert comparison.real == 60.0
+    assert comparison.view == pytest.approx(60.0)
+    assert comparison.agrees

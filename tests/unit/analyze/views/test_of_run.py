@@ -37,9 +37,9 @@ def store_with(path: Path, *, tool: bool = True) -> Store:
         write(trace(seconds=10, name="sut"), store.raw(record, "monitors/probe/trace"))
     if tool:
         folder = store.raw(of_arm(store, "bridge"), "monitors")
-        told = said("docker-stats", "cpu_percent", [60.0] * 9, subject="sut")
+        frame = said("docker-stats", "cpu_percent", [60.0] * 9, subject="sut")
         kept = pl.col("to_ns").is_between(2_500_000_000, 7_500_000_000)
-        told.with_columns(kept=kept).write_parquet(folder / "docker-stats.parquet")
+        frame.with_columns(kept=kept).write_parquet(folder / "docker-stats.parquet")
         pl.DataFrame({"other": [1]}).write_parquet(folder / "own.parquet")
     return store
 
@@ -50,10 +50,10 @@ def of_arm(store: Store, arm: str) -> RunRecord:
 
 def test_views_are_of_the_measure_phase(tmp_path: Path) -> None:
     store = store_with(tmp_path / "store")
-    found = views_of_run(store, of_arm(store, "bridge"))
-    assert found.arm == "bridge"
-    assert found.views.seconds == 6.0
-    (line,) = found.views.compared
+    views = views_of_run(store, of_arm(store, "bridge"))
+    assert views.arm == "bridge"
+    assert views.views.seconds == 6.0
+    (line,) = views.views.compared
     assert line.real is not None
     # Samples end at 1.5, 2.5 … 9.5 s; of those that are kept the first begins before 2 s, where the phase does.
     assert line.real.samples == 5
@@ -105,8 +105,8 @@ def test_mean_times_of_requests_are_over_the_requests_and_not_over_idle_seconds(
     writes = [0, 0, 0, 100, 100, 100, 100, 100, 100]
     took_ms = [each * 2 for each in writes]
     disk = still.tables["disk"].with_columns(writes=pl.Series(writes), write_ms=pl.Series(took_ms))
-    found = views_of(replace(still, tables={**still.tables, "disk": disk}))
-    (line,) = (one for one in found.lines if one.quantity.name == "write_await")
+    views = views_of(replace(still, tables={**still.tables, "disk": disk}))
+    (line,) = (one for one in views.lines if one.quantity.name == "write_await")
     assert line.figures.samples == 4
     assert line.figures.value == 2.0
     assert line.figures.least == 0.0
@@ -143,20 +143,20 @@ def test_every_host_of_a_run_is_shown_under_its_name(tmp_path: Path) -> None:
     )
     for of in ("sut-2", "client"):
         write(later(trace(seconds=10, name=of), 100), store.raw(run, f"monitors/{of}-host/trace"))
-    found = views_of_run(store, run)
-    assert found.views.hosts == {"sut-1": "h1", "sut-2": "h2", "client": "h3"}
-    used = {line.subject: line.figures.value for line in found.views.lines if line.quantity.name == "cpu_percent"}
+    views = views_of_run(store, run)
+    assert views.views.hosts == {"sut-1": "h1", "sut-2": "h2", "client": "h3"}
+    used = {line.subject: line.figures.value for line in views.views.lines if line.quantity.name == "cpu_percent"}
     assert used["sut"] == used["sut-2"] == used["client"]
-    subjects = {line.subject for line in found.views.lines}
+    subjects = {line.subject for line in views.views.lines}
     assert {"all", "all of sut-2", "all of client"} <= subjects
-    ends = found.views.samples.group_by("subject").agg(pl.col("to_ns").max())
+    ends = views.views.samples.group_by("subject").agg(pl.col("to_ns").max())
     assert set(ends.filter(pl.col("subject").str.starts_with("all"))["to_ns"]) == {8 * S}
-    titles = [group.title for group in monitors(found).groups]
+    titles = [group.title for group in monitors(views).groups]
     assert "CPU of a control group: sut-2 on h2" in titles
     assert {title for title in titles if title.startswith("CPU of the host")} == {
         f"CPU of the host: {host}" for host in ("h1", "h2", "h3")
     }
-    text = render(found.views)
+    text = render(views.views)
     assert "Hosts: sut-1 on h1, sut-2 on h2, client on h3." in text
     assert "CPU of the host: all of sut-2" in text
 
@@ -165,8 +165,8 @@ def test_what_a_tool_said_on_another_host_stands_beside_that_host_s_trace(tmp_pa
     store = store_with(tmp_path / "store", tool=False)
     run = of_arm(store, "bridge").model_copy(update={"between": between()})
     write(later(trace(seconds=10, name="client"), 100), store.raw(run, "monitors/client-host/trace"))
-    told = said("docker-stats", "cpu_percent", [60.0] * 9, subject="client").with_columns(kept=pl.lit(value=True))
-    told.write_parquet(store.raw(run, "monitors") / "client-docker-stats.parquet")
+    result = said("docker-stats", "cpu_percent", [60.0] * 9, subject="client").with_columns(kept=pl.lit(value=True))
+    result.write_parquet(store.raw(run, "monitors") / "client-docker-stats.parquet")
     (line,) = views_of_run(store, run).views.compared
     assert line.subject == "client"
     assert line.real is not None

@@ -70,7 +70,7 @@ def test_groups_are_told_together() -> None:
     whole = trace()
     second = whole.tables["cgroup"].with_columns(name=pl.lit("web"), target=pl.lit(99))
     both = {**whole.tables, "cgroup": pl.concat([whole.tables["cgroup"], second], how="vertical_relaxed")}
-    found = [each for each in why(Trace(whole.header, whole.quanta, True, both), 1.0) if "stayed empty" in each]
-    assert len(found) == 1
-    assert "files of db and web stayed empty" in found[0]
-    assert "db 0.0 MiB read and 32.0 MiB written; web 0.0 MiB read and 32.0 MiB written" in found[0]
+    lines = [each for each in why(Trace(whole.header, whole.quanta, True, both), 1.0) if "stayed empty" in each]
+    assert len(lines) == 1
+    assert "files of db and web stayed empty" in lines[0]
+    assert "db 0.0 MiB read and 32.0 MiB written; web 0.0 MiB read and 32.0 MiB written" in lines[0]

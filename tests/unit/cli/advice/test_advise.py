@@ -58,8 +58,8 @@ def test_the_smallest_study_holds_the_arms_in_question_and_can_be_planned(
 def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     file.write_text("my own words")
-    found = CliRunner().invoke(app, ["advise", "percona-2016", "--write", str(file)])
-    assert isinstance(found.exception, StudyError)
+    result = CliRunner().invoke(app, ["advise", "percona-2016", "--write", str(file)])
+    assert isinstance(result.exception, StudyError)
     assert file.read_text() == "my own words"
 
 
@@ -67,11 +67,11 @@ def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
 def test_lines_are_as_wide_as_the_terminal_and_no_wider(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     shown = CliRunner().invoke(app, ["advise", "percona-2016", "--scale", "demo"])
-    told = shown.stdout.splitlines()
-    assert max(map(len, told)) <= width
-    assert max(map(len, told)) > width - 20
-    (first,) = [n for n, line in enumerate(told) if line.startswith("  ranking        only if    alternatives")]
-    assert len(told[first + 1]) - len(told[first + 1].lstrip()) == 28
+    lines = shown.stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    assert max(map(len, lines)) > width - 20
+    (first,) = [n for n, line in enumerate(lines) if line.startswith("  ranking        only if    alternatives")]
+    assert len(lines[first + 1]) - len(lines[first + 1].lstrip()) == 28
 
 
 def test_json_has_all_of_it() -> None:
@@ -182,9 +182,9 @@ def test_more_rounds_than_a_study_may_have_are_not_called_enough() -> None:
     ("storage", "hint"), [("volumee", "volume"), ("foo bar", "storages: "), ("none", "storages: ")]
 )
 def test_a_storage_that_nobody_knows_is_refused_with_those_that_are_known(storage: str, hint: str) -> None:
-    found = CliRunner().invoke(app, ["advise", "percona-2016", "--storage", storage])
-    assert isinstance(found.exception, StudyError)
-    assert hint in str(found.exception)
+    result = CliRunner().invoke(app, ["advise", "percona-2016", "--storage", storage])
+    assert isinstance(result.exception, StudyError)
+    assert hint in str(result.exception)
 
 
 def test_machine_time_is_told_in_hours_and_no_line_ends_within_a_figure() -> None:

@@ -77,10 +77,10 @@ def test_each_arm_has_its_sentence_and_what_was_added_is_named(store: Path) -> N
 
 
 def test_one_arm_is_told_in_full_as_json(store: Path) -> None:
-    (told,) = json.loads(call(store, "bridge", "--format", "json").output)["arms"]
-    assert told["first"] == "netfilter"
-    assert told["cpu"]["baseline"] == pytest.approx(10_000)
-    added = {cause["name"]: cause["added"] for cause in told["causes"]}
+    (result,) = json.loads(call(store, "bridge", "--format", "json").output)["arms"]
+    assert result["first"] == "netfilter"
+    assert result["cpu"]["baseline"] == pytest.approx(10_000)
+    added = {cause["name"]: cause["added"] for cause in result["causes"]}
     assert added["netfilter"] == pytest.approx(1000)
     assert added["tcp-ip"] == pytest.approx(0)
 
@@ -121,10 +121,10 @@ def test_without_symbols_the_sides_are_told_and_the_reason(store: Path) -> None:
         path.parent.rmdir()
         put_profile(path, {("sut", "[db];[unknown]_[k]"): 500, ("client", USER): 100}, "kptr_restrict")
     result = call(store, "bridge")
-    told = " ".join(result.output.split())
+    text = " ".join(result.output.split())
     assert result.exit_code == 0
-    assert "kernel, without names" in told
-    assert "functions of the kernel have no names, so there are no components: kptr_restrict" in told
+    assert "kernel, without names" in text
+    assert "functions of the kernel have no names, so there are no components: kptr_restrict" in text
 
 
 def test_a_store_without_profiles_is_explained_as_far_as_counters_go(tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ def test_a_store_without_profiles_is_explained_as_far_as_counters_go(tmp_path: P
     records = [synthetic.changed(each, change) for each in known({"bare": BARE, "bridge": BARE})]
     plain = store_of(tmp_path / "store", records)
     result = call(plain)
-    told = " ".join(result.output.split())
-    assert "by the kernel's counters" in told
-    assert "`tare run --profile`" in told
+    text = " ".join(result.output.split())
+    assert "by the kernel's counters" in text
+    assert "`tare run --profile`" in text
     refused = call(plain, "bridge", "--format", "flamegraph").exception
     assert isinstance(refused, StoreError)
     assert "no run of bridge has sampled stacks" in str(refused)

@@ -53,9 +53,9 @@ def test_a_machine_of_which_nothing_is_known_is_shown_as_that(tmp_path: Path) ->
 
 def test_json_has_all_figures(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["calibrate", "--show", "--json", "--home", str(tmp_path)])
-    told = json.loads(done.stdout)
-    assert told["false_positives"] == {"count": 0, "of": 0, "share": None, "low": None, "high": None}
-    assert told["effort"]["studies"] == 0
+    document = json.loads(done.stdout)
+    assert document["false_positives"] == {"count": 0, "of": 0, "share": None, "low": None, "high": None}
+    assert document["effort"]["studies"] == 0
 
 
 def test_every_kind_can_be_asked_for() -> None:

@@ -63,9 +63,9 @@ def test_what_is_expected_never_passes_the_cap() -> None:
 
 def test_an_ended_study_expects_nothing_more() -> None:
     tally = Tally(the_plan(), StudyState())
-    said = decided(8, 0.001)
-    assert said.end is End.TARGET
-    tally.take(BlockEnded(said))
+    decision = decided(8, 0.001)
+    assert decision.end is End.TARGET
+    tally.take(BlockEnded(decision))
     assert tally.blocks == 8
     assert "none" in shown(tally)
 

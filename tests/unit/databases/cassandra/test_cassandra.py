@@ -38,19 +38,19 @@ def config(**settings: Any) -> Mapping[str, Any]:
 
 
 def test_what_is_shipped_holds_where_the_study_says_nothing() -> None:
-    told = config(concurrent_reads=7, key_cache_size_in_mb=0, compaction_throughput_mb_per_sec=0)
-    assert (told["concurrent_reads"], told["concurrent_writes"], told["key_cache_size_in_mb"]) == (7, 32, 0)
-    assert (told["disk_failure_policy"], told["start_rpc"]) == ("stop", False)
+    fields = config(concurrent_reads=7, key_cache_size_in_mb=0, compaction_throughput_mb_per_sec=0)
+    assert (fields["concurrent_reads"], fields["concurrent_writes"], fields["key_cache_size_in_mb"]) == (7, 32, 0)
+    assert (fields["disk_failure_policy"], fields["start_rpc"]) == ("stop", False)
     assert config(key_cache_size_in_mb="auto")["key_cache_size_in_mb"] is None
 
 
 def test_all_data_lies_below_the_data_directory_and_the_node_is_its_own_seed() -> None:
-    told = config()
-    places = [*told["data_file_directories"], *(told[key] for key in told if key.endswith("_directory"))]
+    fields = config()
+    places = [*fields["data_file_directories"], *(fields[key] for key in fields if key.endswith("_directory"))]
     assert len(places) == 5
     assert all(place.startswith("/var/lib/cassandra/") for place in places)
-    assert told["seed_provider"][0]["parameters"] == [{"seeds": told["listen_address"]}]
-    assert (told["rpc_address"], told["native_transport_port"]) == ("0.0.0.0", 28042)
+    assert fields["seed_provider"][0]["parameters"] == [{"seeds": fields["listen_address"]}]
+    assert (fields["rpc_address"], fields["native_transport_port"]) == ("0.0.0.0", 28042)
 
 
 def test_two_nodes_of_a_machine_share_neither_address_nor_port() -> None:
@@ -66,11 +66,11 @@ def member(number: int, listen: str, seed: str, own_port: int) -> ServerPlan:
 
 def test_a_member_is_found_at_its_own_address_and_finds_the_first() -> None:
     second = member(2, "127.109.138.3", "127.109.138.1", 28043)
-    told = YAML(typ="safe").load(Cassandra().serve(second).files["cassandra.yaml"])
-    assert told["listen_address"] == told["rpc_address"] == "127.109.138.3"
-    assert "broadcast_rpc_address" not in told
-    assert told["seed_provider"][0]["parameters"] == [{"seeds": "127.109.138.1"}]
-    assert (told["native_transport_port"], told["auto_bootstrap"]) == (28042, False)
+    document = YAML(typ="safe").load(Cassandra().serve(second).files["cassandra.yaml"])
+    assert document["listen_address"] == document["rpc_address"] == "127.109.138.3"
+    assert "broadcast_rpc_address" not in document
+    assert document["seed_provider"][0]["parameters"] == [{"seeds": "127.109.138.1"}]
+    assert (document["native_transport_port"], document["auto_bootstrap"]) == (28042, False)
     assert jmx_port(second) != jmx_port(plan())
     assert "auto_bootstrap" not in config()
 
@@ -133,14 +133,14 @@ def test_settings_that_no_study_may_make_are_refused(settings: Mapping[str, Any]
 
 
 def test_the_log_of_a_start_tells_the_settings_in_force() -> None:
-    told = parse_log(LOG)
-    assert (told["concurrent_reads"], told["key_cache_size_in_mb"]) == ("32", "null")
-    assert (told["in_force.key_cache_capacity"], told["in_force.memtable_on_heap"]) == ("18 MBs", "93MB")
-    assert (told["cassandra.version"], told["jvm.heap"]) == ("3.11.2", "374.438MiB/374.438MiB")
-    assert told["in_force.disk_access_mode"] == "mmap"
-    assert told.keys() >= PER_RUN - {"seed_provider.parameters"}  # of 5.0
-    assert "jmx.local.port" not in told["jvm.arguments"]
-    assert not [name for name, value in told.items() if "@" in value]
+    settings = parse_log(LOG)
+    assert (settings["concurrent_reads"], settings["key_cache_size_in_mb"]) == ("32", "null")
+    assert (settings["in_force.key_cache_capacity"], settings["in_force.memtable_on_heap"]) == ("18 MBs", "93MB")
+    assert (settings["cassandra.version"], settings["jvm.heap"]) == ("3.11.2", "374.438MiB/374.438MiB")
+    assert settings["in_force.disk_access_mode"] == "mmap"
+    assert settings.keys() >= PER_RUN - {"seed_provider.parameters"}  # of 5.0
+    assert "jmx.local.port" not in settings["jvm.arguments"]
+    assert not [name for name, value in settings.items() if "@" in value]
 
 
 def test_a_log_without_the_configuration_is_no_answer() -> None:
@@ -151,8 +151,8 @@ def test_a_log_without_the_configuration_is_no_answer() -> None:
 def test_tables_of_the_server_s_own_are_left_out() -> None:
     row = {"keyspace_name": "tare", "table_name": "t", "compaction": {"class": "LCS"}, "gc_grace_seconds": 5}
     system = {**row, "keyspace_name": "system_auth"}
-    told = parse_tables([json.dumps(row), json.dumps(system)])
-    assert told == {"table.tare.t.compaction": '{"class": "LCS"}', "table.tare.t.gc_grace_seconds": "5"}
+    tables = parse_tables([json.dumps(row), json.dumps(system)])
+    assert tables == {"table.tare.t.compaction": '{"class": "LCS"}', "table.tare.t.gc_grace_seconds": "5"}
 
 
 def test_it_is_drained_before_it_is_stopped() -> None:

@@ -86,9 +86,9 @@ def test_figures_are_numbers_where_they_can_be_and_not_there_where_they_are_nan(
 
 
 def test_pools_and_dropped_messages() -> None:
-    told = parse_pools(POOLS)
-    assert told.pools["CompactionExecutor"]["CompletedTasks"] == 4711
-    assert told.dropped == {"READ": 0, "MUTATION": 3}
+    pools = parse_pools(POOLS)
+    assert pools.pools["CompactionExecutor"]["CompletedTasks"] == 4711
+    assert pools.dropped == {"READ": 0, "MUTATION": 3}
 
 
 WORDS = ("compactionhistory", "tablestats", "tpstats")
@@ -102,14 +102,14 @@ def test_all_of_it_is_asked_by_one_jvm_with_what_was_printed_kept() -> None:
         del timeout_s, stdin
         asked.append(argv[0])
         assert "-Duser.timezone=UTC" in argv
-        told = ("tare.nodetool.Several", "16042", f"{PLAN.run_dir}/system.log")
-        assert argv[-6:] == (*told, "CompactionHistory", "TableStats", "TpStats")
+        chronicle = ("tare.nodetool.Several", "16042", f"{PLAN.run_dir}/system.log")
+        assert argv[-6:] == (*chronicle, "CompactionHistory", "TableStats", "TpStats")
         return Completed(tuple(argv), 0, printed.encode())
 
-    told = CassandraChronicler().tell(PLAN, inside)
+    chronicle = CassandraChronicler().tell(PLAN, inside)
     assert asked == ["java"]
-    assert [(event.name, event.began_at is None) for event in told.events] == [("tare.standard1", False)]
-    assert told.files == {
+    assert [(event.name, event.began_at is None) for event in chronicle.events] == [("tare.standard1", False)]
+    assert chronicle.files == {
         f"nodetool-{word}.json": text for word, text in zip(WORDS, (HISTORY, TABLES, POOLS), strict=True)
     }
 
@@ -141,10 +141,10 @@ def test_an_image_without_tare_s_entry_is_asked_by_a_jvm_a_command() -> None:
         asked.append(argv[-3])
         return Completed(tuple(argv), 0, answers[argv[-3]].encode())
 
-    told = CassandraChronicler().tell(PLAN, inside)
+    chronicle = CassandraChronicler().tell(PLAN, inside)
     assert sorted(asked) == list(WORDS)
-    assert [event.name for event in told.events] == ["tare.standard1"]
-    assert set(told.files) == {f"nodetool-{word}.json" for word in WORDS}
+    assert [event.name for event in chronicle.events] == ["tare.standard1"]
+    assert set(chronicle.files) == {f"nodetool-{word}.json" for word in WORDS}
 
 
 @pytest.mark.parametrize("text", ["", "error: no such command", "[1]"])

@@ -33,8 +33,8 @@ class Together:
         subprocess.run(argv, check=True, timeout=30)
 
     def wait(self) -> tuple[int, str]:
-        _, told = self.process.communicate(timeout=60)
-        return self.process.returncode, told
+        _, output = self.process.communicate(timeout=60)
+        return self.process.returncode, output
 
     def children(self) -> list[int]:
         pid = self.process.pid
@@ -43,10 +43,10 @@ class Together:
     def both(self) -> list[int]:
         """The two programs, when the step after them has ended."""
         deadline = time.monotonic() + 60
-        while len(found := self.children()) != 2:
+        while len(values := self.children()) != 2:
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        return found
+        return values
 
     def until(self, path: Path) -> None:
         deadline = time.monotonic() + 60

@@ -28,12 +28,12 @@ class Connection:
 
 
 def test_an_answer_of_a_real_server_is_read() -> None:
-    told = ask(Connection(ANSWER), {"buildInfo": 1})
-    assert told["version"] == "7.0.77"
-    assert told["versionArray"] == [7, 0, 77, 0]
-    assert told["ferretdb"] == {"version": "v2.7.0", "package": "unknown"}
-    assert told["debug"] is False
-    assert told["ok"] == 1.0
+    answer = ask(Connection(ANSWER), {"buildInfo": 1})
+    assert answer["version"] == "7.0.77"
+    assert answer["versionArray"] == [7, 0, 77, 0]
+    assert answer["ferretdb"] == {"version": "v2.7.0", "package": "unknown"}
+    assert answer["debug"] is False
+    assert answer["ok"] == 1.0
 
 
 def test_a_command_is_one_message_to_the_database_admin() -> None:

@@ -73,8 +73,8 @@ def test_only_the_runs_user_gets_in_from_elsewhere() -> None:
 
 def test_the_password_is_in_no_command_and_no_file() -> None:
     for command in (DATABASE.initialise(PLAN), DATABASE.serve(PLAN)):
-        told = (*command.argv, *command.env.values(), *command.files.values())
-        assert not any(PLAN.secrets.password in word for word in told)
+        results = (*command.argv, *command.env.values(), *command.files.values())
+        assert not any(PLAN.secrets.password in word for word in results)
 
 
 def test_what_the_data_directory_is_made_with_for_good_goes_to_initdb() -> None:
@@ -146,18 +146,18 @@ def test_a_refused_shutdown_says_why() -> None:
 
 
 def test_settings_of_a_real_server() -> None:
-    told = DATABASE.effective(PLAN, answering((DATA / "settings.json").read_text()))
-    assert told["shared_buffers"] == "128MB"
-    assert told["server_version"].startswith("15.")
-    assert told["lc_collate"] == "C"
-    assert told["server_encoding"] == "UTF8"
-    assert told["data_checksums"] == "off"
-    assert told["wal_segment_size"] == "16MB"
-    assert told["port"] == "23977"
+    settings = DATABASE.effective(PLAN, answering((DATA / "settings.json").read_text()))
+    assert settings["shared_buffers"] == "128MB"
+    assert settings["server_version"].startswith("15.")
+    assert settings["lc_collate"] == "C"
+    assert settings["server_encoding"] == "UTF8"
+    assert settings["data_checksums"] == "off"
+    assert settings["wal_segment_size"] == "16MB"
+    assert settings["port"] == "23977"
     derived = {name for names in FOLLOWS.values() for name in names}
-    assert set(told) >= PER_RUN | derived
+    assert set(settings) >= PER_RUN | derived
     sized = {key.rpartition(".")[2] for key in FOLLOWS if key.startswith("sut.settings.")}
-    assert set(told) >= sized
+    assert set(settings) >= sized
 
 
 @pytest.mark.parametrize("text", ["", "null", "{}", "[1]", '{"a": 1}', '{"a": "b"'])
@@ -168,9 +168,9 @@ def test_an_answer_that_is_no_list_of_settings_fails_the_run(text: str) -> None:
 
 def test_the_verifier_is_the_one_that_the_server_makes() -> None:
     """Captured: `CREATE ROLE … PASSWORD 'pencil'`, then rolpassword of pg_authid."""
-    told = (DATA / "rolpassword.txt").read_text().strip()
-    salt = told.split(":")[1].split("$")[0]
-    assert verifier("pencil", b64decode(salt)) == told
+    text = (DATA / "rolpassword.txt").read_text().strip()
+    salt = text.split(":")[1].split("$")[0]
+    assert verifier("pencil", b64decode(salt)) == text
     assert verifier("pencil") != verifier("pencil")
 
 

@@ -117,9 +117,9 @@ def test_addresses_of_both_families_are_read() -> None:
     row = "0: {}:1538 {}:D18E 01 0:0 00:0 0 900 0 77 1 0 20 0 0 10 -1"
     mapped = "0000000000000000FFFF0000020016AC"
     six = "B80D0120000000000000000001000000"
-    found = parse_tcp("\n".join([heading, row.format(mapped, mapped), row.format(six, six)]))
-    assert [one.local for one in found] == [Endpoint("172.22.0.2", 5432), Endpoint("2001:db8::1", 5432)]
-    assert found[0].inode == 77
+    connections = parse_tcp("\n".join([heading, row.format(mapped, mapped), row.format(six, six)]))
+    assert [one.local for one in connections] == [Endpoint("172.22.0.2", 5432), Endpoint("2001:db8::1", 5432)]
+    assert connections[0].inode == 77
 
 
 @pytest.mark.parametrize(("name", "hop"), [("passt.avx2", Hop.PASTA), ("rootlessport", Hop.ROOTLESSPORT)])

@@ -64,9 +64,9 @@ def test_users_directories_files_and_removals_are_applied(tmp_path: Path) -> Non
     )
     assert "db:x:999:999::/nonexistent:/usr/sbin/nologin" in (root / "etc/passwd").read_text().splitlines()
     assert (root / "etc/group").read_text() == GROUP + "db:x:999:\n"
-    data, told, tool = ((root / path).stat() for path in ("var/lib/db", "etc/db.cnf", "opt/x"))
+    data, row, tool = ((root / path).stat() for path in ("var/lib/db", "etc/db.cnf", "opt/x"))
     assert (data.st_uid, data.st_gid, data.st_mode & 0o7777) == (999, 999, 0o1770)
-    assert (told.st_uid, told.st_gid, told.st_mode & 0o7777) == (8, 12, 0o640)
+    assert (row.st_uid, row.st_gid, row.st_mode & 0o7777) == (8, 12, 0o640)
     assert (tool.st_uid, tool.st_mode & 0o7777) == (0, 0o4755)
     assert not list((root / "var/lib/db").iterdir())
     assert not (root / "usr/bin/unwanted").exists()

@@ -27,12 +27,12 @@ def report() -> Report:
 
 
 def test_arms_stand_side_by_side_with_the_largest_cause_first() -> None:
-    found = explained(report())
-    assert found is not None
-    assert found.columns == ("percent", "bridge", "published-loopback")
-    assert found.rows[0] == ("docker-proxy", "—", "+40.0")
-    assert found.rows[-1] == ("all together", "+6.4", "+40.0")
-    assert found.sentences[1].startswith("published-loopback: +40.0 % CPU an operation")
+    section = explained(report())
+    assert section is not None
+    assert section.columns == ("percent", "bridge", "published-loopback")
+    assert section.rows[0] == ("docker-proxy", "—", "+40.0")
+    assert section.rows[-1] == ("all together", "+6.4", "+40.0")
+    assert section.sentences[1].startswith("published-loopback: +40.0 % CPU an operation")
 
 
 def test_a_report_whose_runs_sampled_nothing_has_no_section() -> None:

@@ -77,26 +77,26 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_packed(data: bytes) -> list[int]:
-    found, at = [], 0
+    result, at = [], 0
     while at < len(data):
         value, at = read_varint(data, at)
-        found.append(value)
-    return found
+        result.append(value)
+    return result
 
 
 def read_message(data: bytes) -> list[tuple[int, Any]]:
     """Field number and value, in order, of a protobuf message of numbers and strings."""
-    found: list[tuple[int, Any]] = []
+    rows: list[tuple[int, Any]] = []
     at = 0
     while at < len(data):
         key, at = read_varint(data, at)
         value, at = read_varint(data, at)
         if key & 7 == 2:
-            found.append((key >> 3, data[at : at + value]))
+            rows.append((key >> 3, data[at : at + value]))
             at += value
         else:
-            found.append((key >> 3, value))
-    return found
+            rows.append((key >> 3, value))
+    return rows
 
 
 def test_the_flame_graph_is_one_xml_file_that_loads_nothing() -> None:

@@ -21,15 +21,15 @@ QUANTITIES = [(view.tool, quantity) for view in VIEWS.values() for quantity in v
 
 
 def test_the_page_has_what_the_code_says() -> None:
-    told = PAGE.read_text().partition(BEGIN)[0]
+    result = PAGE.read_text().partition(BEGIN)[0]
     if os.environ.get("TARE_WRITE_DOCS"):
-        PAGE.write_text(f"{told}{BEGIN}\n\n{reference()}")
+        PAGE.write_text(f"{result}{BEGIN}\n\n{reference()}")
     assert PAGE.read_text().partition(BEGIN)[2] == f"\n\n{reference()}"
 
 
 def test_every_key_of_the_files_is_explained() -> None:
-    told = PAGE.read_text().partition(BEGIN)[0]
-    explained = set(re.findall(r"`(\w+)`", told))
+    result = PAGE.read_text().partition(BEGIN)[0]
+    explained = set(re.findall(r"`(\w+)`", result))
     assert set(COLUMNS) <= explained, set(COLUMNS) - explained
 
 

@@ -72,36 +72,36 @@ def reason(*servers: Answering, error: RunFailed | None = None) -> RunFailed:
 
 
 def test_a_disk_that_is_full_is_told_beside_what_the_client_said() -> None:
-    told = reason(Answering(FULL))
-    assert told.what == "no host answers; the file system of its data has 0 of 488 MiB left"
-    assert told.hint == "see the log"
+    failure = reason(Answering(FULL))
+    assert failure.what == "no host answers; the file system of its data has 0 of 488 MiB left"
+    assert failure.hint == "see the log"
 
 
 def test_a_server_that_has_ended_is_asked_for_at_its_host() -> None:
-    told = reason(Answering("", FULL, lives=False))
-    assert told.what == "no host answers; the file system of its data has 0 of 488 MiB left"
+    failure = reason(Answering("", FULL, lives=False))
+    assert failure.what == "no host answers; the file system of its data has 0 of 488 MiB left"
 
 
 def test_each_node_is_asked() -> None:
     one, two, three = nodes_of(3)
-    told = reason(Answering(ROOMY, node=one), Answering(FULL, node=two), Answering(ROOMY, node=three))
-    assert told.what == "no host answers; the file system of sut-2's data has 0 of 488 MiB left"
+    failure = reason(Answering(ROOMY, node=one), Answering(FULL, node=two), Answering(ROOMY, node=three))
+    assert failure.what == "no host answers; the file system of sut-2's data has 0 of 488 MiB left"
 
 
 END = b'{"code": 1, "oom_kills": 0, "rooms": {"/data": {"free_bytes": 1048576, "bytes": 419430400}}}\n'
 
 
 def test_a_server_in_a_machine_is_asked_inside_and_its_end_tells_of_its_disk() -> None:
-    told = "no host answers; the file system of its data has 0 of 488 MiB left"
-    assert reason(Answering(FULL, ROOMY, guest=GUEST)).what == told
+    text = "no host answers; the file system of its data has 0 of 488 MiB left"
+    assert reason(Answering(FULL, ROOMY, guest=GUEST)).what == text
     ended = Answering("", ROOMY, lives=False, guest=GUEST, status=END)
     assert reason(ended).what == "no host answers; the file system of its data has 1 of 400 MiB left"
 
 
 def test_what_lies_below_a_machines_disk_may_be_full_by_itself() -> None:
-    told = "no host answers; the file system below the disk of its data has 0 of 488 MiB left"
-    assert reason(Answering(ROOMY, FULL, guest=GUEST)).what == told
-    assert reason(Answering("", FULL, lives=False, guest=GUEST, status=b"")).what == told
+    text = "no host answers; the file system below the disk of its data has 0 of 488 MiB left"
+    assert reason(Answering(ROOMY, FULL, guest=GUEST)).what == text
+    assert reason(Answering("", FULL, lives=False, guest=GUEST, status=b"")).what == text
 
 
 @pytest.mark.parametrize(

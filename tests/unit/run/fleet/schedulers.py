@@ -20,18 +20,18 @@ _START_S = 60.0
 
 def started_scheduler(room: Path, *options: str, port: int = 0) -> tuple[subprocess.Popen[bytes], str]:
     """The process and its address, once it listens."""
-    told = room / "scheduler.json"
-    told.unlink(missing_ok=True)
+    schedule_file = room / "scheduler.json"
+    schedule_file.unlink(missing_ok=True)
     argv = [
         sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port),
-        "--no-dashboard", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(told), *options,
+        "--no-dashboard", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(schedule_file), *options,
     ]  # fmt: skip
     with (room / "scheduler.log").open("ab") as log:
         process = subprocess.Popen(argv, stdout=log, stderr=log, cwd=room)
     end = time.monotonic() + _START_S
     while time.monotonic() < end and process.poll() is None:
         with suppress(OSError, ValueError):
-            return process, str(json.loads(told.read_text())["address"])
+            return process, str(json.loads(schedule_file.read_text())["address"])
         time.sleep(0.05)
     process.kill()
     raise AssertionError((room / "scheduler.log").read_text())

@@ -59,8 +59,8 @@ def test_capabilities_are_compared_only_where_both_records_have_them() -> None:
     before, after = record("bridge", sut=observation()), record("bridge", sut=observation(**kept))
     assert differences(study(), before, after) == ()
     fewer = record("bridge", sut=observation(**{**kept, "capabilities": "0000000000000000"}))
-    (found,) = differences(study(), after, fewer)
-    assert str(found) == "SUT: capabilities: 00000000a80425fb in bridge, 0000000000000000 in bridge"
+    (difference,) = differences(study(), after, fewer)
+    assert str(difference) == "SUT: capabilities: 00000000a80425fb in bridge, 0000000000000000 in bridge"
     varied = study(varies=("sut.confinement.capabilities",))
     other = fewer.model_copy(update={"levels": {"path": "host"}})
     assert differences(varied, after, other) == ()

@@ -35,8 +35,8 @@ def test_another_cipher_is_a_difference_and_a_measurement_to_come_is_none() -> N
         for cipher in ("TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256")
     )
     clear = before.model_copy(update={"measurement": {"encryption": None}})
-    (found,) = differences(study(), one, other)
-    told = "connections: TLS cipher suite: TLS_AES_256_GCM_SHA384 in bridge, TLS_AES_128_GCM_SHA256 in bridge"
-    assert str(found) == told
+    (difference,) = differences(study(), one, other)
+    text = "connections: TLS cipher suite: TLS_AES_256_GCM_SHA384 in bridge, TLS_AES_128_GCM_SHA256 in bridge"
+    assert str(difference) == text
     assert differences(study(), one, to_come) == ()
     assert differences(study(), clear, one) == ()

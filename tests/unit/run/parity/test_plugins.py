@@ -13,7 +13,7 @@ def test_the_version_of_a_plugin_is_held_equal_between_runs() -> None:
         plugins = None if version is None else {"database tiny": {"package": "tare-tiny", "version": version}}
         return record(arm).model_copy(update={"plugins": plugins})
 
-    (found,) = differences(study(), of("1.0"), of("1.1"))
-    assert str(found) == "plug-in: database tiny: tare-tiny 1.0 in host, tare-tiny 1.1 in host"
+    (difference,) = differences(study(), of("1.0"), of("1.1"))
+    assert str(difference) == "plug-in: database tiny: tare-tiny 1.0 in host, tare-tiny 1.1 in host"
     assert not differences(study(), of("1.0"), of("1.0"))
     assert not differences(study(), of(None), of("1.0"))

@@ -63,12 +63,12 @@ class MonitorContext:
 
     def told(self, onlooker: RunObserver, until_s: float) -> list[tuple[float, Seen]]:
         """What is told, and when, looking twenty times a second."""
-        found = []
+        results = []
         while self.now_s < until_s:
             if (seen := onlooker.look()) is not None:
-                found.append((self.now_s, seen))
+                results.append((self.now_s, seen))
             self.now_s = round(self.now_s + 0.05, 2)
-        return found
+        return results
 
 
 def test_a_client_that_connects_soon_is_told_of_once() -> None:

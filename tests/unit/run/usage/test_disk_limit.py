@@ -74,9 +74,9 @@ def test_without_a_limit_or_a_trace_nothing_is_told(tmp_path: Path) -> None:
     pl.concat([group(lambda at: 250 * at), client]).write_parquet(tmp_path / "cgroup.parquet")
     assert with_disk_limit(USAGE, tmp_path, None) == USAGE
     assert with_disk_limit(None, tmp_path, 500) is None
-    told = with_disk_limit(USAGE, tmp_path, 500)
-    assert told is not None
-    assert told["disk_limit"] == {"per_s": 500, "used": pytest.approx(0.5)}
+    usage = with_disk_limit(USAGE, tmp_path, 500)
+    assert usage is not None
+    assert usage["disk_limit"] == {"per_s": 500, "used": pytest.approx(0.5)}
 
 
 def test_time_in_which_no_generator_drove_is_not_unused(tmp_path: Path) -> None:

@@ -29,12 +29,12 @@ def disk(name: str = "vda", target: int = 1, *, first: int = 5, **rates: int) ->
 
 
 def test_what_a_disk_did_is_what_its_counters_grew_by() -> None:
-    found = busiest(
+    result = busiest(
         disk(busy_ms=950, reads=400, writes=100, read_sectors=12_800, written_sectors=3_200, read_ms=3_600,
              write_ms=400), PHASE,
     )  # fmt: skip
-    assert found is not None
-    assert dataclasses.asdict(found) == pytest.approx(
+    assert result is not None
+    assert dataclasses.asdict(result) == pytest.approx(
         {"name": "vda", "busy": 0.95, "depth": 4.0, "reads_per_s": 400, "writes_per_s": 100, "read_ms": 9.0,
          "write_ms": 4.0, "read_bytes_per_s": 6_553_600, "written_bytes_per_s": 1_638_400}
     )  # fmt: skip
@@ -42,17 +42,17 @@ def test_what_a_disk_did_is_what_its_counters_grew_by() -> None:
 
 def test_short_requests_make_no_disk_busy_whatever_ticks_are_counted() -> None:
     """250 reads a second of 0.1 ms each: a kernel that counts a tick of 4 ms for each would say 100 %."""
-    found = busiest(disk(busy_ms=1000, reads=250, read_ms=25), PHASE)
-    assert found is not None
-    assert found.busy == pytest.approx(0.025)
+    result = busiest(disk(busy_ms=1000, reads=250, read_ms=25), PHASE)
+    assert result is not None
+    assert result.busy == pytest.approx(0.025)
 
 
 def test_the_busiest_of_several_is_told() -> None:
     several = pl.concat([disk("loop0", 1), disk("vda", 2, busy_ms=600, write_ms=900), disk("vdb", 3, busy_ms=90)])
-    found = busiest(several, PHASE)
-    assert found is not None
-    assert found.name == "vda"
-    assert found.read_ms is None
+    result = busiest(several, PHASE)
+    assert result is not None
+    assert result.name == "vda"
+    assert result.read_ms is None
 
 
 def test_a_disk_that_came_in_between_is_left_out() -> None:
@@ -64,9 +64,9 @@ def test_usage_tells_of_a_disk_only_where_the_trace_does(tmp_path: Path) -> None
     assert with_disk_use(usage, tmp_path) == usage
     assert with_disk_use(None, tmp_path) is None
     disk(busy_ms=500, read_ms=700).write_parquet(tmp_path / "disk.parquet")
-    told = with_disk_use(usage, tmp_path)
-    assert told is not None
-    assert told["disk"]["busy"] == pytest.approx(0.5)
+    result = with_disk_use(usage, tmp_path)
+    assert result is not None
+    assert result["disk"]["busy"] == pytest.approx(0.5)
     assert with_disk_use({"monotonic_s": 10.0}, tmp_path) == {"monotonic_s": 10.0}
     disk().with_columns(pl.lit(None, dtype=pl.Int64).alias("busy_ms")).write_parquet(tmp_path / "disk.parquet")
     assert with_disk_use(usage, tmp_path) == usage

@@ -41,9 +41,9 @@ def test_the_generator_s_own_moment_is_laid_on_the_trace_s_clock() -> None:
 
 @pytest.mark.parametrize("zone_h", [-9.5, 0, 1, 5.75, 13])
 def test_its_time_zone_does_not_matter(zone_h: float) -> None:
-    found = driven(PHASE, 20.0, told(WALL_S + 8.0 + 3600 * zone_h))
-    assert found.by == "generator"
-    assert found.began_monotonic_s == pytest.approx(at(8.0))
+    drive = driven(PHASE, 20.0, told(WALL_S + 8.0 + 3600 * zone_h))
+    assert drive.by == "generator"
+    assert drive.began_monotonic_s == pytest.approx(at(8.0))
 
 
 @pytest.mark.parametrize("started_at", [None, WALL_S - 5.0, WALL_S + 60.0], ids=["none", "too early", "too late"])
@@ -98,13 +98,13 @@ def fio() -> Measurement:
 def test_windows_of_real_output_lie_where_they_were(generator: object, by: str) -> None:
     """A client whose process lived 3 s before it drove, and 0.7 s after."""
     assert callable(generator)
-    found: Measurement = generator()
-    began_at = found.started_at or WALL_S
+    result: Measurement = generator()
+    began_at = result.started_at or WALL_S
     ahead_s = began_at - at(3.0)
-    phase = Span(at(0.0), at(3.7) + found.duration_s)
-    drove = driven(phase, found.duration_s, Word(found.started_at, ahead_s))
+    phase = Span(at(0.0), at(3.7) + result.duration_s)
+    drove = driven(phase, result.duration_s, Word(result.started_at, ahead_s))
     assert drove.by == by
-    ends = [window.end_s for window in found.windows]
+    ends = [window.end_s for window in result.windows]
     placed = spans_of(ends, drove.began_monotonic_s)
     late_s = 0.0 if by == "generator" else 0.7
     assert [span.ended_s for span in placed] == pytest.approx([at(3.0) + late_s + end for end in ends])

@@ -38,38 +38,38 @@ def process(cpu_rate: float = 0.0, threads: int = 4) -> pl.DataFrame:
 
 
 def test_a_side_that_uses_all_it_is_allowed_is_busy() -> None:
-    found = saturation(group(usage_ns=1.9 * S, cpu_some_us=250_000), process(), 2.0, PHASE)
-    assert (found.cpus, found.throttled, found.waiting_io) == (2.0, None, None)
-    assert found.busy == pytest.approx(0.95)
-    assert found.waiting == pytest.approx(0.25)
+    result = saturation(group(usage_ns=1.9 * S, cpu_some_us=250_000), process(), 2.0, PHASE)
+    assert (result.cpus, result.throttled, result.waiting_io) == (2.0, None, None)
+    assert result.busy == pytest.approx(0.95)
+    assert result.waiting == pytest.approx(0.25)
 
 
 def test_waiting_for_io_is_told_beside_waiting_for_a_cpu() -> None:
-    found = saturation(group(usage_ns=0.3 * S, cpu_some_us=100_000, io_some_us=870_000), process(), 1.0, PHASE)
-    assert found.waiting == pytest.approx(0.1)
-    assert found.waiting_io == pytest.approx(0.87)
+    result = saturation(group(usage_ns=0.3 * S, cpu_some_us=100_000, io_some_us=870_000), process(), 1.0, PHASE)
+    assert result.waiting == pytest.approx(0.1)
+    assert result.waiting_io == pytest.approx(0.87)
 
 
 def test_one_thread_can_use_no_more_than_one_cpu() -> None:
-    found = saturation(group(usage_ns=0.97 * S, pids=1), process(), 2.0, PHASE)
-    assert found.cpus == 1.0
-    assert found.busy == pytest.approx(0.97)
+    result = saturation(group(usage_ns=0.97 * S, pids=1), process(), 2.0, PHASE)
+    assert result.cpus == 1.0
+    assert result.busy == pytest.approx(0.97)
 
 
 def test_a_quota_that_runs_out_shows_in_its_periods() -> None:
-    found = saturation(group(usage_ns=0.4 * S, periods=10, throttled_periods=7), process(), 0.5, PHASE)
-    assert found.throttled == pytest.approx(0.7)
-    assert found.busy == pytest.approx(0.8)
+    result = saturation(group(usage_ns=0.4 * S, periods=10, throttled_periods=7), process(), 0.5, PHASE)
+    assert result.throttled == pytest.approx(0.7)
+    assert result.busy == pytest.approx(0.8)
 
 
 def test_a_client_counts_for_the_time_for_which_it_ran() -> None:
-    found = saturation(group(seconds=(15, 19), usage_ns=0.9 * S), process(), 1.0, PHASE)
-    assert found.busy == pytest.approx(0.9)
+    result = saturation(group(seconds=(15, 19), usage_ns=0.9 * S), process(), 1.0, PHASE)
+    assert result.busy == pytest.approx(0.9)
 
 
 def test_without_a_control_group_its_processes_tell() -> None:
-    found = saturation(None, process(cpu_rate=0.5, threads=1), 2.0, PHASE)
-    assert found == Saturation(cpus=1.0, busy=0.5, waiting=None, throttled=None)
+    result = saturation(None, process(cpu_rate=0.5, threads=1), 2.0, PHASE)
+    assert result == Saturation(cpus=1.0, busy=0.5, waiting=None, throttled=None)
 
 
 def test_a_side_that_is_not_in_the_trace_is_unknown() -> None:
@@ -82,10 +82,10 @@ def test_usage_is_left_alone_without_a_trace_of_the_phase(tmp_path: Path) -> Non
     assert with_saturation(usage, tmp_path) == usage
     assert with_saturation(None, tmp_path) is None
     process(cpu_rate=1.0, threads=2).write_parquet(tmp_path / "process.parquet")
-    found = with_saturation(usage, tmp_path)
-    assert found is not None
-    assert found["saturation"]["client"]["busy"] == pytest.approx(0.5)
-    assert found["saturation"]["sut"] == dict.fromkeys(("cpus", "busy", "waiting", "throttled", "waiting_io"))
+    result = with_saturation(usage, tmp_path)
+    assert result is not None
+    assert result["saturation"]["client"]["busy"] == pytest.approx(0.5)
+    assert result["saturation"]["sut"] == dict.fromkeys(("cpus", "busy", "waiting", "throttled", "waiting_io"))
 
 
 def nodes(*rates: float | None) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -100,19 +100,19 @@ def nodes(*rates: float | None) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def test_a_node_that_is_at_its_end_saturates_the_cluster() -> None:
-    found = of_side(*nodes(0.2, 0.97, 0.3), Allowed(3.0, 1.0), PHASE)
-    assert found.busy == pytest.approx(0.97)
-    assert found.waiting == pytest.approx(0.097)
-    assert found.cpus == 3.0
+    usage = of_side(*nodes(0.2, 0.97, 0.3), Allowed(3.0, 1.0), PHASE)
+    assert usage.busy == pytest.approx(0.97)
+    assert usage.waiting == pytest.approx(0.097)
+    assert usage.cpus == 3.0
 
 
 def test_nodes_that_share_a_cpu_are_at_its_end_together() -> None:
-    found = of_side(*nodes(0.3, 0.3, 0.38), Allowed(1.0, 1.0), PHASE)
-    assert found.busy == pytest.approx(0.98)
+    usage = of_side(*nodes(0.3, 0.3, 0.38), Allowed(1.0, 1.0), PHASE)
+    assert usage.busy == pytest.approx(0.98)
 
 
 def test_a_node_of_which_nothing_is_known_counts_for_nothing() -> None:
-    found = of_side(*nodes(0.2, None), Allowed(2.0, 1.0), PHASE)
-    assert found.busy == pytest.approx(0.2)
-    assert found.throttled is None
+    usage = of_side(*nodes(0.2, None), Allowed(2.0, 1.0), PHASE)
+    assert usage.busy == pytest.approx(0.2)
+    assert usage.throttled is None
     assert of_side(*nodes(None, None), Allowed(2.0, 1.0), PHASE).busy is None

@@ -38,9 +38,9 @@ def trace(raw: Path, **written_per_s: int | None) -> None:
 
 def test_what_nodes_write_adds_up(tmp_path: Path) -> None:
     trace(tmp_path, sut_1=100, sut_2=20, sut_10=3, client=5000)
-    told = with_sut_io(USAGE, tmp_path) or {}
-    assert told["sut_write_bytes"] == pytest.approx(1230.0)
-    assert told["sut_read_bytes"] == 0.0
+    usage = with_sut_io(USAGE, tmp_path) or {}
+    assert usage["sut_write_bytes"] == pytest.approx(1230.0)
+    assert usage["sut_read_bytes"] == 0.0
 
 
 def test_one_server_is_told_of_as_ever(tmp_path: Path) -> None:

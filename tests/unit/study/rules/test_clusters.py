@@ -47,30 +47,30 @@ def test_nodes_on_addresses_of_their_own_are_taken(network: str) -> None:
     ],
 )
 def test_what_makes_no_sense_for_several_is_refused(sut: dict[str, Any], why: str, hint: str) -> None:
-    found = asked(**sut)
-    assert found is not None
-    assert why in found.why
-    assert hint in found.hint
+    refusal = asked(**sut)
+    assert refusal is not None
+    assert why in refusal.why
+    assert hint in refusal.hint
     alone = asked(**{**sut, "nodes": 1})
     assert alone is None
 
 
 def test_a_client_cannot_share_the_namespace_of_several() -> None:
-    found = asked(client="shared", network=NetworkKind.BRIDGE)
-    assert found is not None
-    assert found.keys[0] == ("client", "network")
+    refusal = asked(client="shared", network=NetworkKind.BRIDGE)
+    assert refusal is not None
+    assert refusal.keys[0] == ("client", "network")
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_more_replicas_than_nodes_are_refused(nodes: int) -> None:
-    found = asked({"replication": 3}, nodes=nodes)
-    assert found is not None
-    assert "sut.nodes: 3" in found.hint
+    refusal = asked({"replication": 3}, nodes=nodes)
+    assert refusal is not None
+    assert "sut.nodes: 3" in refusal.hint
     assert asked({"replication": nodes}, nodes=nodes) is None
 
 
 def test_ycsb_tells_its_replicas_where_it_makes_a_keyspace() -> None:
     model = WORKLOADS["ycsb"].parameters
-    told = model.model_validate({"measure_s": 5.0, "properties": {"cassandra.replicationfactor": 3}})
-    assert told.replicas == 3
+    result = model.model_validate({"measure_s": 5.0, "properties": {"cassandra.replicationfactor": 3}})
+    assert result.replicas == 3
     assert model.model_validate({"measure_s": 5.0}).replicas is None

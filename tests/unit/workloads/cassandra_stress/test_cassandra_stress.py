@@ -34,10 +34,10 @@ def parse(name: str, code: int = 0, **more: Any) -> Any:
 def test_a_mix_is_asked_for_with_its_rate_keys_and_table() -> None:
     own = asked(ratio={"read": 3.0, "write": 1.0}, fixed=200, threads=4, records=8000, consistency="ONE")
     argv = CassandraStress().measure(own, TARGET, "/run/tare").argv
-    told = " ".join(argv[argv.index("org.apache.cassandra.stress.Stress") + 1 :])
-    assert told.startswith("mixed ratio(read=3,write=1) duration=6s no-warmup cl=ONE -pop dist=uniform(1..8000) ")
-    assert "-rate threads=4 fixed=200/s -log interval=1s hdrfile=/run/tare/latency.hdr -col" in told
-    assert told.endswith("-node 10.0.0.2 -port native=9042 jmx=9")
+    text = " ".join(argv[argv.index("org.apache.cassandra.stress.Stress") + 1 :])
+    assert text.startswith("mixed ratio(read=3,write=1) duration=6s no-warmup cl=ONE -pop dist=uniform(1..8000) ")
+    assert "-rate threads=4 fixed=200/s -log interval=1s hdrfile=/run/tare/latency.hdr -col" in text
+    assert text.endswith("-node 10.0.0.2 -port native=9042 jmx=9")
 
 
 def test_the_load_writes_every_row_once_and_is_judged_by_their_number() -> None:
@@ -98,12 +98,12 @@ def test_what_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_a_mixed_run_is_timed_by_the_time_asked_for() -> None:
-    told = parse("mixed", fixed=200)
-    assert (told.operations, told.errors, told.duration_s) == (1204, 0, 6.0)
-    assert told.throughput_per_s == pytest.approx(1204 / 6)
-    assert [round(window.end_s) for window in told.windows] == [1, 2, 3, 4, 5, 6]
-    assert {kind: each.operations for kind, each in told.by_operation.items()} == {"read": 914, "write": 290}
-    assert told.details == {"target_per_s": 200, "delivered_share": pytest.approx(1204 / 6 / 200)}
+    result = parse("mixed", fixed=200)
+    assert (result.operations, result.errors, result.duration_s) == (1204, 0, 6.0)
+    assert result.throughput_per_s == pytest.approx(1204 / 6)
+    assert [round(window.end_s) for window in result.windows] == [1, 2, 3, 4, 5, 6]
+    assert {kind: each.operations for kind, each in result.by_operation.items()} == {"read": 914, "write": 290}
+    assert result.details == {"target_per_s": 200, "delivered_share": pytest.approx(1204 / 6 / 200)}
 
 
 def test_a_run_took_the_time_asked_for_and_what_is_surely_beyond_it() -> None:
@@ -122,17 +122,17 @@ def test_a_load_that_took_less_than_a_second_is_whole() -> None:
 
 def test_windows_of_any_width_lie_on_its_clock() -> None:
     """It began 0.6 s early: its first line is of 1.4 s, and that of the end, of 0.6 s, is none."""
-    told = parse("two-seconds", measure_s=8.0, window_s=2.0)
-    assert [window.end_s for window in told.windows] == [1.0, 3.0, 5.0, 7.0]
-    assert [window.throughput_per_s for window in told.windows] == pytest.approx([262 / 1.4, 442, 612, 1570])
+    result = parse("two-seconds", measure_s=8.0, window_s=2.0)
+    assert [window.end_s for window in result.windows] == [1.0, 3.0, 5.0, 7.0]
+    assert [window.throughput_per_s for window in result.windows] == pytest.approx([262 / 1.4, 442, 612, 1570])
 
 
 def test_a_window_in_which_no_operation_ended_is_one(tmp_path: Path) -> None:
     """The server was stopped for 3.2 s: of two seconds there is no line. One that was lost is no such second."""
-    told = parse("stalled", measure_s=9.0)
-    rates = [(window.end_s, window.throughput_per_s) for window in told.windows]
+    result = parse("stalled", measure_s=9.0)
+    rates = [(window.end_s, window.throughput_per_s) for window in result.windows]
     assert rates[:6] == [(1.0, 270.0), (2.0, 19.0), (3.0, 0.0), (4.0, 0.0), (5.0, 539.0), (6.0, 852.0)]
-    assert [window.latency_p95_ms for window in told.windows][1:4] == [81.1, None, None]
+    assert [window.latency_p95_ms for window in result.windows][1:4] == [81.1, None, None]
     lines = (DATA / "stalled.stdout").read_text().splitlines(keepends=True)
     (tmp_path / "lost.stdout").write_text(
         "".join(line for line in lines if not line.startswith("total,          1740"))
@@ -168,9 +168,9 @@ def test_a_run_that_is_not_whole_fails_in_one_line(name: str, code: int, more: d
 
 
 def test_errors_are_counted_up_to_the_share_that_is_acceptable() -> None:
-    told = parse("errors", measure_s=3.0, max_error_share=0.1)
-    assert (told.operations, told.errors, told.by_operation["read"].errors) == (1478, 141, 141)
-    assert sum(count for _, count in told.histogram) == 1478
+    result = parse("errors", measure_s=3.0, max_error_share=0.1)
+    assert (result.operations, result.errors, result.by_operation["read"].errors) == (1478, 141, 141)
+    assert sum(count for _, count in result.histogram) == 1478
     with pytest.raises(
         RunFailed, match=r"141 errors in 1478 operations: Operation x0 on key.*not validated"
     ) as error:
@@ -186,27 +186,27 @@ def test_it_goes_on_after_an_error_only_where_some_are_acceptable() -> None:
 
 
 def test_percentiles_come_from_the_log_of_histograms_where_there_is_one() -> None:
-    told = parse("fed", **SCHEDULED)
-    reads, writes = told.by_operation["read"], told.by_operation["write"]
-    assert (told.operations, reads.operations, writes.operations) == (450, 300, 150)
+    result = parse("fed", **SCHEDULED)
+    reads, writes = result.by_operation["read"], result.by_operation["write"]
+    assert (result.operations, reads.operations, writes.operations) == (450, 300, 150)
     assert reads.latency.timed_from == "intended-send"
     assert (reads.latency.min_ms, reads.latency.max_ms) == pytest.approx((0.11, 1.1), rel=1e-3)
     assert (reads.latency.p50_ms, reads.latency.p95_ms) == pytest.approx((0.6, 1.05), rel=1e-3)
     assert reads.latency.mean_ms == pytest.approx(0.605, rel=1e-3)
     assert (reads.service_time.p50_ms, reads.service_time.p95_ms) == pytest.approx((0.5, 0.95), rel=1e-3)
     assert (writes.latency.p50_ms, writes.latency.p99_ms) == pytest.approx((4.0, 2001.0), rel=1e-3)
-    assert told.started_at == pytest.approx(1795283440 + 7.999 - told.duration_s)
-    assert (told.latency.p50_ms, told.latency.p95_ms) == pytest.approx((0.86, 4.0), rel=0.02)
-    assert told.latency.resolution == pytest.approx(1e-3)
-    assert sum(count for _, count in told.histogram) == 450
-    assert [value for value, _ in told.histogram] == sorted(value for value, _ in told.histogram)
+    assert result.started_at == pytest.approx(1795283440 + 7.999 - result.duration_s)
+    assert (result.latency.p50_ms, result.latency.p95_ms) == pytest.approx((0.86, 4.0), rel=0.02)
+    assert result.latency.resolution == pytest.approx(1e-3)
+    assert sum(count for _, count in result.histogram) == 450
+    assert [value for value, _ in result.histogram] == sorted(value for value, _ in result.histogram)
 
 
 def test_a_figure_that_is_wider_than_its_column_hides_no_line() -> None:
-    told = parse("wide", fixed=100, measure_s=2.0)
-    assert (told.operations, sum(count for _, count in told.histogram)) == (200, 200)
-    assert {kind: each.operations for kind, each in told.by_operation.items()} == {"read": 150, "write": 50}
-    assert [window.latency_p95_ms for window in told.windows] == [2000.7]
+    result = parse("wide", fixed=100, measure_s=2.0)
+    assert (result.operations, sum(count for _, count in result.histogram)) == (200, 200)
+    assert {kind: each.operations for kind, each in result.by_operation.items()} == {"read": 150, "write": 50}
+    assert [window.latency_p95_ms for window in result.windows] == [2000.7]
 
 
 def test_a_line_that_cannot_be_read_fails_the_run(tmp_path: Path) -> None:
@@ -217,16 +217,16 @@ def test_a_line_that_cannot_be_read_fails_the_run(tmp_path: Path) -> None:
 
 
 def test_a_closed_loop_is_timed_from_the_actual_send() -> None:
-    told = parse("fed", measure_s=3.0)
-    assert told.by_operation["read"].latency.p50_ms == pytest.approx(0.5, rel=1e-3)
-    assert told.by_operation["read"].service_time is None
-    assert told.latency.blind_to_stalls
+    result = parse("fed", measure_s=3.0)
+    assert result.by_operation["read"].latency.p50_ms == pytest.approx(0.5, rel=1e-3)
+    assert result.by_operation["read"].service_time is None
+    assert result.latency.blind_to_stalls
 
 
 def test_without_a_log_the_printed_table_counts() -> None:
-    told = parse("mixed", fixed=200)
-    assert told.histogram == ()
-    assert told.latency.resolution is None
+    result = parse("mixed", fixed=200)
+    assert result.histogram == ()
+    assert result.latency.resolution is None
 
 
 @pytest.mark.parametrize(

@@ -15,24 +15,24 @@ _MS = 1e6
 @pytest.mark.parametrize("log", ["fed.latency.hdr", "wide.latency.hdr"])
 @pytest.mark.parametrize("timed_from", ["intended-send", "actual-send"])
 def test_buckets_percentiles_and_means_are_those_of_the_library(log: str, timed_from: TimedFrom) -> None:
-    found = read_histograms(DATA / log, timed_from)
-    assert found is not None
-    assert set(found.of) == {"READ", "WRITE", "total"}
-    for kind, library in found.of.items():
-        told = found.latency(kind)
-        assert told is not None
-        assert told.mean_ms == library.get_mean_value() / _MS
+    histograms = read_histograms(DATA / log, timed_from)
+    assert histograms is not None
+    assert set(histograms.of) == {"READ", "WRITE", "total"}
+    for kind, library in histograms.of.items():
+        result = histograms.latency(kind)
+        assert result is not None
+        assert result.mean_ms == library.get_mean_value() / _MS
         percentiles = [library.get_value_at_percentile(percent) / _MS for percent in (50, 95, 99)]
-        assert [told.p50_ms, told.p95_ms, told.p99_ms] == percentiles
+        assert [result.p50_ms, result.p95_ms, result.p99_ms] == percentiles
         steps = [
             (step.value_iterated_to / _MS, step.count_at_value_iterated_to)
             for step in library.get_recorded_iterator()
         ]
-        assert list(found.buckets(kind)) == steps
+        assert list(histograms.buckets(kind)) == steps
 
 
 def test_a_kind_of_which_nothing_was_logged_has_no_latency() -> None:
-    found = read_histograms(DATA / "fed.latency.hdr", "actual-send")
-    assert found is not None
-    assert found.latency("COUNTER_WRITE") is None
-    assert found.buckets("COUNTER_WRITE") == ()
+    histograms = read_histograms(DATA / "fed.latency.hdr", "actual-send")
+    assert histograms is not None
+    assert histograms.latency("COUNTER_WRITE") is None
+    assert histograms.buckets("COUNTER_WRITE") == ()

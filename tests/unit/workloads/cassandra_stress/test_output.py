@@ -25,33 +25,38 @@ def printed(name: str) -> Printed:
 
 
 def test_totals_and_kinds_of_a_mixed_run() -> None:
-    found = printed("mixed")
-    assert found.results["op_rate"] == {"total": 172, "READ": 153, "WRITE": 48}
-    assert found.results["partitions"] == {"total": 1204, "READ": 914, "WRITE": 290}
-    assert found.results["p99_ms"] == {"total": 237.8, "READ": 242.9, "WRITE": 207.5}
-    assert (found.rate_per_s, found.seconds, found.ended) == (200, 6, True)
-    assert [each.operations for each in found.intervals if each.kind == "total"][-1] == 1204
-    assert found.intervals[0].figures["p95_ms"] == 173.4
+    result = printed("mixed")
+    assert result.results["op_rate"] == {"total": 172, "READ": 153, "WRITE": 48}
+    assert result.results["partitions"] == {"total": 1204, "READ": 914, "WRITE": 290}
+    assert result.results["p99_ms"] == {"total": 237.8, "READ": 242.9, "WRITE": 207.5}
+    assert (result.rate_per_s, result.seconds, result.ended) == (200, 6, True)
+    assert [each.operations for each in result.intervals if each.kind == "total"][-1] == 1204
+    assert result.intervals[0].figures["p95_ms"] == 173.4
 
 
 def test_a_write_run_has_one_kind_and_no_rate() -> None:
-    found = printed("write")
-    assert found.rate_per_s is None
-    assert found.results["op_rate"] == {"total": 928, "WRITE": 1050}
-    assert [each.operations for each in found.intervals] == [207, 649, 1231, 2448, 3933, 5362, 7141, 8000]
+    result = printed("write")
+    assert result.rate_per_s is None
+    assert result.results["op_rate"] == {"total": 928, "WRITE": 1050}
+    assert [each.operations for each in result.intervals] == [207, 649, 1231, 2448, 3933, 5362, 7141, 8000]
 
 
 def test_an_imported_report_is_a_measurement_by_kind_of_operation() -> None:
-    told = measurement_of_cassandra_stress(text("mixed"), 0.0)
-    assert (told.operations, told.throughput_per_s, told.duration_s, told.errors) == (1204, 172.0, 7.0, 0)
-    assert told.latency.p95_ms == 150.2
-    assert {kind: each.operations for kind, each in told.by_operation.items()} == {"read": 914, "write": 290}
-    assert told.by_operation["write"].latency.mean_ms == 23.3
-    assert told.latency.timed_from is None  # fixed and throttle are printed alike
+    measurement = measurement_of_cassandra_stress(text("mixed"), 0.0)
+    assert (measurement.operations, measurement.throughput_per_s, measurement.duration_s, measurement.errors) == (
+        1204,
+        172.0,
+        7.0,
+        0,
+    )
+    assert measurement.latency.p95_ms == 150.2
+    assert {kind: each.operations for kind, each in measurement.by_operation.items()} == {"read": 914, "write": 290}
+    assert measurement.by_operation["write"].latency.mean_ms == 23.3
+    assert measurement.latency.timed_from is None  # fixed and throttle are printed alike
     assert measurement_of_cassandra_stress(text("write"), 0.0).latency.timed_from == "actual-send"
     without_settings = text("write")[text("write").index("type ") :]
     assert measurement_of_cassandra_stress(without_settings, 0.0).latency.timed_from is None
-    assert len(told.windows) == 6
+    assert len(measurement.windows) == 6
 
 
 @pytest.mark.parametrize(
@@ -72,9 +77,9 @@ def test_a_failure_is_told_in_one_line(name: str, reason: str) -> None:
 
 def test_a_program_that_did_not_begin_is_told_by_its_last_words() -> None:
     """As its JVM says where its heap is more than the machine has."""
-    said = "Error occurred during initialization of VM\nToo small maximum heap\n\n"
+    result = "Error occurred during initialization of VM\nToo small maximum heap\n\n"
     with pytest.raises(RunFailed, match=r"is missing or cut short: Too small maximum heap$"):
-        must_be_whole(read_output("", said), 0.0)
+        must_be_whole(read_output("", result), 0.0)
 
 
 def test_a_report_that_was_cut_is_none() -> None:
@@ -93,11 +98,11 @@ def test_a_report_that_lost_lines_has_no_figure_changed(name: str) -> None:
     for n in range(len(lines)):
         for left in (lines[:n], lines[:n] + lines[n + 1 :]):
             try:
-                found = measurement_of_cassandra_stress("".join(left), 0.0)
+                measurement = measurement_of_cassandra_stress("".join(left), 0.0)
             except RunFailed:
                 continue
-            if found.latency.timed_from is not None or "OpsPer" not in lines[n]:
-                assert replace(found, windows=()) == whole, lines[n]
+            if measurement.latency.timed_from is not None or "OpsPer" not in lines[n]:
+                assert replace(measurement, windows=()) == whole, lines[n]
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -106,8 +111,8 @@ def test_figures_of_another_locale_are_not_taken_for_others(name: str) -> None:
     begin = text(name).index("Results:")
     swapped = str.maketrans(".,", ",.")
     results = "\n".join(
-        f"{name}:{told.translate(swapped).replace('. ', ', ')}" if mark else name
-        for name, mark, told in (line.partition(":") for line in text(name)[begin:].split("\n"))
+        f"{name}:{result.translate(swapped).replace('. ', ', ')}" if mark else name
+        for name, mark, result in (line.partition(":") for line in text(name)[begin:].split("\n"))
     )
     with pytest.raises(RunFailed, match=r"cannot read 'Latency mean .* another locale"):
         measurement_of_cassandra_stress(text(name)[:begin] + results, 0.0)
@@ -138,9 +143,9 @@ def test_errors_that_are_no_count_are_not_none() -> None:
 
 def test_a_window_without_operations_has_no_percentile() -> None:
     """It prints 0.0 for it, which is no latency."""
-    told = measurement_of_cassandra_stress(text("mixed"), 0.0).windows
-    assert all(window.latency_p95_ms for window in told)
-    assert {(window.errors_per_s, window.reconnects_per_s) for window in told} == {(0.0, None)}
+    results = measurement_of_cassandra_stress(text("mixed"), 0.0).windows
+    assert all(window.latency_p95_ms for window in results)
+    assert {(window.errors_per_s, window.reconnects_per_s) for window in results} == {(0.0, None)}
     still = "total, 806, 0, 0, 0, NaN, 0.0, 0.0, 0.0, 0.0, 0.0, 5.5, 0.2, 3, 0, 0, 0, 0, 0\n"
     lines = text("mixed").splitlines(keepends=True)
     at = next(n for n, line in enumerate(lines) if line.startswith("total,           806"))

@@ -47,24 +47,29 @@ def told(tmp_path: Path, name: str, *, code: int = 0, text: str | None = None, *
 
 
 def test_reads_and_writes_of_all_jobs_are_taken_together(tmp_path: Path) -> None:
-    found = told(tmp_path, "mix")
+    measurement = told(tmp_path, "mix")
     reads, writes = 9029 + 9137, 9077 + 9121
-    assert (found.operations, found.unit, found.duration_s, found.errors) == (reads + writes, "requests", 3.0, 0)
-    assert found.throughput_per_s == pytest.approx((reads + writes) / 3)
-    assert {kind: each.operations for kind, each in found.by_operation.items()} == {
+    assert (measurement.operations, measurement.unit, measurement.duration_s, measurement.errors) == (
+        reads + writes,
+        "requests",
+        3.0,
+        0,
+    )
+    assert measurement.throughput_per_s == pytest.approx((reads + writes) / 3)
+    assert {kind: each.operations for kind, each in measurement.by_operation.items()} == {
         "read": reads,
         "write": writes,
     }
-    read = found.by_operation["read"].latency
+    read = measurement.by_operation["read"].latency
     assert read.min_ms == pytest.approx(0.052458)
     assert read.max_ms == pytest.approx(18.313151)
     assert read.mean_ms == pytest.approx((9029 * 0.168609 + 9137 * 0.167529) / reads, rel=1e-5)
-    assert sum(count for _, count in found.histogram) == reads + writes
-    assert found.latency.blind_to_stalls
-    assert found.details["reads_per_s"] == pytest.approx(reads / 3)
-    assert found.details["read_mib_per_s"] == pytest.approx((147931136 + 149700608) / 3 / (1 << 20))
-    assert found.details["written_mib_per_s"] == pytest.approx((148717568 + 149438464) / 3 / (1 << 20))
-    assert found.details["usr_cpu_percent"] == pytest.approx((1.066667 + 1.2) / 2)
+    assert sum(count for _, count in measurement.histogram) == reads + writes
+    assert measurement.latency.blind_to_stalls
+    assert measurement.details["reads_per_s"] == pytest.approx(reads / 3)
+    assert measurement.details["read_mib_per_s"] == pytest.approx((147931136 + 149700608) / 3 / (1 << 20))
+    assert measurement.details["written_mib_per_s"] == pytest.approx((148717568 + 149438464) / 3 / (1 << 20))
+    assert measurement.details["usr_cpu_percent"] == pytest.approx((1.066667 + 1.2) / 2)
 
 
 def test_windows_are_the_sum_over_jobs_and_kinds(tmp_path: Path) -> None:
@@ -76,43 +81,47 @@ def test_windows_are_the_sum_over_jobs_and_kinds(tmp_path: Path) -> None:
 
 
 def test_percentiles_are_those_that_fio_prints(tmp_path: Path) -> None:
-    found = told(tmp_path, "seqread", rw="read", numjobs=1, direct=False)
-    assert found.latency.p95_ms == pytest.approx(0.003152)
-    assert found.latency.resolution == 1 / 64
+    measurement = told(tmp_path, "seqread", rw="read", numjobs=1, direct=False)
+    assert measurement.latency.p95_ms == pytest.approx(0.003152)
+    assert measurement.latency.resolution == 1 / 64
 
 
 def test_an_fsync_is_told_apart_and_is_no_request(tmp_path: Path) -> None:
-    found = told(tmp_path, "fsync", **FSYNC)
-    assert found.operations == 3378 + 3179
-    fsync = found.by_operation["fsync"]
+    measurement = told(tmp_path, "fsync", **FSYNC)
+    assert measurement.operations == 3378 + 3179
+    fsync = measurement.by_operation["fsync"]
     assert fsync.operations == 3378 + 3178
     assert fsync.latency.max_ms == pytest.approx(67.049982)
     assert sum(count for _, count in fsync.histogram) == fsync.operations
-    assert found.latency.max_ms == pytest.approx(11.160259)
-    assert found.duration_s == 3.003
-    assert [window.throughput_per_s for window in found.windows] == [626 + 706, 961 + 781, 1789 + 1691]
+    assert measurement.latency.max_ms == pytest.approx(11.160259)
+    assert measurement.duration_s == 3.003
+    assert [window.throughput_per_s for window in measurement.windows] == [626 + 706, 961 + 781, 1789 + 1691]
 
 
 def test_several_requests_under_way(tmp_path: Path) -> None:
-    found = told(tmp_path, "aio", rw="randread", ioengine="libaio", iodepth=8)
-    assert found.operations == 16594 + 18041
-    assert "write" not in found.by_operation
-    assert "writes_per_s" not in found.details
-    assert found.started_at == pytest.approx(1795328263.425 - found.duration_s)
+    measurement = told(tmp_path, "aio", rw="randread", ioengine="libaio", iodepth=8)
+    assert measurement.operations == 16594 + 18041
+    assert "write" not in measurement.by_operation
+    assert "writes_per_s" not in measurement.details
+    assert measurement.started_at == pytest.approx(1795328263.425 - measurement.duration_s)
 
 
 def test_a_window_without_requests_is_none_of_missing(tmp_path: Path) -> None:
     stdout = put(tmp_path, "seqread")
     output_path(stdout, "fio_iops.1.log").write_text("1000, 50, 0, 0, 0\n3001, 70, 0, 0, 0\n")
-    found = Fio().parse(parameters(rw="read", numjobs=1, direct=False), stdout, tmp_path / "measure.stderr", 0)
-    assert [window.throughput_per_s for window in found.windows] == [50, 0, 70]
+    measurement = Fio().parse(
+        parameters(rw="read", numjobs=1, direct=False), stdout, tmp_path / "measure.stderr", 0
+    )
+    assert [window.throughput_per_s for window in measurement.windows] == [50, 0, 70]
 
 
 def test_a_late_entry_stands_for_all_the_time_since_the_one_before(tmp_path: Path) -> None:
     stdout = put(tmp_path, "seqread")
     output_path(stdout, "fio_iops.1.log").write_text("1000, 50, 0, 0, 0\n2600, 60, 0, 0, 0\n")
-    found = Fio().parse(parameters(rw="read", numjobs=1, direct=False), stdout, tmp_path / "measure.stderr", 0)
-    assert [window.throughput_per_s for window in found.windows] == [50, 60, 60]
+    measurement = Fio().parse(
+        parameters(rw="read", numjobs=1, direct=False), stdout, tmp_path / "measure.stderr", 0
+    )
+    assert [window.throughput_per_s for window in measurement.windows] == [50, 60, 60]
 
 
 @pytest.mark.parametrize(
@@ -234,5 +243,5 @@ def test_every_parameter_is_documented(name: str) -> None:
 
 
 def test_every_detail_is_documented(tmp_path: Path) -> None:
-    found = {**told(tmp_path, "fsync", **FSYNC).details, **told(tmp_path, "mix").details}
-    assert not [name for name in found if f"`{name}`" not in PAGE]
+    fields = {**told(tmp_path, "fsync", **FSYNC).details, **told(tmp_path, "mix").details}
+    assert not [name for name in fields if f"`{name}`" not in PAGE]

@@ -41,37 +41,41 @@ def fileio(tmp_path: Path, text: str, *, code: int = 0, measure_s: float = 3, **
 
 
 def test_a_cpu_run(tmp_path: Path) -> None:
-    told = cpu(tmp_path, captured("cpu"))
-    assert (told.operations, told.unit, told.duration_s) == (3309, "events", 4.0142)
-    assert told.throughput_per_s == pytest.approx(3309 / 4.0142)
-    assert (told.queries_per_s, told.errors) == (None, 0)
-    assert told.latency.mean_ms == pytest.approx(7955.64 / 3309)
-    assert (told.latency.min_ms, told.latency.max_ms, told.latency.p95_ms) == (0.38, 57.05, 19.645)
-    assert told.latency.blind_to_stalls
-    assert sum(count for _, count in told.histogram) == 3309
-    assert [window.end_s for window in told.windows] == [1, 2, 3]
-    assert (told.windows[0].throughput_per_s, told.windows[0].latency_p95_ms) == (902.11, 16.41)
-    assert told.details["thread_events_stddev"] == 109.5
+    measurement = cpu(tmp_path, captured("cpu"))
+    assert (measurement.operations, measurement.unit, measurement.duration_s) == (3309, "events", 4.0142)
+    assert measurement.throughput_per_s == pytest.approx(3309 / 4.0142)
+    assert (measurement.queries_per_s, measurement.errors) == (None, 0)
+    assert measurement.latency.mean_ms == pytest.approx(7955.64 / 3309)
+    assert (measurement.latency.min_ms, measurement.latency.max_ms, measurement.latency.p95_ms) == (
+        0.38,
+        57.05,
+        19.645,
+    )
+    assert measurement.latency.blind_to_stalls
+    assert sum(count for _, count in measurement.histogram) == 3309
+    assert [window.end_s for window in measurement.windows] == [1, 2, 3]
+    assert (measurement.windows[0].throughput_per_s, measurement.windows[0].latency_p95_ms) == (902.11, 16.41)
+    assert measurement.details["thread_events_stddev"] == 109.5
 
 
 def test_a_file_run_that_passes_the_page_cache_by(tmp_path: Path) -> None:
-    told = fileio(tmp_path, captured("fileio"), file_extra_flags="direct")
-    assert (told.operations, told.unit, told.duration_s) == (33846, "requests", 3.0024)
-    assert told.details["reads_per_s"] == 6502.21
-    assert told.details["writes_per_s"] == 4335.14
-    assert told.details["fsyncs_per_s"] == 435.55
-    assert (told.details["read_mib_per_s"], told.details["written_mib_per_s"]) == (101.60, 67.74)
-    first = told.windows[0]
+    measurement = fileio(tmp_path, captured("fileio"), file_extra_flags="direct")
+    assert (measurement.operations, measurement.unit, measurement.duration_s) == (33846, "requests", 3.0024)
+    assert measurement.details["reads_per_s"] == 6502.21
+    assert measurement.details["writes_per_s"] == 4335.14
+    assert measurement.details["fsyncs_per_s"] == 435.55
+    assert (measurement.details["read_mib_per_s"], measurement.details["written_mib_per_s"]) == (101.60, 67.74)
+    first = measurement.windows[0]
     assert first.throughput_per_s == pytest.approx((53.40 + 35.60) * 64 + 227.71)
     assert first.latency_p95_ms == 1.082
-    assert len(told.windows) == 3
+    assert len(measurement.windows) == 3
 
 
 def test_an_fsync_after_each_write_is_part_of_the_write(tmp_path: Path) -> None:
-    told = fileio(tmp_path, captured("fsync-all"), file_fsync_all=True, file_fsync_freq=0)
-    assert told.operations == 35995
-    assert told.details["fsyncs_per_s"] == 4786.23
-    assert told.windows[0].throughput_per_s == pytest.approx((87.20 + 58.12) * 64)
+    measurement = fileio(tmp_path, captured("fsync-all"), file_fsync_all=True, file_fsync_freq=0)
+    assert measurement.operations == 35995
+    assert measurement.details["fsyncs_per_s"] == 4786.23
+    assert measurement.windows[0].throughput_per_s == pytest.approx((87.20 + 58.12) * 64)
 
 
 def test_requests_that_do_not_add_up_fail_the_run(tmp_path: Path) -> None:
@@ -80,9 +84,9 @@ def test_requests_that_do_not_add_up_fail_the_run(tmp_path: Path) -> None:
 
 
 def test_a_run_without_fsync(tmp_path: Path) -> None:
-    told = fileio(tmp_path, captured("nofsync"), measure_s=2, file_fsync_freq=0, file_fsync_end=False)
-    assert told.details["fsyncs_per_s"] == 0
-    assert told.operations == 222072
+    measurement = fileio(tmp_path, captured("nofsync"), measure_s=2, file_fsync_freq=0, file_fsync_end=False)
+    assert measurement.details["fsyncs_per_s"] == 0
+    assert measurement.operations == 222072
 
 
 @pytest.mark.parametrize(
@@ -117,10 +121,10 @@ def test_less_time_than_asked_for_fails_the_run(tmp_path: Path) -> None:
 
 
 def test_every_option_is_passed_on_explicitly() -> None:
-    told = SysbenchFileioParameters.model_validate(
+    result = SysbenchFileioParameters.model_validate(
         {**FILES, "measure_s": 3, "file_extra_flags": "direct", "file_fsync_mode": "fdatasync", "seed": 7}
     )
-    command = SysbenchFileio().measure(told, Files("/data"), "/run/tare")
+    command = SysbenchFileio().measure(result, Files("/data"), "/run/tare")
     assert command.argv[:2] == ("sysbench", "fileio")
     assert command.argv[-1] == "run"
     assert command.workdir == "/data"
@@ -147,8 +151,8 @@ def test_the_files_depend_on_number_and_size_alone() -> None:
 
 
 def test_the_warm_up_reads_other_offsets() -> None:
-    told = SysbenchFileioParameters.model_validate({**FILES, "measure_s": 3, "warmup_s": 1, "seed": 2**31 - 1})
-    command = SysbenchFileio().warm_up(told, Files("/data"), "/run/tare")
+    result = SysbenchFileioParameters.model_validate({**FILES, "measure_s": 3, "warmup_s": 1, "seed": 2**31 - 1})
+    command = SysbenchFileio().warm_up(result, Files("/data"), "/run/tare")
     assert command is not None
     assert "--rand-seed=1" in command.argv
     assert "--time=1" in command.argv
@@ -179,6 +183,6 @@ def test_every_parameter_is_documented(page: str, model: type[SysbenchCpuParamet
 
 def test_every_detail_is_documented(tmp_path: Path) -> None:
     runs = {"sysbench-cpu": cpu(tmp_path, captured("cpu")), "sysbench-fileio": fileio(tmp_path, captured("fileio"))}
-    for page, told in runs.items():
+    for page, value in runs.items():
         text = (PAGES / f"{page}.md").read_text()
-        assert not [name for name in told.details if f"`{name}`" not in text]
+        assert not [name for name in value.details if f"`{name}`" not in text]

@@ -40,8 +40,8 @@ def test_every_line_is_known(name: str) -> None:
 
 
 def test_intended_and_actual_latency_are_told_apart() -> None:
-    found = judged("both", Expected(target_per_s=1000.0, window_s=1.0))
-    read = found.by_operation["read"]
+    result = judged("both", Expected(target_per_s=1000.0, window_s=1.0))
+    read = result.by_operation["read"]
     assert (read.operations, read.errors, dict(read.answers)) == (1467, 0, {"OK": 1467})
     assert read.latency.timed_from == "intended-send"
     assert read.service_time is not None
@@ -64,54 +64,54 @@ def test_with_intended_alone_the_record_says_so() -> None:
 
 
 def test_the_histogram_of_all_kinds_has_every_operation_and_its_percentiles() -> None:
-    found = judged("both")
-    assert sum(count for _, count in found.histogram) == found.operations == 3000
-    assert [value for value, _ in found.histogram] == sorted(value for value, _ in found.histogram)
+    actual = judged("both")
+    assert sum(count for _, count in actual.histogram) == actual.operations == 3000
+    assert [value for value, _ in actual.histogram] == sorted(value for value, _ in actual.histogram)
     for kind, section in (("read", "Intended-READ"), ("update", "Intended-UPDATE")):
-        latency = found.by_operation[kind].latency
-        told = printed("both").figure(section, "99thPercentileLatency(us)")
-        assert told is not None
-        assert latency.p99_ms == pytest.approx(told / 1000)
+        latency = actual.by_operation[kind].latency
+        result = printed("both").figure(section, "99thPercentileLatency(us)")
+        assert result is not None
+        assert latency.p99_ms == pytest.approx(result / 1000)
 
 
 def test_the_mean_of_all_kinds_is_weighted() -> None:
-    found = judged("hdr")
-    parts = [(each.operations, each.latency.mean_ms) for each in found.by_operation.values()]
+    result = judged("hdr")
+    parts = [(each.operations, each.latency.mean_ms) for each in result.by_operation.values()]
     weighted = sum(n * mean for n, mean in parts if mean is not None) / 20000
-    assert found.latency.mean_ms == pytest.approx(weighted)
-    assert found.latency.p99_ms is None  # two kinds, no histogram
-    assert found.by_operation["read"].latency.p50_ms == 0.0
-    assert found.details["max_threads"] == 4
+    assert result.latency.mean_ms == pytest.approx(weighted)
+    assert result.latency.p99_ms is None  # two kinds, no histogram
+    assert result.by_operation["read"].latency.p50_ms == 0.0
+    assert result.details["max_threads"] == 4
 
 
 def test_a_read_modify_write_is_one_operation_and_its_parts_are_told() -> None:
-    found = judged("histogram")
-    assert found.operations == 2000
-    counts = {kind: each.operations for kind, each in found.by_operation.items()}
+    result = judged("histogram")
+    assert result.operations == 2000
+    counts = {kind: each.operations for kind, each in result.by_operation.items()}
     assert counts == {"read": 2000, "update": 993, "read-modify-write": 993}
     assert printed("histogram").sections["READ"].overflow == 1
-    assert found.by_operation["read"].latency.resolution is None  # buckets of a millisecond resolve nothing
+    assert result.by_operation["read"].latency.resolution is None  # buckets of a millisecond resolve nothing
 
 
 def test_a_time_series_has_means_and_no_percentiles() -> None:
-    found = judged("timeseries", Expected(target_per_s=1000.0))
-    assert found.by_operation["read"].latency.p95_ms is None
+    result = judged("timeseries", Expected(target_per_s=1000.0))
+    assert result.by_operation["read"].latency.p95_ms is None
     assert [at for at, _ in printed("timeseries").sections["READ"].buckets] == [0, 1000, 2000]
 
 
 def test_counts_that_several_threads_of_a_time_series_lost_are_those_of_return_codes() -> None:
     """8 threads did 600,000: [READ] tells 599,695, and [READ-MODIFY-WRITE] and its intended send differ."""
-    found = judged("timeseries-threads", Expected(operations=600_000, interval="both"))
-    counts = {kind: each.operations for kind, each in found.by_operation.items()}
+    result = judged("timeseries-threads", Expected(operations=600_000, interval="both"))
+    counts = {kind: each.operations for kind, each in result.by_operation.items()}
     assert counts == {"read": 600_000, "update": 299_699, "read-modify-write": 296_690}
     with pytest.raises(RunFailed, match="cut short"):
         measurement(changed("timeseries-threads", "Return=OK, 600000", "Return=OK, 500000"), Expected())
 
 
 def test_a_jvm_whose_handler_of_exceptions_fails_too_has_met_one() -> None:
-    said = 'Exception: java.lang.OutOfMemoryError thrown from the UncaughtExceptionHandler in thread "Thread-2"\n'
+    text = 'Exception: java.lang.OutOfMemoryError thrown from the UncaughtExceptionHandler in thread "Thread-2"\n'
     with pytest.raises(RunFailed, match=r"met an exception: .*OutOfMemoryError"):
-        measurement(read_output((DATA / "both.stdout").read_text(), said), Expected())
+        measurement(read_output((DATA / "both.stdout").read_text(), text), Expected())
 
 
 def test_raw_values_are_all_read() -> None:
@@ -121,15 +121,15 @@ def test_raw_values_are_all_read() -> None:
 
 
 def test_windows_are_whole_seconds() -> None:
-    found = judged("both", Expected(window_s=1.0))
-    assert [(window.end_s, window.throughput_per_s) for window in found.windows] == [
+    result = judged("both", Expected(window_s=1.0))
+    assert [(window.end_s, window.throughput_per_s) for window in result.windows] == [
         (1.0, 689.42), (2.0, 1001.01), (3.0, 1000.0),
     ]  # fmt: skip
 
 
 def test_a_load_phase_counts_inserts() -> None:
-    found = judged("load", Expected(operations=1000))
-    assert found.by_operation["insert"].operations == 1000
+    result = judged("load", Expected(operations=1000))
+    assert result.by_operation["insert"].operations == 1000
     with pytest.raises(RunFailed, match="did 1000 operations of 1001"):
         judged("load", Expected(operations=1001))
 
@@ -164,9 +164,9 @@ def test_reads_that_find_nothing_fail_the_run_and_are_counted() -> None:
             "95thPercentileLatency(us), 1", "99thPercentileLatency(us), 1", "1, 90.0",
         )
     ]  # fmt: skip
-    found = text.replace("997.3404255319149", str(3090 / 3.008))
-    found = found.replace("[READ], Return=OK, 1467\n", "[READ], Return=OK, 1467\n[READ], Return=NOT_FOUND, 90\n")
-    spoilt = read_output(found + "".join(failed))
+    result = text.replace("997.3404255319149", str(3090 / 3.008))
+    result = result.replace("[READ], Return=OK, 1467\n", "[READ], Return=OK, 1467\n[READ], Return=NOT_FOUND, 90\n")
+    spoilt = read_output(result + "".join(failed))
     with pytest.raises(RunFailed, match=r"90 of 3090 operations had no success \(90 READ NOT_FOUND\)"):
         measurement(spoilt, Expected())
     kept = measurement(spoilt, Expected(max_error_share=0.05))
@@ -199,8 +199,8 @@ def test_a_histogram_lacks_percentiles_beyond_its_last_bucket_and_is_whole() -> 
     slow = text.replace("[READ], 0, 1999\n", "[READ], 0, 1970\n").replace("[READ], >5, 1\n", "[READ], >5, 30\n")
     with pytest.raises(RunFailed, match="cut short: 99thPercentile"):
         measurement(read_output(text.replace("[READ], 99thPercentileLatency(us), 0\n", "")), Expected())
-    found = measurement(read_output(slow.replace("[READ], 99thPercentileLatency(us), 0\n", "")), Expected())
-    assert (found.by_operation["read"].latency.p95_ms, found.by_operation["read"].latency.p99_ms) == (0.0, None)
+    result = measurement(read_output(slow.replace("[READ], 99thPercentileLatency(us), 0\n", "")), Expected())
+    assert (result.by_operation["read"].latency.p95_ms, result.by_operation["read"].latency.p99_ms) == (0.0, None)
 
 
 def test_an_insert_kept_for_its_batch_is_no_failure() -> None:
@@ -211,8 +211,8 @@ def test_an_insert_kept_for_its_batch_is_no_failure() -> None:
 
 
 def test_under_delivery_is_kept_for_the_rules_of_validity() -> None:
-    found = judged("both", Expected(target_per_s=2000.0))
-    assert found.details["delivered_share"] == pytest.approx(0.49867, abs=1e-5)
+    result = judged("both", Expected(target_per_s=2000.0))
+    assert result.details["delivered_share"] == pytest.approx(0.49867, abs=1e-5)
 
 
 def test_a_run_that_ended_early_is_none() -> None:
@@ -241,10 +241,10 @@ def test_no_line_before_the_last_is_the_end_of_a_report(name: str) -> None:
     whole = measurement(read_output("".join(lines)), asked)
     for end in range(len(lines)):
         try:
-            found = measurement(read_output("".join(lines[:end])), asked)
+            result = measurement(read_output("".join(lines[:end])), asked)
         except RunFailed:
             continue
-        assert figures(found) == figures(whole), lines[end]
+        assert figures(result) == figures(whole), lines[end]
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -253,18 +253,18 @@ def test_a_report_that_lost_a_line_has_no_figure_of_operations_changed(name: str
     whole = measurement(read_output("".join(lines)), Expected())
     for lost in range(len(lines)):
         try:
-            found = measurement(read_output("".join(lines[:lost] + lines[lost + 1 :])), Expected())
+            result = measurement(read_output("".join(lines[:lost] + lines[lost + 1 :])), Expected())
         except RunFailed:
             continue
-        assert figures(found) == figures(whole), lines[lost]
+        assert figures(result) == figures(whole), lines[lost]
 
 
 def test_it_began_where_its_status_lines_say_to_a_few_milliseconds() -> None:
     """By lines of 0, 1, 2 and 2 s; the last one tells of 2.5 s as of 2, the first of 0.19 s as of 0."""
     text = "".join((DATA / f"timeseries.{stream}").read_text() for stream in ("stderr", "stdout"))
-    found = measurement(read_output(text), Expected(interval="both"))
+    result = measurement(read_output(text), Expected(interval="both"))
     began = datetime(2026, 11, 21, 14, 45, 59, 161000, tzinfo=UTC).timestamp()
-    assert found.started_at == pytest.approx(began, abs=0.001)
+    assert result.started_at == pytest.approx(began, abs=0.001)
     silent = "".join(line for line in text.splitlines(keepends=True) if " sec: " not in line)
     assert measurement(read_output(silent), Expected(interval="both")).started_at is None
 
@@ -292,9 +292,9 @@ def test_a_count_that_is_none_is_told(count: str) -> None:
 
 
 def test_what_ycsb_does_not_tell_is_not_known() -> None:
-    found = judged("both", Expected(window_s=1.0))
-    assert found.reconnects is None
-    assert {window.errors_per_s for window in found.windows} == {None}
+    result = judged("both", Expected(window_s=1.0))
+    assert result.reconnects is None
+    assert {window.errors_per_s for window in result.windows} == {None}
 
 
 def test_a_line_that_does_not_end_is_not_taken() -> None:
