@@ -32,7 +32,7 @@ class TareError(Exception):
 
 
 class StudyError(TareError):
-    """A study file or an argument that cannot be meant; nothing was started."""
+    """A study file or an argument that is not plausible; nothing was started."""
 
     exit_code = 2
 

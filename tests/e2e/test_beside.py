@@ -68,7 +68,7 @@ def test_a_port_in_use_is_told_and_the_run_goes_on(store: Path, capsys: pytest.C
         with page_beside(store, wanted=True, port=port):
             ran = True
     assert ran
-    assert "the run goes on without its page" in capsys.readouterr().err
+    assert "the run continues without its page" in capsys.readouterr().err
 
 
 def test_a_run_that_fails_is_not_taken_for_a_page_that_does(

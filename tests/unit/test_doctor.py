@@ -294,5 +294,5 @@ def test_the_command_prints_one_table_for_people(monkeypatch: pytest.MonkeyPatch
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 3
     assert "cannot" in result.stdout
-    assert "cannot run here before" in " ".join(result.stdout.split())
+    assert "cannot run here until" in " ".join(result.stdout.split())
     assert not list(tmp_path.iterdir()), "looking at a machine must not leave anything"

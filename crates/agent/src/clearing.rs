@@ -69,7 +69,7 @@ fn end(ident: &str) -> Result<(), Failure> {
             std::thread::sleep(LOOK);
         }
     }
-    if process.alive() { Err("it does not end, not even by SIGKILL".into()) } else { Ok(()) }
+    if process.alive() { Err("it does not end, even after SIGKILL".into()) } else { Ok(()) }
 }
 
 /// Members may fork while they are killed, and a v1 cgroup stays busy until the last one is reaped.

@@ -37,7 +37,7 @@ impl Engine<'_> {
         }
         let about: Value = serde_json::from_str(&text)?;
         if about["Labels"].get(LABEL).or(about["Config"]["Labels"].get(LABEL)).is_none() {
-            return Err("it does not bear tare's label, so it is somebody else's".into());
+            return Err("it has no label of tare's, so it belongs to someone else".into());
         }
         match self.ask("DELETE", &remove)? {
             (200..300 | NOT_FOUND, _) => Ok(()),

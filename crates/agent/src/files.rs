@@ -88,7 +88,7 @@ impl Parts {
 }
 
 /// Up to `limit` bytes from `offset`, and whether the file ends there. `Fault::Absent` where there is no file, or none
-/// any more of a process that has gone.
+/// any more of a process that has disappeared.
 pub(crate) fn read(path: &str, offset: u64, limit: u64) -> Result<(Vec<u8>, bool), Fault> {
     let limit = limit.min(MOST_DATA as u64) as usize;
     read_file(path, offset, limit).map_err(|error| {

@@ -41,11 +41,11 @@ def difference(a: Sequence[float], b: Sequence[float], alpha: float = 0.05) -> D
     """
     n = min(len(a), len(b))
     if n == 0:
-        return _without(None, n, "one of the studies has no block with a good run of both arm and baseline")
+        return _without(None, n, "one study has no block with good runs of both arm and baseline")
     logs = [np.log(np.asarray(ratios, dtype=float)) for ratios in (a, b)]
     apart = float(logs[1].mean() - logs[0].mean())
     if n < FEWEST_BLOCKS:
-        return _without(math.expm1(apart), n, f"an interval takes {FEWEST_BLOCKS} blocks of both studies")
+        return _without(math.expm1(apart), n, f"an interval needs {FEWEST_BLOCKS} blocks of both studies")
     known = welch_t(map(term, logs))
     if known is None or min(float(each.std(ddof=1)) for each in logs) < _NO_SPREAD:
         return _without(math.expm1(apart), n, "the same ratio in every block of a study, so the spread is unknown")
@@ -132,7 +132,7 @@ def _withheld(a: Recorded, b: Recorded, in_a: Analysis, in_b: Analysis) -> str |
             return f"the control of {label} differs from its baseline, so that study is invalid"
         name = each.plan.study.protocol.name
         if as_published(each.plan.study):
-            return f"the protocol {name} of {label} is a published baseline, whose intervals do not hold"
+            return f"the protocol {name} of {label} repeats a published method, whose intervals are too narrow"
     return None
 
 

@@ -38,7 +38,9 @@ def contrast_of_means(
     n = sum(len(each) for each in values.values())
     point = sum(weight * float(values[name].mean()) for name, weight in weights.items())
     if any(len(each) < 2 for each in values.values()):
-        return _without_interval(point, n, confidence, "one block of a condition only, an interval takes 2 of each")
+        return _without_interval(
+            point, n, confidence, "a condition with one block; an interval needs two blocks of each"
+        )
     known = welch_t(term(each, weights[name]) for name, each in values.items())
     if known is None or known.error < _NO_SPREAD:
         return _without_interval(point, n, confidence, "the same value in every block, so the spread is unknown")

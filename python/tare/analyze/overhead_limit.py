@@ -62,7 +62,7 @@ def check_limit(
 def _why_none(study: Study, unfinished: str | None) -> str | None:
     """Why no interval of the study decides anything."""
     if as_published(study):
-        return f"the protocol {study.protocol.name} is a published baseline, whose intervals do not hold"
+        return f"the protocol {study.protocol.name} repeats a published method, whose intervals are too narrow"
     return unfinished
 
 

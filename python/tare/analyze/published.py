@@ -91,7 +91,7 @@ def pooled_windows(arm: Sequence[float], baseline: Sequence[float]) -> Estimate:
     one, other = np.asarray(arm, dtype=float), np.asarray(baseline, dtype=float)
     reference = float(other.mean())
     if reference <= 0:
-        return Estimate(None, None, None, n, 0.95, POOLED_WINDOWS, "nothing is relative to a baseline of zero")
+        return Estimate(None, None, None, n, 0.95, POOLED_WINDOWS, "the baseline is zero")
     difference = float(one.mean()) - reference
     reach = _Z * math.sqrt(float(one.var(ddof=1)) / len(one) + float(other.var(ddof=1)) / len(other))
     low, high = (difference - reach) / reference, (difference + reach) / reference
@@ -102,7 +102,7 @@ def mean_interval(windows: Sequence[float]) -> tuple[float, float]:
     """Lower and upper end of mean ± 1.96 · s / √n of one arm's pooled windows, in their unit."""
     values = np.asarray(windows, dtype=float)
     if len(values) < 2:
-        raise ValueError("an interval takes two windows")
+        raise ValueError("an interval needs two windows")
     reach = _Z * float(values.std(ddof=1)) / math.sqrt(len(values))
     return float(values.mean()) - reach, float(values.mean()) + reach
 
@@ -114,9 +114,7 @@ def relative_change(arm: Sequence[float], baseline: Sequence[float], confidence:
     """mean(arm) / mean(baseline) - 1, without an interval: the method has none."""
     n = min(len(arm), len(baseline))
     if n and fmean(baseline) <= 0:
-        return Estimate(
-            None, None, None, n, confidence, RELATIVE_CHANGE, "nothing is relative to a baseline of zero"
-        )
+        return Estimate(None, None, None, n, confidence, RELATIVE_CHANGE, "the baseline is zero")
     point = fmean(arm) / fmean(baseline) - 1 if n else None
     return Estimate(point, None, None, n, confidence, RELATIVE_CHANGE, "the method has no interval")
 
@@ -136,13 +134,13 @@ def welch(arm: Sequence[float], baseline: Sequence[float], confidence: float = 0
         return Estimate(None, None, None, n, confidence, WELCH, "no run of one side")
     reference = float(np.mean(baseline))
     if reference <= 0:
-        return Estimate(None, None, None, n, confidence, WELCH, "nothing is relative to a baseline of zero")
+        return Estimate(None, None, None, n, confidence, WELCH, "the baseline is zero")
     point = float(np.mean(arm)) / reference - 1
     if n < 2:
-        return Estimate(point, None, None, n, confidence, WELCH, "one run of a side has no spread")
+        return Estimate(point, None, None, n, confidence, WELCH, "one run per side has no spread")
     known = welch_t((term(arm), term(baseline)))
     if known is None or float(np.ptp(arm)) == 0 == float(np.ptp(baseline)):
-        return Estimate(point, None, None, n, confidence, WELCH, "no spread in either side")
+        return Estimate(point, None, None, n, confidence, WELCH, "neither side has any spread")
     reach = known.reach(confidence) / reference
     return Estimate(point, point - reach, point + reach, n, confidence, WELCH)
 

@@ -107,7 +107,7 @@ def judged(study: Study, findings: Sequence[Finding], *, invalid: bool) -> tuple
     treatments", Clin. Trials 17 (2020). An arm more or less then changes no verdict on the others.
     """
     if as_published(study):
-        why = f"the protocol {study.protocol.name} is a published baseline, whose intervals do not hold"
+        why = f"the protocol {study.protocol.name} repeats a published method, whose intervals are too narrow"
         return tuple(replace(one, judgement=_withheld(study, one, why)) for one in findings)
     tests = _tests(study, findings)
     rule = Rule.of(study.protocol)

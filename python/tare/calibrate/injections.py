@@ -172,9 +172,7 @@ def io_mount(cgroups: Cgroups) -> str:
     """The hierarchy that limits I/O."""
     mount = cgroups.mount_of("io" if cgroups.kind is CgroupKind.V2 else "blkio")
     if mount is None:
-        raise EnvironmentLacks(
-            "this host's kernel offers no control group that limits I/O", hint="see /proc/cgroups"
-        )
+        raise EnvironmentLacks("this host's kernel has no control group that limits I/O", hint="see /proc/cgroups")
     return mount
 
 
@@ -186,7 +184,7 @@ def whole_disk(host: Host, path: str) -> str:
         device = (host.read(f"/sys/dev/block/{device}/../dev") or b"").decode().strip()
     if host.read(f"/sys/dev/block/{device}/dev") is None:
         raise EnvironmentLacks(
-            f"{path} lies on no block device of its own, so reads cannot be limited",
+            f"{path} is not on a block device, so reads cannot be limited",
             hint="set TARE_HOME to a file system on a disk, or leave the kind `io` out",
         )
     return device

@@ -11,7 +11,7 @@ from tare.calibrate.summary import Identity, Summary, identity_of_run
 from tare.run.record import RunRecord
 
 NOT_CALIBRATED = "This machine is not calibrated; `tare calibrate` shows how far its intervals can be trusted."
-PAIR_NOT_CALIBRATED = "This pair of hosts is not calibrated; `tare calibrate --sites FILE` shows what it is worth."
+PAIR_NOT_CALIBRATED = "This pair of hosts is not calibrated; `tare calibrate --sites FILE` tests its intervals."
 
 
 def quote_for(records: Sequence[RunRecord], root: Path) -> str | None:
@@ -38,7 +38,7 @@ def sentences(summary: Summary) -> str:
     judged = [each for each in summary.injections if each.covered.of]
     shown = _shown(summary.smallest)
     if not judged:
-        return f"{sentence}; no injected effect has been judged yet.{shown}"
+        return f"{sentence}; no injected effect has been evaluated yet.{shown}"
     listed = "; ".join(_covered(each) for each in judged)
     return f"{sentence}. Injected effects were covered by their 95 % intervals (bias in points): {listed}.{shown}"
 
@@ -56,12 +56,12 @@ def _shown(smallest: Sequence[Smallest]) -> str:
         f"{'none' if each.overhead is None else f'{percent(each.overhead)} %'} in {each.minutes:g} min"
         for each in smallest
     ]
-    return f" The smallest loss of throughput that is shown here in half of all studies: {', '.join(losses)}."
+    return f" Smallest loss of throughput that half of all studies detect here: {', '.join(losses)}."
 
 
 def _false(share: Share) -> str:
     studies = "1 A/A comparison" if share.of == 1 else f"{share.of} A/A comparisons"
-    return f"{studies} gave {percent(share.share)} % false positives {interval(share)} where 5 % are meant to be"
+    return f"{studies} gave {percent(share.share)} % false positives {interval(share)}, nominally 5 %"
 
 
 def interval(share: Share) -> str:

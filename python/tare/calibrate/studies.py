@@ -44,7 +44,7 @@ def registry() -> Registry:
 
 def work(number: int) -> Study:
     """More queries a transaction against 100, on a server that has no CPU time left."""
-    tree = _template("work", number, "Is a transaction with more work in it seen to be slower by just that?")
+    tree = _template("work", number, "Does tare measure the true slowdown when a transaction does more work?")
     tree["factors"] = {
         "queries": {
             "sets": "workload.point_selects",
@@ -56,7 +56,7 @@ def work(number: int) -> Study:
 
 def quota(number: int) -> Study:
     """The server's CPU time cut by the kernel."""
-    tree = _template("quota", number, "Is a server that is given less CPU time seen to be slower by just that?")
+    tree = _template("quota", number, "Does tare measure the true slowdown when a server gets less CPU time?")
     levels = {f"q{share}": {"sut.limits.cpu_quota": share / 100} for share in QUOTAS}
     tree["factors"] = {"quota": {"sets": ["sut.limits.cpu_quota"], "levels": {"q100": {}, **levels}}}
     return _study(tree, "q100")
@@ -64,7 +64,7 @@ def quota(number: int) -> Study:
 
 def delay(number: int) -> Study:
     """One thread that waits for each answer, through a proxy that holds its messages back, or does not."""
-    tree = _template("delay", number, "Is a message that is held back seen in the throughput of who waits for it?")
+    tree = _template("delay", number, "Does tare measure the true slowdown when a proxy delays messages?")
     tree["workload"] |= {"threads": 1, "point_selects": 10}
     names = {"passed": "bare-behind-proxy", "held": "bare-behind-delay"}
     tree["sut"]["deployment"] = names["passed"]
@@ -74,7 +74,7 @@ def delay(number: int) -> Study:
 
 def disk(number: int) -> Study:
     """A program that reads past the page cache, as often as the kernel lets it."""
-    tree = _template("io", number, "Is a program that may read less often seen to be slower by just that?")
+    tree = _template("io", number, "Does tare measure the true slowdown when a program may read less often?")
     levels = {f"r{rate}": f"bare-{rate}-reads" for rate in READS_PER_S}
     names = list(levels)
     del tree["client"]
@@ -96,7 +96,7 @@ def disk(number: int) -> Study:
 
 def same(number: int) -> Study:
     """Two instances of a bare server and two of one in a container."""
-    tree = _template("aa", number, "Are two instances of the same seen to be the same?")
+    tree = _template("aa", number, "Does tare find two identical instances to be equal?")
     tree["factors"] = {
         "deployment": {"sets": "sut.deployment", "levels": {"bare": "bare", "container": "container"}}
     }

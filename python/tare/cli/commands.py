@@ -49,16 +49,13 @@ COMMANDS: Mapping[str, Subcommand] = {
     "doctor": Subcommand(
         "tare.cli.machine.doctor",
         "doctor",
-        "Examine this machine: what it can do, what it cannot, what to do about it "
-        "(exit code 3: no study can run).",
+        "Check what this machine can and cannot do, and how to fix it (exit code 3: no study can run).",
     ),
-    "init": Subcommand(
-        "tare.cli.study.init", "init", "Write NAME/study.yaml, a commented study to adapt to your own question."
-    ),
+    "init": Subcommand("tare.cli.study.init", "init", "Write NAME/study.yaml, a commented study to adapt."),
     "plan": Subcommand(
         "tare.cli.study.plan",
         "plan",
-        "Show arms, blocks, runs in order, estimated time and disk; say what it lacks here. Starts nothing.",
+        "Show arms, blocks, order of runs, estimated time and disk, and what is missing here. Starts nothing.",
     ),
     "run": Subcommand(
         "tare.cli.study.run",
@@ -68,17 +65,17 @@ COMMANDS: Mapping[str, Subcommand] = {
     "worker": Subcommand(
         "tare.cli.machine.worker",
         "worker",
-        "Work on one site for a Dask scheduler: make the blocks that a `tare run --scheduler` gives to it.",
+        "Run blocks on one site for `tare run --scheduler`, as a Dask worker.",
     ),
     "serve": Subcommand(
         "tare.cli.study.serve",
         "serve",
-        "Show a store as a page in the browser, live: plan, phase, figures, intervals, log. It only reads.",
+        "Show a store live in the browser, read-only: plan, phase, figures, intervals, log.",
     ),
     "sweep": Subcommand(
         "tare.cli.study.sweep",
         "sweep",
-        "Run one arm at rising numbers of threads; find full load, and the threads that give two thirds of it.",
+        "Run one arm at rising numbers of threads; find full load, and the threads that reach two thirds of it.",
     ),
     "report": Subcommand(
         "tare.cli.results.report", "report", "Show the overhead of each arm against the baseline."
@@ -86,12 +83,12 @@ COMMANDS: Mapping[str, Subcommand] = {
     "explain": Subcommand(
         "tare.cli.results.explain",
         "explain",
-        "Show where the time of an operation goes in each arm, by component, and what makes up its overhead.",
+        "Show where CPU time goes in each arm, by component, and what makes up its overhead.",
     ),
     "compare": Subcommand(
         "tare.cli.results.compare",
         "compare",
-        "Show what changed between two stores of one study: two days, two machines, two versions.",
+        "Show what changed between two stores of one study: other days, machines or versions.",
     ),
     "check": Subcommand(
         "tare.cli.results.check",
@@ -101,19 +98,19 @@ COMMANDS: Mapping[str, Subcommand] = {
     "views": Subcommand(
         "tare.cli.results.views",
         "views",
-        "Show what docker stats, mpstat and others would have printed, what they did print, and why they differ.",
+        "Show what docker stats, mpstat and others would have printed for a run, and why they differ.",
     ),
     "probe": Subcommand(
         "tare.cli.machine.probe",
         "probe",
-        "Record, show or export the kernel's counters, or serve them by `--prometheus :PORT`: runs tare-probe.",
+        "Record, show, export or serve (`--prometheus :PORT`) the kernel's counters: runs tare-probe.",
         # Whatever follows is tare-probe's to judge, `--help` too.
         {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     ),
     "load": Subcommand(
         "tare.cli.machine.load",
         "load",
-        "Send a database requests, closed loop or at intended times, and measure each reply: runs tare-load.",
+        "Generate load for a database, closed or open loop, and measure each reply: runs tare-load.",
         {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     ),
     "import": Subcommand(
@@ -139,7 +136,7 @@ COMMANDS: Mapping[str, Subcommand] = {
     "calibrate": Subcommand(
         "tare.cli.study.calibrate",
         "calibrate_machine",
-        "Test this machine, or with --sites two hosts: measure identical servers and effects of known size.",
+        "Test this machine, or two hosts (--sites), with identical servers and effects of known size.",
     ),
     "store": Subcommand(
         "tare.cli.results.store", "app", "Check a store against its digests, or save its undamaged runs."

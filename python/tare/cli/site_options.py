@@ -11,7 +11,9 @@ from tare.errors import StudyError
 from tare.run.fleet.cluster import Scheduler
 from tare.sites.file import SiteSpec, load_sites
 
-SitesOption = Annotated[Path | None, typer.Option("--sites", help="File of sites: hosts other than this machine.")]
+SitesOption = Annotated[
+    Path | None, typer.Option("--sites", help="File of sites, to use other hosts than this machine.")
+]
 SiteOption = Annotated[str | None, typer.Option("--site", help="Site in that file (default: the first).")]
 SchedulerOption = Annotated[
     str | None, typer.Option("--scheduler", help="Dask scheduler whose workers make the blocks: tls://HOST:PORT.")
@@ -32,13 +34,11 @@ def chosen_scheduler(
     if address is None:
         if any(tls):
             raise StudyError(
-                "--tls-ca, --tls-cert and --tls-key are a scheduler's", hint="add --scheduler tls://HOST:PORT"
+                "--tls-ca, --tls-cert and --tls-key need --scheduler", hint="add --scheduler tls://HOST:PORT"
             )
         return None
     if not sites:
-        raise StudyError(
-            "--scheduler needs to know the sites", hint="add --sites FILE, the one that the workers have"
-        )
+        raise StudyError("--scheduler needs --sites", hint="add --sites FILE, the same file as the workers'")
     ca, cert, key = tls
     return Scheduler(address, ca, cert, key, 60 * wait_min)
 
@@ -56,5 +56,5 @@ def chosen_site(sites: Path | None, site: str | None) -> SiteSpec | None:
     if sites is not None:
         return load_sites(sites).chosen(site)
     if site is not None:
-        raise StudyError("--site names a site of a file, and no file was given", hint="add --sites FILE")
+        raise StudyError("--site needs --sites FILE", hint="add --sites FILE")
     return None

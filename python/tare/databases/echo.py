@@ -44,7 +44,7 @@ class Echo:
         text = self._ask(plan, inside, "INFO")
         facts = dict(line.split(":", 1) for line in (text or "").splitlines() if ":" in line)
         if "tare_version" not in facts:
-            raise RunFailed("the echo server does not tell its version")
+            raise RunFailed("the echo server does not report its version")
         return facts
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:

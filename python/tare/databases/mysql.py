@@ -138,7 +138,7 @@ def who_answers(variables: Mapping[str, str]) -> str:
     """`MySQL` or `Percona Server`, by the server's own version and its comment."""
     version, comment = variables.get("version", ""), variables.get("version_comment", "")
     if "mariadb" in f"{version} {comment}".lower():
-        raise RunFailed("MariaDB answers where MySQL was to", hint="`sut.database: mariadb`")
+        raise RunFailed("MariaDB answers instead of MySQL", hint="`sut.database: mariadb`")
     major = version.partition(".")[0]
     if not major.isdecimal():
         raise RunFailed(f"the server reports no version that tare can read: {version!r}")

@@ -56,9 +56,7 @@ def check_settings(settings: Mapping[str, Setting], own: frozenset[str] = frozen
     seen: dict[str, str] = {}
     for name, value in settings.items():
         if not _NAME.fullmatch(name):
-            raise StudyError(
-                f"{name!r} is no name of a server setting", hint="small letters, digits, `_` and `-` only"
-            )
+            raise StudyError(f"{name!r} is not a server setting", hint="small letters, digits, `_` and `-` only")
         plain = name.replace("-", "_")
         if plain in seen:
             raise StudyError(f"the server setting {name!r} is given twice, the other time as {seen[plain]!r}")
@@ -80,7 +78,9 @@ def render_section(section: str, settings: Mapping[str, Setting]) -> str:
 def _refuse_reserved(name: str, plain: str, reserved: frozenset[str]) -> None:
     forms = {plain, _PREFIX.sub("", plain)}
     if taken := _begun_by(forms, reserved):
-        raise StudyError(f"the server setting {name!r} is tare's own ({taken})", hint="remove it from `settings`")
+        raise StudyError(
+            f"the server setting {name!r} is reserved for tare ({taken})", hint="remove it from `settings`"
+        )
     if _begun_by(forms, ELSEWHERE):
         raise StudyError(
             f"the server setting {name!r} would put data outside the data directory",

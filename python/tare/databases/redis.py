@@ -79,11 +79,9 @@ def check_settings(settings: Mapping[str, Setting]) -> None:
     """Raise `StudyError` for the first setting that no study may make; the server says whether it knows it."""
     for name, value in settings.items():
         if not _NAME.fullmatch(name):
-            raise StudyError(
-                f"{name!r} is no name of a setting of Redis", hint="small letters, digits and `-` only"
-            )
+            raise StudyError(f"{name!r} is not a setting of Redis", hint="small letters, digits and `-` only")
         if name in _OWN:
-            raise StudyError(f"the server setting {name!r} is tare's own", hint="remove it from `settings`")
+            raise StudyError(f"the server setting {name!r} is reserved for tare", hint="remove it from `settings`")
         text = _rendered(name, value)
         if name in _KINDS and not _KINDS[name][0].fullmatch(text):
             raise StudyError(f"the server setting {name!r} must be {_KINDS[name][1]}, not {value!r}")
@@ -196,9 +194,9 @@ def parse_facts(text: str, product: Product = REDIS) -> Mapping[str, str]:
     """`info.NAME` → value of what INFO tells of the program."""
     info = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     if "valkey_version" in info and product is not VALKEY:
-        raise RunFailed(f"Valkey answers where {product.name} was to", hint="`sut.database: valkey`")
+        raise RunFailed(f"Valkey answers instead of {product.name}", hint="`sut.database: valkey`")
     if missing := [name for name in product.facts if name not in info]:
-        raise RunFailed(f"{product.name} does not tell its {', '.join(missing)}")
+        raise RunFailed(f"{product.name} does not report its {', '.join(missing)}")
     return {f"info.{name}": info[name] for name in product.facts}
 
 

@@ -66,7 +66,7 @@ def refuse_wide(path: str) -> None:
     """A damaged ledger must not cost a home or a system directory."""
     parts = PurePosixPath(path).parts
     if parts[:1] != ("/",) or ".." in parts or len(parts) < _SHALLOWEST:
-        raise RunFailed(f"{path!r} is no path that tare would have made; it was left unchanged")
+        raise RunFailed(f"{path!r} was not made by tare; it was left unchanged")
 
 
 def _mountinfo(host: Host) -> str:

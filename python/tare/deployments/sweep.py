@@ -158,7 +158,7 @@ def _remove_container(engine: DockerClient, name: str) -> bool:
     except NotFound:
         return False
     if RUN_LABEL not in container.labels:
-        raise RunFailed("it does not bear tare's label, so it is somebody else's", hint=f"docker inspect {name}")
+        raise RunFailed("it has no label of tare's, so it belongs to someone else", hint=f"docker inspect {name}")
     try:
         container.remove(v=True, force=True)
     except NotFound:
@@ -187,7 +187,9 @@ def _remove_network(engine: DockerClient, name: str) -> bool:
     except NotFound:
         return False
     if not is_ours(network):
-        raise RunFailed("it does not bear tare's label, so it is somebody else's", hint=f"docker network rm {name}")
+        raise RunFailed(
+            "it has no label of tare's, so it belongs to someone else", hint=f"docker network rm {name}"
+        )
     network.remove()
     return True
 
@@ -198,7 +200,7 @@ def _remove_volume(engine: DockerClient, name: str) -> bool:
     except NotFound:
         return False
     if RUN_LABEL not in (volume.attrs.get("Labels") or {}):
-        raise RunFailed("it does not bear tare's label, so it is somebody else's", hint=f"docker volume rm {name}")
+        raise RunFailed("it has no label of tare's, so it belongs to someone else", hint=f"docker volume rm {name}")
     volume.remove(force=True)
     return True
 

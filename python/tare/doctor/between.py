@@ -43,7 +43,7 @@ def sounded(found: ConnectedSite) -> tuple[Line, ...]:
             host.run(["mkdir", "-p", "--", rooms[host.name]], timeout_s=_QUICK_S)
         between = wire.before(rooms)
     except TareError as error:
-        return (cannot("wire", error.what, error.hint or "let the measured network carry all ports between them"),)
+        return (cannot("wire", error.what, error.hint or "open all ports of the measured network between them"),)
     finally:
         for host in site.sut_hosts:
             with suppress(TareError):
@@ -59,10 +59,10 @@ def between_lines(
 ) -> Iterator[Line]:
     """`features`: what each side says of its offloads."""
     if between.one_boot:
-        hosts, machines = ("hosts", "machines of their own") if between.links else ("both hosts", "two machines")
+        hosts, machines = ("hosts", "separate machines") if between.links else ("both hosts", "two machines")
         yield warning(
             "kernels",
-            f"{hosts} run on one kernel: they share CPUs, and figures from them are not of {machines}",
+            f"{hosts} run on one kernel: they share CPUs, so their figures do not represent {machines}",
             "use two machines for figures between two machines",
         )
     yield _clocks(between)

@@ -84,9 +84,7 @@ def _clock(source: str | None) -> Line:
         return warning("clock source", "cannot be read", "mount /sys")
     if source in _CHEAP_CLOCKS:
         return ok("clock source", source)
-    return warning(
-        "clock source", f"{source}: each reading is a slow one", "boot with clocksource=tsc if it is stable"
-    )
+    return warning("clock source", f"{source}: each reading is slow", "boot with clocksource=tsc if it is stable")
 
 
 def _load(load: float | None, cpus: int | None) -> Line:

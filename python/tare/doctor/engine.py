@@ -22,7 +22,7 @@ def engine_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
     if facts["engine_rootless"]:
         yield warning(
             "engine's rights",
-            "it runs without root: its network and its cgroups are others than a bare process has",
+            "it runs without root: its network and cgroups differ from those of a bare process",
             "use an engine that runs as root, so that arms differ only in what the study names",
         )
     if running := facts["engine_containers_running"]:
@@ -35,7 +35,7 @@ def _storage(driver: str | None) -> Line:
     return warning(
         "engine's storage",
         driver or "not told",
-        "use overlay2, which published figures are about: see the engine's storage driver guide",
+        "use overlay2, as in published figures: see the engine's storage driver guide",
     )
 
 
@@ -45,7 +45,7 @@ def _proxy(facts: Mapping[str, Any]) -> Line:
         return warning(
             "userland-proxy",
             "cannot be read from the engine's process",
-            "nothing: each run finds out what carried its published port",
+            "nothing: each run records what carried its published port",
         )
     carried = "docker-proxy carries" if proxy else "no docker-proxy: the firewall carries"
     return ok("userland-proxy", f"{'on' if proxy else 'off'} ({source}): {carried} ports published on 127.0.0.1")

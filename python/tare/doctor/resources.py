@@ -41,7 +41,7 @@ def resource_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
         yield warning(
             "surroundings",
             "tare itself seems to run in a container",
-            "run it on the host: here its cgroups and mounts may not be what they seem",
+            "run it on the host: here its cgroups and mounts may be misleading",
         )
 
 
@@ -69,7 +69,7 @@ def _huge_pages(thp: str | None) -> Line:
     if thp == "always":
         return warning(
             "huge pages",
-            "transparent huge pages are given always: pauses when memory must be compacted",
+            "transparent huge pages are always on: memory compaction causes pauses",
             "while measuring: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         )
     return ok("huge pages", "not visible here" if thp is None else f"transparent ones: {thp}")
@@ -80,7 +80,7 @@ def _reclaim(reclaimers: Sequence[str] | None) -> Line:
     if reclaimers:
         return warning(
             "proactive reclaim",
-            f"the kernel pages out what seems cold, perhaps while memory is free: {', '.join(reclaimers)}",
+            f"the kernel reclaims cold pages even while memory is free: {', '.join(reclaimers)}",
             f"while measuring: {'; '.join(_how_off(name) for name in reclaimers)}",
         )
     return ok("proactive reclaim", "not visible here" if reclaimers is None else "none")

@@ -20,7 +20,7 @@ def rights_line(host: Host, spec: SshSpec) -> Line:
     if user == 0:
         return ok("rights", "root by sudo" if spec.sudo else "root")
     if user is None:
-        return cannot("rights", "cannot be found out", f"does `ssh {spec.ssh} id` work?")
+        return cannot("rights", "cannot be determined", f"does `ssh {spec.ssh} id` work?")
     name = answer(host, ["id", "-un"]).strip() or str(user)
     line = answer(host, ["sh", "-c", f"{_HOME}; {sudoers_script(spec)}"]).strip()
     agent = line.rpartition("NOPASSWD: ")[2]
@@ -50,5 +50,5 @@ def socket_line(host: Host, spec: SshSpec) -> Line | None:
     return cannot(
         "engine's socket",
         f"{spec.engine} is {owner}'s and the group {group}'s, and {name} may not use it",
-        f"container arms need it; as root there: usermod -aG {group} {name}, which is as good as root to them",
+        f"container arms need it; as root there: usermod -aG {group} {name}, which gives them root",
     )

@@ -83,7 +83,9 @@ def _engine(host: Host, name: str, program: str) -> Line:
     except (EnvironmentLacks, RunFailed) as error:
         return warning(line, error.what, error.hint or "only needed by arms that name it")
     except (DockerException, RequestException) as error:
-        return warning(line, f"it answers, and starts nothing: {_short(str(error))}", "look at the engine's log")
+        return warning(
+            line, f"it answers, but starts no container: {_short(str(error))}", "look at the engine's log"
+        )
     if _SAYS not in output:
         return warning(line, f"a container started, but printed {_short(output)!r}", "look at the engine's log")
     if lacking is not None:
@@ -242,7 +244,7 @@ def containerd_line(host: Host, program: str) -> Line:
     if done.code == 0 and _SAYS in done.text:
         return ok(line, f"{address}: works, a container ran without an engine")
     reason = _short((done.stderr.decode(errors="replace") + done.text).strip())
-    return warning(line, f"{address}: does not: {reason}", "no arm needs it by itself")
+    return warning(line, f"{address}: does not work: {reason}", "no arm needs it by itself")
 
 
 def bundle(ident: str) -> dict[str, object]:

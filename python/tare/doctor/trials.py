@@ -36,7 +36,7 @@ def _rights(host: Host) -> Line:
     user = as_int(answer(host, ["id", "-u"]).strip() or None)
     if user == 0:
         return ok("rights", "root")
-    observed = "cannot be found out" if user is None else f"user {user}"
+    observed = "cannot be determined" if user is None else f"user {user}"
     return cannot(
         "rights", observed, "bare arms and cgroups need root: run tare as root (container arms do not need it)"
     )
@@ -54,7 +54,7 @@ def _kvm(host: Host, layout: Layout) -> Line:
 
     Whether one can was found out if a study has had an arm in a machine since boot.
     """
-    emulated = "machines of VM arms are emulated, and marked so; enable virtualisation for real ones"
+    emulated = "VM arms are emulated, and marked so; enable virtualisation for hardware speed"
     try:
         done = host.run(["python3", "-I", "-c", _OPEN_KVM], timeout_s=_LIMIT_S, check=False)
     except TimedOut:
@@ -90,6 +90,6 @@ def _noise(host: Host) -> Line:
         return warning("noise", f"cannot be measured: {error}", "install python3")
     if lost > _MOST_LOST:
         return warning(
-            "noise", observed, "other work, interrupts or a busy hypervisor: quieten it, or plan more blocks"
+            "noise", observed, "other load, interrupts or a busy hypervisor: reduce it, or plan more blocks"
         )
     return ok("noise", observed)

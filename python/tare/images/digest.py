@@ -99,8 +99,8 @@ def _difference(path: str, wanted: Mapping[str, Entry], actual: Mapping[str, Ent
     if before.kind != after.kind:
         return f"has a {after.kind} {shown} that should be a {before.kind}"
     pairs = {
-        f"with mode {after.mode:04o} in place of {before.mode:04o}": before.mode == after.mode,
-        f"owned by {after.uid}:{after.gid} in place of {before.uid}:{before.gid}": (
+        f"with mode {after.mode:04o} instead of {before.mode:04o}": before.mode == after.mode,
+        f"owned by {after.uid}:{after.gid} instead of {before.uid}:{before.gid}": (
             (before.uid, before.gid) == (after.uid, after.gid)
         ),
         "leading elsewhere" if before.kind == "link" else "with other content": before.content == after.content,

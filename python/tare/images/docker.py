@@ -83,7 +83,7 @@ def _explained(reference: str) -> Iterator[None]:
         yield
     except (DockerException, RequestException) as error:
         words = " ".join(str(getattr(error, "explanation", None) or error).split())
-        raise EnvironmentLacks(f"the image {reference} cannot be had: {words}", hint=_HINT) from error
+        raise EnvironmentLacks(f"the image {reference} is not available: {words}", hint=_HINT) from error
 
 
 def _image_id(workshop: Workshop, reference: str) -> str | None:

@@ -92,11 +92,11 @@ def import_tree(engine: DockerClient, image: Image, scratch: Path, name: str) ->
             hint="see `tare doctor` and the engine's free disk space",
         ) from error
     if made is None:
-        raise EnvironmentLacks(f"the engine did not say what became of the image {image.reference}")
+        raise EnvironmentLacks(f"the engine did not report the result for the image {image.reference}")
     if differs := config_difference(image.config, engine_config(engine, made)):
         remove_image(engine, name)
         raise EnvironmentLacks(
-            f"the engine does not take over the configuration of the image {image.reference}: its own {differs}",
+            f"the engine changes the configuration of the image {image.reference}: its own {differs}",
             hint="change that setting of the image, or run it bare",
         )
     return made
@@ -194,7 +194,7 @@ def _must_be_lines(image: Image) -> None:
     if broken := next((word for word in words if not word.isprintable()), None):
         raise StudyError(
             f"the image {image.reference} has a setting with a line break or control character: {broken!r}",
-            hint="no engine takes it over; change the image",
+            hint="no engine can import it; change the image",
         )
 
 

@@ -64,7 +64,7 @@ def _in_engine(
 ) -> str | None:
     engine_id, config = str(stored.image.engine_id), stored.image.config
     if id_of(engine, engine_id) is None:
-        return "is not there any more; the next run imports it again"
+        return "is gone; the next run imports it again"
     if differs := config_difference(config, engine_config(engine, engine_id)):
         return differs
     name = f"tare-verify-{uuid4().hex[:12]}"

@@ -57,7 +57,7 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
             return replace(image, reference=reference)
     except OSError as error:
         raise EnvironmentLacks(
-            f"the image {reference} cannot be made ready: {error.strerror or error}{_where(error)}",
+            f"the image {reference} cannot be prepared: {error.strerror or error}{_where(error)}",
             hint="unpacking keeps owners, so it needs root, and disk space in $TARE_HOME",
         ) from error
 

@@ -44,7 +44,7 @@ def ship(image: Image, image_store: ImageStore, harbour: Harbour) -> Image:
                 _unpack(image, scratch / "tree.tar", harbour, home)
     except RunFailed as error:
         raise EnvironmentLacks(
-            f"the image {image.reference} cannot be brought to {host.name}: {error.what}",
+            f"the image {image.reference} cannot be copied to {host.name}: {error.what}",
             hint=f"unpacking it takes root, tar and room in {layout.home} on {host.name}",
         ) from error
     engine = harbour.engine
@@ -65,7 +65,7 @@ def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:
         sent = hashlib.file_digest(file, "sha256").hexdigest()
     got = host.run(["sha256sum", "--", f"{there}/tree.tar"], timeout_s=_LONG_S).text.split()[0]
     if got != sent:
-        raise RunFailed(f"its archive arrived with another digest, {got[:12]} in place of {sent[:12]}")
+        raise RunFailed(f"its archive arrived with another digest, {got[:12]} instead of {sent[:12]}")
     unpack = ("--extract", "--numeric-owner", "--same-permissions", "--xattrs", "--xattrs-include=*")
     host.run(["tar", *unpack, "-C", f"{there}/rootfs", "-f", f"{there}/tree.tar"], timeout_s=_LONG_S)
     host.run(["rm", "--", f"{there}/tree.tar"], timeout_s=_QUICK_S)

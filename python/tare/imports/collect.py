@@ -62,7 +62,7 @@ class _Block:
 
 
 def collect(mapping: ImportMapping, directory: Path) -> Import:
-    """Read every file that the mapping names. Raises `StudyError` for what cannot be meant."""
+    """Read every file that the mapping names. Raises `StudyError` for what is not plausible."""
     readings = list(_runs(mapping, directory))
     files = len({run.path for run in readings})
     if not readings:

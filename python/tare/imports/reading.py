@@ -89,7 +89,7 @@ def measurement_of_sysbench(text: str, max_error_share: float) -> Measurement:
         printed.count("ignored_errors"),
     )
     if events == 0 or seconds <= 0:
-        raise RunFailed(f"not one transaction in {seconds:g} s")
+        raise RunFailed(f"no transaction in {seconds:g} s")
     if errors > max_error_share * events:
         raise RunFailed(f"{errors} errors in {events} transactions")
     queries = printed.figures.get("queries")
@@ -186,7 +186,7 @@ def _one(raw: bytes, parser: ToolParser, place: str) -> ReadRun:
     except RunFailed as error:
         return ReadRun(place, {}, None, str(error), raw)
     if (figure := _impossible(asdict(measured))) is not None:
-        return ReadRun(place, {}, None, f"a figure of {figure:g} cannot be meant", raw)
+        return ReadRun(place, {}, None, f"a figure of {figure:g} is not plausible", raw)
     return ReadRun(place, {}, to_tree(measured), None, raw)
 
 

@@ -70,7 +70,7 @@ def _rows(table: csv.DictReader[str], text: str, parser: CsvParser, where: str) 
         elif parser.errors is not None and errors is None:
             yield Row(place, parts, None, f"no count of errors in {place}", kept)
         elif figures["throughput"] == 0:
-            yield Row(place, parts, None, f"not one operation in {place}", kept)
+            yield Row(place, parts, None, f"no operation in {place}", kept)
         elif errors:
             yield Row(place, parts, None, f"{errors:g} errors", kept)
         else:
@@ -108,7 +108,7 @@ def _figure(
         )
     figure = value if column.unit == PER_SECOND else value * _TO_MS[column.unit]
     if figure > LARGEST_FIGURE:
-        raise StudyError(f"{place}: {metric} of {value:g} {column.unit} cannot be meant", hint="check its unit")
+        raise StudyError(f"{place}: {metric} of {value:g} {column.unit} is not plausible", hint="check its unit")
     return figure
 
 

@@ -60,13 +60,13 @@ def verdicts(
         Verdict(
             Purpose.CONFIGURATIONS,
             Answer.CARE,
-            "within one deployment it gives a general feeling; small differences need a control of their own",
+            "within one deployment it gives a general impression; small differences need a control",
             claims_about(claims, "configurations"),
         ),
         Verdict(
             Purpose.REPETITIONS,
             Answer.MORE,
-            "containers add a layer that fluctuates: more rounds and longer runs than without",
+            "containers add variance: use more blocks and longer runs",
             claims_about(claims, "repetitions"),
         ),
     )
@@ -81,7 +81,7 @@ def _without_containers(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> tu
     }
     if any(arm.setup.deployment in MACHINES for arm in benchmark.arms):
         of_all[Purpose.PRODUCTION] = _production(benchmark, claims)
-        why = "figures from virtual machines are never set beside figures from bare servers"
+        why = "never compare figures from virtual machines with figures from bare servers"
         of_all[Purpose.MIXING] = Verdict(Purpose.MIXING, Answer.NO, why, _of_machines(claims))
     return tuple(of_all.values())
 
@@ -164,15 +164,13 @@ def _production(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> Verdict:
     cited = claims_about(claims, "production")
     same = [arm.name for arm in benchmark.arms if arm.setup.deployment == benchmark.production]
     if benchmark.production is None:
-        why = (
-            "absolute figures hold for the deployment that they were measured in: production has to be deployed so"
-        )
+        why = "absolute figures hold only for the deployment that they were measured in"
         return Verdict(Purpose.PRODUCTION, Answer.IF, why, cited)
     if len(same) == len(benchmark.arms):
-        why = f"production is deployed as all arms are ({benchmark.production}); network and storage have to be too"
+        why = f"production is deployed as all arms are ({benchmark.production}); network and storage must match too"
         return Verdict(Purpose.PRODUCTION, Answer.YES, why, cited)
     if same:
-        why = f"production is as {', '.join(same)} ({benchmark.production}); figures of other arms are not its"
+        why = f"production is as {', '.join(same)} ({benchmark.production}); figures of other arms do not apply"
         return Verdict(Purpose.PRODUCTION, Answer.IF, why, cited)
     return Verdict(
         Purpose.PRODUCTION, Answer.NO, f"no arm is deployed as production ({benchmark.production})", cited
@@ -180,7 +178,7 @@ def _production(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> Verdict:
 
 
 def _mixing(claims: Sequence[ClaimFile]) -> Verdict:
-    why = "figures from containers are never set beside figures from bare servers, published ones included"
+    why = "never compare figures from containers with figures from bare servers, published ones included"
     return Verdict(Purpose.MIXING, Answer.NO, why, claims_about(claims, "mixing"))
 
 

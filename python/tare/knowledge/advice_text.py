@@ -251,7 +251,7 @@ def _pool(summed: Pool) -> str:
     if summed.effect is not None:
         studies = "one study" if len(summed.studies) == 1 else f"{len(summed.studies)} studies"
         return f"{_pooled(summed.effect)} from {summed.effect.k} claims of {studies}"
-    size = ", size only, the sign is not known" if summed.size_only else ""
+    size = ", size only, unknown sign" if summed.size_only else ""
     many = "1 claim" if len(summed.listed) == 1 else f"{len(summed.listed)} claims"
     if summed.low == summed.high:
         one = "" if summed.own is None else f" {interval(*summed.own)}"

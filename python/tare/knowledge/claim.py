@@ -19,9 +19,7 @@ from tare.study.reading.problems import checked
 from tare.study.suggest import did_you_mean
 from tare.study.values import Strict
 
-_CLAIM = Sort(
-    "a claim", "`tare knowledge show` has those to start from", "make it a readable file, or take it away"
-)
+_CLAIM = Sort("a claim", "`tare knowledge show` has those to start from", "make it a readable file, or remove it")
 FORMAT = 1
 ROUNDING = 0.0006
 """By how much a log ratio may differ from what the printed figures give: they have four digits at best."""
@@ -251,7 +249,7 @@ class Source(ClaimModel):
     @model_validator(mode="after")
     def _can_be_found(self) -> Source:
         if self.url is None and self.doi is None and self.store is None:
-            raise ValueError("a claim needs a source that can be found: `url`, `doi` or `store`")
+            raise ValueError("a claim needs a source: `url`, `doi` or `store`")
         if self.weak != (self.weak_because is not None):
             raise ValueError("a weak source needs `weak: true` and the reason in `weak_because`")
         return self
@@ -302,9 +300,7 @@ def load_claim(path: Path) -> ClaimFile:
         hint = f"this tare reads format {FORMAT}: use a newer tare"
         raise document.error(("format",), f"format {given} is newer than this tare", hint=hint)
     if document.tree.get("source") is None:
-        raise document.error(
-            ("source",), "a claim without a source is not read", hint="say where it can be looked up"
-        )
+        raise document.error(("source",), "a claim needs a source", hint="say where to find it")
     return ClaimFile(path.stem, checked(Claim, document), path)
 
 

@@ -113,8 +113,9 @@ def claims_of(
                 claims[name] = claim.model_copy(update={"evidence": evidence})
     if not claims:
         raise StudyError(
-            f"this study has ended, and no arm has an interval: that takes {_FEWEST} blocks of it and its baseline",
-            hint="`tare report` tells which runs failed; with a higher cap on blocks `tare run` goes on here",
+            f"this study has ended without an interval for any arm: it needs {_FEWEST} blocks with the arm and "
+            "its baseline",
+            hint="`tare report` tells which runs failed; with a higher cap on blocks, `tare run` resumes",
         )
     return claims
 
@@ -125,13 +126,13 @@ def _refuse(plan: Plan, records: Sequence[RunRecord]) -> None:
     if study.imported is not None:
         raise StudyError("these results were imported", hint="write a claim by hand, with the source's own figures")
     if emulated_arms(records):
-        raise StudyError("runs of this store were emulated: what emulation costs is not what a machine costs")
+        raise StudyError("runs of this store were emulated; emulation has other costs than hardware")
     if PROTOCOLS[study.protocol.name].at_once:
-        raise StudyError("two arms of a duet run at once: another operating point than that of other claims")
+        raise StudyError("two arms of a duet run at the same time: a different operating point from other claims")
     if getattr(study.protocol, "sequence", None) == "together":
-        raise StudyError("the runs of an arm were made together and not made in pairs, so no ratio has an error")
+        raise StudyError("the runs of an arm were made together, not in pairs, so ratios have no error")
     if ending_of(plan, StudyState.from_records(records)) is None:
-        raise StudyError("this study has not ended: its figures will move", hint="`tare run` goes on with it")
+        raise StudyError("this study has not ended; its figures may still change", hint="`tare run` resumes it")
 
 
 def as_yaml(claim: Claim) -> str:

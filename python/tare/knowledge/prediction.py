@@ -167,11 +167,11 @@ def predicted(
     """Of one arm against the bare baseline."""
     path = path_of(setup)
     if path == PLAIN:
-        return Prediction(arm, why_none="it is deployed as the baseline is")
+        return Prediction(arm, why_none="it is deployed like the baseline")
     added = {name: costs.of(path, "busy", quantity) for name, quantity in _QUANTITIES.items()}
     waited = costs.of(path, "alone", "time")
     if waited is None or not any(added.values()):
-        return Prediction(arm, why_none=f"no unit cost is known of {' / '.join(path)}")
+        return Prediction(arm, why_none=f"there is no unit cost for {' / '.join(path)}")
     if any(each.se is None for each in (waited, *added.values()) if each is not None):
         return Prediction(arm, why_none=f"the unit costs of {' / '.join(path)} have fewer than {FEWEST} blocks")
     a_kib = {name: costs.of(path, "large", quantity, per_kib=True) for name, quantity in _QUANTITIES.items()}
@@ -229,7 +229,7 @@ def predictions(
         profile = profile_of(list(bare.values()), payload)
         if profile is None:
             yield Prediction(
-                arm.name, why_none="no bare run of a closed loop says how many requests an operation sends"
+                arm.name, why_none="no bare closed-loop run shows how many requests an operation sends"
             )
             continue
         own = {block: run for (block, name), run in good.items() if name == arm.name}

@@ -28,7 +28,7 @@ _MOST_BLOCKS = 1000
 
 
 _HEAD = """\
-# The smallest study that answers what no claim of the knowledge base does: `tare plan FILE`, `tare run FILE`.
+# The smallest study that answers what no claim of the knowledge base answers: `tare plan FILE`, `tare run FILE`.
 """
 
 
@@ -61,7 +61,7 @@ def rounds_of(plan: Plan, target: float, spread: float | None = None) -> Rounds:
     blocks = blocks_needed(rule, 0.0, known) or _MOST_BLOCKS  # `None` only without a target
     planned = estimate(plan, data_sets(WORKLOADS), slow_starts(DATABASES, WORKLOADS))
     source = (
-        "what tare expects of a machine that is not calibrated" if spread is None else "this machine's calibration"
+        "tare's default for a machine that is not calibrated" if spread is None else "this machine's calibration"
     )
     return Rounds(target, known, source, blocks, planned.seconds_of(blocks), enough=blocks < _MOST_BLOCKS)
 
@@ -74,7 +74,7 @@ def smallest_study(study: Study, arms: Sequence[str], registry: Registry, target
     wanted = dict.fromkeys(name for arm in arms for name in (study.baseline_of(arm), arm))
     chosen = [arm for arm in study.arms if arm.name in wanted and not arm.control]
     if len(chosen) < 2:
-        raise StudyError("one arm makes no study", hint="name an arm to compare with the baseline")
+        raise StudyError("a study needs at least two arms", hint="name an arm to compare with the baseline")
     baselines = {study.baseline_of(arm.name) for arm in chosen}
     if len(baselines) > 1:  # each arm has its own: the first pair is the smallest study
         first = next(arm for arm in chosen if study.baseline_of(arm.name) != arm.name)

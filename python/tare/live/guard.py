@@ -73,13 +73,13 @@ class Guard:
         if _host(request) not in HOSTS:
             return PlainTextResponse("This page answers on 127.0.0.1 and localhost only.\n", 421)
         if request.method not in _METHODS:
-            return PlainTextResponse("This page can only be read.\n", 405, {"Allow": "GET, HEAD"})
+            return PlainTextResponse("This page is read-only.\n", 405, {"Allow": "GET, HEAD"})
         given = request.query_params.get(TOKEN)
         if given is not None and self._is_ours(given):
             return self._let_in(request)
         if given is None and self._is_ours(request.cookies.get(self.cookie, "")):
             return None
-        return PlainTextResponse("This page opens by the link that `tare serve` has printed.\n", 403)
+        return PlainTextResponse("Open this page by the link that `tare serve` printed.\n", 403)
 
     @property
     def cookie(self) -> str:

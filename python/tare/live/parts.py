@@ -84,7 +84,7 @@ def _sentence(view: View, known: Known) -> str:
     if ending is not None:
         return f"Ended: {ending.why}."
     if not known.attempts:
-        return "No run has been made yet, and no tare run is at work on this store."
+        return "No run yet, and no `tare run` is using this store."
     return "Not finished, and no `tare run` is working on it. The same command resumes it."
 
 

@@ -70,7 +70,7 @@ class StatusWriter:
         if isinstance(event, Preparing):
             return self._logged(f"preparing {event.what}").model_copy(update={"preparing": event.what, "runs": ()})
         if isinstance(event, RunStarted):
-            logged = self._logged(f"{event.run.id} begins, attempt {event.attempt}")
+            logged = self._logged(f"{event.run.id} starts, attempt {event.attempt}")
             under_way = [run for run in now.runs if run.run_id != event.run.id]
             return logged.model_copy(update={"preparing": None, "runs": (*under_way, self._current(event))})
         if isinstance(event, PhaseStarted):
@@ -181,6 +181,6 @@ def _lines(event: BlockEnded | MeasureChosen | Notice | object) -> tuple[str, ..
 
 def _block(decided: Decision) -> tuple[str, ...]:
     if decided.end is not None:
-        return (f"{counted(decided.blocks, 'block')} made; no further one is needed ({decided.end.value})",)
+        return (f"{counted(decided.blocks, 'block')} done; no more are needed ({decided.end.value})",)
     more = "" if decided.more_blocks is None else f", about {decided.more_blocks} more needed"
     return (f"{counted(decided.blocks, 'block')} made{more}",)

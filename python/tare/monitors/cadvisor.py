@@ -85,7 +85,7 @@ class Cadvisor:
         try:
             answers = json.loads((directory / _ANSWERS).read_text())
         except (OSError, ValueError) as error:
-            raise RunFailed(f"what Prometheus had of cAdvisor is not whole: {error}") from error
+            raise RunFailed(f"Prometheus has incomplete data of cAdvisor: {error}") from error
         if answers["group"] is None:
             raise RunFailed("cAdvisor was given no control group of the SUT")
         scraped = Scraped.of(answers)

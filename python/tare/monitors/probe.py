@@ -29,13 +29,13 @@ class Probe:
         """The program itself; what it may not read it leaves out and says so."""
         if not _FASTEST_S <= interval_s <= _SLOWEST_S:
             return f"it samples every {_FASTEST_S:g} to {_SLOWEST_S:g} s, not {interval_s:g}; change interval_s"
-        return None if find(host, PROBE) else f"every run is traced by tare-probe, which is not here; {PROBE.hint}"
+        return None if find(host, PROBE) else f"tare-probe, which traces every run, is missing; {PROBE.hint}"
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         """One recording of the host and of all that is there already."""
         binary = find(scene.host, PROBE)
         if binary is None:
-            raise EnvironmentLacks("tare-probe is not here any more", hint=PROBE.hint)
+            raise EnvironmentLacks("tare-probe has disappeared", hint=PROBE.hint)
         trace = f"{scene.directory}/{TRACE}"
         options = [word for each in scene.watched for kind, what in targets(each) for word in (f"--{kind}", what)]
         argv = (
@@ -80,9 +80,7 @@ def probe_values(trace: Mapping[str, Any], last_words: str) -> Mapping[str, Any]
     if not trace["complete"] or footer is None:
         raise RunFailed("the trace of the run is not complete", hint=last_words)
     if footer["ended_by"] != "signal":
-        raise RunFailed(
-            "the trace ended before the run did", hint="its time limit passed; was the machine suspended?"
-        )
+        raise RunFailed("the trace ended before the run", hint="its time limit passed; was the machine suspended?")
     return {
         "trace_version": header["trace_version"],
         "probe_version": header["probe_version"],

@@ -56,7 +56,7 @@ class Sar:
         try:
             statistics = json.loads((directory / _JSON).read_text())["sysstat"]["hosts"][0]["statistics"]
         except (OSError, ValueError, LookupError) as error:
-            raise RunFailed(f"sadf made no whole JSON of what sar wrote: {error}") from error
+            raise RunFailed(f"sadf printed incomplete JSON: {error}") from error
         # The file is read just before sar is stopped: its last sample may be printed and not written, or otherwise.
         both = list(zip(moments(came, scene.interval_s), statistics, strict=False))
         used = "memory_used_kib_12_7_8" if _version(directory) >= _AVAILABLE_SINCE else "memory_used_kib"

@@ -65,7 +65,7 @@ def statistics(directory: Path, tool: str, interval_s: float) -> Iterator[tuple[
     try:
         parsed = json.loads("".join(line.text for line in lines))["sysstat"]["hosts"][0]["statistics"]
     except (ValueError, LookupError) as error:
-        raise RunFailed(f"the JSON of {tool} is not whole: {error}") from error
+        raise RunFailed(f"the JSON of {tool} is incomplete: {error}") from error
     came = [line.came_ns for line in lines if '"timestamp"' in line.text]
     yield from zip(moments(came, interval_s), parsed, strict=True)
 

@@ -54,7 +54,7 @@ def refuse_io_bound(plan: Plan, data_set: Callable[[ArmSettings], DataSet]) -> N
         limit, size = arm.settings.sut.limits.memory, data_set(arm.settings).size_bytes
         if limit is not None and size is not None and size_bytes(limit) < size:
             raise StudyError(
-                f"study {plan.study.name}: a duet is no protocol for I/O-bound work: arm {arm.name!r} may use "
+                f"study {plan.study.name}: a duet does not suit I/O-bound work: arm {arm.name!r} may use "
                 f"{size_bytes(limit) / 2**20:.0f} MiB of memory, and its data take about {size / 2**20:.0f} MiB",
                 hint="raise sut.limits.memory, load less data, or use `interleave`",
             )

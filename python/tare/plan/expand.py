@@ -62,7 +62,7 @@ def with_control(study: Study) -> Study:
     if any(arm.name == CONTROL for arm in study.arms):
         raise StudyError(
             f"study {study.name}: an arm is called {CONTROL!r}, as the control arm that every study has",
-            hint="name the arm or its level otherwise",
+            hint="rename the arm or its level",
         )
     baseline = next(arm for arm in study.arms if arm.name == study.baseline)
     control = baseline.model_copy(update={"name": CONTROL, "control": True})

@@ -58,7 +58,7 @@ def changes_between(was: Plan, now: Plan) -> str:
     if changes and all(each.key in {BLOCKS, MINUTES} for each in changes):
         caps = " and ".join(map(str, changes))
         inner = now.runs[: len(was.runs)] != was.runs and now.study.protocol.blocks >= was.study.protocol.blocks
-        why = "the runs that are there would not be its first ones" if inner else "a cap can be raised, not lowered"
+        why = "the existing runs would not be its first ones" if inner else "caps can be raised, not lowered"
         return f"{caps}; {why}"
     if arms := "; ".join(_arms_of_one(was, now)):
         return arms

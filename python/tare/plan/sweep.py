@@ -37,14 +37,14 @@ def sweep_of(
     template = _arm(study, arm or study.baseline)
     counts = sorted(set(threads))
     if len(counts) < 2:
-        raise StudyError("a sweep takes two numbers of threads at least", hint="such as --threads 1,4,16,64")
+        raise StudyError("a sweep needs at least two numbers of threads", hint="such as --threads 1,4,16,64")
     _must_be_closed(template, models)
     arms = tuple(_with_threads(template, models, count) for count in counts)
     suffix = "-sweep"
     return Study(
         name=study.name[: _LONGEST_NAME - len(suffix)] + suffix,
         scale=study.scale,
-        question=f"From how many threads on does {template.name} of {study.name} do no more?",
+        question=f"How many threads saturate {template.name} of {study.name}?",
         source=None,
         arms=arms,
         baseline=arms[0].name,
@@ -74,10 +74,10 @@ def _arm(study: Study, name: str) -> Arm:
 def _must_be_closed(arm: Arm, models: Mapping[str, type[Parameters]]) -> None:
     workload, settings = arm.settings.workload_name, arm.settings.workload
     if _key_of(arm) not in models[workload].model_fields:
-        raise StudyError(f"{workload} has no threads to be swept")
+        raise StudyError(f"{workload} has no threads to vary")
     for key in _RATES:
         if settings.get(key):
-            why = f"workload.{key} of {arm.name} asks for a rate, and no number of threads makes more of it"
+            why = f"workload.{key} of {arm.name} sets a rate, which no number of threads changes"
             raise StudyError(why, hint=f"leave workload.{key} out in a copy of the study")
 
 

@@ -23,7 +23,7 @@ class Fixed:
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
         """`spread`: random orders, an arm never twice in a row; `together`: each arm's runs, arms as listed."""
         if not isinstance(spec, FixedSpec | BucketsSpec):
-            raise TypeError(f"{spec!r} says nothing of a sequence")
+            raise TypeError(f"{spec!r} sets no sequence")
         if spec.sequence == "together":
             return tuple(Turn(block, arm) for arm in arms for block in range(1, spec.blocks + 1))
         turns: list[Turn] = []

@@ -30,7 +30,7 @@ def components(rounds: Sequence[Sequence[float]]) -> Components:
 
     table = np.asarray(rounds, dtype=float)
     if table.ndim != 2 or min(table.shape) < 2:
-        raise ValueError("a pilot takes two rounds of two windows at least, all of the same number")
+        raise ValueError("a pilot needs at least two rounds of two windows, all with the same number")
     windows = table.shape[1]
     within = float(table.var(axis=1, ddof=1).mean())
     between = float(table.mean(axis=1).var(ddof=1)) - within / windows
@@ -121,7 +121,8 @@ def choose(
     tables = [_table(runs, arm, baseline) for arm, baseline in baselines.items()]
     usable = [table for table in tables if len(table) >= 2 and len(table[0]) >= 2]
     if not usable:
-        return choice.model_copy(update={"why_not": "no arm had two rounds with windows of it and its baseline"})
+        why_not = "no arm had two rounds with windows of both itself and its baseline"
+        return choice.model_copy(update={"why_not": why_not})
     variances, restart_s = _pooled(usable), fmean(run.restart_s for run in runs)
     windows = max(LEAST_WINDOWS, windows_per_round(variances, restart_s, window_s, math.floor(most / window_s)))
     basis = {"within": variances.within, "between": variances.between, "restart_s": restart_s}

@@ -16,8 +16,8 @@ from tare.study.model import Study
 UNKNOWN = "—"
 """Null in a record: not there (a quota that is not set), or not readable."""
 BY_OTHERS = (
-    "Not known: these runs were made by others, and none of their files names bits, settings, limits, network "
-    "paths or machines as they were in force."
+    "Unknown: others made these runs, and their files do not record images, settings, limits, network paths or "
+    "machines."
 )
 """In place of all of it, for imported results."""
 _SHOWN_VALUES = 3

@@ -49,7 +49,7 @@ class Ending(Strict):
         """What a cap left open, the widest arm named."""
         if self.target is None:
             return ""
-        wanted = f"\N{PLUS-MINUS SIGN}{100 * self.target:g} % was asked for"
+        wanted = f"\N{PLUS-MINUS SIGN}{100 * self.target:g} % was the target"
         widths = {name: arm.half_width for name, arm in self.arms.items() if arm.half_width is not None}
         if len(widths) < len(self.arms) or not widths:
             return f", with no interval for some arms where {wanted}"

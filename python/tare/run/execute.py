@@ -81,7 +81,7 @@ def prepare(
     session = _Session(plan, machine, destination, observer)
     with machine.interrupts.allowed():
         for line in machine.sweep():
-            observer(Notice(f"removed what a dead run left: {line}"))
+            observer(Notice(f"removed remains of a killed run: {line}"))
     machines = {each.site.sut.name: each for each in map(session.machine_of, runs)}
     for host in (host for each in machines.values() for host in each.site.sut_hosts):
         for line in lowered(plan.study, host):

@@ -190,8 +190,8 @@ def refuse_one_host(plan: Plan) -> None:
     for arm in plan.study.arms:
         if arm.settings.client is not None and arm.settings.client.own_host:
             raise StudyError(
-                f"study {plan.study.name}: the client of the arm {arm.name} needs a host of its own (`own_host`)",
-                hint="give a site of two hosts: --sites sites.yaml; `make hosts` makes two to try with",
+                f"study {plan.study.name}: the client of the arm {arm.name} needs its own host (`own_host`)",
+                hint="give a site of two hosts: --sites sites.yaml; `make hosts` makes two for a trial",
             )
 
 

@@ -198,7 +198,7 @@ class Machine:
             return (self.ledger, self.engine) if part is None else (part.ledger, part.engine)
         if part is not None:
             raise EnvironmentLacks(
-                f"the engine `{placed.engine}` of {host.name} cannot be asked for by name",
+                f"the engine `{placed.engine}` of {host.name} cannot be selected by name",
                 hint="leave `engine` out",
             )
         return EngineLedger(self.ledger, placed.engine), self.engines.client(placed.engine)

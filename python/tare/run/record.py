@@ -13,7 +13,7 @@ from tare.study.values import Strict
 FORMAT = 4
 """2 added `usage`, `parity.sut_after` and `outcome.refused`, 3 `monitors`, `phases[].monotonic_s`, `duet` and, in
 `usage`, the SUT's I/O, 4 `emulated`; older records have none of them."""
-NOTHING = "there was nothing for it to watch"
+NOTHING = "it had nothing to watch"
 """Why a monitor is absent that was not started: its record says so."""
 Side = Literal["sut", "client"]
 

@@ -146,7 +146,7 @@ def lowered(study: Study, host: Host) -> tuple[str, ...]:
         if "nofile" in placed.limits.model_fields_set and ceiling is not None and placed.limits.nofile > ceiling
     }
     return tuple(
-        f"{side}.limits.nofile: {nofile} asked for, {ceiling} is what this host gives (no CAP_SYS_RESOURCE)"
+        f"{side}.limits.nofile: {nofile} requested, but this host allows {ceiling} (no CAP_SYS_RESOURCE)"
         for side, nofile in sorted(asked)
     )
 
@@ -167,10 +167,10 @@ def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
         *_duet(plan, means),
         *_memory_limits(plan, means),
         *_disk(needs, means),
-        *(f"the image {reference} cannot be had: {why}" for reference, why in means.no_image.items()),
+        *(f"the image {reference} is not available: {why}" for reference, why in means.no_image.items()),
         *(f"the monitor {name} cannot run: {why}" for name, why in means.no_monitor.items()),
         *([f"no virtual machine can be started: {means.no_machine}"] if means.no_machine else []),
-        *([f"the storage nfs cannot be had: {means.no_nfs}"] if means.no_nfs else []),
+        *([f"the storage nfs is not available: {means.no_nfs}"] if means.no_nfs else []),
         *(f"no pod can be made: {why}" for why in means.no_pods),
     )
 
@@ -244,7 +244,7 @@ def _duet(plan: Plan, means: Means) -> Iterator[str]:
         if missing := cpu_set(cpus) - means.cpus:
             have = ",".join(str(cpu) for cpu in sorted(means.cpus))
             yield (
-                f"a duet needs CPUs {' and '.join(spec.cpus)}, one set an arm, and this host has no CPU "
+                f"a duet needs CPUs {' and '.join(spec.cpus)}, one set per arm, and this host has no CPU "
                 f"{','.join(map(str, sorted(missing)))} but {have}; change protocol.cpus, or use `interleave`"
             )
 

@@ -121,5 +121,5 @@ def _refuse_two_names(links: Mapping[str, Link], hosts: Mapping[str, Host], layo
         if (other := seen.setdefault(link.agent.place, name)) != name:
             raise EnvironmentLacks(
                 f"{other} and {name} are one host under two names",
-                hint="write the same host for both, or give each part a host of its own",
+                hint="write the same host for both, or use two hosts",
             )

@@ -37,7 +37,7 @@ def connect(url: str | None = None, *, timeout_s: float = 60.0) -> docker.Docker
     except PermissionError as error:
         raise EnvironmentLacks(
             f"this user may not use the container engine at {address}",
-            hint="run tare with sudo, or have the user made a member of the socket's group (it is as good as root)",
+            hint="run tare with sudo, or add the user to the socket's group (equivalent to root)",
         ) from error
     except (DockerException, OSError) as error:
         raise EnvironmentLacks(

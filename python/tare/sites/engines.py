@@ -78,7 +78,7 @@ def service_at(address: str) -> Service:
     scheme, _, path = address.partition("://")
     if scheme != "unix":
         raise EnvironmentLacks(
-            f"an engine without root has to be on this machine, and {address} is no Unix socket",
+            f"a rootless engine must be on this machine, and {address} is no Unix socket",
             hint="give the path of its socket: unix:///run/user/UID/podman/podman.sock",
         )
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocking:
@@ -86,7 +86,7 @@ def service_at(address: str) -> Service:
         try:
             knocking.connect(path)
         except OSError as error:
-            raise EnvironmentLacks(f"nobody answers at {address}: {error.strerror}") from error
+            raise EnvironmentLacks(f"nothing answers at {address}: {error.strerror}") from error
         raw = knocking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return Service(*_CREDENTIALS.unpack(raw))
 

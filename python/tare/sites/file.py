@@ -32,7 +32,7 @@ def _destination(text: str) -> str:
     if ":" in text.removeprefix("ssh://").rpartition("@")[0]:
         raise ValueError("no password belongs here: use a key, and an agent where the key has a passphrase")
     if not _DESTINATION.fullmatch(text):
-        raise ValueError("a destination as ssh(1) takes it is wanted: user@host, ssh://user@host:port, or an alias")
+        raise ValueError("a destination of ssh(1) is needed: user@host, ssh://user@host:port, or an alias")
     return text
 
 
@@ -40,7 +40,7 @@ def _address(text: str) -> str:
     try:
         ipaddress.ip_address(text)
     except ValueError:
-        raise ValueError(f"an IPv4 or IPv6 address is wanted, got {text!r}") from None
+        raise ValueError(f"expected an IPv4 or IPv6 address, got {text!r}") from None
     return text
 
 
@@ -48,7 +48,7 @@ def _interface(text: str) -> str:
     try:
         parsed = ipaddress.IPv4Interface(text)
     except ValueError:
-        raise ValueError(f"an IPv4 address with its prefix length is wanted, got {text!r}") from None
+        raise ValueError(f"expected an IPv4 address with its prefix length, got {text!r}") from None
     if "/" not in text or parsed.network.num_addresses < 4:
         raise ValueError(f"the prefix length of the measured network is wanted, as 192.168.7.102/24; got {text!r}")
     return text
@@ -98,7 +98,7 @@ def _kind(given: object) -> str | None:
 
 
 def _which() -> Discriminator:
-    wanted = "`local` or a mapping with `ssh` is wanted"
+    wanted = "expected `local` or a mapping with `ssh`"
     return Discriminator(_kind, custom_error_type="which_host", custom_error_message=wanted)
 
 
@@ -197,7 +197,7 @@ def _check_hosts(document: Document, where: KeyPath, site: SiteSpec) -> None:
         named.setdefault(called(host), (host, path))
     if site.swap and (len(site.nodes) != 1 or site.nodes[0] == site.client):
         hint = "leave swap out, or give one host to the server and another to the client"
-        raise document.error((*where, "swap"), "only a server and a client on hosts of their own swap", hint=hint)
+        raise document.error((*where, "swap"), "only a server and a client on separate hosts can swap", hint=hint)
 
 
 def _check_two(document: Document, later: tuple[KeyPath, HostSpec], first: tuple[KeyPath, HostSpec]) -> None:
@@ -206,7 +206,7 @@ def _check_two(document: Document, later: tuple[KeyPath, HostSpec], first: tuple
     if host == other:
         if "client" not in path:
             what = f"two nodes on {called(host)}"
-            raise document.error(path, what, hint=f"the first is on line {line}; give each node a host of its own")
+            raise document.error(path, what, hint=f"the first is on line {line}; give each node its own host")
         return
     if called(host) == called(other):
         hint = f"the other is on line {line}; write the same keys for one host, or give two hosts a name each"

@@ -83,7 +83,7 @@ class BlockStorage:
         if done.code != 0:
             words = done.stderr.decode(errors="replace").strip()
             raise EnvironmentLacks(
-                f"the loop device of storage `block` cannot pass the host's page cache by: {words}",
+                f"the loop device of storage `block` cannot bypass the host's page cache: {words}",
                 hint="put TARE_HOME on a file system that takes O_DIRECT, or give the storage a `device`",
             )
 
@@ -96,7 +96,7 @@ class BlockStorage:
         if properties and properties.get("LABEL") != _LABEL:
             holds = properties.get("TYPE") or properties.get("PTTYPE") or "something"
             raise EnvironmentLacks(
-                f"the block device {device} holds {holds} that tare has not made, and it was left unchanged",
+                f"the block device {device} holds {holds} that tare did not make; it was left unchanged",
                 hint=f"if it is no longer needed: wipefs --all {device}",
             )
         return device

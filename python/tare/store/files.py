@@ -112,7 +112,7 @@ def held(path: Path) -> Iterator[None]:
     except OSError as error:
         raise StoreError(
             f"the store {path.parent} cannot be written: {error.strerror}",
-            hint="`tare report` reads it all the same",
+            hint="`tare report` can still read it",
         ) from error
     try:
         try:
@@ -121,7 +121,7 @@ def held(path: Path) -> Iterator[None]:
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             raise StoreError(
                 f"the store {path.parent} is being written by another tare (process {holder})",
-                hint="wait for it to end, or give this study a store of its own with --store",
+                hint="wait for it to end, or use another store with --store",
             ) from error
         except OSError as error:
             raise StoreError(

@@ -86,7 +86,7 @@ def _saved(layout: StoreLayout, database: Path, new: StoreLayout) -> Repaired:
     return Repaired(tuple(attempt_name(row["run_id"], row["attempt"]) for row in kept), reasons)
 
 
-_BEGIN_ANEW = "nothing can be saved without it: give the study a store of its own with `tare run --store`"
+_BEGIN_ANEW = "nothing can be saved without it: use another store with `tare run --store`"
 
 
 def _study(source: sqlite3.Connection, layout: StoreLayout) -> Row:

@@ -132,7 +132,7 @@ def check_format(connection: Connection, where: Path) -> int:
     ours = pragma(connection, "application_id") == APPLICATION_ID
     empty = not ours and not version and not inspect(connection).get_table_names()
     if not ours and not empty:
-        raise StoreError(f"{where} is an SQLite database, but no store of tare's", hint="choose another --store")
+        raise StoreError(f"{where} is an SQLite database, but not a store of tare", hint="choose another --store")
     if version > FORMAT:
         raise StoreError(
             f"{where} was written by a newer tare (format {version}, this one knows {FORMAT})", hint="update tare"

@@ -93,14 +93,14 @@ def read_trace(path: Path) -> Trace:
     try:
         tables = {file.stem: _whole(pl.read_parquet(file)) for file in sorted(path.glob("*.parquet"))}
     except (OSError, PolarsError) as error:
-        hint = "`tare-probe convert DIR` makes its tables again where the journal is still there"
+        hint = "`tare-probe convert DIR` rebuilds its tables if the journal still exists"
         raise StoreError(f"the trace {path} cannot be read: {error}", hint=hint) from error
     counted = head.get("rows", {})
     if not isinstance(counted, dict) or not isinstance(head.get("quanta", {}), dict):
         raise StoreError(f"{path / 'trace.json'} tells of no rows", hint="it is not what tare-probe writes")
     for name, rows in counted.items():
         if (there := len(tables.get(name, ()))) != rows:
-            hint = "copy the directory once more, with all its files"
+            hint = "copy the directory again, with all its files"
             raise StoreError(
                 f"{path / name}.parquet has {there} of the {rows} rows that trace.json lists", hint=hint
             )
@@ -109,8 +109,8 @@ def read_trace(path: Path) -> Trace:
 
 def _what_makes_one(path: Path) -> str:
     if (path / "journal.tare").is_file():
-        return f"`tare-probe convert {path}` makes it of the journal that is there"
-    return "`tare-probe record --out DIR` writes one; of a run of a study give --store STORE too"
+        return f"`tare-probe convert {path}` makes it from the existing journal"
+    return "`tare-probe record --out DIR` writes one; for a run of a study, add --store STORE"
 
 
 def _whole(table: pl.DataFrame) -> pl.DataFrame:

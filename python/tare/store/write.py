@@ -66,7 +66,7 @@ class Writer(Store):
         except (SQLAlchemyError, sqlite3.Error, OSError) as error:
             raise StoreError(
                 f"the record of {name} cannot be written to {self.path}: {getattr(error, 'orig', None) or error}",
-                hint="make room or mend the disk, then run the same command again; committed runs are kept",
+                hint="free disk space or repair the disk, then run the same command again; committed runs are kept",
             ) from error
 
     def commit_all(self, records: Sequence[RunRecord]) -> None:
@@ -92,7 +92,7 @@ class Writer(Store):
         except (SQLAlchemyError, sqlite3.Error, OSError) as error:
             raise StoreError(
                 f"{len(records)} records cannot be written to {self.path}: {getattr(error, 'orig', None) or error}",
-                hint="make room or mend the disk, then run the same command again",
+                hint="free disk space or repair the disk, then run the same command again",
             ) from error
 
     def end(self, ending: Ending) -> None:
@@ -182,7 +182,7 @@ def _extend(connection: Connection, layout: StoreLayout, was: Plan, now: Plan) -
         only = "" if now.study.imported else "; only a cap may be raised"
         raise StoreError(
             f"the store {layout.root} belongs to another plan: {changes_between(was, now)}",
-            hint=f"give this one a store of its own with --store{only}",
+            hint=f"use another store with --store{only}",
         )
     row = {"plan_digest": now.digest, "text": now.study.text, "plan": now.model_dump_json()}
     connection.execute(update(study).where(study.c.id == 1).values(row))

@@ -57,7 +57,7 @@ class InterleaveSpec(Sequential):
     @model_validator(mode="after")
     def _most_is_of_auto(self) -> InterleaveSpec:
         if self.measure_most_s is not None and self.measure != "auto":
-            raise ValueError("measure_most_s says nothing without measure: auto")
+            raise ValueError("measure_most_s has no effect without measure: auto")
         return self
 
 
@@ -77,7 +77,7 @@ class DuetSpec(Sequential):
         first, second = (cpu_set(part) for part in cpus)
         if first & second:
             shared = ",".join(str(cpu) for cpu in sorted(first & second))
-            raise ValueError(f"CPU {shared} is in both sets, so the two arms would share it")
+            raise ValueError(f"CPU {shared} is in both sets, which the two arms would share")
         if len(first) != len(second):
             raise ValueError(f"{len(first)} against {len(second)} CPUs: both arms need as many")
         return cpus

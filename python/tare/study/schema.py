@@ -52,10 +52,8 @@ class KeptSchema:
     def keep(self, argv: Sequence[str] | None = None) -> str | None:
         """Write it, or with `--check` say what is wrong with the kept one: an answer for `sys.exit`."""
         parser = argparse.ArgumentParser(prog=f"python -m {self.module}", description=f"JSON Schema: {self.title}")
-        parser.add_argument(
-            "--check", action="store_true", help="fail if the kept schema is not what would be written"
-        )
-        parser.add_argument("--folder", type=Path, default=Path("schemas"), help="where it is kept")
+        parser.add_argument("--check", action="store_true", help="fail if the schema on disk is out of date")
+        parser.add_argument("--folder", type=Path, default=Path("schemas"), help="path of the schema")
         options = parser.parse_args(argv)
         path: Path = options.folder / self.name
         if not options.check:

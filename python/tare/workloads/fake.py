@@ -139,7 +139,7 @@ def _printed(stdout: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(stdout.read_text()))
     except ValueError as error:
-        raise RunFailed(f"the output is not whole: {error}") from error
+        raise RunFailed(f"the output is incomplete: {error}") from error
 
 
 def _own(parameters: Parameters) -> FakeParameters:

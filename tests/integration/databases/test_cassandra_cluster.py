@@ -184,7 +184,7 @@ def test_a_node_killed_while_it_is_measured_fails_the_run_with_its_name_and_leav
     assert not first.outcome.ok
     reason = str(first.outcome.reason)
     assert "the server was ended by SIGKILL during" in reason
-    assert "node sut-3; its last words: " in reason
+    assert "node sut-3; its last output: " in reason
     assert "\n" not in reason
     nodes = {"sut-1", "sut-2", "sut-3"}
     assert nodes == set(first.nodes or {})

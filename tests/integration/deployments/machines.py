@@ -31,5 +31,5 @@ def answer_of(instance: Instance) -> bytes:
         except OSError:
             pass
         if time.monotonic() > deadline:
-            raise AssertionError("nobody answers")
+            raise AssertionError("nothing answers")
         time.sleep(0.1)

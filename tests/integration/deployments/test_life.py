@@ -127,7 +127,7 @@ def test_what_cannot_be_started_says_why_and_leaves_nothing(
 
 
 def test_a_bare_task_is_refused_a_network_of_its_own(bare: Deployment, make_task: MakeTask) -> None:
-    with pytest.raises(EnvironmentLacks, match="no network of its own"):
+    with pytest.raises(EnvironmentLacks, match="no separate network"):
         bare.start(make_task("sleep", "1000", network=NetworkKind.BRIDGE))
 
 

@@ -133,7 +133,7 @@ def test_a_bare_task_has_no_docker_stats_and_all_else(
     finally:
         watch.monitors.end()
         bare.stop(sut, 1.0)
-    assert "nothing for it to watch" in told["docker-stats"]["absent"]
+    assert "nothing to watch" in told["docker-stats"]["absent"]
     assert all("samples" in told[name] for name in NAMES if name != "docker-stats")
 
 

@@ -71,4 +71,4 @@ def test_what_ends_inside_is_told_as_anywhere(
     instance = started(boxed, task)
     assert boxed.wait(instance, LONG_S) == 137
     told = death_of(host, boxed, instance, before)
-    assert told == "its virtual machine's kernel killed the server for want of memory (its limit is 64 MiB)"
+    assert told == "the virtual machine's kernel killed the server, out of memory (its limit is 64 MiB)"

@@ -88,7 +88,7 @@ def test_a_task_beyond_its_memory_is_killed_by_the_machines_kernel(
     instance = started(vm, task)
     assert ended(host, instance)
     told = death_of(host, vm, instance, before)
-    assert told == "its virtual machine's kernel killed the server for want of memory (its limit is 64 MiB)"
+    assert told == "the virtual machine's kernel killed the server, out of memory (its limit is 64 MiB)"
 
 
 @pytest.mark.slow

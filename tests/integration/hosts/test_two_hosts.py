@@ -229,7 +229,7 @@ def test_a_step_of_a_clock_voids_the_run(
     record, *_ = made(machine, plan, tmp_path / "staging").values()
     assert not record.outcome.ok
     names = f"{site[0].sut.name} and {site[0].client.name}"
-    assert f"the clocks of {names} cannot be laid on one" in (record.outcome.reason or "")
+    assert f"the clocks of {names} cannot be aligned" in (record.outcome.reason or "")
 
 
 def test_what_ends_at_the_host_is_refused_in_one_sentence(

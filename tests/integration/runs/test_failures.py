@@ -70,7 +70,7 @@ def test_a_virtual_machine_that_is_killed_or_panics(panics: bool, servers: list[
             os.kill(server.instance.process.pid, signal.SIGKILL)
             return
         crash = ["sh", "-c", "echo c > /proc/sysrq-trigger"]
-        with contextlib.suppress(RunFailed):  # the machine has gone when the answer is due
+        with contextlib.suppress(RunFailed):  # the machine has disappeared when the answer is due
             server.deployment.exec(server.instance, crash, timeout_s=30, user="root")
 
     record = first_run(study(deployment="vm", network="tap"), tmp_path, harm)

@@ -60,7 +60,7 @@ def test_sites_that_refuse_end_the_command_with_one_sentence_and_a_way_on(place:
     done = tare(place, "run", "study.yaml", "--sites", "sites.yaml", "--store", "store", "--quiet")
     assert done.returncode == 3, done.stderr
     assert "no site is left; the last one, " in done.stderr
-    assert "goes on from here" in done.stderr
+    assert "resume" in done.stderr
     assert "Traceback" not in done.stderr
     assert processes_of(place) == []
 

@@ -137,7 +137,7 @@ def test_an_interrupted_study_tears_down_says_how_to_go_on_and_does(
     assert running.wait(PATIENCE_S) == 128 + number
     told = (tmp_path / "stderr-0").read_text()
     assert f"interrupted by {number.name}" in told
-    assert "The same command goes on from here" in told
+    assert "The same command resumes" in told
     assert left(home) == []
     assert not list((home / "work").iterdir())
     before = open_store(store).records()

@@ -54,7 +54,7 @@ def test_a_sweep_runs_each_number_of_threads_and_tells_the_same_again(tmp_path: 
     ("words", "why"),
     [
         (("--threads", "1,two"), "'two' is no number of threads"),
-        (("--threads", "8"), "two numbers of threads at least"),
+        (("--threads", "8"), "at least two numbers of threads"),
         (("--arm", "meny"), 'did you mean "many"?'),
     ],
 )

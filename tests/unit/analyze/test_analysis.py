@@ -101,7 +101,7 @@ def test_two_blocks_give_a_point_and_no_interval() -> None:
     )
     assert estimate.point is not None
     assert estimate.low is estimate.high is None
-    assert estimate.why == "2 blocks only, an interval takes 3"
+    assert estimate.why == "2 blocks only; an interval needs 3"
 
 
 def test_nothing_run_gives_findings_without_figures() -> None:

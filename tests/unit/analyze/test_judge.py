@@ -143,7 +143,7 @@ def test_an_invalid_study_and_a_published_baseline_get_no_verdict() -> None:
     published = study(throughput=0.05).model_copy(update={"protocol": BucketsSpec(name="buckets", control=False)})
     judgement = analyze(published, runs()).finding("bridge", "throughput").judgement
     assert judgement.verdict is None
-    assert "published baseline" in str(judgement.withheld)
+    assert "published method" in str(judgement.withheld)
 
 
 def _as_control(record: RunRecord) -> RunRecord:

@@ -93,4 +93,4 @@ def test_runs_that_scatter_and_a_client_at_its_limit_are_told() -> None:
     full = replace(knee.at(8), low=700.0, high=900.0, client_busy=0.95, sut_busy=0.5)
     told = list(conclusions("transactions", replace(knee, points=(full,))))
     assert any("differ by more than 10 %" in line for line in told)
-    assert any("it is the client's knee" in line for line in told)
+    assert any("this is the client's limit" in line for line in told)

@@ -99,7 +99,7 @@ def test_min_max_mean() -> None:
 def test_nothing_is_relative_to_a_baseline_of_zero(judge: Callable[..., Estimate]) -> None:
     made = judge([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])
     assert (made.point, made.low, made.high, made.n) == (None, None, None, 3)
-    assert made.why == "nothing is relative to a baseline of zero"
+    assert made.why == "the baseline is zero"
 
 
 def test_welch_takes_runs_that_are_nearly_alike_without_a_warning() -> None:

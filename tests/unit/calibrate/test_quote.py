@@ -43,7 +43,7 @@ def test_bias_and_the_smallest_loss_that_can_be_shown_are_quoted_too(tmp_path: P
     shown = [f"{100 * (each.overhead or 0):.1f} % in {each.minutes:g} min" for each in summary.smallest[1:]]
     assert len(shown) == 2
     assert all(part in said for part in shown)
-    assert "in half of all studies" in said
+    assert "half of all studies" in said
 
 
 def test_a_loss_that_cannot_be_shown_so_soon_is_said_to_be_none(tmp_path: Path, series: Series) -> None:

@@ -37,7 +37,7 @@ def test_a_disk_without_partitions_is_taken_itself() -> None:
 
 
 def test_a_file_system_without_a_disk_is_refused() -> None:
-    with pytest.raises(EnvironmentLacks, match="no block device"):
+    with pytest.raises(EnvironmentLacks, match="not on a block device"):
         whole_disk(host_on("0:38"), "/var/lib/tare")
 
 

@@ -71,7 +71,7 @@ def sweep(*sides: str) -> Knee:
 def test_a_sweep_says_what_was_emulated() -> None:
     text = sweep_text("Which?", "transactions", sweep("sut"))
     assert text.startswith("(emulated) Which?")
-    assert "Emulated: the SUT ran on a CPU that software emulates" in text
+    assert "Emulated: the SUT ran on an emulated CPU" in text
     assert "(emulated) Full load: 8 threads" in text
     assert "mulated" not in sweep_text("Which?", "transactions", sweep())
 

@@ -61,7 +61,7 @@ def test_its_version_is_what_is_in_force() -> None:
 
 
 def test_another_server_at_its_port_is_found_out() -> None:
-    with pytest.raises(RunFailed, match="does not tell its version"):
+    with pytest.raises(RunFailed, match="does not report its version"):
         Echo().effective(PLAN, Inside("redis_version:7.0.15\r\n"))
 
 

@@ -74,7 +74,7 @@ def test_wait_returns_the_status_that_was_written_down(tmp_path: Path) -> None:
 
 
 def test_wait_for_an_end_that_nobody_wrote_down_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RunFailed, match="nobody knows its exit code"):
+    with pytest.raises(RunFailed, match="unknown exit code"):
         warden(LocalHost(), "wait", "999999999", "1", str(tmp_path / "status"))
 
 

@@ -114,7 +114,7 @@ def test_a_pull_that_does_not_end_is_given_up(
 
 def test_an_engine_in_trouble_is_told(engine: Engine) -> None:
     engine.broken = True
-    with pytest.raises(EnvironmentLacks, match="cannot be had: server is shutting down"):
+    with pytest.raises(EnvironmentLacks, match="is not available: server is shutting down"):
         DockerImage().cache_key("mongo:7", workshop(engine))
 
 

@@ -141,7 +141,7 @@ def test_every_report_says_that_it_was_imported(style: str, tmp_path: Path, resu
     assert "threads" in text
     assert style == "csv" or "somewhere else" in text
     if style in ("html", "md"):
-        assert "Not known: these runs were made by others" in text
+        assert "Unknown: others made these runs" in text
         assert "Read from the kernel" not in text
         assert "differs between arms" not in text
 
@@ -249,7 +249,7 @@ def test_one_file_under_two_names_is_told(tmp_path: Path, results: Path) -> None
     command = ["import", str(written(tmp_path, GOOD)), str(results), "--store", str(tmp_path / "store")]
     told = CliRunner().invoke(app, command)
     assert told.exit_code == 0
-    assert "m1/r-true_true_2_x_3.txt and m1/r-true_true_2_x_9.txt hold the same bytes (and 1 more)" in told.output
+    assert "m1/r-true_true_2_x_3.txt and m1/r-true_true_2_x_9.txt are identical (and 1 more)" in told.output
 
 
 def test_a_name_that_no_record_can_hold_is_told(tmp_path: Path, results: Path) -> None:
@@ -332,7 +332,7 @@ def test_conditions_in_which_two_imports_differ_are_named(tmp_path: Path, result
     unlike = {each["name"]: (each["a"], each["b"]) for each in json.loads(told.stdout)["unlike"]}
     assert unlike == {"conditions.threads": ("2, 10", "50"), "protocol.blocks": ("8", "4")}
     text = CliRunner().invoke(app, ["compare", other, again, "--format", "md"]).output
-    assert "of imported runs nothing is but the study" in text
+    assert "for imported runs only the study is recorded" in text
     assert "are the same" not in text
 
 
@@ -341,5 +341,5 @@ def test_a_figure_that_cannot_be_meant_is_a_failed_run(tmp_path: Path, results: 
     file.write_text(re.sub(r"(\[READ\], AverageLatency\(us\), ).*", r"\g<1>1e308", file.read_text()))
     records = [run.record for run in imported(tmp_path, results).runs]
     (failed,) = (record for record in records if not record.outcome.ok)
-    assert "cannot be meant" in (failed.outcome.reason or "")
+    assert "is not plausible" in (failed.outcome.reason or "")
     json.dumps([record.model_dump(mode="json") for record in records], allow_nan=False)

@@ -66,7 +66,7 @@ repetition: run
         imported(tmp_path, place, text)
     (place / "all.csv").write_text(f"{heading}\n{good}II,10,2\N{SUPERSCRIPT TWO},0,200,0\n")
     reasons = {run.record.outcome.reason for run in imported(tmp_path, place, text).runs}
-    assert f"not one operation in {place / 'all.csv'}:7" in reasons
+    assert f"no operation in {place / 'all.csv'}:7" in reasons
     (place / "all.csv").write_text(f"{heading}\n")
     with pytest.raises(StudyError, match="no run stands in 1 file"):
         imported(tmp_path, place, text)

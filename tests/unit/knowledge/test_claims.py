@@ -118,8 +118,8 @@ def test_a_right_claim_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "where", "what"),
     [
-        ("source: {", "sauce: {", ":1:1:", "a claim without a source"),
-        (', url: "https://example.org/"', "", ":18:1:", "can be found"),
+        ("source: {", "sauce: {", ":1:1:", "a claim needs a source"),
+        (', url: "https://example.org/"', "", ":18:1:", "a claim needs a source"),
         ('url: "https://example.org/"', "url: example.org", ":18:", "not of the form"),
         (', where: "Table 1"', "", ":18:", "missing"),
         ("log_ratio: -0.1054", "log_ratio: -0.2", ":10:1:", "not what `printed` gives"),

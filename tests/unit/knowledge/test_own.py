@@ -99,8 +99,8 @@ def test_emulated_runs_are_refused(plan: Plan, records: list[RunRecord]) -> None
     ("protocol", "why"),
     [
         (DuetSpec(name="duet"), "operating point"),
-        (FixedSpec(name="fixed", sequence="together"), "not made in pairs"),
-        (BucketsSpec(name="buckets"), "not made in pairs"),
+        (FixedSpec(name="fixed", sequence="together"), "not in pairs"),
+        (BucketsSpec(name="buckets"), "not in pairs"),
     ],
 )
 def test_what_is_of_another_kind_is_not_mixed_with_the_claims(

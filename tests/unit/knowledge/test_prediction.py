@@ -121,7 +121,7 @@ def test_the_interval_grows_with_what_is_uncertain_of_the_costs() -> None:
 def test_a_path_without_unit_costs_has_no_prediction_and_says_why() -> None:
     found = predicted("bridge", BRIDGE, profile(), costs())
     assert found.log_ratio is None
-    assert list(prediction_lines([found], 100))[-1].endswith("no unit cost is known of container / bare / bridge")
+    assert list(prediction_lines([found], 100))[-1].endswith("there is no unit cost for container / bare / bridge")
 
 
 def test_costs_without_a_standard_error_predict_nothing() -> None:

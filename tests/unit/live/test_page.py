@@ -44,7 +44,7 @@ def test_a_store_without_a_run_says_so(tmp_path: Path, visit: Visit) -> None:
     with resume_store(tmp_path / "empty", plan_of()):
         pass
     parts, _ = told(visit(tmp_path / "empty"))
-    assert "No run has been made yet" in parts["status"]
+    assert "No run yet" in parts["status"]
     assert "no arm can be compared" in parts["standing"]
     assert parts["trail"]["points"] == []
     assert parts["series"] == {"live": False, "awaited": False, "runs": []}

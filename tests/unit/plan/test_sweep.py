@@ -58,8 +58,8 @@ def test_a_number_of_operations_gives_way_to_the_time(bth: Study) -> None:
 @pytest.mark.parametrize(
     ("workload", "name", "why"),
     [
-        ({"measure_s": 5.0, "fixed": 100}, "cassandra-stress", "workload.fixed of .* asks for a rate"),
-        ({"measure_s": 5.0, "target": 100}, "ycsb", "workload.target of .* asks for a rate"),
+        ({"measure_s": 5.0, "fixed": 100}, "cassandra-stress", "workload.fixed of .* sets a rate"),
+        ({"measure_s": 5.0, "target": 100}, "ycsb", "workload.target of .* sets a rate"),
         ({"measure_s": 5.0, "sustainable": {"within_ms": 1.0}}, "tare-load", "workload.sustainable of .* asks"),
     ],
 )
@@ -71,7 +71,7 @@ def test_what_asks_for_a_rate_is_refused(workload: dict[str, Any], name: str, wh
 
 
 def test_one_number_of_threads_is_no_sweep(bth: Study) -> None:
-    with pytest.raises(StudyError, match="two numbers of threads at least"):
+    with pytest.raises(StudyError, match="at least two numbers of threads"):
         of(bth, threads=(4, 4))
 
 

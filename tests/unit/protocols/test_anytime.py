@@ -88,7 +88,7 @@ def test_the_study_looks_at_every_block_and_reports_the_same_interval() -> None:
 def test_few_blocks_have_a_point_and_say_why_there_is_no_interval() -> None:
     told = anytime_log_ratio([1.0, 1.1, 0.9])
     assert told.low is None
-    assert "no interval yet" in (told.why or "")
+    assert "too few for an interval" in (told.why or "")
 
 
 def test_verdicts_follow_the_interval() -> None:

@@ -131,7 +131,7 @@ def test_the_first_screen_has_question_answer_and_what_was_measured(page: Page) 
         "8.0 GiB of memory",
         "docker 20.10.24+dfsg1, overlay2, docker-proxy on",
         "of which 1 min 56 s measuring",
-        "to be read with care: few-blocks",
+        "read with care: few-blocks",
     ):
         assert words in begin.replace("\xa0", " "), words
 
@@ -307,7 +307,7 @@ def test_the_line_at_zero_keeps_its_label_where_others_have_no_room() -> None:
 
 def test_a_report_of_two_blocks_promises_no_interval() -> None:
     two = Page(html_page.render(build_report(synthetic.study(blocks=2), synthetic.records(blocks=2)))).text
-    none = "there is no interval: 2 blocks only, an interval takes 3"
+    none = "there is no interval: 2 blocks only; an interval needs 3"
     assert f"mean effect ({none})" in two
     assert f"Of throughput {none}." in two
     assert "shaded: the 95" not in two

@@ -51,9 +51,11 @@ def test_the_baseline_has_no_number_of_runs_among_numbers_of_windows() -> None:
 
 def test_an_answer_that_must_not_be_believed_begins_with_that() -> None:
     assert SOUND.answer.startswith("Against bare, bridge has")
-    assert INVALID.answer.startswith("Not to be believed, as the control differs from the baseline: against bare, ")
+    assert INVALID.answer.startswith(
+        "Do not trust these figures, since the control differs from the baseline: against bare, "
+    )
     for report, name in ((FIXED, "fixed"), (BUCKETS, "buckets")):
-        told = f"By the published way of `{name}`, whose intervals do not hold: against bare, "
+        told = f"By the published method `{name}`, whose intervals are too narrow: against bare, "
         assert report.answer.startswith(told)
 
 
@@ -92,7 +94,7 @@ def test_blocks_without_a_pair_count_all_the_same() -> None:
     for protocol, told in (
         (
             BucketsSpec(name="buckets", blocks=8),
-            "bridge has no pair in block 2 (bridge was not run); what ran there counts too.",
+            "bridge has no pair in block 2 (bridge was not run); its runs there still count.",
         ),
         (
             FixedSpec(name="fixed", blocks=8, paired=True),

@@ -57,10 +57,10 @@ def test_with_colour_the_same_is_said() -> None:
 
 def test_a_missing_interval_is_a_dash_and_is_explained_beneath() -> None:
     text = terminal.render(build_report(synthetic.study(blocks=2), synthetic.records(blocks=2)), width=120)
-    assert "Every arm is without an interval: 2 blocks only, an interval takes 3." in text
+    assert "Every arm is without an interval: 2 blocks only; an interval needs 3." in text
     row = next(line for line in text.splitlines() if line.startswith("bridge "))
     assert row.count("—") == 2
-    assert "Of throughput there is no interval: 2 blocks only, an interval takes 3." in " ".join(text.split())
+    assert "Of throughput there is no interval: 2 blocks only; an interval needs 3." in " ".join(text.split())
     assert "Each t interval" not in text
 
 
@@ -73,13 +73,13 @@ def test_a_study_without_one_good_run_says_so() -> None:
 
 def test_an_unfinished_study_says_how_far_it_is() -> None:
     text = terminal.render(build_report(synthetic.study(), synthetic.records(blocks=3)), width=80)
-    assert "18 of 30 planned runs have been made" in text
+    assert "18 of 30 planned runs are done" in text
 
 
 def test_arms_that_lack_the_same_are_named_together() -> None:
     made = [each for each in synthetic.records() if each.arm not in ("bridge", "host") or each.block < 2]
     text = terminal.render(build_report(synthetic.study(), made), width=200)
-    assert "* host and bridge are without an interval: 2 blocks only, an interval takes 3." in text
+    assert "* host and bridge are without an interval: 2 blocks only; an interval needs 3." in text
 
 
 @pytest.mark.parametrize("width", [40, 60])

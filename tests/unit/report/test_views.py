@@ -54,7 +54,7 @@ def test_single_cpus_and_idle_things_are_shown_when_all_are_asked_for(views: Vie
 
 def test_a_trace_without_rows_is_no_error() -> None:
     text = render(views_of(Trace(HEADER, QUANTA, False, {})))
-    assert "not complete" in text
+    assert "trace is incomplete" in text
 
 
 def test_json_has_every_line_with_nothing_as_null(views: Views) -> None:

@@ -89,7 +89,7 @@ def test_what_ntp_may_slew_is_no_step() -> None:
 
 def test_a_step_of_a_clock_voids_the_run() -> None:
     before, after = Offset(1.0, 1e-4, 0.0), Offset(1.1, 1e-4, 10.0)
-    with pytest.raises(RunFailed, match=r"of db and load cannot be laid on one: .* changed by 100\.000 ms in 10 s"):
+    with pytest.raises(RunFailed, match=r"of db and load cannot be aligned: .* changed by 100\.000 ms in 10 s"):
         must_agree(before, after, ("db", "load"))
 
 

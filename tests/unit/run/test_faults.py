@@ -291,7 +291,7 @@ def test_a_server_that_ends_while_it_is_started_is_told_as_one_that_ends_a_momen
     rig.swap(deployments={"fake": Brief})
     (record,) = rig.execute(plans(blocks=1))
     assert record.outcome.reason == (
-        "the server ended with exit code 1 before it answered its first query; its last words: Bad directive "
-        "(sut.stdout and sut.stderr among the raw files have all of them)"
+        "the server ended with exit code 1 before it answered its first query; its last output: Bad directive "
+        "(sut.stdout and sut.stderr among the raw files have all of it)"
     )
     assert rig.leftovers == []

@@ -34,7 +34,7 @@ def test_a_machine_that_is_not_as_declared_is_named(inside: dict[str, Any], told
     placed = settings("vm", network=NetworkKind.USER, vm=vm)
     assert undeclared(placed, parity, {"hop": "user"}, TOKEN) == (() if told is None else (told,))
     (other,) = undeclared(placed, {"sut": observation(), "client": observation()}, {"hop": "tap"}, TOKEN)
-    assert other == "network path: network user promises user, the connections go by tap"
+    assert other == "network path: network user promises user, the connections take tap"
 
 
 def test_two_machines_may_differ_in_what_the_study_varies_alone() -> None:

@@ -99,10 +99,10 @@ def test_the_report_tells_of_a_cap_that_was_raised(plan: Plan, records: Any) -> 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"  measure_s: 60": "  measure_s: 3"}, "workload.measure_s: a pilot takes 4 windows a run"),
+        ({"  measure_s: 60": "  measure_s: 3"}, "workload.measure_s: a pilot needs 4 windows per run"),
         (
             {"  seed: 1 ": "  measure_most_s: 2\n  seed: 1 "},
-            "protocol.measure_most_s: a measure phase takes 4 windows",
+            "protocol.measure_most_s: a measure phase needs 4 windows",
         ),
         (
             {"      host: {}": "      host: {workload.measure_s: 30}"},

@@ -60,7 +60,7 @@ def test_a_machine_that_has_everything_lacks_nothing(plan: Plan) -> None:
         ({"cpus": frozenset({0})}, "names CPU 1, but this host has 0"),
         ({"memory_bytes": 1 << 29}, r"arm boxed may use 1\.0 GiB .* has 0\.5 GiB"),
         ({"free_disk_bytes": 1 << 20}, r"needs about 1\.1 GB of disk, but 0\.0 GB"),
-        ({"no_image": {"mariadb": "mmdebstrap is missing"}}, "mariadb cannot be had: mmdebstrap is missing"),
+        ({"no_image": {"mariadb": "mmdebstrap is missing"}}, "mariadb is not available: mmdebstrap is missing"),
         ({"no_machine": "no QEMU"}, "no virtual machine can be started: no QEMU"),
         (
             {"no_home": "/a/file/x cannot be made: /a/file is no directory"},
@@ -68,7 +68,7 @@ def test_a_machine_that_has_everything_lacks_nothing(plan: Plan) -> None:
         ),
         ({"no_named": {"podman": "no engine `podman`: nobody answers"}}, "no engine `podman`: nobody answers"),
         ({"no_pods": ("nft is not there",)}, "no pod can be made: nft is not there"),
-        ({"no_nfs": "no client"}, "the storage nfs cannot be had: no client"),
+        ({"no_nfs": "no client"}, "the storage nfs is not available: no client"),
     ],
 )
 def test_what_is_lacking_is_named(plan: Plan, means: dict[str, Any], told: str) -> None:

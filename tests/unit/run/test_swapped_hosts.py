@@ -110,5 +110,5 @@ def test_what_makes_no_sense_is_refused_in_one_sentence() -> None:
     arm = plan.study.arms[0]
     alone = arm.model_copy(update={"settings": arm.settings.model_copy(update={"client": None})})
     without = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": (alone,)})})
-    with pytest.raises(StudyError, match="the arm plain has no client to change places with"):
+    with pytest.raises(StudyError, match="the arm plain has no client to swap with"):
         refuse_swap(without, SITE, facts)

@@ -124,7 +124,7 @@ def test_a_cut_for_good_raises_within_the_time_limit(make: Make) -> None:
     far = make()
     far.cut()
     began = time.monotonic()
-    with pytest.raises(TimedOut, match=r"far is out of reach, so `run` was not answered within 1 s: .*No route"):
+    with pytest.raises(TimedOut, match=r"far is unreachable, so `run` was not answered within 1 s: .*No route"):
         far.host.run(["true"], timeout_s=1)
     assert time.monotonic() - began < 3
 
@@ -145,7 +145,7 @@ def test_an_agent_that_is_left_alone_ends_all_it_started_and_itself(
     assert not alive(HERE, process)
     assert orphan.wait() == -signal.SIGTERM
     assert not (tmp_path / "deep" / "run").exists()
-    with pytest.raises(RunFailed, match="was out of reach for 3 s, and its agent has cleared up"):
+    with pytest.raises(RunFailed, match="was unreachable for 3 s, and its agent has cleaned up"):
         far.host.read("/proc/version")
     assert "was out of reach for 3 s" in (far.host.lost_for_good() or "")
     assert not make().ledger.entries()

@@ -26,7 +26,7 @@ CHANGED = (
         (127, "sh: 1: exec: sudo: not found\n", "sudo on db does not start tare's agent without a password"),
         (255, "ssh: connect to host db port 22: No route to host\n", "db cannot be reached: ssh: connect to host"),
         (255, "", "db cannot be reached: ssh ended with 255 (does this work? ssh -F /etc/lab root@db true)"),
-        (None, "nothing was heard within 40 s", "db cannot be reached: nothing was heard within 40 s"),
+        (None, "no data arrived within 40 s", "db cannot be reached: no data arrived within 40 s"),
         (3, "tare-agent: /srv/agent cannot be made: Read-only file system\n",
          "tare's agent did not start on db: /srv/agent cannot be made: Read-only file system"),
         (126, "sh: /var/lib/tare/agent/tare-agent-0: Permission denied\n",

@@ -86,7 +86,7 @@ def test_a_mount_says_all_that_a_helper_program_would_find_out() -> None:
         (WITH_CLIENT, {}, None),
         (WITH_CLIENT, {("ganesha.nfsd",): RunFailed("ganesha.nfsd cannot be run")}, "install nfs-ganesha"),
         (WITH_CLIENT, {("ip",): RunFailed("ip cannot be run")}, "iproute2"),
-        (WITHOUT, {}, "`modprobe nfsv4` brings none"),
+        (WITHOUT, {}, "`modprobe nfsv4` loads none"),
         (WITHOUT, {("modprobe",): RunFailed("no such program")}, "there is no modprobe"),
     ],
 )
@@ -136,7 +136,7 @@ def test_what_was_mounted_is_held_against_what_was_asked_for() -> None:
         (a_client(magic=b"ef53\n"), {}, "magic number ef53"),
         (a_client(mountinfo=b"1 0 254:0 / / rw - ext4 /dev/vda rw\n"), {}, "of type ext4"),
         (a_client(), {"address": "10.231.9.9"}, "not 10.231.9.9"),
-        (a_client(), {"rsize": "1M"}, "rsize 1M was asked for, 65536 is in force"),
+        (a_client(), {"rsize": "1M"}, "rsize 1M was requested, 65536 is in force"),
     ],
 )
 def test_a_mount_of_something_else_is_refused(client: FakeHost, changed: dict[str, str], told: str) -> None:
@@ -263,7 +263,7 @@ def test_a_mount_that_stays_keeps_its_server(ledger: SqliteLedger) -> None:
 
 def test_a_host_without_a_client_starts_no_server(ledger: SqliteLedger) -> None:
     host = FakeHost(files=dict(WITHOUT))
-    with pytest.raises(EnvironmentLacks, match="storage `nfs` cannot be had"):
+    with pytest.raises(EnvironmentLacks, match="storage `nfs` is not available"):
         NfsStorage(host, ledger).prepare(DataRequest("/var/tare/x", "tare-a", 0), StorageSpec(kind="nfs"))
     assert not [asked for asked in host.asked if asked.what in ("start", "put")]
 

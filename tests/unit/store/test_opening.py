@@ -58,7 +58,7 @@ def test_the_lock_goes_with_a_killed_process(path: Path, plan: Any) -> None:
         ({"scale": "demo"}, "scale is full there and demo here"),
         ({"measure_s": 2.0}, "arms.a.settings.workload.measure_s is 1.0 there and 2.0 here"),
         ({"margins": {"throughput": 0.05}}, "margins.throughput is not set there and 0.05 here"),
-        ({"blocks": 1}, "protocol.blocks is 2 there and 1 here; a cap can be raised, not lowered"),
+        ({"blocks": 1}, "protocol.blocks is 2 there and 1 here; caps can be raised, not lowered"),
         (
             {"blocks": 3, "sequence": "together"},
             "protocol.blocks is 2 there and 3 here, protocol.seq",
@@ -90,7 +90,7 @@ def test_a_higher_cap_goes_on_with_the_study(path: Path, plan: Any, plan_of: Any
         assert store.records() == (record,)
         assert store.records()[0].plan_digest == plan.digest
     assert verify(open_store(path)) == ()
-    with pytest.raises(StoreError, match="a cap can be raised, not lowered"), resume_store(path, plan):
+    with pytest.raises(StoreError, match="caps can be raised, not lowered"), resume_store(path, plan):
         pytest.fail("the cap was lowered")
 
 
@@ -144,7 +144,7 @@ def test_another_programs_database_is_refused(path: Path, plan: Any) -> None:
     database = sqlite3.connect(path / "store.sqlite")
     database.execute("CREATE TABLE guests (name)")
     database.close()
-    with pytest.raises(StoreError, match="no store of tare's"), resume_store(path, plan):
+    with pytest.raises(StoreError, match="not a store of tare"), resume_store(path, plan):
         pytest.fail("a foreign database was taken")
 
 

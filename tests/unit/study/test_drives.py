@@ -36,7 +36,7 @@ def told(database: str, workload: str) -> str:
             "name: cassandra-stress",
             "cassandra-stress does not drive mariadb (arm 'bare') (it drives cass",
         ),
-        ("redis", "name: sysbench, script: oltp_point_select", "sysbench is not taught to drive redis"),
+        ("redis", "name: sysbench, script: oltp_point_select", "sysbench cannot drive redis"),
         ("mariadb", "name: ycsb, binding: cql", "the binding cql does not drive mariadb (arm 'bare') (jdbc does)"),
         ("mariadb", 'name: ycsb, home: /opt/mine, properties: {table: "a b"}', "'a b' is no plain name of a table"),
     ],

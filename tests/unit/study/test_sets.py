@@ -64,7 +64,7 @@ def test_a_client_s_network_may_give_a_level_its_name(registry: Registry, text: 
 
 def test_a_bare_sut_may_stand_in_the_root_cgroup_without_limits(registry: Registry, text: str) -> None:
     text = text.replace("bare: {sut.deployment: bare}", "bare: {sut.deployment: bare, sut.cgroup: root}")
-    with pytest.raises(StudyError, match="the root cgroup takes no limits"):
+    with pytest.raises(StudyError, match="the root cgroup cannot have limits"):
         loads(text, registry)
     free = text.replace('  limits: {cpus: "0", memory: 512M}\n', "")
     assert loads(free, registry).arms[0].settings.sut.cgroup is CgroupPlace.ROOT
@@ -72,5 +72,5 @@ def test_a_bare_sut_may_stand_in_the_root_cgroup_without_limits(registry: Regist
 
 
 def test_a_container_cannot_stand_in_the_root_cgroup(registry: Registry, text: str) -> None:
-    with pytest.raises(StudyError, match="`container` cannot stand in the root cgroup"):
+    with pytest.raises(StudyError, match="`container` cannot be in the root cgroup"):
         changed(registry, text, "host: {}", "host: {sut.cgroup: root}")

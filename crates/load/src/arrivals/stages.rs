@@ -27,7 +27,7 @@ impl Stage {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stages {
     stages: Vec<Stage>,
-    /// Where the current stage starts: times and arrivals are asked for in rising order.
+    /// Where the current stage starts: times and arrivals are requested in rising order.
     current: usize,
     start_s: f64,
     start_expected: f64,

@@ -203,7 +203,7 @@ def change(differences: Sequence[float]) -> Change:
     """
     n, point = len(differences), fmean(differences)
     if n < FEWEST_BLOCKS:
-        return Change(point, None, None, n, f"{counted(n, 'block')} only, an interval takes {FEWEST_BLOCKS}")
+        return Change(point, None, None, n, f"{counted(n, 'block')} only; an interval needs {FEWEST_BLOCKS}")
     spread = float(np.std(differences, ddof=1))
     reach = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * spread / math.sqrt(n)
     return Change(point, point - reach, point + reach, n)

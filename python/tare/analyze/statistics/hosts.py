@@ -45,7 +45,7 @@ def over_hosts(ratios: Mapping[str, Sequence[float]], confidence: float, pooled:
         return OverHosts(none, hosts, mean, None, freedom, math.expm1(apart), None, pooled)
 
     if min(len(first), len(second)) < FEWEST_EACH:
-        return without(f"an interval takes {FEWEST_EACH} blocks with the server on either host")
+        return without(f"an interval needs {FEWEST_EACH} blocks with the server on each host")
     within = sum(float(((each - each.mean()) ** 2).sum()) for each in (first, second)) / freedom
     spread = math.sqrt(within * (1 / len(first) + 1 / len(second)))
     if spread < _NO_SPREAD:

@@ -38,13 +38,13 @@ def paired_log_ratio_t(ratios: Sequence[float], confidence: float = 0.95) -> Est
     """
     n = len(ratios)
     if n == 0:
-        return _without_interval(None, n, confidence, "no block has a good run of both arm and baseline")
+        return _without_interval(None, n, confidence, "no block has good runs of both arm and baseline")
     logs = np.log(np.asarray(ratios, dtype=float))
     mean = float(logs.mean())
     point = math.expm1(mean)
     if n < FEWEST_BLOCKS:
         return _without_interval(
-            point, n, confidence, f"{counted(n, 'block')} only, an interval takes {FEWEST_BLOCKS}"
+            point, n, confidence, f"{counted(n, 'block')} only; an interval needs {FEWEST_BLOCKS}"
         )
     spread = float(logs.std(ddof=1))
     if spread < _NO_SPREAD:
@@ -65,7 +65,7 @@ def anytime_log_ratio(ratios: Sequence[float]) -> Estimate:
             estimate,
             low=None,
             high=None,
-            why=f"{counted(len(logs), 'block')} only: no interval yet holds at every look",
+            why=f"{counted(len(logs), 'block')} only; too few for an interval that stays valid at every look",
         )
     return replace(estimate, low=math.expm1(float(logs.mean()) - half), high=math.expm1(float(logs.mean()) + half))
 

@@ -80,9 +80,9 @@ Source = Callable[[TimedRun], Iterator[Mark]]
 """A source yields nothing of a run that it has nothing to say of."""
 
 _EVENT_TEXT = {
-    "missed": "the probe missed ticks",
+    "missed": "tare-probe missed ticks",
     "suspended": "the machine slept",
-    "dropped": "the probe dropped rows",
+    "dropped": "tare-probe dropped rows",
 }
 """Event of a trace → what it means: docs/reference/trace-format.md."""
 _MIB = float(1 << 20)
@@ -140,7 +140,7 @@ def of_duet(timed: TimedRun) -> Iterator[Mark]:
     began, ended = (number_at(duet, (key,)) for key in ("swap_began_s", "swap_ended_s"))
     if began is not None and ended is not None and timed.places:
         second, until = (round(at - timed.zero_s, 2) for at in (began, ended))
-        yield Mark("duet", second, "the CPU sets were exchanged", until=until)
+        yield Mark("duet", second, "the CPU sets were swapped", until=until)
 
 
 def of_chronicle(timed: TimedRun) -> Iterator[Mark]:

@@ -23,9 +23,9 @@ def one_kernel(evidence: Evidence) -> Iterator[Alarm]:
         yield Alarm(
             "one-kernel",
             None,
-            "the hosts of server and client run one kernel (one boot id): these figures are not of two machines",
+            "server and client run on one kernel (one boot id), not on two machines",
             ids(shared),
-            "treat them as a trial; use two machines for figures between two machines",
+            "treat the figures as a trial; use two machines",
         )
 
 
@@ -51,10 +51,9 @@ def wire_bound(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "wire-bound",
                 arm,
-                f"the network{where} carried {share(max(parts.values()))} of what it carries when it is idle "
-                "otherwise: it set the rate",
+                f"the network{where} carried {share(max(parts.values()))} of its idle throughput and limited the rate",
                 ids(runs),
-                "use a faster network or smaller replies, or fewer clients",
+                "use a faster network, smaller replies or fewer clients",
             )
 
 
@@ -72,9 +71,9 @@ def client_host_bound(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "client-host-bound",
                 arm,
-                f"the client's host was busy for {share(most)} of its CPU time: it may have set the rate",
+                f"the client's host used {share(most)} of its CPU time and may have limited the rate",
                 ids(bound),
-                "use a larger host for the client, or a cheaper generator; look for what else runs there",
+                "use a larger host for the client or a cheaper generator, and check what else runs there",
             )
 
 

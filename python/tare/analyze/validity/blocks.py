@@ -30,8 +30,8 @@ def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "few-blocks",
                 arm,
-                f"{counted(len(ratios), 'block')}; below {FEWEST} an interval rests only on the assumption of "
-                "normal noise",
+                f"{counted(len(ratios), 'block')}; with fewer than {FEWEST} an interval depends on normally "
+                "distributed noise",
                 (),
                 _more_blocks(evidence),
             )
@@ -40,10 +40,10 @@ def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
 def _more_blocks(evidence: Evidence) -> str:
     """Going on after a look is paid for by a target's alpha only: see the rule `extended`."""
     if evidence.study.imported is not None:
-        return "the source has no more, so take the interval for what it is"
+        return "the source has no more; treat the interval with caution"
     if Rule.of(evidence.study.protocol).target is None:
-        return f"run the study again with {FEWEST} blocks or more, as without a target no later look is paid for"
-    return f"raise protocol.blocks and max_minutes so that {FEWEST} blocks fit, and go on with the same store"
+        return f"run the study again with {FEWEST} blocks or more; without a target, this one cannot grow"
+    return f"raise protocol.blocks and max_minutes to fit {FEWEST} blocks, and resume with the same store"
 
 
 def autocorrelation(evidence: Evidence) -> Iterator[Alarm]:
@@ -58,9 +58,9 @@ def autocorrelation(evidence: Evidence) -> Iterator[Alarm]:
                 "autocorrelation",
                 arm,
                 f"the correlation of neighbouring blocks is {correlation:.2f}, "
-                f"so {n} blocks tell less than they seem to",
+                f"so {n} blocks contain less information than their number suggests",
                 _runs(evidence, arm, ratios),
-                "something drifts: look at the blocks in the report and at the host; run more blocks",
+                "something drifts: check the blocks in the report and the host; run more blocks",
             )
 
 
@@ -87,7 +87,8 @@ def dominating_block(evidence: Evidence) -> Iterator[Alarm]:
                 arm,
                 f"block {blocks[most]} alone makes {share(float(shares[most]))} of the variance over {n} blocks",
                 _runs(evidence, arm, only),
-                "look for what happened then; the block stays in, for leaving it out would choose: run more",
+                "find out what happened then, and run more blocks; do not drop this one, which would bias the "
+                "result",
             )
 
 
@@ -114,7 +115,7 @@ def order_effect(evidence: Evidence) -> Iterator[Alarm]:
             None,
             f"the last run of a block is {share(abs(whole))} {way} than the first, whatever its arm",
             (),
-            "let the machine rest between runs (workload.cooldown_s), and look for what a run leaves behind",
+            "let the machine rest between runs (workload.cooldown_s), and check what a run leaves behind",
         )
 
 

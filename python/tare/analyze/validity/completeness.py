@@ -19,10 +19,10 @@ def imported(evidence: Evidence) -> Iterator[Alarm]:
         yield Alarm(
             "imported",
             None,
-            f"others measured this ({files}): whether the arms had the same bits, settings, limits and machine, "
-            "which way the traffic went, and in what order the runs were made is not known",
+            f"others measured this ({files}): it is unknown whether the arms had the same image, settings, "
+            "limits and machine, which network path the traffic took, and in what order the runs were made",
             (),
-            "run the study itself (`tare run`), which checks all of it",
+            "run the study yourself (`tare run`), which checks all of this",
         )
 
 
@@ -39,19 +39,19 @@ def errors(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "errors",
                 arm,
-                "the generator had errors or reconnects in runs that count",
+                "the generator had errors or reconnects in runs that are counted",
                 ids(wrong),
-                "read their raw files; a refused or repeated operation is no operation",
+                "read their raw files; refused and repeated operations must not count",
             )
         failed = [failure for failure in evidence.runs.failures if failure.arm == arm]
         if len(failed) > max(1, FAILING * (len(failed) + len(good))):
-            others = "and only the others are compared" if good else "so that nothing is known of this arm"
+            others = "and only the others are compared" if good else "so this arm has no result"
             yield Alarm(
                 "errors",
                 arm,
                 f"{len(failed)} of {len(failed) + len(good)} attempts failed, {others}",
                 tuple(dict.fromkeys(failure.run_id for failure in failed)),
-                "find why; if runs fail because they are slow, what is left is too fast",
+                "find out why; if slow runs fail, the remaining ones are too fast",
             )
 
 
@@ -66,10 +66,10 @@ def extended(evidence: Evidence) -> Iterator[Alarm]:
         yield Alarm(
             "extended",
             None,
-            f"its cap was raised when there were results ({len(plans)} plans), and without a target no alpha pays "
-            "for a look at them",
+            f"its cap was raised after there were results ({len(plans)} plans); without a target, the intervals "
+            "do not account for that",
             (),
-            "if the result influenced that, run the study again with a fixed number of blocks, or with a target",
+            "if the results influenced that, run the study again with a fixed number of blocks, or with a target",
         )
 
 
@@ -82,9 +82,9 @@ def unobserved(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "unwitnessed",
                 arm,
-                f"{what} could not be seen, so these runs may differ in it",
+                f"{what} could not be read, so these runs may differ in it",
                 ids(blind),
-                "read their notices for the reason, and run them again where it is gone",
+                "read their notices for the reason, remove it, and run them again",
             )
 
 
@@ -114,7 +114,7 @@ def under_delivery(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "under-delivery",
                 arm,
-                f"the generator delivered {share(least)} of the operations that its target asks for",
+                f"the generator delivered {share(least)} of its target rate",
                 ids([run for run, _ in short]),
-                "take a lower target or more threads: at this load arms are compared at different rates",
+                "use a lower target or more threads: otherwise arms are compared at different rates",
             )

@@ -52,8 +52,8 @@ def _of_swapped_sets(evidence: Evidence) -> Iterator[Alarm]:
             None,
             _difference_text(whole[0][0].one, whole[0][0].other, ratio.mean),
             ids([run for run in runs if run.block in by_block]),
-            "swapping takes it out of the mean, not out of the scatter: choose CPU sets that are alike (caches, "
-            "cores that nobody shares), and see what else runs on the slower one",
+            "swapping removes this from the mean, not from the spread: choose equivalent CPU sets (caches, "
+            "unshared cores), and check what else runs on the slower one",
         )
 
 
@@ -93,7 +93,7 @@ def _of_blocks(evidence: Evidence) -> Iterator[Alarm]:
                     arm,
                     _difference_text(one, other, difference),
                     ids([*by_set[one], *by_set[other]]),
-                    "set limits.cpus, alike for all blocks",
+                    "set limits.cpus, the same for all blocks",
                 )
 
 
@@ -133,11 +133,11 @@ def proxy_weight(evidence: Evidence) -> Iterator[Alarm]:
                 "proxy-weight",
                 arm,
                 f"server and docker-proxy together had {fmean(rates[0]):.2f} CPUs where the baseline had "
-                f"{fmean(rates[1]):.2f}, on a machine without idle time of which others took {share(fmean(busy))}: "
-                "the proxy has a CPU weight of its own",
+                f"{fmean(rates[1]):.2f}, on a machine without idle time, of which other programs took "
+                f"{share(fmean(busy))}: the proxy adds its own CPU weight",
                 ids([run for run, _ in taken]),
-                "free the machine of other work; until then compare CPU time per operation, as throughput here is "
-                "too good for this arm",
+                "stop other work on the machine; until then compare CPU time per operation, because throughput "
+                "flatters this arm",
             )
 
 

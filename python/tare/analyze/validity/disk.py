@@ -69,10 +69,10 @@ def not_disk_bound(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "not-disk-bound",
                 arm,
-                f"the study means it to be bound by the disk, but {_evidence_text(others)}",
+                f"the study declares it disk-bound, but {_evidence_text(others)}",
                 ids(others),
-                "give it more data or less memory, or more CPU time where that ran out; else take what these arms "
-                "differ by for a cost of something else than storage",
+                "use more data or less memory, or more CPU time if that ran out; otherwise the difference "
+                "between these arms is not a cost of storage",
             )
 
 
@@ -93,7 +93,7 @@ def _evidence_text(runs: Sequence[RunRecord]) -> str:
     disks = sorted({str(run.usage["disk"]["name"]) for run in runs if run.usage and disk_busy(run) is not None})
     figures = (
         (f"the busiest disk ({', '.join(disks)}) was busy", "of the time", disk_busy),
-        ("the limit on disk operations held the SUT up", "of the time", limit_used),
+        ("the limit on disk operations delayed the SUT", "of the time", limit_used),
         ("the SUT waited for I/O", "of the time", waiting_io),
         ("the SUT used", "of its CPU time", partial(busy, side="sut")),
         ("the client used", "of its own", partial(busy, side="client")),

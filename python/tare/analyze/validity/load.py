@@ -45,11 +45,11 @@ def client_bottleneck(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "client-bottleneck",
                 arm,
-                f"the client {_limit_of(bound, 'client')} and the SUT {_limit_of(bound, 'sut')}: "
-                "the client set the rate",
+                f"the client {_limit_of(bound, 'client')} and the SUT {_limit_of(bound, 'sut')}: the client "
+                "limited the rate",
                 ids(bound),
-                "give the client more CPUs (client.limits) or the SUT fewer, or use a cheaper generator; where it "
-                "waited for CPUs that it did not use, find who did (`tare doctor`)",
+                "give the client more CPUs (client.limits) or the SUT fewer, or use a cheaper generator; if it "
+                "waited for CPUs without using them, find what did (`tare doctor`)",
             )
 
 
@@ -71,7 +71,7 @@ def client_latency(evidence: Evidence) -> Iterator[Alarm]:
                 f"the client made {parts}, by sending late or leaving replies unread: "
                 f"{'this percentile is' if len(shares) == 1 else 'these percentiles are'} void",
                 ids(bad),
-                "give the client CPUs of its own (client.limits), fewer connections a thread or a lower rate",
+                "give the client separate CPUs (client.limits), fewer connections per thread or a lower rate",
             )
 
 
@@ -98,7 +98,7 @@ def machine_shift(evidence: Evidence) -> Iterator[Alarm]:
                     arm,
                     f"{words} took {share(abs(difference.mean))} {way} of the machine than in the baseline's runs",
                     ids(good),
-                    "find what runs beside the arm (`tare doctor`), or move to a machine that is not shared",
+                    "find out what else runs (`tare doctor`), or use a dedicated machine",
                 )
 
 
@@ -120,9 +120,9 @@ def machine_noise(evidence: Evidence) -> Iterator[Alarm]:
                 "machine-noise",
                 None,
                 f"{words} {between(known)} of the machine, and a run is "
-                f"{share(-slope.over(0.01))} slower for each percent: that makes intervals wide, not the arms",
+                f"{share(-slope.over(0.01))} slower for each percent: this, not the arms, makes the intervals wide",
                 ids(good),
-                "move to a machine that is not shared, or run more blocks",
+                "use a dedicated machine, or run more blocks",
             )
 
 
@@ -143,9 +143,9 @@ def clock_step(evidence: Evidence) -> Iterator[Alarm]:
         yield Alarm(
             "clock-step",
             None,
-            "the wall clock was set while these runs were measured",
+            "the wall clock was stepped during these runs",
             ids(stepped),
-            "let the clock be slewed, not stepped, while a study runs (chrony: no makestep), and run them again",
+            "have the clock slewed, not stepped, during studies (chrony: no makestep), and run them again",
         )
 
 
@@ -213,7 +213,7 @@ def _limit_of(runs: Sequence[RunRecord], side: str) -> str:
         most = max((value for run in runs if (value := _saturation(run, side, key)) is not None), default=0.0)
         if most >= limit:
             reasons.append(f"{words} {share(most)} of the time")
-    return " and ".join(reasons) or "did an amount that is not known"
+    return " and ".join(reasons) or "did an unknown amount of work"
 
 
 def part_of_machine(run: RunRecord, kind: str) -> float | None:

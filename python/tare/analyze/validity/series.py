@@ -43,7 +43,7 @@ def warm_up(evidence: Evidence) -> Iterator[Alarm]:
                 arm,
                 f"the first {cut} of {length} windows were {share(abs(math.expm1(ratio.mean)))} {way}",
                 ids(good),
-                "make workload.warmup_s longer by at least that much",
+                "increase workload.warmup_s by at least that much",
             )
 
 
@@ -62,9 +62,9 @@ def change_point(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "change-point",
                 arm,
-                f"throughput changed for good within the measure phase, by more than {share(STEP)}",
+                f"throughput changed permanently within the measure phase, by more than {share(STEP)}",
                 ids(changed),
-                "look at these runs' raw files and at the host for what began or ended there, then run them again",
+                "check these runs' raw files and the host for what started or stopped then, and run them again",
             )
 
 

@@ -33,8 +33,8 @@ def site_differs(evidence: Evidence) -> Iterator[Alarm]:
                 "site-differs",
                 arm,
                 f"the effect on {odd} is {share(abs(apart))} {'above' if apart > 0 else 'below'} that on the other "
-                f"{len(names) - 1} sites, which do not differ as much among themselves",
+                f"{len(names) - 1} sites, which differ less among themselves",
                 tuple(runs),
-                "compare the facts of that site's hosts with the others'; its blocks stay in, for leaving them out "
-                "would choose",
+                "compare the facts of that site's hosts with the others'; do not drop its blocks, which would "
+                "bias the result",
             )

@@ -184,8 +184,8 @@ def views_of_run(store: Store, record: RunRecord, interval_s: float | None = Non
     Raises `StoreError` where the run has no trace, or files of it are damaged.
     """
     if not has_trace(store, record):
-        hint = "none is kept of runs that were imported, or that failed before or because their trace did"
-        raise StoreError(f"{record.run_id} has no trace, of which views are made", hint=hint)
+        hint = "imported runs have none, nor do runs that failed before it or because of it"
+        raise StoreError(f"{record.run_id} has no trace to compute views from", hint=hint)
     raw = store.raw(record, "")
     trace, measured, seen = read_trace(store.raw(record, TRACE)), _measured(record), observed(raw / _MONITORS)
     if measured is not None:

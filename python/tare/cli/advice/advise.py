@@ -63,11 +63,11 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     comparing: Annotated[Comparing | None, typer.Option(metavar="WHAT", help=_COMPARING)] = None,
     production: Annotated[Production | None, typer.Option(metavar="HOW", help=_PRODUCTION)] = None,
     gap: Annotated[float | None, typer.Option(min=0, help="Expected difference, a fraction: 0.2 is 20 %.")] = None,
-    scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
+    scale: Annotated[str | None, typer.Option(help="Scale of the study (default: full).")] = None,
     client_host: Annotated[Place | None, typer.Option(help="Host of the load generator (default: same).")] = None,
     storage: Annotated[str | None, typer.Option(help="Where containers keep data (default: bind).")] = None,
     write: Annotated[
-        Path | None, typer.Option(help="Write the smallest study that would answer more to this file.")
+        Path | None, typer.Option(help="File for the smallest study that would answer what is unknown.")
     ] = None,
     decide: Annotated[
         Path | None,

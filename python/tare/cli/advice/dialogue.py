@@ -101,7 +101,7 @@ def why_none(benchmark: Benchmark, registry: Registry) -> str | None:
         return f"tare has no image of {benchmark.database!r}, but of {', '.join(SERVED)}"
     planned = [arm for arm in benchmark.arms if arm.setup != arm.baseline]
     if not planned:
-        return "nothing but the baseline is planned"
+        return "only the baseline is planned"
     return next((why for arm in planned if (why := _why_not(arm, registry))), None)
 
 
@@ -170,7 +170,7 @@ def asked() -> Asked:
         comparing = Comparing(_one_of("What is compared", tuple(Comparing), "systems"))
         database = _prompt("Database", "mariadb", _name)
         production = _one_of("Production is deployed", (*DEPLOYMENTS, "unknown"), "unknown")
-        gap = _prompt("Expected difference in percent (0: not known)", "0", _percent)
+        gap = _prompt("Expected difference in percent (0: unknown)", "0", _percent)
         host = _one_of("The load generator runs on which host", ("same", "other"), "same")
         arms: list[PlannedArm] = []
         networks: dict[str, NetworkKind] = {}
@@ -192,7 +192,7 @@ def asked() -> Asked:
 def asked_where(suggestion: str) -> Path | None:
     """Where the smallest study is to be written; `None`: nowhere. Not where something is already."""
     with _answers():
-        return _prompt("Save the smallest study that would answer more as (-: nowhere)", suggestion, _new_file)
+        return _prompt("Save the smallest study that would answer it as (-: do not save)", suggestion, _new_file)
 
 
 def _arm(number: int, host: str) -> tuple[PlannedArm, NetworkKind]:
@@ -234,7 +234,7 @@ def _answers() -> Iterator[None]:
         if isinstance(abort.__context__, KeyboardInterrupt):
             raise typer.Exit(_INTERRUPTED) from abort
         raise StudyError(
-            "the answers ended before the questions did",
+            "the input ended before the last question",
             hint="answer them all, or name a study: `tare advise STUDY`",
         ) from abort
 

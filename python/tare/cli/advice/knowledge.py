@@ -65,7 +65,7 @@ app = typer.Typer(help="List, show and add claims about what dockerizing costs."
 
 Folder = Annotated[
     list[Path] | None,
-    typer.Option("--claims", help="A folder of claims to read as well; may be given several times."),
+    typer.Option("--claims", help="Another folder of claims; repeatable."),
 ]
 
 
@@ -119,7 +119,7 @@ def export(
 
 @app.command()
 def add(
-    store: Annotated[Path, typer.Argument(help="A store of a study that tare has run.")],
+    store: Annotated[Path, typer.Argument(help="Store of `tare run`.")],
     to: Annotated[Path | None, typer.Option(help="Folder to write to (default: knowledge/ in TARE_HOME).")] = None,
 ) -> None:
     """Add the findings of your own store; emulated, imported and invalid findings are refused."""
@@ -132,7 +132,7 @@ def add(
     for path in paths:
         typer.echo(str(path))
     use = "`tare advise`" if to is None else f"`tare advise --claims {to}`"
-    typer.echo(f"{counted(len(paths), 'claim')} added; {use} takes them into account.", err=True)
+    typer.echo(f"{counted(len(paths), 'claim')} added; {use} uses them.", err=True)
 
 
 @app.command()
@@ -214,7 +214,7 @@ def _refuse_unknown(claims: tuple[ClaimFile, ...], **wanted: str | None) -> None
     for key, name in wanted.items():
         if name is not None and name not in names[key]:
             raise StudyError(
-                f"no claim is of a {key} {plain(name)!r}", hint=did_you_mean(name, names[key], kind=key)
+                f"no claim has the {key} {plain(name)!r}", hint=did_you_mean(name, names[key], kind=key)
             )
 
 

@@ -36,7 +36,7 @@ def doctor(
     sites: SitesOption = None,
     site: SiteOption = None,
 ) -> None:
-    """Examine this machine: what it can do, what it cannot, what to do about it (exit code 3: no study can run)."""
+    """Check what this machine can and cannot do, and how to fix it (exit code 3: no study can run)."""
     if (where := chosen_site(sites, site)) is not None:
         _doctor_site(where, as_json=as_json)
         return
@@ -105,9 +105,7 @@ def show(examination: Examination, console: Console) -> None:
     """A line each, with the advice under what was found."""
     console.print(_table(examination.lines))
     console.print()
-    able = (
-        "can run here." if examination.able else "cannot run here before what is marked `cannot` has been mended."
-    )
+    able = "can run here." if examination.able else "cannot run here until everything marked `cannot` is fixed."
     console.print(Text(f"A study with bare and container arms {able}", style="bold"))
 
 

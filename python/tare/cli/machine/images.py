@@ -34,7 +34,7 @@ _SHORT = 12
 app = typer.Typer(help="List, build, verify and remove images.", no_args_is_help=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Meant = Annotated[list[str], typer.Argument(help="Digest, the beginning of one, or reference.")]
+Meant = Annotated[list[str], typer.Argument(help="Digest, its first digits, or reference.")]
 
 
 @app.command("list")
@@ -132,7 +132,7 @@ def _ending_cleanly() -> Iterator[Interrupts]:
             with interrupts.allowed():
                 pass
         except Interrupted as interrupted:
-            sys.stderr.write(f"tare: interrupted by {interrupted}; nothing half made is left.\n")
+            sys.stderr.write(f"tare: interrupted by {interrupted}; nothing incomplete is left.\n")
             raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
 
 

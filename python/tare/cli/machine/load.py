@@ -12,7 +12,7 @@ from tare.sites.binaries import LOAD, candidates
 
 
 def load(context: typer.Context) -> None:
-    """Send a database requests, closed loop or at intended times, and measure each reply: runs tare-load."""
+    """Generate load for a database, closed or open loop, and measure each reply: runs tare-load."""
     program = next((path for path in candidates(LOAD) if os.access(path, os.X_OK)), None)
     if program is None:
         raise EnvironmentLacks("tare-load is not here", hint=LOAD.hint)

@@ -15,7 +15,7 @@ _NO_COMMAND = {"-h", "--help", "-V", "--version"}
 
 
 def probe(context: typer.Context) -> None:
-    """Record, show or export the kernel's counters, or serve them by `--prometheus :PORT`: runs tare-probe."""
+    """Record, show, export or serve (`--prometheus :PORT`) the kernel's counters: runs tare-probe."""
     program = next((path for path in candidates(PROBE) if os.access(path, os.X_OK)), None)
     if program is None:
         raise EnvironmentLacks("tare-probe is not here", hint=PROBE.hint)

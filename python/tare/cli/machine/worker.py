@@ -23,7 +23,7 @@ def worker(  # noqa: PLR0913, PLR0917 - a parameter an option
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
 ) -> None:
-    """Work on one site for a Dask scheduler: make the blocks that a `tare run --scheduler` gives to it.
+    """Run blocks on one site for `tare run --scheduler`, as a Dask worker.
 
     Start it on a machine that reaches the site's hosts by SSH and is not one of them. It ends with its scheduler.
     """
@@ -31,4 +31,4 @@ def worker(  # noqa: PLR0913, PLR0917 - a parameter an option
     refuse_site(spec)
     where = Scheduler(scheduler, tls_ca, tls_cert, tls_key)
     serve(Orders(where.address, spec.model_dump(mode="json"), where.security), by_ssh)
-    sys.stderr.write(f"tare: the worker of {spec.name} has ended, as its scheduler went or it was told to\n")
+    sys.stderr.write(f"tare: the worker of {spec.name} ended: its scheduler ended, or asked it to\n")

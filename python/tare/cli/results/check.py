@@ -80,7 +80,7 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 def limit(text: str) -> float:
-    """`5%` or `0.05` as a fraction; `StudyError` for what cannot be meant, a bare `5` among it."""
+    """`5%` or `0.05` as a fraction; `StudyError` for what is not plausible, a bare `5` among it."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
     value = float(match[1]) / (100 if match and match[2] else 1) if match else math.nan
     if match is None or (value >= 1 and not match[2]):

@@ -32,7 +32,7 @@ def compare(
     style: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
 ) -> None:
-    """Show what changed between two stores of one study: two days, two machines, two versions.
+    """Show what changed between two stores of one study: other days, machines or versions.
 
     Ends with 1 where nothing can be compared or one of the studies is invalid, and with 5 where they are not the
     same study.
@@ -72,7 +72,7 @@ def _side(label: str, store: Store, made: Recorded) -> Side:
 
 def _refuse_the_same(stores: list[Store], sides: list[Recorded]) -> None:
     """Runs that are in both are not independent, and would make the interval of their difference a lie."""
-    hint = "compare two stores that were run, or read, apart"
+    hint = "compare two stores of separate runs"
     if stores[0].id == stores[1].id:
         raise StudyError(f"{stores[0].path} and {stores[1].path} are the same store, or copies of it", hint=hint)
     files = [{run.imported["sha256"] for run in side.records if run.imported is not None} for side in sides]

@@ -36,12 +36,12 @@ _OF_STACKS = (Format.COLLAPSED, Format.SPEEDSCOPE, Format.FLAMEGRAPH, Format.PPR
 
 
 def explain(
-    store: Annotated[Path, typer.Argument(help="A store that `tare run --profile` has written.")],
+    store: Annotated[Path, typer.Argument(help="Store of `tare run --profile`.")],
     arm: Annotated[str | None, typer.Argument(help="One arm, in full (default: all arms side by side).")] = None,
     style: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=_FORMATS)] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
 ) -> None:
-    """Show where the time of an operation goes in each arm, by component, and what makes up its overhead.
+    """Show where CPU time goes in each arm, by component, and what makes up its overhead.
 
     `collapsed`, `speedscope`, `pprof` and `flamegraph` write the stacks of one arm: the last one an SVG that
     compares them with the baseline's. Ends with 1 where no CPU time of any arm is known.

@@ -28,7 +28,7 @@ def import_results(
     if pairs := copies(imported):
         one, other = pairs[0]
         more = f" (and {len(pairs) - 1} more)" if len(pairs) > 1 else ""
-        typer.echo(f"warning: {one} and {other} hold the same bytes{more}: two runs, or one twice?", err=True)
+        typer.echo(f"warning: {one} and {other} are identical{more}: two runs, or one run twice?", err=True)
     failed = [run.record for run in imported.runs if not run.record.outcome.ok]
     if failed:
         first = failed[0]

@@ -47,7 +47,9 @@ def report(
     style: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=_FORMATS)] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
     table: Annotated[Table | None, typer.Option(help="Rows of CSV and Parquet (default: estimates).")] = None,
-    runs: Annotated[list[str] | None, typer.Option("--run", help="Run to draw over time in HTML; several.")] = None,
+    runs: Annotated[
+        list[str] | None, typer.Option("--run", help="Run to draw over time in HTML; repeatable.")
+    ] = None,
 ) -> None:
     """Show the overhead of each arm against the baseline.
 
@@ -105,9 +107,9 @@ def _calibration(study: Study, records: tuple[RunRecord, ...]) -> str | None:
 
 def _check(style: Format, table: Table | None, runs: list[str] | None, *, to_file: bool) -> None:
     if table is not None and style not in (Format.CSV, Format.PARQUET):
-        raise StudyError(f"--table says nothing with --format {style}", hint="it is for csv and parquet")
+        raise StudyError(f"--table has no effect with --format {style}", hint="use it with csv or parquet")
     if runs and style not in (Format.HTML, Format.MD):
-        raise StudyError(f"--run says nothing with --format {style}", hint="it is for html and md")
+        raise StudyError(f"--run has no effect with --format {style}", hint="use it with html or md")
     if style is Format.PARQUET and not to_file and sys.stdout.isatty():
         raise StudyError("a terminal cannot show Parquet", hint="name a file with --output")
 

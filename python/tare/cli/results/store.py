@@ -38,7 +38,7 @@ def verify(store: Annotated[Path, typer.Argument(help="A store; it is only read.
         return
     for problem in problems:
         typer.echo(plain(problem, _LONGEST))
-    save = f"`tare store repair {store} --to NEW` saves what is whole"
+    save = f"`tare store repair {store} --to NEW` saves the undamaged runs"
     typer.echo(f"tare: {counted(len(problems), 'problem')}; {save}", err=True)
     raise typer.Exit(DAMAGED)
 
@@ -54,5 +54,5 @@ def repair(
         typer.echo(f"left out {plain(name)}: {plain(why, _LONGEST)}")
     typer.echo(f"{to}: {counted(len(done.kept), 'attempt')} saved, {len(done.lost)} left out")
     if done.lost:
-        typer.echo("tare: `tare run` with the same study and the new store makes the missing runs again", err=True)
+        typer.echo("tare: `tare run` with the same study and the new store repeats the missing runs", err=True)
         raise typer.Exit(DAMAGED)

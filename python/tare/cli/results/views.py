@@ -26,11 +26,11 @@ def views(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
     as_csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
-    """Show what docker stats, mpstat and others would have printed, what they did print, and why they differ."""
+    """Show what docker stats, mpstat and others would have printed for a run, and why they differ."""
     if as_json and as_csv:
         raise StudyError("--json and --csv exclude each other", hint="give one of them")
     if not 0 < every < math.inf:
-        raise StudyError(f"--every {every:g} is no interval", hint="give seconds above 0")
+        raise StudyError(f"--every {every:g} is not an interval", hint="give seconds above 0")
     from tare.report.views import files as views_files
     from tare.report.views import table as views_table  # polars is slow to import
 
@@ -40,7 +40,7 @@ def views(  # noqa: PLR0913, PLR0917 - one argument an option
     elif as_csv:
         text = views_files.as_csv(computed)
         if not computed.complete:
-            sys.stderr.write("tare: the trace is not complete: its end is missing, or rows of it\n")
+            sys.stderr.write("tare: the trace is incomplete: its end or some rows are missing\n")
     else:
         console = Console()
         colour = console.is_terminal and not console.no_color

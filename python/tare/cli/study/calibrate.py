@@ -60,7 +60,7 @@ class KindName(StrEnum):
     AA = "aa"
 
 
-_KINDS = f"Only studies of these kinds: {', '.join(KindName)}; may be given several times."
+_KINDS = f"Only studies of these kinds: {', '.join(KindName)}; repeatable."
 
 
 def calibrate_machine(  # noqa: PLR0913, PLR0917 - one parameter an option
@@ -76,7 +76,7 @@ def calibrate_machine(  # noqa: PLR0913, PLR0917 - one parameter an option
     sites: SitesOption = None,
     site: SiteOption = None,
 ) -> None:
-    """Test this machine, or with --sites two hosts: measure identical servers and effects of known size.
+    """Test this machine, or two hosts (--sites), with identical servers and effects of known size.
 
     Results add to those of earlier calibrations. Ctrl-C stops it; the same command resumes.
     """
@@ -100,7 +100,7 @@ def _kinds(names: list[str], *, given: bool, between: bool) -> list[str]:
     alone = [name for name in names if not KINDS[name].has_client]
     if between and given and alone:
         raise StudyError(
-            f"the kind {alone[0]} has no client, so it shows nothing of two hosts",
+            f"the kind {alone[0]} has no client, so it cannot test two hosts",
             hint=f"leave it out, or run `tare calibrate --only {alone[0]}` on the host itself",
         )
     return [name for name in names if not (between and name in alone)]
@@ -153,8 +153,8 @@ def _warn_of_load(host: Mapping[str, Any]) -> None:
     if load is not None and cpus and load > _BUSY * cpus:
         where = "" if host.get("name") in (None, "local") else f" of {host['name']}"
         sys.stderr.write(
-            f"tare: the load{where} is {load:g} on {cpus} CPUs, so this calibrates a busy machine, and the figures "
-            "stay; for a quiet one, stop what else runs and begin again\n"
+            f"tare: the load{where} is {load:g} on {cpus} CPUs, so this calibrates a busy machine, and the "
+            "figures are kept; for an idle machine, stop other work and start again\n"
         )
 
 
@@ -184,8 +184,8 @@ def _calibrate(
             return calibrate(session, *limits)
     except Interrupted as interrupted:
         sys.stderr.write(
-            f"tare: interrupted by {interrupted}; what was made is removed, and every finished run is kept. The "
-            "same command goes on from here.\n"
+            f"tare: interrupted by {interrupted}; cleaned up; every finished run is kept. The same command "
+            "resumes.\n"
         )
         _print(archive.summarise(where.identity), as_json=False)
         raise typer.Exit(SIGNALLED + interrupted.number) from interrupted

@@ -22,7 +22,7 @@ def render(summary: Summary, *, width: int = 100) -> str:
         console.print(Text(line, style="bold"))
     effort = summary.effort
     if effort.studies == 0:
-        console.print(Text("No study is finished yet; `tare calibrate` makes them."))
+        console.print(Text("No study is finished yet; `tare calibrate` runs them."))
         return _plain(out)
     took = f"{effort.runs} runs, {effort.failed} of them failed, {duration(effort.machine_s)} of machine time"
     console.print(Text(f"{effort.studies} studies: {took}."))
@@ -55,7 +55,7 @@ def machine(identity: Identity) -> str:
 def same(summary: Summary) -> Table:
     """False positives of two instances of the same."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
-    for column in ("two of the same", "comparisons", "called different", "share, meant to be 5 %"):
+    for column in ("two of the same", "comparisons", "called different", "share, nominally 5 %"):
         table.add_column(column)
     rows = {"all": summary.false_positives, **summary.by_deployment}
     for name, cells in rows.items():
@@ -87,8 +87,8 @@ def shown(summary: Summary) -> list[str]:
         return []
     head = (
         f"Two of the same differ by {100 * summary.spread:.2f} % from block to block (standard deviation), and a "
-        f"block of three runs takes {summary.block_s:.1f} s. The smallest loss of throughput that is shown in "
-        "half of all studies:"
+        f"block of three runs takes {summary.block_s:.1f} s. Smallest loss of throughput that half of all "
+        "studies detect:"
     )
     return [head, *(_smallest(each) for each in summary.smallest)]
 

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 def init(
     name: Annotated[str, typer.Argument(help="Name of the study, and of the directory made for it.")] = "my-study",
 ) -> None:
-    """Write NAME/study.yaml, a commented study to adapt to your own question."""
+    """Write NAME/study.yaml, a commented study to adapt."""
     path = write(Path(), name)
     typer.echo(f"{path}: change it to your question, then `tare plan {path.parent}`.")
 

@@ -44,17 +44,17 @@ class Format(StrEnum):
 
 def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
     study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
-    scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
+    scale: Annotated[str | None, typer.Option(help="Scale of the study (default: full).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
     blocks: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Cap on blocks, in place of the study's own.")
     ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
-    elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not check whether it can run here.")] = False,  # noqa: FBT002 - an option, given by name
+    elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Skip the check whether it can run here.")] = False,  # noqa: FBT002 - an option, given by name
     sites: SitesOption = None,
     site: SiteOption = None,
 ) -> None:
-    """Show arms, blocks, runs in order, estimated time and disk; say what it lacks here. Starts nothing."""
+    """Show arms, blocks, order of runs, estimated time and disk, and what is missing here. Starts nothing."""
     from tare.databases.registry import DATABASES
     from tare.workloads.registry import WORKLOADS
 
@@ -75,7 +75,7 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
         else:
             show(made, expected, Console(highlight=False, soft_wrap=False))
         if where is not None and where.swap and output is Format.TEXT:
-            sys.stdout.write("Server and client change hosts in every even block.\n")
+            sys.stdout.write("Server and client swap hosts in every even block.\n")
         if unreachable is not None:
             raise unreachable
         if reached is not None:
@@ -210,7 +210,7 @@ def _bound(expected: PlanEstimate) -> str:
 
 
 def _early(expected: PlanEstimate) -> str:
-    words = "Runs that end with a number of operations are reckoned with all of their measure_s.\n"
+    words = "Runs that end after a number of operations are estimated at their full measure_s.\n"
     return words if expected.at_most else ""
 
 
@@ -220,8 +220,8 @@ def _piloted(study: Study) -> str:
         return ""
     pilot_s = float(study.arms[0].settings.workload["measure_s"])
     return (
-        f"Measure phase: {pilot_s:g} s in a pilot of {PILOT_BLOCKS} blocks; after it as long as pays best, "
-        f"{most_s(study.protocol, pilot_s):g} s at most. The times below take {pilot_s:g} s for all.\n"
+        f"Measure phase: {pilot_s:g} s in a pilot of {PILOT_BLOCKS} blocks; after it the most efficient length, "
+        f"{most_s(study.protocol, pilot_s):g} s at most. The times below assume {pilot_s:g} s for all.\n"
     )
 
 
@@ -229,7 +229,7 @@ def _how_many(study: Study, expected: PlanEstimate) -> str:
     """Blocks, as far as they can be told before the machine has shown its noise."""
     blocks, rule = expected.blocks, rule_of(study)
     if rule.target is None:
-        return f"Blocks: {blocks.most}, whatever comes out."
+        return f"Blocks: {blocks.most}, whatever the result."
     fewest = rule.blocks_each * rule.min_blocks
     if blocks.most < fewest:
         cap = "the cap on time" if blocks.most < rule.blocks_each * rule.blocks else "the cap on blocks"
@@ -237,7 +237,7 @@ def _how_many(study: Study, expected: PlanEstimate) -> str:
             f"Blocks: {blocks.most}, by {cap}; that is fewer than the {fewest} from which on "
             f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} % would be looked for."
         )
-    known = "as calibration found" if expected.calibrated else "which only running tells"
+    known = "as calibration found" if expected.calibrated else "which only running shows"
     return (
         f"Blocks: until every interval is within \N{PLUS-MINUS SIGN}{100 * rule.target:g} %, {blocks.fewest} at "
         f"least and {blocks.most} at most; {blocks.expected} if arms differ from block to block by "

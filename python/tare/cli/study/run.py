@@ -46,7 +46,7 @@ class Format(StrEnum):
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
-    scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
+    scale: Annotated[str | None, typer.Option(help="Scale of the study (default: full).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
     blocks: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Cap on blocks, in place of the study's own.")

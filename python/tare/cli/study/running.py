@@ -128,8 +128,8 @@ def carried_out(  # noqa: PLR0913 - all that a command may choose
         except Interrupted as interrupted:
             good = len(StudyState.from_records(writer.records()).good)
             sys.stderr.write(
-                f"tare: interrupted by {interrupted} with {good} runs done, of {len(plan.runs)} at most; what was "
-                f"made is removed. The same command goes on from here (store: {path}).\n"
+                f"tare: interrupted by {interrupted} with {good} of at most {len(plan.runs)} runs done; cleaned "
+                f"up. The same command resumes (store: {path}).\n"
             )
             raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
         yield writer
@@ -150,9 +150,7 @@ def _site_for(plan: Plan, path: Path, sites: Sequence[SiteSpec], *, fleet: bool)
         for site in sites:
             refuse_site(site)
             if site.swap:
-                what = (
-                    f"the hosts of the site {site.name} change places (`swap`), which several sites at once cannot"
-                )
+                what = f"the site {site.name} has `swap`, which does not work with several sites at once"
                 raise StudyError(what, hint=f"choose it by --site {site.name}, or leave `swap` out")
         yield None
     elif not sites:

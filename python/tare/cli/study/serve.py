@@ -17,7 +17,7 @@ def serve(
     store: Annotated[Path, typer.Argument(help="Store of `tare run`, finished or still running.")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any free port.")] = 0,
 ) -> None:
-    """Show a store as a page in the browser, live: plan, phase, figures, intervals, log. It only reads.
+    """Show a store live in the browser, read-only: plan, phase, figures, intervals, log.
 
     Only visitors with the printed link can see the page. Ctrl-C ends it.
     """
@@ -30,7 +30,7 @@ def serve(
     door = open_listener(port, new_token())
     sys.stdout.write(f"{door.link}\n")
     sys.stdout.flush()
-    sys.stderr.write("tare: the page is on this machine only; Ctrl-C ends it\n")
+    sys.stderr.write("tare: the page is only reachable from this machine; Ctrl-C ends it\n")
     serve_page(store, door)
 
 
@@ -46,7 +46,7 @@ def page_beside(store: Path, *, wanted: bool, port: int) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             door = stack.enter_context(beside(store, port, new_token()))
-            sys.stderr.write(f"tare: the run can be watched at {door.link}\n")
+            sys.stderr.write(f"tare: watch the run at {door.link}\n")
         except (EnvironmentLacks, OSError) as error:
-            sys.stderr.write(f"tare: the run goes on without its page: {error}\n")
+            sys.stderr.write(f"tare: the run continues without its page: {error}\n")
         yield

@@ -58,7 +58,7 @@ def render(title: str, unit: str, knee: Knee, *, width: int = 100) -> str:
 def conclusions(unit: str, knee: Knee) -> Iterator[str]:
     """What the table says, a sentence each."""
     if knee.emulated:
-        on = f"the {sides_text(knee.emulated)} ran on a CPU that software emulates"
+        on = f"the {sides_text(knee.emulated)} ran on an emulated CPU"
         yield f"Emulated: {on}; a machine's knee is elsewhere."
     if knee.full is None:
         yield "Fewer than two numbers of threads have a valid run: no knee can be estimated."
@@ -66,16 +66,16 @@ def conclusions(unit: str, knee: Knee) -> Iterator[str]:
     full = knee.at(knee.full)
     load = f"{marked('Full load', MARK if knee.emulated else None)}: {knee.full} threads"
     rate = f"{amount(full.throughput_per_s)} {unit}/s"
-    yield f"{load}, {rate}, the fewest within {100 * NEARLY_ALL:g} % of the most that was seen."
+    yield f"{load}, {rate}, the fewest within {100 * NEARLY_ALL:g} % of the maximum."
     for share, threads in knee.shares.items():
-        yield f"{100 * share:g} % of it: {threads} threads, on a straight line between those that were tried."
+        yield f"{100 * share:g} % of it: {threads} threads, interpolated linearly."
     if _scattered(full):
         yield f"Runs of {knee.full} threads differ by more than 10 % of their mean: the knee may be elsewhere."
     if knee.rising:
         most = "the most tried" if knee.full == knee.points[-1].threads else "the most with a good run"
-        yield f"Throughput was still rising at {knee.full} threads, {most}: full load may lie beyond."
+        yield f"Throughput was still rising at {knee.full} threads, {most}; full load may lie beyond."
     if _at_limit(full.client_busy) and not _at_limit(full.sut_busy):
-        yield "There the client had no CPU time left and the server had: it is the client's knee, not the server's."
+        yield "There the client had no CPU time left, but the server had: this is the client's limit."
 
 
 def _scattered(point: Point) -> bool:
@@ -149,12 +149,12 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
         list[float] | None, typer.Option(min=0.01, max=0.99, help="Also find this share of full load.")
     ] = None,
     arm: Annotated[str | None, typer.Option(help="Arm to run (default: the baseline).")] = None,
-    scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
+    scale: Annotated[str | None, typer.Option(help="Scale of the study (default: full).")] = None,
     store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-sweep-SCALE-store).")] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
-    """Run one arm at rising numbers of threads; find full load, and the threads that give two thirds of it.
+    """Run one arm at rising numbers of threads; find full load, and the threads that reach two thirds of it.
 
     Runs are made in random order. After an interruption, the same command resumes.
     """

@@ -38,9 +38,9 @@ def weigh(
     full: Annotated[  # noqa: FBT002 - an option, given by name
         bool, typer.Option("--full", help="Measure longer: up to an hour, for narrower intervals.")
     ] = False,
-    show: Annotated[bool, typer.Option("--show", help="Only print what is known.")] = False,  # noqa: FBT002 - an option, given by name
+    show: Annotated[bool, typer.Option("--show", help="Print earlier results; run nothing.")] = False,  # noqa: FBT002 - an option, given by name
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 - an option, given by name
-    home: Annotated[Path | None, typer.Option(help="Where tare keeps its things, in place of $TARE_HOME.")] = None,
+    home: Annotated[Path | None, typer.Option(help="tare's directory, in place of $TARE_HOME.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Measure what a request costs on each network path of this machine, without a database.
@@ -55,7 +55,7 @@ def weigh(
         hint = "`tare weigh` measures them"
         if identity.engine is None:
             hint = f"they are kept by kernel and engine, and no engine answers: start it; {hint}"
-        raise StudyError("no unit costs of this machine under its kernel and engine are known", hint=hint)
+        raise StudyError("there are no unit costs for this machine, kernel and engine", hint=hint)
     text = costs.model_dump_json(indent=2) + "\n" if as_json else render(costs, width=Console().width)
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
 
@@ -82,7 +82,7 @@ def _measured(layout: Layout, identity: Identity, *, full: bool, quiet: bool) ->
             costs=unit_costs(study, records),
         )
     if not costs.costs:
-        raise StudyError("no run of the unit costs ended well", hint=f"`tare report {store}` says why")
+        raise StudyError("every run of the unit costs failed", hint=f"`tare report {store}` says why")
     costs = costs.model_copy(update={"events": _events(layout, identity, quiet=quiet)})
     keep(layout, costs)
     return costs

@@ -84,7 +84,7 @@ SHIPPED: Mapping[str, Setting] = {
     "gc_warn_threshold_in_ms": 1000,
     "back_pressure_enabled": False,
 }
-"""Those of single values that a study may change; the rest is tare's own."""
+"""Those of single values that a study may change; the rest is reserved for tare."""
 
 JVM: tuple[str, ...] = (
     "-ea", "-XX:+UseThreadPriorities", "-XX:ThreadPriorityPolicy=42", "-Xss256k", "-XX:StringTableSize=1000003",

@@ -88,7 +88,7 @@ SHIPPED: Mapping[str, Setting] = {
     "drop_compact_storage_enabled": False,
     "storage_compatibility_mode": "CASSANDRA_4",
 }
-"""Those of single values that a study may change; the rest is tare's own."""
+"""Those of single values that a study may change; the rest is reserved for tare."""
 
 _EXPORTED = (
     "java.base/jdk.internal.misc", "java.base/java.lang.ref", "java.management.rmi/com.sun.jmx.remote.internal.rmi",

@@ -69,16 +69,14 @@ def render_yaml(values: Mapping[str, object]) -> str:
 
 def _refuse(name: str, value: Setting) -> None:
     if not _NAME.fullmatch(name):
-        raise StudyError(
-            f"{name!r} is no name of a setting of Cassandra", hint="small letters, digits and `_` only"
-        )
+        raise StudyError(f"{name!r} is not a setting of Cassandra", hint="small letters, digits and `_` only")
     if name.endswith(_ELSEWHERE):
         raise StudyError(
             f"the server setting {name!r} would put data outside the data directory",
             hint="snapshots and copies contain only the data directory",
         )
     if name in _OWN or name.startswith(_OWN_BEGINNINGS):
-        raise StudyError(f"the server setting {name!r} is tare's own", hint="remove it from `settings`")
+        raise StudyError(f"the server setting {name!r} is reserved for tare", hint="remove it from `settings`")
     if isinstance(value, str) and not _TEXT.fullmatch(value):
         raise StudyError(f"the value of the server setting {name!r} must be printable ASCII: {value!r}")
 
@@ -122,6 +120,6 @@ def _options(value: Setting) -> tuple[str, ...]:
             raise StudyError(f"{word!r} in the server setting {OPTIONS!r} is no option of a JVM")
         if word.startswith(_TAKEN):
             raise StudyError(
-                f"{word!r} in the server setting {OPTIONS!r} is tare's own", hint=f"see {HEAP!r} and {NEW!r}"
+                f"{word!r} in the server setting {OPTIONS!r} is reserved for tare", hint=f"see {HEAP!r} and {NEW!r}"
             )
     return words

@@ -94,7 +94,7 @@ class FerretDB:
         build, parameters = _answers(answers)
         server = who_answers(build)
         if server["server.name"] != FERRETDB:
-            raise RunFailed(f"{server['server.name']} answers where FerretDB was to", hint="`sut.database`")
+            raise RunFailed(f"{server['server.name']} answers instead of FerretDB", hint="`sut.database`")
         return {**parse_settings(settings.text), **server, **flat("parameter", parameters)}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
@@ -106,7 +106,7 @@ class FerretDB:
 
 def _refuse(settings: Mapping[str, Setting]) -> None:
     if taken := sorted(_OWN.intersection(settings)):
-        raise StudyError(f"the server setting {taken[0]!r} is tare's own", hint="remove it from `settings`")
+        raise StudyError(f"the server setting {taken[0]!r} is reserved for tare", hint="remove it from `settings`")
 
 
 def _steps(plan: ServerPlan) -> Sequence[Sequence[str]]:

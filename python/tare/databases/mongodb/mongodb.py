@@ -139,7 +139,7 @@ def parse_effective(text: str) -> Mapping[str, str]:
     if refused:
         raise RunFailed(f"mongod did not answer what it was asked: {', '.join(refused)}")
     if server["server.name"] == FERRETDB:
-        raise RunFailed("FerretDB answers where MongoDB was to", hint="`sut.database: ferretdb`")
+        raise RunFailed("FerretDB answers instead of MongoDB", hint="`sut.database: ferretdb`")
     settings = {**server, **flat("", options), **flat("setParameter", parts["parameters"])}
     return settings if cache is None else {**settings, "cache.maximum_bytes_configured": str(cache)}
 
@@ -174,14 +174,14 @@ def _put(document: dict[str, Any], key: str, value: Setting) -> Any:
 
 def _refuse(name: str, key: str) -> None:
     if not _NAME.fullmatch(name):
-        raise StudyError(f"{name!r} is no name of a setting of mongod", hint="keys of its file, with dots")
+        raise StudyError(f"{name!r} is not a setting of mongod", hint="keys of its file, with dots")
     if "." not in key:
         raise StudyError(
             f"{name!r} is no key of mongod's configuration file",
             hint=f"like {CACHE_KEY}, or {', '.join(_SHORT)}",
         )
     if any(key == own or key.startswith(f"{own}.") for own in _OWN):
-        raise StudyError(f"the server setting {name!r} is tare's own", hint="remove it from `settings`")
+        raise StudyError(f"the server setting {name!r} is reserved for tare", hint="remove it from `settings`")
 
 
 def _ask(

@@ -100,11 +100,11 @@ def _initdb(settings: Mapping[str, Setting]) -> tuple[str, ...]:
 def _refuse(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise StudyError(
-            f"{name!r} is no name of a setting of PostgreSQL",
+            f"{name!r} is not a setting of PostgreSQL",
             hint="small letters, digits and `_`; one dot in an extension's",
         )
     if name in _OWN:
-        raise StudyError(f"the server setting {name!r} is tare's own", hint="remove it from `settings`")
+        raise StudyError(f"the server setting {name!r} is reserved for tare", hint="remove it from `settings`")
     if name in _ELSEWHERE:
         raise StudyError(
             f"the server setting {name!r} would put data outside the data directory",

@@ -49,7 +49,7 @@ class Bare:
         """All that is made is noted first; what fails takes away what was made before it."""
         if task.network not in (NetworkKind.HOST, NetworkKind.SHARED):
             raise EnvironmentLacks(
-                f"{task.name}: a bare task has no network of its own, so none of kind {task.network.value}",
+                f"{task.name}: a bare task has no separate network, so it cannot use {task.network.value}",
                 hint="use network: host, or shared beside a container",
             )
         try:
@@ -115,7 +115,7 @@ class Bare:
     def _launch(self, task: Task) -> dict[str, int]:
         scratch = _scratch(task)
         if task.volumes or task.layers:
-            raise RunFailed(f"{task.name}: a bare task has no engine whose volumes or layers it could have")
+            raise RunFailed(f"{task.name}: a bare task has no engine, so no volumes or layers")
         self._ledger.note(Kind.PATH, scratch, host=self._host.name)
         self._host.run(["mkdir", "-p", "-m", "0711", "--", scratch], timeout_s=_CALL_S)
         procs = self._commons.placement.make(task)

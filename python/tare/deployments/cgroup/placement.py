@@ -309,7 +309,7 @@ def set_cpus(host: Host, instance: Instance, cpus: str) -> None:
     mount = cgroups.mount_of("cpuset")
     if mount is None or path is None or instance.task.cgroup_parent.rpartition("/")[2] not in path:
         raise RunFailed(
-            f"{name} has no cpuset control group of its own, so it cannot be moved to CPUs {cpus}",
+            f"{name} has no cpuset control group, so it cannot be moved to CPUs {cpus}",
             hint="limit it by tare (cgroup: run), on a kernel with the cpuset controller",
         )
     host.put(cpus.encode(), f"{mount}/{path.strip('/')}/cpuset.cpus")
@@ -317,7 +317,7 @@ def set_cpus(host: Host, instance: Instance, cpus: str) -> None:
     if allowed is None:
         raise RunFailed(f"{name} ended before it was moved to CPUs {cpus}")
     if set(cpu_list(allowed) or ()) != set(cpu_list(cpus) or ()):
-        raise RunFailed(f"{name} was to be moved to CPUs {cpus} and stands on {allowed}")
+        raise RunFailed(f"{name} should run on CPUs {cpus} but may use {allowed}")
 
 
 def weigh(host: Host, cgroups: Cgroups, pid: int, limits: Limits) -> None:

@@ -51,7 +51,7 @@ def wait(pid: str, started_ticks: str, status: str) -> int:
             sys.stdout.write(Path(status).read_text())
             return 0
         time.sleep(_POLL_S)
-    sys.stderr.write(f"process {pid} ended and nobody knows its exit code: its supervisor is gone\n")
+    sys.stderr.write(f"process {pid} ended with an unknown exit code: its supervisor is gone\n")
     return 1
 
 
@@ -65,7 +65,7 @@ def end(pid: str, started_ticks: str, grace_s: str) -> int:
             ended(handle, patience_s)
     if ended(handle, 0):
         return 0
-    sys.stderr.write(f"process {pid} does not end, not even by SIGKILL\n")
+    sys.stderr.write(f"process {pid} does not end, even after SIGKILL\n")
     return 1
 
 

@@ -206,7 +206,7 @@ class Container:
             return {"network_mode": NETWORKS[task.network], "hostname": task.name, "ports": ports}
         if task.network is NetworkKind.SHARED:
             if task.beside is None:
-                raise RunFailed(f"{task.name}: a shared network needs the instance that it is shared with")
+                raise RunFailed(f"{task.name}: a shared network needs the instance to share with")
             if task.beside.container_id is not None:
                 return {"network_mode": f"container:{task.beside.container_id}"}
         return {"network_mode": "host"}

@@ -51,7 +51,7 @@ def hand(directory: str, uids: Ranges, gids: Ranges, *, give: bool) -> None:
             if not give:
                 continue
             raise LookupError(
-                f"{path} belongs to {status.st_uid}:{status.st_gid}, which the user has no numbers for"
+                f"{path} belongs to {status.st_uid}:{status.st_gid}, which the user's ranges do not contain"
             )
         changes.append((path, uid, gid))
     for path, uid, gid in changes:

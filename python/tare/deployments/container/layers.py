@@ -65,7 +65,7 @@ def settle_below(host: Host, container: EngineContainer, layer: Layer) -> None:
     below = [f"{each}{layer.target}" for each in topmost]
     there = [path for path in below if host.run(["test", "-d", path], timeout_s=_CALL_S, check=False).code == 0]
     if not there:
-        raise RunFailed(f"the data are in no layer below {layer.target}, so that nothing could be copied up")
+        raise RunFailed(f"no layer below {layer.target} holds the data, so nothing can be copied up")
     sync_and_evict(host, there[0], warmed=layer.warmed)
 
 
@@ -88,7 +88,7 @@ def _directory(container: EngineContainer, which: str) -> str:
     directory = (driver.get("Data") or {}).get(which)
     if not directory:
         raise EnvironmentLacks(
-            f"storage `layer` needs an engine whose overlay is made of directories, and this one uses "
+            "storage `layer` needs an engine with an overlay of directories; this one uses "
             f"{driver.get('Name') or 'another snapshotter'}",
             hint="use the storage driver overlay2, or another storage",
         )

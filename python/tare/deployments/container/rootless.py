@@ -64,7 +64,7 @@ class Rootless:
             )
         if self.host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
             raise EnvironmentLacks(
-                "rootless Podman sets no limits on this host, and tare has to be root to set them in its place",
+                "rootless Podman sets no limits on this host, and tare needs root to set them instead",
                 hint="run tare with sudo",
             )
         if (why := why_no_numbers(self.facts)) is not None:
@@ -153,7 +153,7 @@ class Rootless:
         if self.host.run([*argv, above], timeout_s=_CALL_S, check=False).code != 0:
             raise EnvironmentLacks(
                 f"user {user.uid}, whose Podman is asked, may not enter {above}",
-                hint="set TARE_HOME to a directory below which everybody may go (chmod o+x)",
+                hint="set TARE_HOME to a directory that every user can enter (chmod o+x)",
             )
 
     def _is_there(self, path: str) -> bool:

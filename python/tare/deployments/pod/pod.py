@@ -209,7 +209,7 @@ class Pods:
         in_force = rules.put(self.host, setting.proxy, service)
         if in_force.services != setting.services:
             raise RunFailed(
-                f"{setting.services} Services were to be known to the kernel, and it knows {in_force.services}"
+                f"{setting.services} Services should be in the kernel's rules; it has {in_force.services}"
             )
         facts |= {"proxy": in_force.by, "services": in_force.services, "rules": in_force.rules}
         if wanted:

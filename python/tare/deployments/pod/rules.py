@@ -81,7 +81,7 @@ def version_of(host: Host, proxy: str) -> str:
         return host.run([program, "--version"], timeout_s=_CALL_S).text.strip()
     except RunFailed as error:
         raise EnvironmentLacks(
-            f"rules as kube-proxy's mode {proxy} writes them need {program}, which is not there",
+            f"rules as kube-proxy's mode {proxy} writes them need {program}, which is missing",
             hint=f"apt-get install {proxy}",
         ) from error
 

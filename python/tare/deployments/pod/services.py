@@ -1,4 +1,4 @@
-"""The netfilter rules of a Service as kube-proxy writes them, among as many other Services as are asked for.
+"""The netfilter rules of a Service as kube-proxy writes them, among as many other Services as are requested.
 
 Structure, matches, targets and their number are kube-proxy's (Kubernetes 1.34, pkg/proxy/iptables/proxier.go and
 pkg/proxy/nftables/proxier.go); names are tare's, so that they stand beside a real one's and go with their run.

@@ -36,7 +36,7 @@ def why_no_machine(host: Host) -> str | None:
             host.run([program, "-V"], timeout_s=_CALL_S, check=False)
         except RunFailed as error:
             return f"their disks are made by {program}: {error.what} (apt-get install e2fsprogs)"
-    return None if find(host, GUEST) else f"tare-guest, which every machine runs, is not here; {GUEST.hint}"
+    return None if find(host, GUEST) else f"tare-guest, which every machine runs, is missing; {GUEST.hint}"
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _try(host: Host, kernel: Kernel) -> tuple[Verdict, bool]:
             trial_argv(Accelerator.KVM, kernel.image, kernel.initramfs), timeout_s=_TRIAL_S, check=False
         )
     except TimedOut:
-        return Verdict(Accelerator.TCG, f"a guest under KVM did not say a word within {_TRIAL_S:g} s"), False
+        return Verdict(Accelerator.TCG, f"a guest under KVM printed nothing within {_TRIAL_S:g} s"), False
     if _SIGN in done.text:
         return Verdict(Accelerator.KVM, None), True
     words = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()

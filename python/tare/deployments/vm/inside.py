@@ -58,7 +58,7 @@ class Plain:
     def must_take(self, task: Task) -> None:
         """There is no engine inside."""
         if task.volumes or task.layers:
-            raise RunFailed(f"{task.name}: a virtual machine has no engine whose volumes or layers it could have")
+            raise RunFailed(f"{task.name}: a virtual machine has no engine, so no volumes or layers")
 
     def request(self, task: Task, disks: Sequence[Disk], names: Iterable[str]) -> Mapping[str, Any]:
         """What launcher.py gives a bare task."""

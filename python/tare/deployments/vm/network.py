@@ -39,7 +39,7 @@ def attach(host: Host, ledger: Ledger, task: Task) -> Attachment:
     if task.network is NetworkKind.TAP:
         return _tap(host, ledger, task)
     raise EnvironmentLacks(
-        f"{task.name}: a virtual machine has a network of its own, so none of kind {task.network.value}",
+        f"{task.name}: a virtual machine has its own network, so it cannot use {task.network.value}",
         hint="use network: user or tap",
     )
 

@@ -75,7 +75,7 @@ class Contained:
     def must_take(self, task: Task) -> None:
         """A runtime has no volumes, and the container's root is made writable for one directory of data."""
         if task.volumes or len(task.layers) > 1:
-            raise RunFailed(f"{task.name}: in a virtual machine a container has no volumes, and one layer of data")
+            raise RunFailed(f"{task.name}: in a virtual machine a container has no volumes, and one data layer")
         for layer in task.layers:
             must_hide_nothing(self.host, task, layer)
 

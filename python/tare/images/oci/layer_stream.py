@@ -36,7 +36,7 @@ def open_layer(path: Path) -> Iterator[tarfile.TarFile]:
         with _inner(path, magic) as inner, _Stream(inner) as stream, _Archive(stream) as tar:
             yield tar
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
-        raise StudyError(f"the image layer {path.name} is no whole tar archive: {error}") from error
+        raise StudyError(f"the image layer {path.name} is not a complete tar archive: {error}") from error
 
 
 class _Broken(tarfile.ReadError):

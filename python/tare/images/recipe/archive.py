@@ -28,7 +28,7 @@ class Unpacked:
 
 def fetch_archive(host: Host, archive: AddedArchive, scratch: Path) -> Path:
     """The archive in `scratch`. Raises `EnvironmentLacks` where Maven cannot bring it, or brings other bits."""
-    what = f"the archive {archive.maven} cannot be had"
+    what = f"the archive {archive.maven} is not available"
     argv = ["env", "mvn", "-B", "-q", "-Dstyle.color=never", _COPY, f"-Dartifact={archive.maven}"]
     try:
         done = host.run([*argv, f"-DoutputDirectory={scratch}"], timeout_s=FETCH_TIMEOUT_S, check=False)
@@ -41,11 +41,11 @@ def fetch_archive(host: Host, archive: AddedArchive, scratch: Path) -> Path:
         raise EnvironmentLacks(f"{what}: {reason}", hint=f"Maven must reach its repository; {_NEEDED}")
     archives = sorted(scratch.glob("*.tar.gz"))
     if len(archives) != 1:
-        raise EnvironmentLacks(f"{what}: Maven left {len(archives)} files in place of one")
+        raise EnvironmentLacks(f"{what}: Maven left {len(archives)} files instead of one")
     if (digest := file_digest(archives[0])) != archive.sha256:
         raise EnvironmentLacks(
-            f"{what}: its sha256 is {digest}, which the recipe does not say",
-            hint="what the repository holds is not what the recipe was written for",
+            f"{what}: its sha256 is {digest}, which differs from the recipe's",
+            hint="the repository has another file than the recipe expects",
         )
     return archives[0]
 

@@ -27,7 +27,7 @@ BUILDER = 3
 def _below_root(path: str) -> str:
     parts = PurePosixPath(path).parts[1:]
     if not parts or ".." in parts:
-        raise ValueError("a path inside the image, other than its root and without `..`, is wanted")
+        raise ValueError("expected a path inside the image, other than its root and without `..`")
     if any(part.startswith(".wh.") for part in parts):
         raise ValueError("a name that starts with .wh. would hide another one in the image")
     return path

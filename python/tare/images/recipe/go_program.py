@@ -48,7 +48,7 @@ def build_program(host: Host, program: AddedProgram, scratch: Path) -> BuiltProg
         raise EnvironmentLacks(f"{what}: {reasons[0]}", hint=_NEEDED)
     programs = [path for path in (scratch / places["GOBIN"]).rglob("*") if path.is_file()]
     if len(programs) != 1:
-        raise EnvironmentLacks(f"{what}: Go left {len(programs)} files in place of one")
+        raise EnvironmentLacks(f"{what}: Go left {len(programs)} files instead of one")
     version_listing = host.run(["go", "version", "-m", str(programs[0])], timeout_s=_READ_TIMEOUT_S).text
     return BuiltProgram(programs[0], _toolchain(version_listing, program))
 
@@ -61,6 +61,6 @@ def _toolchain(listing: str, program: AddedProgram) -> str:
         raise EnvironmentLacks(
             f"the Go program {program.go}: its module is {' '.join(sums[0]) if sums else 'unknown'},"
             f" not {program.version} {program.sum}",
-            hint="what the module proxy holds is not what the recipe was written for",
+            hint="the module proxy has another module than the recipe expects",
         )
     return lines[0][-1]

@@ -35,7 +35,7 @@ class Profile:
         if why := _why_not(options):
             return why
         if find(host, PROBE) is None:
-            return f"stacks are sampled by tare-probe, which is not here; {PROBE.hint}"
+            return f"stacks are sampled by tare-probe, which is missing; {PROBE.hint}"
         level = _number(host, _PARANOID)
         if level is None:
             return "this kernel has no perf events, or a container hides them; stacks cannot be sampled"
@@ -50,7 +50,7 @@ class Profile:
         """One."""
         binary = find(scene.host, PROBE)
         if binary is None:
-            raise EnvironmentLacks("tare-probe is not here any more", hint=PROBE.hint)
+            raise EnvironmentLacks("tare-probe has disappeared", hint=PROBE.hint)
         profile = f"{scene.directory}/{PROFILE}"
         named = [word for each in scene.watched for kind, what in _claims(each) for word in (f"--{kind}", what)]
         argv = (
@@ -76,7 +76,7 @@ class Profile:
         except StoreError as error:
             raise RunFailed(f"the profile of the run is missing: {error}", hint=_last_line(directory)) from error
         if not facts.samples:
-            raise RunFailed("the profile has not one sample", hint=_last_line(directory))
+            raise RunFailed("the profile has no samples", hint=_last_line(directory))
         return Reading(
             samples=facts.samples,
             table=None,

@@ -37,7 +37,7 @@ def climb(curves: Sequence[tuple[str, Climb]], frame: Frame) -> dict[str, Any]:
         "rate:Q",
         scale=Scale(type="log", nice=False),
         axis=Axis(
-            title="arrivals/s that were asked for",
+            title="target rate, arrivals/s",
             labelExpr=f"{_FIRST_DIGIT} ? format(datum.value, ',~f') : ''",
             labelAngle=0,
             grid=False,
@@ -79,4 +79,4 @@ def in_words(curves: Sequence[tuple[str, Climb]]) -> str:
     first = curves[0][1]
     ends = [f"{plain(arm, 60)} up to {amount(one.rate_per_s)}/s" for arm, one in curves]
     bound = f"{first.quantile} within {first.within_ms:g} ms"
-    return f"Chart: latency over load, a line an arm. {bound} held for {'; '.join(ends)}."
+    return f"Chart: latency over load, a line per arm. {bound} held up to: {'; '.join(ends)}."

@@ -44,7 +44,7 @@ def components(arms: Sequence[ArmExplanation], frame: Frame) -> dict[str, Any]:
         of_rows(list(known.values()))
         .mark_bar(height=16)
         .encode(
-            x=alt.X("us:Q", stack="zero").axis(Axis(title="CPU time of an operation, µs", tickCount=frame.ticks)),
+            x=alt.X("us:Q", stack="zero").axis(Axis(title="CPU time per operation, µs", tickCount=frame.ticks)),
             y=alt.Y("arm:N", sort=[labels[bar] for bar in bars], axis=axis),
             color=alt.Color("cause:N", sort=order, scale=scale, legend=legend),
             order=alt.Order("rank:Q"),
@@ -87,4 +87,4 @@ def _baseline(part: Part) -> float:
 
 def in_words(arms: Sequence[ArmExplanation]) -> str:
     """The chart for those who cannot see it."""
-    return f"Chart: CPU time of an operation by cause. {'; '.join(sentence(arm) for arm in arms)}."
+    return f"Chart: CPU time per operation by cause. {'; '.join(sentence(arm) for arm in arms)}."

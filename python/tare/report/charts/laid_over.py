@@ -1,4 +1,4 @@
-"""Runs laid over each other: a panel a quantity, a line a run, which a page can show or hide by its class."""
+"""Overlaid runs: a panel a quantity, a line a run, which a page can show or hide by its class."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def in_words(shown: RunOverlay) -> str:
         for run in shown.runs
         if run.shown
     ]
-    return f"Chart: runs over time, laid over each other. Means while measuring: {'. '.join(sentences)}."
+    return f"Chart: runs over time, overlaid. Means of the measure phase: {'. '.join(sentences)}."
 
 
 def _reach(runs: Sequence[OverlaidRun]) -> tuple[float, float]:

@@ -97,5 +97,5 @@ def _told(over: OverSites) -> str:
         ends = f"{percent(ordered[0].point)} to {percent(ordered[-1].point)}"
         listed = f"{len(ordered)} sites, {ends}"
     if over.next_low is None or over.next_high is None:
-        return f"{listed}; nothing is known of another site"
+        return f"{listed}; no prediction for another site"
     return f"{listed}; on another site {percent(over.next_low)} to {percent(over.next_high)} is expected"

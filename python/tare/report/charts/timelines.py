@@ -87,7 +87,7 @@ def timelines(shown: Timelines, frame: Frame) -> dict[str, Any]:
 def in_words(shown: Timelines) -> str:
     """The chart for those who cannot see it: means over the measure phase."""
     sentences = [f"{plain(run.arm, 60)}: {'; '.join([_means(run), *mark_lines(run.marks)])}" for run in shown.runs]
-    title = "Chart: what was used over the phases of one run of each arm, means while measuring"
+    title = "Chart: resources used over the phases of one run of each arm, means of the measure phase"
     return f"{title}. {'. '.join(sentences)}."
 
 

@@ -1,4 +1,4 @@
-"""One run by several monitors: what each would have shown over time, beside the counters and the real tool."""
+"""One run as several monitors see it over time, beside the counters and the real tool."""
 
 from __future__ import annotations
 

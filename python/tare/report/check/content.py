@@ -20,9 +20,9 @@ from tare.study.model import Study
 from tare.study.suggest import did_you_mean
 
 READING = (
-    "Overhead: of throughput the loss (+5 % is 5 % fewer operations a second), of latency, CPU time and block I/O "
-    "the gain (+5 % is 5 % more). An arm passes where its whole 95 % interval lies within the limit, and fails "
-    "where all of it lies beyond."
+    "Overhead: for throughput the loss (+5 % is 5 % fewer operations per second); for latency, CPU time and "
+    "block I/O the increase (+5 % is 5 % more). An arm passes if its whole 95 % interval is within the limit, "
+    "and fails if all of it is beyond."
 )
 
 
@@ -55,16 +55,16 @@ class Check:
 
     @property
     def sentence(self) -> str:
-        """All of it: `FAIL: 1 of 5 overheads beyond 5 %, 2 of 5 not known well enough to tell.`."""
+        """All of it: `FAIL: 1 of 5 overheads beyond 5 %, 2 of 5 inconclusive.`."""
         beyond, open_, of = self._count(Outcome.FAIL), self._count(Outcome.INCONCLUSIVE), len(self.checks)
         limit = self.limit
         if self.analysis.invalid:
-            return "FAIL: the control differs from the baseline, so no figure of this study can be believed."
+            return "FAIL: the control differs from the baseline, so the study is invalid."
         if self.outcome is Outcome.PASS:
             return f"PASS: {'the one overhead' if of == 1 else f'all {of} overheads'} within {limit}."
-        unknown = f"{open_} of {of} not known well enough to tell"
+        unknown = f"{open_} of {of} inconclusive"
         if self.outcome is Outcome.INCONCLUSIVE:
-            passed = ", which was asked to be let pass" if self.lenient else ""
+            passed = ", which this check accepts" if self.lenient else ""
             return f"INCONCLUSIVE: {unknown}{passed}."
         return f"FAIL: {beyond} of {counted(of, 'overhead')} beyond {limit}{f', {unknown}' if open_ else ''}."
 
@@ -122,7 +122,7 @@ def _findings(study: Study, analysis: Analysis, asked: Asked) -> Iterator[Findin
     for metric in asked.metrics:
         if metric not in known:
             raise StudyError(
-                f"nothing is known of a metric {plain(metric, 60)}",
+                f"there is no metric {plain(metric, 60)}",
                 hint=did_you_mean(metric, [plain(each, 60) for each in known], kind="metrics"),
             )
         yield from (analysis.finding(name, metric) for name in asked.arms or compared)

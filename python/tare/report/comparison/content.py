@@ -17,9 +17,9 @@ from tare.run.record import RunRecord
 from tare.study.model import Study
 
 READING = (
-    "B against A: by how much the ratio of arm to baseline is higher in B than in A; +3 % in throughput is a "
-    "smaller loss in B, or a larger gain. The studies share no run: Welch's interval on the log ratios of their "
-    "blocks, each 95 % by itself; what is called changed passes Holm's adjustment too."
+    "B against A: how much higher the ratio of arm to baseline is in B; +3 % in throughput is a smaller loss, or "
+    "a larger gain, in B. Welch's 95 % intervals on the log ratios of blocks, not adjusted for multiple "
+    "comparisons; what is called changed also passes Holm's adjustment."
 )
 _NAMED = 3
 
@@ -50,8 +50,8 @@ class Compared:
     def alike(self) -> str:
         """What is said where nothing differs."""
         if self.a.study.imported or self.b.study.imported:
-            return "Nothing that was recorded, and of imported runs nothing is but the study."
-        return "Nothing that was recorded: study, machine, engine, images and settings are the same."
+            return "No recorded difference; for imported runs only the study is recorded."
+        return "No recorded difference: study, machine, engine, images and settings are the same."
 
     @property
     def sides(self) -> tuple[tuple[Side, Analysis], ...]:
@@ -88,7 +88,7 @@ def answer(comparison: Comparison) -> str:
     bounded = [each for each in changes if each.difference.estimate.low is not None]
     if not bounded:
         whys = dict.fromkeys(each.difference.estimate.why or "no figures" for each in changes)
-        return f"Nothing can be compared in throughput: {'; '.join(whys)}."
+        return f"Throughput cannot be compared: {'; '.join(whys)}."
     if comparison.withheld is not None:
         return f"No verdict, since {comparison.withheld}."
     changed = sorted((each for each in bounded if each.changed), key=_size, reverse=True)
@@ -105,7 +105,7 @@ def answer(comparison: Comparison) -> str:
         least = max(rest, key=_reach)
         what = "no change was shown" if changed else "No change of the throughput overhead was shown"
         of = f"the other {counted(len(rest), 'arm')}" if changed else counted(len(rest), "arm")
-        parts.append(f"{what} in {of}, where up to {percent(_reach(least), signed=False)} could hide")
+        parts.append(f"{what} in {of}; changes up to {percent(_reach(least), signed=False)} could hide")
     return f"{'; '.join(parts)}."
 
 

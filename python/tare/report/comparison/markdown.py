@@ -90,7 +90,7 @@ def _notes(compared: Compared) -> Iterator[str]:
     for side in (compared.a, compared.b):
         if side.unfinished is not None:
             yield ""
-            yield text(f"{side.label}: {side.unfinished}. Its figures will move.", 400)
+            yield text(f"{side.label}: {side.unfinished}. Its figures may still change.", 400)
 
 
 def _absolute(compared: Compared) -> list[str]:
@@ -99,7 +99,7 @@ def _absolute(compared: Compared) -> list[str]:
         for each in absolutes(compared)
     ]
     return [
-        f"Absolute figures belong to their machines; of {PRIMARY}, without an interval.",
+        f"Absolute {PRIMARY} holds for its machine only; no interval.",
         "",
         "| arm | A | B | | B against A |",
         "|---|---:|---:|---|---:|",

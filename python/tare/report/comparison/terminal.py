@@ -61,7 +61,7 @@ def render(compared: Compared, *, width: int = 100, colour: bool = False) -> str
         console.print(row)
     console.print()
     unit = plain(next((each.unit for each in absolutes(compared)), ""), 24)
-    console.print(Text(f"Context: median throughput, {unit}. Absolute figures belong to their machines."))
+    console.print(Text(f"Context: median throughput, {unit}. Absolute figures hold for their machine only."))
     console.print(_absolute(compared))
     console.print()
     console.print(Text(READING, style="dim"))
@@ -137,7 +137,7 @@ def _notes(compared: Compared) -> Iterator[str]:
             yield f"Only in {label}: {', '.join(plain(name, 60) for name in names)}."
     for side in (compared.a, compared.b):
         if side.unfinished is not None:
-            yield f"{side.label}: {side.unfinished}. Its figures will move."
+            yield f"{side.label}: {side.unfinished}. Its figures may still change."
 
 
 def _absolute(compared: Compared) -> Table:

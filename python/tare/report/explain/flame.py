@@ -98,7 +98,7 @@ def render(stacks: ArmStacks) -> str:
     )
     script = files("tare.report.explain").joinpath("flame.js").read_text(encoding="utf-8")
     body = "\n".join(_drawn(box, root.us, deepest, compared=compared) for box in drawn)
-    legend = "Width: time in the arm. Red: more than in the baseline, blue: less." if compared else ""
+    legend = "Width: time in the arm. Red: more than in the baseline; blue: less." if compared else ""
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH_PX} {height}" width="100%" role="img" id="flame">
 <title>{escape(title)}</title>

@@ -22,7 +22,7 @@ class Section:
 
 
 READING = (
-    "Percent of the baseline's CPU time of an operation that each cause adds. `tare explain STORE ARM` shows "
+    "CPU time per operation that each cause adds, in percent of the baseline's. `tare explain STORE ARM` shows "
     "intervals, sides and waiting; with `--format flamegraph`, the stacks."
 )
 

@@ -17,9 +17,9 @@ _NAMED = 3
 _WORTH_NAMING = 0.1
 """Of the whole difference; a smaller part is in `other`."""
 READING = (
-    "CPU time of server, client, helpers and kernel for one operation, by what the CPU was doing. Added: arm less "
-    "baseline, with its 95 % interval over blocks; points: that, in percent of the baseline's CPU time. Waiting is "
-    "time in which a thread of server or client waited, and is not part of the sum."
+    "CPU time of server, client, helpers and kernel per operation, by what the CPU was doing. Added: arm minus "
+    "baseline, with a 95 % interval over blocks; points: the same in percent of the baseline's CPU time. Waiting "
+    "is time in which a thread of server or client waited; it is not part of the sum."
 )
 
 
@@ -27,7 +27,7 @@ def sentence(arm: ArmExplanation, *, named: int = _NAMED) -> str:
     """`bridge: +6.4 % CPU an operation [4.0, 8.8], of which 4.1 netfilter, conntrack, NAT, 1.6 veth, 0.7 other`."""
     name, total = plain(arm.arm, 60), arm.total
     if total is None or arm.overhead.point is None or total.baseline_us <= 0:
-        return f"{name}: CPU time an operation is not known{_because(arm)}"
+        return f"{name}: CPU time per operation is unknown{_because(arm)}"
     shown = f"{percent(arm.overhead.point)} CPU an operation"
     bounds = interval(arm.overhead)
     if bounds != NONE:
@@ -97,7 +97,7 @@ def notes(explanation: Explanation, arms: Sequence[ArmExplanation]) -> tuple[str
     """How far it can be trusted: what is lacking, what no rule names, what was not sampled."""
     lacks = list(dict.fromkeys(lack for arm in arms for lack in arm.lacks))
     if explanation.profiled < explanation.runs:
-        lacks.append(f"stacks are there of {explanation.profiled} of {counted(explanation.runs, 'run')}")
+        lacks.append(f"stacks exist for {explanation.profiled} of {counted(explanation.runs, 'run')}")
     unnamed = [arm.unnamed for arm in arms if arm.unnamed is not None]
     if unnamed:
         lacks.append(
@@ -106,8 +106,8 @@ def notes(explanation: Explanation, arms: Sequence[ArmExplanation]) -> tuple[str
         )
     far = [arm for arm in arms if arm.unsampled is not None and abs(arm.unsampled) > FAR]
     lacks += [
-        f"{plain(arm.arm, 60)}: the kernel's counters tell of {percent(arm.unsampled)} CPU time of the server "
-        "beyond the samples; its parts are as much too small"
+        f"{plain(arm.arm, 60)}: the kernel's counters show {percent(arm.unsampled)} CPU time of the server "
+        "beyond the samples; its parts are too small by as much"
         for arm in far
     ]
     thin = next((part.change.why for arm in arms for part in arm.causes if part.change.why is not None), None)

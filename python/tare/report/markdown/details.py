@@ -53,7 +53,13 @@ def _effects(report: Report) -> list[str]:
     if not lines:
         return []
     starred = " \\*: blocks of a condition's levels are compared with each other." if rows.between else ""
-    return ["", "## Which factor moves what", *lines, "", f"t intervals over blocks, each for itself.{starred}"]
+    return [
+        "",
+        "## Which factor moves what",
+        *lines,
+        "",
+        f"t intervals over blocks, not adjusted for multiple comparisons.{starred}",
+    ]
 
 
 def _effect(rows: Sequence[EffectRow]) -> Iterator[tuple[str, ...]]:
@@ -67,9 +73,10 @@ def _shifts(report: Report) -> list[str]:
         return []
     rows = shift_rows(report.shifts)
     sentences = (
-        "Shift of latency at each quantile against the baseline, paired by block, with a 95 % interval of its own."
+        "Shift of latency at each quantile against the baseline, paired by block, with a 95 % interval for each "
+        "quantile."
     )
-    return ["", "## Latency, from the fastest to the slowest", "", *table(rows.titles, rows.rows), "", sentences]
+    return ["", "## Latency by quantile", "", *table(rows.titles, rows.rows), "", sentences]
 
 
 def _blocks(report: Report) -> list[str]:
@@ -130,10 +137,10 @@ def _alike(report: Report) -> list[str]:
     same = sum(not each.differs for each in setting.parity)
     path = _properties(setting.path)
     lines = ["", "## Were the arms alike?", ""]
-    one = "property that was read is" if same == 1 else "properties that were read are"
+    one = "recorded property is" if same == 1 else "recorded properties are"
     lines += [f"{same} {one} the same in every arm.", ""] if same else []
-    lines += differing or ["Nothing that was read differs between arms."]
-    return [*lines, *(["", "The way from client to server:", "", *path] if path else [])]
+    lines += differing or ["Nothing that was recorded differs between arms."]
+    return [*lines, *(["", "Network path from client to server:", "", *path] if path else [])]
 
 
 def _environment(report: Report) -> list[str]:
@@ -169,7 +176,7 @@ def _properties(properties: Sequence[Property]) -> list[str]:
 def _again(report: Report) -> list[str]:
     command = again(report.study)
     if command is None:
-        return ["", "## Run it again", "", "These runs were made by others: no command would repeat them."]
+        return ["", "## Run it again", "", "Others made these runs: no command repeats them."]
     lines = ["", "## Run it again", "", *fenced(command.command, "console")]
     if not command.save:
         return lines

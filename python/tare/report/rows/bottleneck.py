@@ -20,10 +20,11 @@ _HELD = _COLUMNS.index("held by limit")
 SPARED = ("under way", "reads/s", "writes/s")
 """Columns that a narrow table does without."""
 LIMIT_READING = (
-    "Medians over an arm's good runs, read off their traces: CPU time used of what each side could use; share of "
-    "the time in which a thread of the SUT waited for I/O; where the study limits disk operations, that in which "
-    "the limit held the SUT up; of the busiest disk, share of the time with a request under way, requests under "
-    "way, and a second. Bound by: what was at its end in most runs, in use or holding up for 90 % of the time, "
+    "Medians over an arm's good runs, from their traces: share of its available CPU time that each side used; "
+    "share of the time in which a thread of the SUT waited for I/O; if the study limits disk operations, share "
+    "of the time in which the limit delayed the SUT; for the busiest disk, share of the time with requests in "
+    "flight, their number, and requests per second. Bound by: what was exhausted in most runs, in use or holding "
+    "up for 90 % of the time, "
     "waited for 81 % of it (as others had it), or with its quota of CPU time out in half of the periods."
 )
 _WORDS: Mapping[Limit, str] = {"client": "client's CPU", "sut": "SUT's CPU", "disk": "disk"}

@@ -44,9 +44,9 @@ def climb_reading(report: Report) -> str:
         return ""
     climb = curves[0][1]
     return (
-        f"{climb.quantile} of latency in ms at each rate that was asked for, median over runs; the bound is "
-        f"{climb.within_ms:g} ms. {_MISSED}: arrivals were missed there. `-`: no reply came. Sustained: the "
-        "highest rate that kept the bound, median over runs."
+        f"{climb.quantile} of latency in ms at each target rate, median over runs; the bound is "
+        f"{climb.within_ms:g} ms. {_MISSED}: arrivals were missed. `-`: no reply. Sustained: the highest rate "
+        "that met the bound, median over runs."
     )
 
 

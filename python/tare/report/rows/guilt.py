@@ -10,8 +10,9 @@ GUILT_TITLE = "Where the latency went"
 GUILT_COLUMNS = ("arm", "of", "ms", "sent late", "waiting", "wire and server", "unread", "made by the client")
 GUILT_READING = (
     "Of requests around each percentile, in ms, medians over runs. Sent late: from the intended time until the "
-    "client noticed. Waiting: until it was sent, as its connection had others under way. Wire and server: until "
-    "the kernel had the reply. Unread: until the client had read it. Sent late and unread are the client's own."
+    "client noticed. Waiting: until it was sent, because its connection had other requests in flight. Wire and "
+    "server: until the kernel had the reply. Unread: until the client had read it. The client itself causes sent "
+    "late and unread."
 )
 
 

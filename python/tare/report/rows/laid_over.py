@@ -15,12 +15,12 @@ from tare.report.words.marks import mark_lines
 PANELS = (THROUGHPUT, LATENCY, CPU, MEMORY, WRITTEN, READ, NETWORK)
 _OWN = (THROUGHPUT, LATENCY)
 _PLACED: Mapping[str | None, str] = {
-    "generator": "from the moment at which it says that it began to measure",
+    "generator": "from the start of measurement that it reports",
     "end": (
-        "placed by its end: it does not say when it began, and its seconds are taken for those right before the "
-        "phase ended, so that it lies late by what it took to end"
+        "placed by its end: it does not report its start, so its seconds are assumed to end with the phase; it "
+        "is late by the time that it took to end"
     ),
-    None: "by its own clock: one that starts slowly, as a JVM does, is so much ahead of the trace",
+    None: "by its own clock: a slow start, such as a JVM's, puts it ahead of the trace",
 }
 """How it is known when a generator began → what a reader is told."""
 COLOURS = ("ink", *(f"c{n}" for n in range(1, 9)))

@@ -28,7 +28,7 @@ TITLES: dict[QuantityName, str] = {
 COLUMNS = ("arm", "by", "baseline", "arm's", "unit", "|overhead|", "with its sign", "95 % interval")
 READING = (
     "Mean (mean square error) of the runs; |overhead| is |arm - baseline| / baseline of the means, as the source "
-    "defines it, so never below zero, even for equal arms. With its sign: tare's estimate, paired by block."
+    "defines it, so it is never negative, even for equal arms. With sign: tare's estimate, paired by block."
 )
 
 

@@ -24,8 +24,8 @@ REPETITION_COLUMNS = (
     "95 % interval",
 )
 REPETITION_READING = (
-    "As the source reports repetitions: over an arm's good runs, with the standard deviation of a sample; means "
-    "compare the arm's with the baseline's, without an interval. Overhead and interval are tare's estimate."
+    "As the source reports repetitions: over an arm's good runs, with the sample standard deviation; change of "
+    "means without an interval. Overhead and interval are tare's estimate."
 )
 _TITLE = "As published: smallest, largest, mean and standard deviation"
 

@@ -13,9 +13,9 @@ from tare.report.plain import plain
 
 SITE_COLUMNS = ("arm", "sites", "mean over sites", "between sites", "lowest", "highest", "on another site")
 SITE_READING = (
-    "Between sites: the standard deviation of their own effects, freed of the noise of their blocks. On another "
-    "site: the 95 % interval for the effect on one more site of the same kind; it stays as wide as sites differ, "
-    "however many there are."
+    "Between sites: standard deviation of the sites' effects, without the noise of their blocks. On another "
+    "site: the 95 % interval for the effect on one more site of the same kind; more sites do not narrow it below "
+    "the differences between sites."
 )
 
 

@@ -59,7 +59,7 @@ def strata_of(report: Report) -> Strata | None:
     nothing = {n for n in (_PUBLISHED, _THEIRS) if all(row[n] == NONE for row in rows)}
     shown = [n for n in range(len(_TITLES)) if n not in nothing]
     several = ", of all their mean" if together else ""
-    theirs = f" Source's way: the relative change of averages over runs{several}; it has no interval."
+    theirs = f" Source's method: the relative change of averages over runs{several}, without an interval."
     return Strata(
         titles=tuple(_TITLES[n] for n in shown),
         rows=tuple(tuple(row[n] for n in shown) for row in rows),

@@ -36,12 +36,12 @@ def render(views: Views, *, width: int = 120, colour: bool = False, everything: 
             Text(f"Hosts: {', '.join(f'{side} on {plain(on, 60)}' for side, on in views.hosts.items())}.")
         )
     if views.emulated:
-        sentence = f"Emulated: the {sides_text(views.emulated)} of this run had a CPU that software emulates."
+        sentence = f"Emulated: the {sides_text(views.emulated)} of this run had an emulated CPU."
         console.print(Text(sentence, style="bold red"))
     if not views.complete:
-        console.print(Text("The trace is not complete: its end is missing, or rows of it.", style="bold red"))
+        console.print(Text("The trace is incomplete: its end or some rows are missing.", style="bold red"))
     if not any(line.quantity.kind is Kind.RATE for line in views.lines):
-        console.print(Text("Too short for two samples that far apart: there is no rate.", style="bold red"))
+        console.print(Text("Too short for two samples at this interval: there is no rate.", style="bold red"))
     for (measure, subject), group in _grouped(lines):
         console.print()
         console.print(Text(f"{measure}: {plain(subject, 60)}", style="bold"))

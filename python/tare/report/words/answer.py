@@ -17,10 +17,10 @@ from tare.study.model import Study
 
 _UNITS = {WELCH: "run", POOLED_WINDOWS: "window"}
 _PUBLISHED: Mapping[str, str] = {
-    "fixed": "Column n counts the runs a side, which are not paired; intervals are Welch's, on the difference of "
-    "means. They miss more often than one time in twenty",
-    "buckets": "Column n counts the windows a side, of all runs in one pot; intervals are z = 1.96 standard errors "
-    "of the difference of their means. They miss far more often than one time in twenty",
+    "fixed": "Column n counts unpaired runs per side; intervals are Welch's, on the difference of means. They "
+    "miss the true value more often than one time in twenty",
+    "buckets": "Column n counts windows per side, pooled over all runs; intervals are z = 1.96 standard errors "
+    "of the difference of their means. They miss the true value far more often than one time in twenty",
 }
 """Of the published baselines; all others pair runs by block."""
 
@@ -82,7 +82,8 @@ def answer(study: Study, analysis: Analysis) -> str:
     if not bounded:
         named = [f"{_name(one)} {percent(one.estimate.point)}" for one in _strongest(pointed)]
         points = _listed([*named[:_NAMED], f"{len(named) - _NAMED} more"] if len(named) > _NAMED + 1 else named)
-        return f"There are too few blocks for an interval; as mere points, {_title()} against {baseline}: {points}."
+        few = "There are too few blocks for an interval."
+        return f"{few} Points without one, {_title()} against {baseline}: {points}."
     within = [finding for finding in bounded if finding.judgement.verdict is Verdict.EQUIVALENT]
     rest = [finding for finding in bounded if finding not in within]
     apart = _strongest([finding for finding in rest if finding.excludes_zero])
@@ -101,7 +102,7 @@ def _none(analysis: Analysis, baseline: str) -> str:
     """Why there is no answer, with what a run that failed said of itself."""
     if not analysis.attempted:
         return "There is no answer yet: no run has been made."
-    nothing = f"There is no answer: no arm has a block with a good run of both itself and {baseline}."
+    nothing = f"There is no answer: no block has a good run of both an arm and {baseline}."
     if not analysis.failures:
         return nothing
     last = analysis.failures[-1]
@@ -114,9 +115,9 @@ def _caution(study: Study, analysis: Analysis) -> str:
     """What must be known before the figures, as the answer is also read alone."""
     name = study.protocol.name
     if analysis.invalid:
-        return "not to be believed, as the control differs from the baseline: "
+        return "do not trust these figures, since the control differs from the baseline: "
     if as_published(study):
-        return f"by the published way of `{name}`, whose intervals do not hold: "
+        return f"by the published method `{name}`, whose intervals are too narrow: "
     return ""
 
 

@@ -39,8 +39,8 @@ def headlines(study: Study, analysis: Analysis) -> tuple[Headline, ...]:
 def _imported(study: Study) -> Iterator[Headline]:
     if study.imported is not None:
         yield Headline(
-            f"Imported: measured by others ({plain(study.imported.origin, 120)}). Whether the arms had the same "
-            "bits, settings, limits and machine is not known.",
+            f"Imported: measured by others ({plain(study.imported.origin, 120)}). It is unknown whether the arms "
+            "had the same image, settings, limits and machine.",
             grave=False,
         )
 
@@ -53,9 +53,9 @@ def _emulated(analysis: Analysis) -> Iterator[Headline]:
     for which, names in arms.items():
         more = f" and {counted(len(names) - _NAMED, 'more arm')}" if len(names) > _NAMED else ""
         yield Headline(
-            f"Emulated: the {which} of {', '.join(names[:_NAMED])}{more} ran on a CPU that software emulates. What "
-            "emulation costs is not what a machine costs, so neither their figures nor comparisons with them hold "
-            "for any.",
+            f"Emulated: the {which} of {', '.join(names[:_NAMED])}{more} ran on an emulated CPU. Emulation has "
+            "other costs than hardware, so neither their figures nor comparisons with them hold for a real "
+            "machine.",
             grave=True,
         )
 
@@ -70,8 +70,9 @@ def _missed(analysis: Analysis) -> Iterator[Headline]:
         ]
         more = f" and {counted(len(missed) - _NAMED, 'more arm')}" if len(missed) > _NAMED else ""
         yield Headline(
-            f"Missed arrivals: {', '.join(parts)}{more}. The rate was more than these arms can take, so that "
-            "requests were never sent; their latencies are those of a queue as long as `most_waiting` allows.",
+            f"Missed arrivals: {', '.join(parts)}{more}. The rate was higher than these arms can sustain, so "
+            "some requests were never sent. Their latencies depend on the queue length that `most_waiting` "
+            "allows.",
             grave=True,
         )
 
@@ -91,8 +92,8 @@ def _control(study: Study, control: Control | None) -> Iterator[Headline]:
     sentence = f"{name}, a second instance of {baseline}: {effect} over {counted(estimate.n, 'block')}"
     if control.differs:
         yield Headline(
-            f"INVALID ({RULE}). Two instances of the same arm differ: {sentence}. Noise of this machine is "
-            "part of every figure here. Make the machine quieter, or pin CPUs, and run the study again.",
+            f"INVALID ({RULE}). Two instances of the same arm differ: {sentence}. The machine causes differences "
+            "of this size by itself. Reduce other load or pin CPUs, then run the study again.",
             grave=True,
         )
     else:
@@ -102,14 +103,14 @@ def _control(study: Study, control: Control | None) -> Iterator[Headline]:
 def _protocol(study: Study) -> Iterator[Headline]:
     if PROTOCOLS[study.protocol.name].at_once:
         yield Headline(
-            "A different operating point: in a duet two arms run at once, each on CPUs of its own, so neither has "
-            "the machine to itself. Do not mix these overheads with those of arms that ran alone.",
+            "A different operating point: in a duet two arms run at the same time on separate CPUs. Do not mix "
+            "these overheads with those of arms that ran alone.",
             grave=False,
         )
     name = study.protocol.name
     if as_published(study):
         yield Headline(
-            f"The protocol `{name}` repeats what publications do, to be compared with; its intervals do not hold "
-            "what they promise (see docs/concepts/estimates.md).",
+            f"The protocol `{name}` repeats what publications do, for comparison only; its intervals are too "
+            "narrow (see docs/concepts/estimates.md).",
             grave=True,
         )

@@ -46,7 +46,7 @@ def _extended(records: Sequence[RunRecord]) -> Iterator[str]:
     plans = len({record.plan_digest for record in records})
     if plans > 1:
         times = "once" if plans == 2 else f"{plans - 1} times"
-        yield (f"The study was extended {times}: its runs were made under {plans} plans that differ in their caps.")
+        yield (f"The study was extended {times}: its runs come from {plans} plans with different caps.")
 
 
 def _unwatched(records: Sequence[RunRecord]) -> Iterator[str]:
@@ -118,7 +118,7 @@ def failure_text(failure: Failure) -> str:
 
 def _unfinished(analysis: Analysis, planned: int) -> Iterator[str]:
     if analysis.attempted < planned:
-        yield f"{analysis.attempted} of {planned} planned runs have been made; `tare run` resumes with the rest."
+        yield f"{analysis.attempted} of {planned} planned runs are done; `tare run` resumes with the rest."
 
 
 def _sites(analysis: Analysis) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _sites(analysis: Analysis) -> Iterator[str]:
     sites = max(len(over.sites) for _, over in found)
     freedom = counted(sites - 1, "degree")
     few = "" if sites > _FEW_SITES else f"; with {sites} sites t has {freedom} of freedom, so they are wide"
-    yield f"Intervals are over {sites} sites and their blocks, each site with an effect of its own{few}."
+    yield f"Intervals are over {sites} sites and their blocks, with a separate effect for each site{few}."
     for arm, over in found:
         chance = "" if over.between_p is None else f" (p {over.between_p:.2g} that they do not differ)"
         coming = (
@@ -157,13 +157,13 @@ def _hosts(analysis: Analysis) -> Iterator[str]:
     own, turned, one = plain(machines.own, 40), plain(machines.turned, 40), machines.estimate
     known = "" if one.low is None or one.high is None else f" [{percent(one.low)}, {percent(one.high)}]"
     worth = "" if one.point is None else f": throughput is {percent(one.point)}{known} with the server on {turned}"
-    yield f"Server and client changed hosts every other block, {own} being the server's at first{worth}."
+    yield f"Server and client swapped hosts every other block, starting with the server on {own}{worth}."
     for finding in analysis.findings:
         over = finding.over_hosts
         if finding.metric == PRIMARY and over is not None:
             each = ", ".join(f"{percent(host.point)} on {plain(host.site, 40)}" for host in over.hosts)
             chance = "" if over.apart_p is None else f" (p {over.apart_p:.2g} that they do not differ)"
-            yield f"Throughput of {plain(finding.arm, 60)}: {each}{chance}; both hosts weigh alike."
+            yield f"Throughput of {plain(finding.arm, 60)}: {each}{chance}; both hosts have equal weight."
 
 
 def _dropped(analysis: Analysis) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _dropped(analysis: Analysis) -> Iterator[str]:
             if paired:
                 yield f"{arms.subject} {arms.verb('is', 'are')} compared without {blocks}."
             else:
-                yield f"{arms.subject} {arms.verb('has', 'have')} no pair in {blocks}; what ran there counts too."
+                yield f"{arms.subject} {arms.verb('has', 'have')} no pair in {blocks}; its runs there still count."
 
 
 def _without_interval(analysis: Analysis) -> Iterator[str]:

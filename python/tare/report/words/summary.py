@@ -125,7 +125,7 @@ def _measured(report: Report) -> str:
     script = settings.workload.get("script")
     work = settings.workload_name if script is None else f"{settings.workload_name} {script}"
     if settings.sut.database is None:
-        return plain(f"{work}, which is itself the SUT: no database, no client", 160)
+        return plain(f"{work} is itself the SUT: no database, no client", 160)
     version = _value(report.setting.effective, "version")
     database = settings.sut.database if version is None else f"{settings.sut.database} {version}"
     nodes = settings.sut.nodes
@@ -143,11 +143,11 @@ def _validity(report: Report) -> str:
     """As far as the runs can tell; nothing can be said of none."""
     analysis = report.analysis
     if not analysis.good:
-        return "no good run to judge by"
+        return "no good run"
     broken = list(dict.fromkeys(alarm.rule for alarm in analysis.alarms))
     if analysis.invalid:
         return f"invalid: {', '.join([RULE, *broken])}"
-    return f"to be read with care: {', '.join(broken)}" if broken else "no rule is broken"
+    return f"read with care: {', '.join(broken)}" if broken else "no rule is broken"
 
 
 def _hosts(hosts: Sequence[Property]) -> str:

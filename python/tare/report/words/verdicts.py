@@ -31,11 +31,11 @@ def method(analysis: Analysis) -> str | None:
     judged = [one for one in analysis.findings if one.judgement.verdict is not None]
     if not judged:
         return None
-    text = "Equivalent: two one-sided t tests put the effect within the margin; different: it is not zero"
+    text = "Equivalent: two one-sided t tests put the effect within the margin; different: the effect is not zero"
     sizes = {one.judgement.family for one in judged if one.metric != PRIMARY and one.judgement.family > 1}
     if not sizes:
         return f"{text}."
-    return f"{text}. Those of secondary metrics are adjusted by Holm over the {max(sizes)} metrics of an arm."
+    return f"{text}. Verdicts on secondary metrics are adjusted over the {max(sizes)} metrics of an arm (Holm)."
 
 
 def short(finding: Finding) -> str | None:

@@ -60,7 +60,7 @@ def must_be_routed(context: RunContext, sut: Sut) -> None:
         seen = "has no route to it" if found.device is None else f"sends to it by {found.device}"
         raise RunFailed(
             f"the SUT on `bridge` has the address {address}, and {wire.client.name} {seen}, not past {by}",
-            hint=f"docs/concepts/two-hosts.md says what `bridge` needs there: ip route add NETWORK via {by}",
+            hint=f"`bridge` needs a route there (docs/concepts/two-hosts.md): ip route add NETWORK via {by}",
         )
 
 

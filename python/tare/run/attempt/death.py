@@ -43,16 +43,16 @@ def oom_kills(host: Host) -> int | None:
 def death_of(host: Host, deployment: Deployment, instance: Instance, oom_kills_before: int | None) -> str:
     """How the instance's first process ended: `the server was killed by SIGSEGV`."""
     if (booted := boot_id(host)) and booted != instance.process.boot_id:
-        return f"{host.name} was rebooted, and the server went with it"
+        return f"{host.name} rebooted, which ended the server"
     try:
         code = deployment.wait(instance, _ASK_S if instance.guest is None else _MACHINE_S)
     except TareError as error:
         return "the server ended" if instance.guest is None else _death_of_machine(host, error, oom_kills_before)
     number = -code if code < 0 else code - _SHELL_BASE if code > _SHELL_BASE else 0
     if number == _KILLED and _struck(host, oom_kills_before):
-        return f"the kernel killed the server for want of memory ({_limit(instance)})"
+        return f"the kernel killed the server, out of memory ({_limit(instance)})"
     if number == _KILLED and _kills_inside(host, instance):
-        return f"its virtual machine's kernel killed the server for want of memory ({_limit(instance)})"
+        return f"the virtual machine's kernel killed the server, out of memory ({_limit(instance)})"
     with suppress(ValueError):
         if number:
             return f"the server was ended by {signal.Signals(number).name}"
@@ -62,7 +62,7 @@ def death_of(host: Host, deployment: Deployment, instance: Instance, oom_kills_b
 def _death_of_machine(host: Host, error: TareError, oom_kills_before: int | None) -> str:
     """Of one that went before its task could tell its end."""
     if _struck(host, oom_kills_before):
-        return f"the kernel has killed for want of memory, and {error.what}"
+        return f"the kernel killed a process, out of memory, and {error.what}"
     return error.what
 
 
@@ -79,7 +79,7 @@ def _struck(host: Host, before: int | None) -> bool:
 
 def _limit(instance: Instance) -> str:
     limit = instance.task.limits.memory_bytes
-    return "it has no limit of its own" if limit is None else f"its limit is {limit / (1 << 20):.0f} MiB"
+    return "it has no memory limit" if limit is None else f"its limit is {limit / (1 << 20):.0f} MiB"
 
 
 def last_words(host: Host, output: Output) -> str:

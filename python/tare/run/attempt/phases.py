@@ -132,7 +132,7 @@ class Phases:
         if self.machine.site.nodes:
             peers = peers_of(self.machine, sut)
             self.draft.of_nodes("peers", peers)
-            self.draft.notices += [f"the way between {pair} could not be seen" for pair in unseen(peers)]
+            self.draft.notices += [f"the path between {pair} could not be observed" for pair in unseen(peers)]
 
     def conduct(self, ready: Ready) -> None:
         """Warm-up, measure and cool-down; another attempt may be under way at the same pace."""
@@ -347,7 +347,7 @@ class Phases:
                 settings.sut.storage, context.data_mount_of(node), context.data_dir(node), alone.parity
             )
         if wrong := [*dict.fromkeys(wrong), *unpinned_work(self.job.slot, self.draft.path)]:
-            raise NotComparable(f"{self.job.run.arm} is not what the study declares: {as_sentence(wrong)}")
+            raise NotComparable(f"{self.job.run.arm} does not match the study: {as_sentence(wrong)}")
         if unlike := unlike_nodes(nodes, self._server()):
             raise NotComparable(f"the nodes of {self.job.run.arm} are not alike: {as_sentence(unlike)}")
         self._must_be_like_others()

@@ -32,7 +32,7 @@ def free_ports(host: Host, token: str, count: int = 1, others: Sequence[Host] = 
     free = tuple(islice((port for port in every if port not in taken), count))
     if len(free) < count:
         on = " and ".join(each.name for each in (host, *others))
-        raise RunFailed(f"not {count} of the ports between {FIRST} and {LAST} are free on {on}")
+        raise RunFailed(f"fewer than {count} ports between {FIRST} and {LAST} are free on {on}")
     return free
 
 

@@ -62,8 +62,8 @@ def gone(node: Node, reason: str, when: str, words: str) -> RunFailed:
     """What is said of a server that has ended."""
     which = f", node {node.name}" if node.part else ""
     return RunFailed(
-        f"{reason} {when}{which}; its last words: {words}",
-        hint=f"{node.name}.stdout and {node.name}.stderr among the raw files have all of them",
+        f"{reason} {when}{which}; its last output: {words}",
+        hint=f"{node.name}.stdout and {node.name}.stderr among the raw files have all of it",
     )
 
 

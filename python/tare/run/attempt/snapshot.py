@@ -113,7 +113,7 @@ class Shelf:
         why = self.put(data, description_of(contents, made_by, told), self.home(contents))
         kept = self.find(contents)
         if kept is None:
-            raise RunFailed(f"the snapshot {self.home(contents)} could not be put in place: {why}")
+            raise RunFailed(f"the snapshot {self.home(contents)} could not be installed: {why}")
         return kept
 
     def put(self, data: str, described: Mapping[str, Any], home: str) -> str:

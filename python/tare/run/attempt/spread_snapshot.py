@@ -64,7 +64,7 @@ class SpreadShelf:
                 remove_tree(shelf.host, home)
                 shelf.ledger.forget(Kind.PATH, home, host=shelf.host.name)
         if kept is None:
-            raise RunFailed(f"the snapshot {first.home(contents)} could not be put in place")
+            raise RunFailed(f"the snapshot {first.home(contents)} could not be installed")
         return kept
 
     def _others(self) -> Sequence[tuple[str, Shelf]]:

@@ -76,7 +76,7 @@ def disagreement(before: Offset, after: Offset) -> str | None:
     """Why the clocks cannot be laid on one over a run, as a clause; `None` where they can."""
     worst = max(before.bound_s, after.bound_s)
     if worst > MOST_BOUND_S:
-        return f"their offset is only known to {1e3 * worst:.1f} ms, and {1e3 * MOST_BOUND_S:.0f} ms are needed"
+        return f"their offset is uncertain by {1e3 * worst:.1f} ms, and {1e3 * MOST_BOUND_S:.0f} ms is the limit"
     moved, most = abs(after.offset_s - before.offset_s), before.at_most_apart(after)
     if moved > most:
         lasted = after.at_s - before.at_s
@@ -114,6 +114,6 @@ def must_agree(before: Offset, after: Offset, names: tuple[str, str]) -> None:
     """Raise `RunFailed` where a step or a drift makes the run's times worthless."""
     if (why := disagreement(before, after)) is not None:
         raise RunFailed(
-            f"the clocks of {names[0]} and {names[1]} cannot be laid on one: {why}",
-            hint="let both keep time by one NTP server (chrony), and step no clock while a study runs",
+            f"the clocks of {names[0]} and {names[1]} cannot be aligned: {why}",
+            hint="synchronise both with one NTP server (chrony), and step no clock during a study",
         )

@@ -67,13 +67,13 @@ def refuse_between(plan: Plan, site: Site) -> None:
             continue
         why = None
         if client.deployment in MACHINES or sut.deployment in MACHINES:
-            why = "virtual machines can only be reached from their own host"
+            why = "virtual machines are reachable only from their own host"
         elif sut.nodes > 1 and sut.network is not NetworkKind.HOST:
             why = _why_no_cluster(sut.network)
         elif sut.network in OWN_ADDRESS and site.sut.name not in site.container_addresses:
             why = f"`{sut.network.value}` needs a `container_address` of {site.sut.name}, which sites.yaml lacks"
         elif not promised_between(sut.network, client.network):
-            why = f"from {sut.network.value} (SUT) to {client.network.value} (client) no other host is reached"
+            why = f"from {sut.network.value} (SUT) to {client.network.value} (client) no other host is reachable"
         if why is not None:
             raise StudyError(
                 f"study {plan.study.name}: the arm {arm.name} cannot have its client on another host: {why}",
@@ -180,14 +180,12 @@ def refuse_swap(plan: Plan, site: Site, facts: Mapping[str, Mapping[str, Any]]) 
         raise refused(f"study {study.name} has one block", "give it an even number of blocks, or leave `swap` out")
     alone = next((arm.name for arm in study.arms if arm.settings.client is None), None)
     if alone is not None:
-        raise refused(f"the arm {alone} has no client to change places with", "leave `swap` out")
+        raise refused(f"the arm {alone} has no client to swap with", "leave `swap` out")
     for key, words in _ALIKE.items():
         there = {host.name: facts[host.name].get(key) for host in (site.sut, site.client)}
         if len(set(there.values())) > 1:
             listed = ", ".join(f"{value} on {host}" for host, value in there.items())
-            raise refused(
-                f"its hosts are not alike: {words} {listed}", "give it two like hosts, or leave `swap` out"
-            )
+            raise refused(f"its hosts differ: {words} {listed}", "use two equal hosts, or leave `swap` out")
 
 
 def sweep_site(reached: Mapping[str, Reached], ledger: Ledger) -> tuple[str, ...]:

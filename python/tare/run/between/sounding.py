@@ -248,7 +248,7 @@ class Wire:
                     hint="`address` in sites.yaml must be that host's own, on the measured network",
                 )
             if deadline.passed:
-                raise TimedOut(f"the sounder on {host.name} was not at work within {_START_S:g} s")
+                raise TimedOut(f"the sounder on {host.name} was not running within {_START_S:g} s")
             self.clock.own.sleep(_POLL_S)
         return int(printed)
 
@@ -258,7 +258,7 @@ class Wire:
         if not exchanges:
             raise RunFailed(
                 f"{asks.name} gets no answer by UDP from {self.addresses[answers.name]} on {answers.name}",
-                hint="let the measured network carry all ports between the two hosts",
+                hint="open all ports of the measured network between the two hosts",
             )
         trips = [each.round_trip_s for each in exchanges]
         offset = offset_of(exchanges)

@@ -172,7 +172,7 @@ def _both_or_neither(both: Sequence[Attempt], machine: Machine) -> None:
 
 
 def _of_its_partner(failed: Attempt) -> str:
-    return f"{failed.job.run.arm}, with which it ran at once, failed: {failed.outcome.reason}"
+    return f"{failed.job.run.arm}, which ran at the same time, failed: {failed.outcome.reason}"
 
 
 def _serial(observer: Observer) -> Observer:

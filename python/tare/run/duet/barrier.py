@@ -30,7 +30,7 @@ class ArmUnderLoad:
 
 @dataclass(frozen=True)
 class Swap:
-    """When the CPU sets were exchanged, on the monotonic clock."""
+    """When the CPU sets were swapped, on the monotonic clock."""
 
     began_s: float
     ended_s: float

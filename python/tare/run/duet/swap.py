@@ -43,9 +43,9 @@ def split_at_swap(
     by_half = [_half([windows[at] for at in kept]) for kept in _kept(ends, own, both_s, swap)]
     if None in by_half:
         raise RunFailed(
-            "a half of the duet holds no whole window in which both arms were measured",
-            hint="make workload.measure_s longer, or window_s shorter; of a generator that takes seconds to begin, "
-            "a warm-up tells how long it takes",
+            "one half of the duet has no complete window with both arms",
+            hint="make workload.measure_s longer, or window_s shorter; a warm-up shows how long a generator "
+            "takes to start",
         )
     first, second = (half for half in by_half if half is not None)
     return first, second

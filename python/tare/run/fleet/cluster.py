@@ -42,11 +42,11 @@ class Scheduler:
     def __post_init__(self) -> None:
         url = urlsplit(self.address)
         if url.scheme not in ("tcp", "tls") or not url.hostname or not re.search(r":\d+\Z", url.netloc):
-            what = f"{self.address} is no address of a scheduler"
+            what = f"{self.address} is not an address of a scheduler"
             raise StudyError(what, hint="write tcp://HOST:PORT or tls://HOST:PORT, as the scheduler printed it")
         given = [path for path in (self.ca, self.cert, self.key) if path is not None]
         if given and (len(given) < 3 or url.scheme != "tls"):
-            what = "--tls-ca, --tls-cert and --tls-key belong together, with an address that begins with tls://"
+            what = "--tls-ca, --tls-cert and --tls-key must be given together, with a tls:// address"
             raise StudyError(what, hint="give all three, or leave them to Dask's configuration")
         for path in given:
             if not path.is_file():
@@ -90,7 +90,7 @@ class ClusterCrew:
 
     @property
     def shares_disk(self) -> bool:
-        """As `Crew`: workers are on machines of their own, or may be."""
+        """As `Crew`: workers are on separate machines, or may be."""
         return False
 
     def ready(self, site: str) -> bool:
@@ -102,7 +102,7 @@ class ClusterCrew:
         """As `Crew`. Raises `EnvironmentLacks` where the worker is not to be had."""
         post = self._posts.get(site)
         if post is None or post.line is None:
-            raise EnvironmentLacks(f"the worker of {site} has gone")
+            raise EnvironmentLacks(f"the worker of {site} has disappeared")
         Delivery(task, spool, post.line.ask).fetch()
 
     def lost(self) -> Mapping[str, str]:
@@ -136,21 +136,21 @@ class ClusterCrew:
         for site, post in self._posts.items():
             worker = workers.get(site)
             if worker is None and post.worker is not None:
-                gone[site] = f"its worker at {post.worker} has gone"
+                gone[site] = f"its worker at {post.worker} has disappeared"
                 post.away_since = now
             elif worker is None and now - post.away_since > self._scheduler.wait_s / _COMPLAINTS:
-                gone[site] = f"no worker of it is at {self._scheduler.address}: start one by `tare worker`"
+                gone[site] = f"it has no worker at {self._scheduler.address}: start one with `tare worker`"
                 post.away_since = now
             elif worker is not None and post.worker not in (None, worker):
-                gone[site] = f"its worker at {post.worker} has gone; another one is at {worker}"
+                gone[site] = f"its worker at {post.worker} has disappeared; another one is at {worker}"
             if worker != post.worker:
                 post.worker = worker
                 post.line = None if worker is None else Line(self.client, worker)
         return gone
 
     def _scheduler_gone(self) -> EnvironmentLacks:
-        what = f"the scheduler at {self._scheduler.address} has gone"
-        return EnvironmentLacks(what, hint="start it and the workers again, then give the same command: it goes on")
+        what = f"the scheduler at {self._scheduler.address} has disappeared"
+        return EnvironmentLacks(what, hint="start it and the workers again, then repeat the command to resume")
 
 
 def connected_client(scheduler: Scheduler) -> Client:

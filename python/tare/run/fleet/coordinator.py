@@ -72,7 +72,7 @@ def refuse_one_order(plan: Plan, made: Sequence[RunRecord] = ()) -> None:
     """Raise `StudyError` for a plan that cannot be made on several sites."""
     protocol = plan.study.protocol
     if isinstance(protocol, FixedSpec) and protocol.sequence == "together":
-        what = "each arm's runs follow each other (protocol.sequence: together), which takes one site"
+        what = "each arm's runs follow each other (protocol.sequence: together), which needs one site"
         raise StudyError(what, hint="choose a site by --site NAME")
     if any(record.outcome.ok and record.site is None for record in made):
         what = "the store has runs that were made on this machine alone"

@@ -101,7 +101,7 @@ class Delivery:
                 digest.update(piece)
         if digest.hexdigest() != sha256:
             part.unlink()
-            raise EnvironmentLacks(f"{name} did not arrive as the worker sent it: its sha256 is another one")
+            raise EnvironmentLacks(f"{name} was changed in transit: its sha256 differs")
         part.rename(target)
         self._have[sha256] = target
 

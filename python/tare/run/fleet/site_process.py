@@ -269,7 +269,7 @@ def _alone(spec: SiteSpec) -> Iterator[None]:
                 break
             except BlockingIOError as error:
                 if time.monotonic() > end:
-                    what = f"the site {spec.name} is in use by another tare on this machine"
+                    what = f"another tare on this machine is using the site {spec.name}"
                     raise EnvironmentLacks(what, hint="wait for it to end") from error
                 time.sleep(_POLL_S)
         yield

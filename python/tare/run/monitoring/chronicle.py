@@ -51,7 +51,7 @@ def ask_all(
             chronicle = chronicler.tell(server.plan, server.inside)
         except (TareError, OSError, ValueError, TypeError, LookupError) as error:
             trees[name] = None
-            notices.append(f"what the server did by itself could not be asked{_which(server)}: {error}")
+            notices.append(f"the server's own work could not be read{_which(server)}: {error}")
             continue
         own_s = -(wall_ahead_s or {}).get(name, -offset_s)
         trees[name] = _tree(chronicle, own_s, began_s - own_s)

@@ -121,7 +121,7 @@ class Watch:
                 host.run(["kill", "-s", signal_name, "--", group], timeout_s=_CALL_S, check=False)
                 self._wait(process)
             if alive(host, process):
-                raise TimedOut(f"the monitor's program {name} does not end, not even by SIGKILL")
+                raise TimedOut(f"the monitor's program {name} does not end, even after SIGKILL")
             self.ledger.forget(Kind.PROCESS, to_ident(process), host=host.name)
             del self.running[name]
 
@@ -162,9 +162,9 @@ class Watch:
         deadline = Deadline(self.clock, _START_S)
         while program.started is not None and host.read(program.started) is None:
             if not alive(host, process):
-                raise RunFailed(f"the monitor {self.name} could not begin: {self._last_words(program.name)}")
+                raise RunFailed(f"the monitor {self.name} could not start: {self._last_words(program.name)}")
             if deadline.passed:
-                raise TimedOut(f"the monitor {self.name} was not at work within {_START_S:g} s")
+                raise TimedOut(f"the monitor {self.name} was not running within {_START_S:g} s")
             self.clock.sleep(_POLL_S)
 
     def _wait(self, process: Process) -> None:

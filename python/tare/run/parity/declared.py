@@ -212,9 +212,9 @@ def _hop(settings: ArmSettings, path: Mapping[str, Any] | None) -> Iterator[str]
     names = " or ".join(sorted(each.value for each in wanted))
     matched = (path or {}).get("connections") or 0
     if path is not None and hop is None and matched > 1:
-        yield f"network path: the client's {matched} connections go by several ways, not by {names} alone"
+        yield f"network path: the client's {matched} connections take several paths, not only {names}"
     if hop is not None and hop not in wanted:
-        yield f"network path: network {sut.value} promises {names}, the connections go by {hop}"
+        yield f"network path: network {sut.value} promises {names}, the connections take {hop}"
     left = None if wire is None else (path or {}).get("client_hop")
     if wire is not None and hop is not None and (left == Hop.MASQUERADE) != (client is NetworkKind.BRIDGE):
         how = left or "its host's own address"

@@ -121,7 +121,7 @@ class RunObserver:
 def why_unseen(path: Tree | None) -> str | None:
     """Why it is not known by which way the connections went; `None` where it is."""
     if path is None:
-        return "no connection was there to look at"
+        return "there was no connection to observe"
     return "the connections could not be matched" if path.get("hop", "") is None else None
 
 

@@ -128,7 +128,7 @@ def opened(argv: Sequence[str], *, limit_s: float = _OPEN_S) -> Line:
     words = line.last_words()
     code = process.poll()
     line.close()
-    raise NoConnection(code, words or f"nothing was heard within {limit_s:g} s")
+    raise NoConnection(code, words or f"no data arrived within {limit_s:g} s")
 
 
 def _spoke(descriptor: int, limit_s: float) -> bool:
@@ -221,7 +221,7 @@ class SshDialer:
             except subprocess.TimeoutExpired as error:
                 raise EnvironmentLacks(
                     f"tare's agent could not be copied to {self.spec.called} within {_COPY_S:g} s",
-                    hint="is the network between this machine and the host that slow?",
+                    hint="is the network between this machine and the host too slow?",
                 ) from error
         words = done.stderr.decode(errors="replace").strip()
         if done.returncode == _OTHER_MACHINE:

@@ -188,7 +188,7 @@ class Link:
 
     def _unanswered(self, op: str, timeout_s: float) -> RunFailed:
         if self._down_since is not None:
-            return TimedOut(f"{self.name} is out of reach, so `{op}` was not answered within {timeout_s:g} s: "
+            return TimedOut(f"{self.name} is unreachable, so `{op}` was not answered within {timeout_s:g} s: "
                             f"{self._why_down}")  # fmt: skip
         return TimedOut(f"the agent on {self.name} did not answer `{op}` within {timeout_s:g} s")
 
@@ -196,7 +196,7 @@ class Link:
         if self._closed.is_set():
             return f"the connection to {self.name} has been closed"
         return (
-            f"{self.name} was out of reach for {self._lease_s:g} s, and its agent has cleared up: {self._why_down}"
+            f"{self.name} was unreachable for {self._lease_s:g} s, and its agent has cleaned up: {self._why_down}"
         )
 
     def _greeted(self) -> tuple[Line, Agent]:
@@ -215,7 +215,7 @@ class Link:
                     return line, agent
         except (Refused, DamagedStream) as error:
             line.close()
-            raise EnvironmentLacks(f"the agent on {self.name} cannot be spoken to: {error}") from error
+            raise EnvironmentLacks(f"the agent on {self.name} cannot be reached: {error}") from error
         words = line.last_words()
         line.break_off()
         line.close()
@@ -253,7 +253,7 @@ class Link:
             except (OSError, ValueError, DamagedStream) as error:
                 return f"the connection broke: {error}"
             if time.monotonic() - heard > 3 * pause_s:
-                return f"nothing was heard for {3 * pause_s:g} s"
+                return f"no data arrived for {3 * pause_s:g} s"
             self._write(line, encoded(Message(0, {"op": "ping"})), pause_s)
         return "it was closed"
 

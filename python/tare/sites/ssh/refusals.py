@@ -18,8 +18,8 @@ def refusal(spec: SshSpec, code: int | None, words: str, sudoers: str | None = N
     by_hand = f"ssh {spec.ssh}" if spec.ssh_config is None else f"ssh -F {spec.ssh_config} {spec.ssh}"
     if "REMOTE HOST IDENTIFICATION HAS CHANGED" in words:
         return EnvironmentLacks(
-            f"the host key of {host} is not the one that is known: it was set up anew, or another machine answers",
-            hint="ask who runs it; when that is explained, take the old key away with ssh-keygen -R",
+            f"the host key of {host} is not the one that is known: it was reinstalled, or another machine answers",
+            hint="ask its administrator; if the change is intended, remove the old key with ssh-keygen -R",
         )
     if "host key is known" in words or "Host key verification failed" in words:
         return EnvironmentLacks(
@@ -29,7 +29,7 @@ def refusal(spec: SshSpec, code: int | None, words: str, sudoers: str | None = N
     if "Permission denied" in words and "sudo" not in words and "agent" not in last:
         return EnvironmentLacks(
             f"{host} lets none of this user's keys in ({last})",
-            hint=f"until this works without a question, nothing else will: {by_hand} true",
+            hint=f"make this work without a question first: {by_hand} true",
         )
     if by_sudo(words):
         line = "docs/guides/two-hosts.md has it" if sudoers is None else sudoers

@@ -40,7 +40,7 @@ def why_no_nfs(host: Host) -> str | None:
             host.run(["modprobe", "--quiet", "nfsv4"], timeout_s=_CALL_S, check=False)
         except RunFailed:
             return f"{_NO_CLIENT}, and there is no modprobe that could load one ({_ELSE})"
-    return None if _has_client(host) else f"{_NO_CLIENT}, and `modprobe nfsv4` brings none ({_ELSE})"
+    return None if _has_client(host) else f"{_NO_CLIENT}, and `modprobe nfsv4` loads none ({_ELSE})"
 
 
 def _has_client(host: Host) -> bool:
@@ -95,7 +95,7 @@ def _unlike(nfs_mount: NfsMount, mount: Mount, target: str, magic: str) -> str |
     for name in ("rsize", "wsize"):
         asked, got = getattr(nfs_mount, name), options.get(name)
         if asked is not None and got != str(size_bytes(asked)):
-            return f"{name} {asked} was asked for, {got or 'none'} is in force"
+            return f"{name} {asked} was requested, {got or 'none'} is in force"
     return None
 
 

@@ -37,7 +37,7 @@ class NfsStorage:
     def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:
         """Served and mounted. Data are put into the served directory, past the client, which then has seen none."""
         if (why := why_no_nfs(self.host)) is not None:
-            raise EnvironmentLacks(f"storage `nfs` cannot be had: {why}")
+            raise EnvironmentLacks(f"storage `nfs` is not available: {why}")
         self.clear(request)
         ganesha = self._server(request)
         server, target = ganesha.serve(sync=bool(spec.sync)), _mount_point(ganesha)

@@ -239,7 +239,7 @@ class _Reader:
         text, kind = str(node.value), str(node.tag).removeprefix(_TAG)
         if match := _REORDERING.search(text):
             what = f"the character U+{ord(match[0]):04X} shows the text in another order than it has"
-            raise self._error(path, what, hint="remove it: letters of every script order themselves")
+            raise self._error(path, what, hint="remove it: text needs no such character in any script")
         if kind == "null":
             return None
         if kind == "bool":

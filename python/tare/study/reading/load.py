@@ -104,7 +104,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     check_conditions(scaled, file, names, baseline)
     if isinstance(file.protocol, DuetSpec) and baseline.levels:
         hint = "name one arm, or use `interleave`"
-        raise scaled.error(("baseline",), "a duet takes one baseline, with which every arm is run", hint=hint)
+        raise scaled.error(("baseline",), "a duet needs one baseline, which runs with every arm", hint=hint)
     whole_arms = {arm.name: with_levels(scaled, file, arm.levels) for arm in chosen}
     resolved = tuple(_arm(whole_arms[arm.name], registry, arm, file.protocol) for arm in chosen)
     for arm, settled in zip(chosen, resolved, strict=True):
@@ -255,7 +255,7 @@ def _sides(document: Document, registry: Registry, workload: str) -> tuple[SutSp
 
 def _with_client(document: Document, workload: str) -> Document:
     if document.tree.get("client") is None:
-        hint = f"{workload} drives a database: say where it runs"
+        hint = f"{workload} drives a database: name where it runs"
         raise document.error(("client",), "this key is missing", hint=hint)
     return document
 
@@ -374,6 +374,4 @@ def _refuse_idle_patches(
     for key in spec.set:
         written = (*source, key)
         if written not in used:
-            raise document.error(
-                written, "the levels of every arm set this key, so the scale's value is never used"
-            )
+            raise document.error(written, "every arm's levels set this key, so the scale's value is never used")

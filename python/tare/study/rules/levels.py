@@ -29,7 +29,7 @@ def check_conditions(
         raise document.error(("conditions",), "every factor is a condition: there is nothing to compare")
     if list(baseline.levels) != asked:
         hint = f"baseline: {{{', '.join(f'{factor}: LEVEL' for factor in asked)}}}"
-        what = "with conditions the baseline has to name a level of each other factor, and of no condition"
+        what = "with conditions, the baseline must name a level of each other factor, and of no condition"
         raise document.error(("baseline",), what, hint=hint)
 
 

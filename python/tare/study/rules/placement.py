@@ -29,7 +29,7 @@ _NETWORKS = frozenset({NetworkKind.USER, NetworkKind.TAP})
 _DIRECT = frozenset({"none", "directsync"})
 """Cache modes of QEMU's that open the disk's file with O_DIRECT (qemu(1), -drive cache=)."""
 _DEPLOYMENT: KeyPath = ("sut", "deployment")
-_SWAPPED = "a virtual machine has its CPUs from its start, and a duet swaps them"
+_SWAPPED = "a virtual machine cannot swap CPUs while it runs, as a duet does"
 _NODES: KeyPath = ("sut", "nodes")
 _OF_ENGINE = ("engine", "runtime", "confinement")
 
@@ -66,7 +66,7 @@ def _engine(side: str, placed: Placement, *, has_one: bool) -> Refusal | None:
     usual = Placement(image=placed.image, deployment=placed.deployment)
     differing = [key for key in _OF_ENGINE if getattr(placed, key) != getattr(usual, key)]
     if differing and not (has_one and placed.deployment not in MACHINES):
-        why = f"`{placed.deployment}` is made by no engine"
+        why = f"`{placed.deployment}` is not made by an engine"
         return Refusal(
             ((side, differing[0]), (side, "deployment")), why, f"leave `{differing[0]}` out, or use `container`"
         )
@@ -94,7 +94,7 @@ def _engines_apart(sut: SutSpec, client: Placement) -> Refusal | None:
     if sut.engine == client.engine or client.network not in {NetworkKind.BRIDGE, NetworkKind.SHARED}:
         return None
     keys = (("client", "engine"), ("sut", "engine"), ("client", "network"))
-    why = f"client and SUT are of two engines, which share no network (`{client.network}`)"
+    why = f"client and SUT use two engines, which share no network (`{client.network}`)"
     return Refusal(keys, why, "give both the same `engine`, or use `client.network: host`")
 
 
@@ -104,19 +104,19 @@ def _cgroup(side: str, placed: Placement, *, bare: bool) -> Refusal | None:
         return None
     keys = ((side, "cgroup"), (side, "deployment"))
     if not bare:
-        return Refusal(keys, f"`{placed.deployment}` cannot stand in the root cgroup", "use `cgroup: run`, or bare")
+        return Refusal(keys, f"`{placed.deployment}` cannot be in the root cgroup", "use `cgroup: run`, or bare")
     if placed.limits.in_cgroups:
         keys = ((side, "cgroup"), (side, "limits"))
-        return Refusal(keys, "the root cgroup takes no limits", "use `cgroup: run`, or leave the limits out")
+        return Refusal(keys, "the root cgroup cannot have limits", "use `cgroup: run`, or leave the limits out")
     return None
 
 
 def _sut_alone(sut: SutSpec, *, isolates: bool) -> Refusal | None:
     keys = (("sut", "network"), ("sut", "deployment"))
     if sut.network is NetworkKind.SHARED:
-        return Refusal(keys, "the SUT has nobody's namespace to share", "`shared` is for the client")
+        return Refusal(keys, "the SUT has no other namespace to share", "`shared` is for the client")
     if sut.network is not NetworkKind.HOST and not isolates:
-        why = f"`{sut.deployment}` has no network namespace of its own, so it cannot be on `{sut.network}`"
+        why = f"`{sut.deployment}` has no network namespace, so it cannot be on `{sut.network}`"
         return Refusal(keys, why, "use `host`, or another deployment")
     return None
 
@@ -126,9 +126,9 @@ def _client_alone(client: Placement, *, isolates: bool) -> Refusal | None:
     if client.network in OWN_ADDRESS:
         return Refusal(keys, f"`{client.network.value}` is for the SUT", "use host or bridge for the client")
     if client.network in _PUBLISHED:
-        return Refusal(keys, "a client listens on no port that could be published", "use host, bridge or shared")
+        return Refusal(keys, "a client has no port to publish", "use host, bridge or shared")
     if client.network is NetworkKind.BRIDGE and not isolates:
-        why = f"`{client.deployment}` has no network namespace of its own, so it cannot be on `bridge`"
+        why = f"`{client.deployment}` has no network namespace, so it cannot be on `bridge`"
         return Refusal(keys, why, "use host or shared, or another deployment")
     return None
 
@@ -142,14 +142,14 @@ def _pair(sut: SutSpec, client: ClientSpec) -> Refusal | None:
         keys = (("sut", "network"), ("client", "own_host"))
         return Refusal(keys, why, "set `client.own_host: true`, or use `sut.network: bridge`")
     if client.network is NetworkKind.SHARED and sut.network is NetworkKind.HOST:
-        why = "the SUT is in the host's namespace and has none of its own to share"
+        why = "the SUT is in the host's namespace and has no other to share"
         return Refusal(keys, why, "use `host` for the client, or `sut.network: bridge`")
     if client.network is NetworkKind.SHARED and sut.network in _PUBLISHED:
-        why = f"a client in the SUT's namespace passes by the port of `{sut.network}`"
+        why = f"a client in the SUT's namespace bypasses the port of `{sut.network}`"
         hint = "`client.network: host`" if sut.network in ROOTLESS_NETWORKS else "`sut.network: bridge`"
         return Refusal(keys, why, f"use {hint} with it")
     if client.network is NetworkKind.BRIDGE and sut.network in _ON_LOOPBACK:
-        why = f"from a namespace of its own the client cannot reach the host's 127.0.0.1 (`{sut.network}`)"
+        why = f"from another namespace the client cannot reach the host's 127.0.0.1 (`{sut.network}`)"
         return Refusal(keys, why, "use `client.network: host`, or `sut.network: bridge`")
     return None
 
@@ -168,11 +168,11 @@ def refuse_storage(sut: SutSpec, usable: Usable) -> Refusal | None:
     """The reason why the SUT cannot have its storage so, `None` where it can."""
     storage = sut.storage
     if sut.engine == _ROOTLESS and storage.kind != "bind":
-        why = f"a user's engine cannot be given the storage `{storage.kind}`, which root makes"
+        why = f"a rootless engine cannot use the storage `{storage.kind}`, which root makes"
         return Refusal((("sut", "storage", "kind"), ("sut", "engine")), why, "use `bind`, or another engine")
     if usable.deployments is not None and sut.deployment not in usable.deployments:
         names = " or ".join(f"`{name}`" for name in sorted(usable.deployments))
-        why = f"the storage `{storage.kind}` is not offered to `{sut.deployment}`"
+        why = f"the storage `{storage.kind}` is not available for `{sut.deployment}`"
         if usable.by_engine:
             why = f"`{sut.deployment}` has no engine that could give it the storage `{storage.kind}`"
         keys = (("sut", "storage", "kind"), ("sut", "deployment"))
@@ -181,15 +181,15 @@ def refuse_storage(sut: SutSpec, usable: Usable) -> Refusal | None:
     for key in StorageSpec.model_fields:
         if key in _FOR_ALL or key in usable.options or getattr(storage, key) == getattr(usual, key):
             continue
-        why = f"`{key}` means nothing to the storage `{storage.kind}`"
+        why = f"`{key}` has no effect on the storage `{storage.kind}`"
         return Refusal((("sut", "storage", key), ("sut", "storage", "kind")), why, "leave it out")
     if storage.kind == "nfs" and sut.limits.disk_iops is not None:
-        why = "the disk below the storage `nfs` is its server's, whose work no limit of the SUT's sees"
+        why = "the disk of the storage `nfs` belongs to its server, outside the SUT's limits"
         at = (("sut", "limits", "disk_iops"), ("sut", "storage", "kind"))
         return Refusal(at, why, "leave `disk_iops` out, or use another storage")
     if storage.device is not None and storage.size is not None:
         clash = (("sut", "storage", "size"), ("sut", "storage", "device"))
-        return Refusal(clash, "a given device has a size of its own", "leave `size` out")
+        return Refusal(clash, "a given device already has a size", "leave `size` out")
     return None
 
 
@@ -207,18 +207,18 @@ def _machine_faults(sut: SutSpec, client: Placement | None, protocol: Repetition
     if client is not None and client.deployment in MACHINES:
         yield from _client_machine_faults(sut, client, protocol)
     elif client is not None and client.network in _NETWORKS:
-        why = f"`{client.network}` is how a virtual machine is attached, and the client is in none"
+        why = f"`{client.network}` attaches a virtual machine, and the client is in none"
         yield Refusal((("client", "network"),), why, "use host, bridge or shared for the client")
     if sut.deployment in MACHINES:
         yield from _sut_machine_faults(sut, client, protocol)
         return
     if sut.network in _NETWORKS:
         keys: tuple[KeyPath, ...] = (("sut", "network"), _DEPLOYMENT)
-        why = f"`{sut.network}` is how a virtual machine is attached, and `{sut.deployment}` is none"
+        why = f"`{sut.network}` attaches a virtual machine, and `{sut.deployment}` is none"
         yield Refusal(keys, why, "use `deployment: vm` or `vm-container`, or another network")
     if sut.vm is not None:
         given: list[KeyPath] = [("sut", "vm", key) for key in sorted(sut.vm.model_fields_set)]
-        why = f"`vm` means nothing to the deployment `{sut.deployment}`"
+        why = f"`vm` has no effect on the deployment `{sut.deployment}`"
         yield Refusal((*given, ("sut", "vm"), _DEPLOYMENT), why, "leave it out")
 
 
@@ -229,10 +229,10 @@ def _client_machine_faults(sut: SutSpec, client: Placement, protocol: Repetition
         why = f"on `{client.network}` a client in a virtual machine reaches no server"
         yield Refusal((network, deployment), why, "use `client.network: user`")
     if client.limits.memory is None:
-        why = "a virtual machine has a size, and nothing says how much memory the client may use"
+        why = "a virtual machine needs a size, and nothing sets how much memory the client may use"
         yield Refusal((("client", "limits", "memory"), deployment), why, "set `client.limits.memory` for all arms")
     if sut.nodes > 1:
-        why = f"from a virtual machine a client finds one address of its host, and not those of {sut.nodes} nodes"
+        why = f"in a virtual machine a client sees one address of its host, not those of {sut.nodes} nodes"
         yield Refusal((deployment, ("sut", "nodes")), why, "use a client that is bare or in a container")
     if isinstance(protocol, DuetSpec):
         yield Refusal((deployment, ("protocol", "name")), _SWAPPED, "use `interleave`")
@@ -244,16 +244,16 @@ def _sut_machine_faults(sut: SutSpec, client: Placement | None, protocol: Repeti
         why = "a program that needs no database cannot be placed in a virtual machine"
         yield Refusal((_DEPLOYMENT,), why, "use bare or container")
     if sut.network not in _NETWORKS:
-        why = f"a virtual machine has a network of its own, so it cannot be on `{sut.network}`"
+        why = f"a virtual machine has its own network, so it cannot be on `{sut.network}`"
         yield Refusal((network, _DEPLOYMENT), why, "use `network: user` or `network: tap`")
     if sut.limits.memory is None:
-        why = "a virtual machine has a size, and nothing says how much memory each arm may use"
+        why = "a virtual machine needs a size, and nothing sets how much memory each arm may use"
         yield Refusal((("sut", "limits", "memory"), _DEPLOYMENT), why, "set `sut.limits.memory` for all arms")
     if client is not None and client.network not in {NetworkKind.HOST, NetworkKind.USER}:
         why = f"a client on `{client.network}` does not reach a virtual machine"
         yield Refusal((("client", "network"), _DEPLOYMENT), why, "use `client.network: host`")
     if sut.nodes > 1:
-        why = f"{sut.nodes} virtual machines would be in networks of their own and not see each other"
+        why = f"{sut.nodes} virtual machines would have separate networks and not reach each other"
         yield Refusal((("sut", "nodes"), _DEPLOYMENT), why, "use bare or container, or one node")
     yield from _disk_faults(sut, vm_settings(sut) or VmSpec())
     if isinstance(protocol, DuetSpec):
@@ -266,13 +266,13 @@ def _disk_faults(sut: SutSpec, vm: VmSpec) -> Iterator[Refusal]:
         why = f"`aio: native` needs a disk without the host's cache, which `cache: {vm.cache}` has"
         yield Refusal((aio, cache), why, "use `cache: none` or `directsync`, or `aio: threads`")
     if sut.limits.disk_iops is not None and vm.cache not in _DIRECT:
-        why = f"by `cache: {vm.cache}` the host's page cache writes, which no control group's limit may see"
+        why = f"with `cache: {vm.cache}` the host's page cache writes, outside any control group's limit"
         yield Refusal((cache, ("sut", "limits", "disk_iops")), why, "use `cache: none` or `directsync`")
     if sut.storage.kind == "tmpfs" and vm.cache in _DIRECT:
         why = f"`cache: {vm.cache}` opens the disk with O_DIRECT, which not every kernel's tmpfs can"
         yield Refusal((cache, kind), why, "use `cache: writeback`")
     if sut.storage.cache == "warmed":
-        why = "the page cache that counts is the machine's own, which begins empty"
+        why = "the page cache that matters is the machine's own, which starts empty"
         yield Refusal((("sut", "storage", "cache"), _DEPLOYMENT), why, "use `cache: dropped`")
 
 
@@ -297,22 +297,22 @@ def _cluster_faults(settings: ArmSettings, parameters: Parameters, clusters: Col
     if sut.database not in clusters:
         what = f"`{sut.database}`" if sut.database else f"the program of `{settings.workload_name}`"
         keys = (_NODES, ("sut", "database"))
-        yield Refusal(keys, f"{what} is one server here and no cluster", f"leave `nodes` out, or use {names}")
+        yield Refusal(keys, f"{what} is one server here, not a cluster", f"leave `nodes` out, or use {names}")
     if sut.network in _PUBLISHED:
-        why = f"nodes tell clients each other's own addresses, which go past the ports of `{sut.network.value}`"
+        why = f"nodes give clients each other's own addresses, which bypass the ports of `{sut.network.value}`"
         yield Refusal((("sut", "network"), _NODES), why, "use `host` or `bridge` for the SUT")
     if sut.network in OWN_ADDRESS:
         why = f"a host has one address for a container on `{sut.network.value}`, and the SUT has {sut.nodes} nodes"
         yield Refusal((("sut", "network"), _NODES), why, "use `host` or `bridge` for the SUT")
     if client is not None and client.network is NetworkKind.SHARED:
-        why = f"{sut.nodes} nodes have no one network namespace that a client could share"
+        why = f"{sut.nodes} nodes have no common network namespace for a client to share"
         yield Refusal((("client", "network"), _NODES), why, "use `host` or `bridge` for the client")
     if sut.storage.device is not None:
         why = f"{sut.nodes} nodes cannot all have their data on {sut.storage.device}"
-        hint = "leave `device` out, then each has a loop device of its own; or use bind, volume, tmpfs or layer"
+        hint = "leave `device` out, then each node has its own loop device; or use bind, volume, tmpfs or layer"
         yield Refusal((("sut", "storage", "device"), _NODES), why, hint)
     for name in sorted(ONE_CONTAINER & set(settings.monitors)):
-        why = f"`{name}` looks at one container, and the SUT has {sut.nodes} nodes"
+        why = f"`{name}` watches one container, and the SUT has {sut.nodes} nodes"
         hint = "leave it out: the probe, which every run has, watches each node"
         yield Refusal((("monitors", name), _NODES), why, hint)
 
@@ -334,5 +334,5 @@ def check_program(document: Document, workload: str) -> None:
             where: KeyPath = ("sut", key)
             raise document.error(where, f"{workload} needs no database", hint=f"leave `sut.{key}` out")
     if sut.get("network", NetworkKind.HOST) != NetworkKind.HOST:
-        what = f"nobody speaks with {workload} over a network, so its network would say nothing"
+        what = f"nothing talks to {workload} over a network, so its network would have no effect"
         raise document.error(("sut", "network"), what, hint="leave `sut.network` out")

@@ -22,12 +22,12 @@ def refuse_pod(sut: SutSpec, client: Placement | None) -> Refusal | None:
 def _faults(sut: SutSpec, client: Placement | None) -> Iterator[Refusal]:
     pod = sut.pod
     if client is not None and client.network in POD_NETWORKS:
-        why = f"`{client.network}` is how a pod is attached, and a client is in none"
+        why = f"`{client.network}` attaches a pod, and a client is in none"
         yield Refusal((("client", "network"),), why, "use `client.network: host`")
     if pod is None:
         if sut.network in POD_NETWORKS:
-            why = f"`{sut.network}` is how a pod is attached, and the SUT is in none"
-            yield Refusal((_NETWORK,), why, "say what its pod is like: `sut.pod: {cni: bridge}`")
+            why = f"`{sut.network}` attaches a pod, and the SUT is in none"
+            yield Refusal((_NETWORK,), why, "describe its pod: `sut.pod: {cni: bridge}`")
         return
     given: list[KeyPath] = [("sut", "pod", key) for key in sorted(pod.model_fields_set)]
     if sut.deployment != "container" or sut.engine not in {None, "docker"}:

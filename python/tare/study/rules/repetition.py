@@ -35,7 +35,7 @@ def refuse_duet(spec: Repetition, settings: ArmSettings, parameters: Parameters)
 def _duet_faults(spec: DuetSpec, settings: ArmSettings, parameters: Parameters) -> Iterator[Refusal]:
     name: KeyPath = ("protocol", "name")
     if why := parameters.waits_for_disk:
-        why_not = f"a duet is no protocol for I/O-bound work: {why}, which both arms share"
+        why_not = f"a duet does not suit I/O-bound work: {why}, which both arms share"
         yield _refusal((name, ("workload",)), why_not, "use `interleave`")
     if settings.sut.storage.device is not None:
         why_not = (
@@ -43,7 +43,7 @@ def _duet_faults(spec: DuetSpec, settings: ArmSettings, parameters: Parameters) 
         )
         keys: tuple[KeyPath, ...] = (("sut", "storage", "device"), name)
         yield _refusal(
-            keys, why_not, "leave `device` out, then each has a loop device of its own; or use `interleave`"
+            keys, why_not, "leave `device` out, then each node has its own loop device; or use `interleave`"
         )
     if settings.sut.storage.kind == "nfs":
         why_not = "an NFS server works outside of both sets of CPUs, and for both arms on the disk that they share"
@@ -53,7 +53,7 @@ def _duet_faults(spec: DuetSpec, settings: ArmSettings, parameters: Parameters) 
             why_not = f"in a duet the protocol places both arms, on the CPUs {' and '.join(spec.cpus)} in turn"
             yield _refusal(((side, "limits", "cpus"), name), why_not, "leave the key out, or use `interleave`")
         if placement.cgroup is CgroupPlace.ROOT:
-            why_not = "in the root control group no arm can be kept to CPUs of its own"
+            why_not = "an arm in the root control group cannot be pinned to CPUs"
             yield _refusal(((side, "cgroup"), name), why_not, "use `cgroup: run`")
         quota = placement.limits.cpu_quota
         if quota is not None and quota > (most := len(cpu_set(spec.cpus[0]))):
@@ -83,10 +83,10 @@ def check_measuring(document: Document, protocol: Repetition, arms: Sequence[Arm
     workload = arms[0].settings.workload
     least = LEAST_WINDOWS * float(workload["window_s"])
     if float(workload["measure_s"]) < least:
-        what = f"a pilot takes {LEAST_WINDOWS} windows a run: workload.measure_s of {least:g} s at least"
+        what = f"a pilot needs {LEAST_WINDOWS} windows per run: workload.measure_s of {least:g} s at least"
         raise document.error(("workload", "measure_s"), what)
     if protocol.measure_most_s is not None and protocol.measure_most_s < least:
-        what = f"a measure phase takes {LEAST_WINDOWS} windows: {least:g} s at least"
+        what = f"a measure phase needs {LEAST_WINDOWS} windows: {least:g} s at least"
         raise document.error(("protocol", "measure_most_s"), what)
 
 
@@ -103,20 +103,20 @@ def check_stages(
             where, f"there is no factor {factor!r}", hint=did_you_mean(factor, names, kind="factors")
         )
     if factor in file.conditions:
-        what = f"{factor!r} is a condition, over which findings are averaged; stages are no repetitions"
+        what = f"{factor!r} is a condition, over which findings are averaged; stages are not repetitions"
         raise document.error(where, what, hint="leave it out of `conditions`")
     for key in varies(file.factors[factor]):
         if not key.startswith("workload.") or key == "workload.name":
-            what = f"{factor!r} sets {key}, but stages follow each other on one server that stays as it is"
+            what = f"{factor!r} sets {key}, but all stages run on one unchanged server"
             raise document.error(where, what, hint="only keys of the workload may differ between stages")
     if not baseline.levels or factor in baseline.levels:
         others = ", ".join(f"{name}: LEVEL" for name in names if name not in {factor, *file.conditions})
-        what = "with stages each one has its own baseline, so that the baseline names levels of the other factors"
+        what = "each stage has its own baseline, so the baseline must name levels of the other factors only"
         raise document.error(("baseline",), what, hint=f"baseline: {{{others}}}")
     if isinstance(file.protocol, DuetSpec):
         raise document.error(where, "a duet drives two arms at once, and has no stages", hint="use `interleave`")
     if isinstance(file.protocol, InterleaveSpec) and file.protocol.measure != "set":
-        raise document.error(where, "stages need measure phases that are set", hint="leave `protocol.measure` out")
+        raise document.error(where, "stages need a fixed measure phase", hint="leave `protocol.measure` out")
 
 
 def instances(study: Study) -> tuple[tuple[Arm, ...], ...]:

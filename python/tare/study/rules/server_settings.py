@@ -26,5 +26,5 @@ def check_setting_value(name: str, value: Scalar) -> None:
             )
     elif abs(value) > _LARGEST:
         raise StudyError(
-            f"the server setting {name!r} cannot be {value:g}", hint="servers take no number beyond 64 bits"
+            f"the server setting {name!r} cannot be {value:g}", hint="servers accept no number beyond 64 bits"
         )

@@ -52,7 +52,7 @@ class FioParameters(Parameters):
     @property
     def waits_for_disk(self) -> str | None:
         """It is what it measures."""
-        return "fio is work for the disk and nothing else"
+        return "fio only uses the disk"
 
     @model_validator(mode="after")
     def _fits(self) -> FioParameters:

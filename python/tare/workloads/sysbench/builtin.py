@@ -106,7 +106,7 @@ def report_of(parameters: Parameters, form: Form, stdout: Path, stderr: Path, co
         raise RunFailed(f"sysbench's report is cut short: it lacks {', '.join(report.missing)}")
     seconds, asked = report.figure("total_time_s"), parameters.measure_s
     if report.figure("events") == 0:
-        raise RunFailed(f"not one of the {form.unit} in {seconds:g} s")
+        raise RunFailed(f"none of the {form.unit} in {seconds:g} s")
     if seconds < asked:
         raise RunFailed(f"cut short: {seconds:g} s of {asked:g} s")
     if last_s < due_s(parameters):

@@ -77,7 +77,7 @@ class SysbenchFileioParameters(Parameters):
     @property
     def waits_for_disk(self) -> str | None:
         """It is what it measures."""
-        return "fileio is work for the disk and nothing else"
+        return "fileio only uses the disk"
 
     @model_validator(mode="after")
     def _fits(self) -> SysbenchFileioParameters:

@@ -185,9 +185,9 @@ class Document(_Reported):
     def must_be_complete(self) -> None:
         """Raise `RunFailed` unless the run went on to its end."""
         if self.end.how == "server-gone":
-            raise RunFailed(f"the server went away: {self.end.reason or 'for no reason that is known'}")
+            raise RunFailed(f"the server went away: {self.end.reason or 'for an unknown reason'}")
         if self.end.how != "complete":
-            raise RunFailed(f"tare-load was interrupted: {self.end.reason or 'by nobody knows whom'}")
+            raise RunFailed(f"tare-load was interrupted: {self.end.reason or 'by an unknown cause'}")
 
     @property
     def first_error(self) -> str:

@@ -89,7 +89,8 @@ def _must_be_right(document: Document, own: TareLoadParameters) -> None:
         ways = [f"{count} {kind.name} {way}" for kind in measured.kinds for way, count in kind.failures.items()]
         asks = "were the data loaded? " if any(kind.missing for kind in measured.kinds) else ""
         raise RunFailed(
-            f"{measured.failed} of {ended} operations had no right reply ({', '.join(ways)}){document.first_error}",
+            f"{measured.failed} of {ended} operations had no correct reply "
+            f"({', '.join(ways)}){document.first_error}",
             hint=f"{asks}`max_error_share` says how many are acceptable",
         )
     if not measured.right:
@@ -101,9 +102,9 @@ def _must_be_what_was_asked(document: Document, own: TareLoadParameters) -> None
     asked = {"connections": own.connections, "depth": own.pipeline, "threads": own.threads, "kinds": own.work.kinds}
     for name, value in asked.items():
         if getattr(did, name) != value:
-            raise RunFailed(f"tare-load ran with {name} {getattr(did, name)}, and {value} was asked for")
+            raise RunFailed(f"tare-load ran with {name} {getattr(did, name)}, but {value} was requested")
     if own.seed is not None and did.seed != own.seed:
-        raise RunFailed(f"tare-load ran with seed {did.seed}, and {own.seed} was asked for")
+        raise RunFailed(f"tare-load ran with seed {did.seed}, but {own.seed} was requested")
 
 
 def _must_be_all_windows(document: Document, own: TareLoadParameters) -> None:

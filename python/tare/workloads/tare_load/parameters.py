@@ -110,7 +110,7 @@ class TareLoadParameters(Parameters):
         self._must_be_one_work()
         told = [name for name in ("rate", "stages", "trace", "sustainable") if getattr(self, name)]
         if len(told) > 1:
-            raise ValueError(f"arrivals are told twice: by {' and '.join(told)}")
+            raise ValueError(f"arrivals are set twice: by {' and '.join(told)}")
         if self.stages and not sum(stage.expected for stage in self.stages):
             raise ValueError("no stage has a rate above 0")
         if self.window_s > self.measure_s:
@@ -127,14 +127,14 @@ class TareLoadParameters(Parameters):
         if self.trace and (last_s := _seconds(self.trace[-1])) < self.warmup_s:
             raise ValueError(
                 f"the trace ends after {last_s:g} s, within the warm-up: its first arrivals are the "
-                f"warm-up's, and {whole_s:g} s are asked for"
+                f"warm-up's, and {whole_s:g} s are requested"
             )
         return self
 
     def _must_be_one_work(self) -> None:
         if len(self._works) != 1:
             both = " and ".join(f"`{name}`" for name in self._works)
-            which = f"{both} are both there: take one" if both else "nothing is to be sent"
+            which = f"{both} are both there: take one" if both else "there is nothing to send"
             raise ValueError(f"{which}; `job`, `sysbench` or `ycsb` says what")
         if self.work.has_steps("") and self.pipeline > 1:
             raise ValueError("an operation of several steps waits for each reply, so `pipeline` must be 1")
@@ -212,7 +212,7 @@ def read_trace(path: Path) -> Sequence[Arrival]:
     try:
         times = [float(value) for value in column.cast(pl.Float64)]
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise ValueError(f"the trace {path}: its first column is to be seconds, and nothing else") from error
+        raise ValueError(f"the trace {path}: its first column must be seconds, and nothing else") from error
     for number, (before, after) in enumerate(pairwise((0.0, *times)), start=1):
         if not before <= after:
             raise ValueError(f"the trace {path}: arrival {number} is before the one before it, or before 0")

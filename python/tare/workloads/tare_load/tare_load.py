@@ -29,7 +29,7 @@ PROGRAM, SECRET_FILE, TRACE_FILE, AUTHORITY_FILE = "tare-load", "secret", "arriv
 _LOAD_BASE_S, _LOAD_RECORDS_PER_S = 300.0, 2000.0
 """A load slower than this is taken for dead."""
 _CONNECT_S, _DRAIN_S, _MARGIN_S = 30.0, 10.0, 60.0
-_NO_DOCUMENT: Mapping[int, str] = {1: "the client's machine failed it", 2: "it was asked wrongly", 3: "no server"}
+_NO_DOCUMENT: Mapping[int, str] = {1: "the client's machine failed", 2: "its arguments were wrong", 3: "no server"}
 
 
 class TareLoad:

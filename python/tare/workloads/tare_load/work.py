@@ -80,5 +80,5 @@ def protocol_of(database: str) -> str:
     """Raises `StudyError` for a database that tare-load does not speak with."""
     protocol = PROTOCOLS.get(database)
     if protocol is None:
-        raise StudyError(f"tare-load does not speak with {database}", hint=f"it does with {', '.join(PROTOCOLS)}")
+        raise StudyError(f"tare-load does not support {database}", hint=f"it does with {', '.join(PROTOCOLS)}")
     return protocol

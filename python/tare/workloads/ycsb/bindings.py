@@ -113,7 +113,7 @@ def _cql_table(properties: Mapping[str, str]) -> tuple[str, ...]:
 
 def _name(word: str) -> str:
     if not _PLAIN.fullmatch(word):
-        raise StudyError(f"{word!r} is no plain name of a table or field")
+        raise StudyError(f"{word!r} is not a plain name of a table or field")
     return word
 
 

@@ -35,8 +35,8 @@ def must_be_one_report(printed: Printed) -> None:
     """Raises `RunFailed` for two reports in one, and a count that is none."""
     if printed.repeated is not None:
         raise RunFailed(
-            f"YCSB's output holds two reports: {printed.repeated} stands in it twice, and differently",
-            hint="give each phase or run a file of its own",
+            f"YCSB's output holds two reports: {printed.repeated} occurs twice, with different values",
+            hint="use one file per phase or run",
         )
     for section in printed.sections.values():
         for name in _COUNTS:
@@ -69,7 +69,7 @@ def must_count_as_many(counted_operations: float, whole: int, retried: int) -> N
     """
     if not counted_operations - 0.5 < whole < counted_operations + retried + 0.5:
         raise RunFailed(
-            f"YCSB's report is cut short or of more than one run: its throughput is of "
+            "YCSB's report is cut short or of more than one run: its throughput is of "
             f"{counted_operations:.0f} operations, its kinds add up to {whole}"
         )
 

@@ -286,8 +286,8 @@ def _must_be_free_of_errors(
     failures = ", ".join(worst) or "timed as failed"
     asks = "NOT_FOUND: were the records loaded? " if "NOT_FOUND" in failures else ""
     raise RunFailed(
-        f"{errors} of {done + errors} operations had no success ({failures}), and YCSB counts them as throughput "
-        f"all the same{_because(printed)}",
+        f"{errors} of {done + errors} operations had no success ({failures}), but YCSB counts them as "
+        f"throughput{_because(printed)}",
         hint=f"{asks}`max_error_share` says how many are acceptable",
     )
 

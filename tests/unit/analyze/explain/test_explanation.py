@@ -136,7 +136,7 @@ def test_an_interval_is_students_over_paired_differences() -> None:
     assert found.shown
     assert not change([-4.0, 6.0, 5.0]).shown
     thin = change([4.0, 6.0])
-    assert (thin.added_us, thin.low, thin.why) == (5.0, None, "2 blocks only, an interval takes 3")
+    assert (thin.added_us, thin.low, thin.why) == (5.0, None, "2 blocks only; an interval needs 3")
 
 
 def test_a_sure_part_stands_before_a_wild_one_of_a_larger_mean() -> None:

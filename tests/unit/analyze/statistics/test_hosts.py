@@ -102,7 +102,7 @@ def test_one_block_on_a_host_makes_no_interval() -> None:
     found = over_hosts({"a": [1.0, 1.1, 1.05], "b": [1.2]}, 0.95, NONE)
     assert found is not None
     assert found.estimate.low is None
-    assert "2 blocks with the server on either host" in (found.estimate.why or "")
+    assert "2 blocks with the server on each host" in (found.estimate.why or "")
     assert over_hosts({"a": [1.0, 1.1]}, 0.95, NONE) is None
 
 
@@ -126,6 +126,6 @@ def test_a_study_whose_hosts_keep_their_parts_is_analysed_as_ever() -> None:
 
 def test_the_report_says_what_is_machine_and_what_is_arm() -> None:
     said = " ".join(notes(analyzed(study_of(40, machine=0.8, own_cost=0.9)), 80))
-    assert "Server and client changed hosts every other block, h1 being the server's at first" in said
+    assert "Server and client swapped hosts every other block, starting with the server on h1" in said
     assert "with the server on h2" in said
-    assert "both hosts weigh alike" in said
+    assert "both hosts have equal weight" in said

@@ -1,4 +1,4 @@
-"""Runs laid over each other: which there are, what their lines and marks are, and how a page hides them."""
+"""Overlaid runs: which there are, what their lines and marks are, and how a page hides them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_errors_of_windows_in_a_row_are_one_mark() -> None:
 
 def test_a_duet_is_marked_where_its_sides_exchanged_their_cpus() -> None:
     duet = {"started_s": 101.0, "swap_began_s": 102.5, "swap_ended_s": 102.75}
-    assert marks(run_with(duet=duet)) == [("duet", 2.5, 2.75, "the CPU sets were exchanged")]
+    assert marks(run_with(duet=duet)) == [("duet", 2.5, 2.75, "the CPU sets were swapped")]
     assert marks_of(TimedRun(run_with(duet=duet, measurement=None), None, zero_s=0.0, over_s=None)) == ()
     assert marks(run_with(duet={"partner": "b01-2", "cpus": None})) == []
 
@@ -110,7 +110,7 @@ def test_compactions_of_a_run_are_hidden_with_it() -> None:
 
 def test_a_gap_in_the_recording_and_a_server_that_ended_are_marked() -> None:
     quiet = windows(0.0)
-    assert marks(quiet, happened()) == [("recording", 5.0, None, "the probe missed ticks: 3 ticks")]
+    assert marks(quiet, happened()) == [("recording", 5.0, None, "tare-probe missed ticks: 3 ticks")]
     slept = {"what": "suspended", "detail": "30000000000 ns"}
     assert marks(quiet, happened(**slept)) == [("recording", 5.0, None, "the machine slept: 30000000000 ns")]
     ended = {"what": "vanished", "name": "sut", "detail": "pid 7"}
@@ -167,11 +167,11 @@ def test_a_reader_is_told_by_what_windows_are_placed() -> None:
         ]
         return placed(RunOverlay(tuple(runs), len(runs)))
 
-    assert of("generator", "generator") == ", from the moment at which it says that it began to measure"
+    assert of("generator", "generator") == ", from the start of measurement that it reports"
     assert of("end").startswith(", placed by its end: ")
     assert of(None).startswith(", by its own clock: ")
     both = of("generator", "end", "generator")
-    assert both.startswith("; of 2 runs from the moment at which it says")
+    assert both.startswith("; of 2 runs from the start of measurement")
     assert "; of 1 run placed by its end" in both
     assert placed(None) == placed(RunOverlay((OverlaidRun("r", "a", 1, 1.0, (), (), (), shown=True),), 1)) == ""
 

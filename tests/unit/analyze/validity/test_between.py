@@ -45,7 +45,7 @@ def test_runs_on_one_host_raise_none_either() -> None:
 def test_hosts_of_one_kernel_are_named_as_such_once() -> None:
     found = only(study(4, change=between(one_boot=True)), "one-kernel")
     assert found.arm is None
-    assert "not of two machines" in found.what
+    assert "not on two machines" in found.what
     assert len(found.runs) == 8
 
 

@@ -58,7 +58,7 @@ def test_a_limit_that_is_reached_is_a_disk_at_its_end_though_the_device_is_idle(
     assert bottleneck_of(limited(0.95)).disk_limit_used == 0.95
     assert bottleneck_of(limited(0.95)).reached == ("disk",)
     (alarm, *_) = told(limited(0.8))
-    assert "the limit on disk operations held the SUT up 80.0 % of the time" in alarm.what
+    assert "the limit on disk operations delayed the SUT 80.0 % of the time" in alarm.what
 
 
 @pytest.mark.parametrize(

@@ -279,7 +279,7 @@ def test_few_blocks_are_told_and_eight_are_enough() -> None:
     alarm = only(study(7), "few-blocks")
     assert (alarm.arm, alarm.do) == (
         "bridge",
-        "run the study again with 8 blocks or more, as without a target no later look is paid for",
+        "run the study again with 8 blocks or more; without a target, this one cannot grow",
     )
     assert not [alarm for alarm in alarms(study(8)) if alarm.rule == "few-blocks"]
 
@@ -288,7 +288,7 @@ def test_few_blocks_on_the_way_to_a_target_are_more_by_going_on_and_of_an_import
     whole = synthetic.study(tuple(ARMS))
     to_target = whole.model_copy(update={"protocol": InterleaveSpec(blocks=7, target=0.02)})
     imported = whole.model_copy(update={"imported": Imported(origin="x", parser="csv", files=1)})
-    for asked, advice in ((to_target, "go on with the same store"), (imported, "the source has no more")):
+    for asked, advice in ((to_target, "resume with the same store"), (imported, "the source has no more")):
         told = [each for each in check(asked, select_runs(asked, study(7))) if each.rule == "few-blocks"]
         assert [advice in each.do for each in told] == [True]
 

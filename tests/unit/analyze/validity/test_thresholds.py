@@ -92,7 +92,7 @@ def test_failures_are_many_from_one_in_ten_and_two_on(good: int, failed: int, ma
 def test_an_arm_whose_runs_all_failed_is_told_and_not_passed_over() -> None:
     lost = [synthetic.record(block, BRIDGE, None, attempt=n, position=1) for block in range(8) for n in (1, 2)]
     found = [*(run for run in runs(noisy(8)) if run.arm == BARE), *lost]
-    assert "16 of 16 attempts failed, so that nothing is known of this arm" in only(found, "errors").what
+    assert "16 of 16 attempts failed, so this arm has no result" in only(found, "errors").what
     assert only(found, "few-blocks").what.startswith("0 blocks; below 8")
 
 

@@ -88,7 +88,7 @@ def test_ctrl_c_and_ctrl_d_end_it_on_a_line_of_their_own(
         assert terminal.ended() == code
     assert terminal.said.endswith("\n")
     assert "Traceback" not in terminal.said
-    assert ("the answers ended before the questions did" in terminal.said) is (key == CTRL_D)
+    assert ("the input ended before the last question" in terminal.said) is (key == CTRL_D)
     assert list((tmp_path / "here").iterdir()) == []
 
 

@@ -145,4 +145,4 @@ def test_a_signal_ends_it_as_shells_have_it(home: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(command, "prepare", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
     shown = images("build", "fake:a")
     assert shown.exit_code == 128 + signal.SIGTERM
-    assert "nothing half made is left" in shown.stderr
+    assert "nothing incomplete is left" in shown.stderr

@@ -119,15 +119,15 @@ def test_what_differs_is_named_before_any_figure(a: Path, b: Path) -> None:
     assert "uptime_s" not in first
     assert "The throughput overhead has changed" in " ".join(first.split())
     assert "bridge" in rest
-    assert "Absolute figures belong to their machines" in " ".join(rest.split())
+    assert "Absolute figures hold for their machine only" in " ".join(rest.split())
 
 
 def test_stores_of_alike_runs_differ_in_nothing(a: Path) -> None:
     found = compared(open_store(a).records(), open_store(a).records())
     assert found.unlike == ()
-    assert "Nothing that was recorded" in terminal.render(found)
+    assert "No recorded difference" in terminal.render(found)
     assert not any(each.changed for each in found.comparison.changes)
-    assert "No change of the throughput overhead was shown in 2 arms, where up to" in found.answer
+    assert "No change of the throughput overhead was shown in 2 arms; changes up to" in found.answer
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -168,9 +168,9 @@ def test_a_store_in_use_and_one_without_a_good_run_are_told(a: Path, tmp_path: P
         done = run(a, path)
     assert done.exit_code == 1
     text = " ".join(done.stdout.split())
-    assert "Nothing can be compared in throughput" in text
+    assert "Throughput cannot be compared" in text
     assert "B: the study has not ended" in text
-    assert "Its figures will move" in text
+    assert "Its figures may still change" in text
 
 
 def test_a_store_of_a_newer_tare_is_refused(a: Path, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_intervals_that_do_not_hold_change_nothing() -> None:
     study = synthetic.study(("bare", "host", "bridge")).model_copy(update={"protocol": FixedSpec(name="fixed")})
     found = compared(known(rates(BRIDGE)), known(rates(WORSE)), study)
     assert not any(each.changed for each in found.comparison.changes)
-    assert "published baseline" in found.answer
+    assert "published method" in found.answer
 
 
 def test_bytes_that_were_counted_by_another_source_are_not_compared() -> None:

@@ -71,4 +71,4 @@ def test_a_table_for_machines_tells_that_the_trace_is_not_complete(tmp_path: Pat
     head = tmp_path / "trace" / "trace.json"
     head.write_text(json.dumps(json.loads(head.read_text()) | {"complete": False}))
     done = CliRunner().invoke(app, ["views", str(tmp_path / "trace"), "--csv"])
-    assert "the trace is not complete" in done.stderr
+    assert "the trace is incomplete" in done.stderr

@@ -96,7 +96,7 @@ def test_json_holds_runs_settings_and_estimate(study: Path) -> None:
         ("{blocks: 3, seed: 7}", "Blocks: 3, by the cap on blocks; that is fewer than the 8"),
         ("{max_minutes: 3}", "Blocks: 2, by the cap on time; that is fewer than the 8"),
         ("{target: 0.01}", "until every interval is within ±1 %, 8 at least and 40 at most; 20 if arms"),
-        ("{name: fixed, blocks: 9}", "Blocks: 9, whatever comes out."),
+        ("{name: fixed, blocks: 9}", "Blocks: 9, whatever the result."),
     ],
 )
 def test_least_expected_and_most_blocks_are_told(study: Path, protocol: str, told: str) -> None:

@@ -88,7 +88,7 @@ def test_without_a_terminal_there_is_a_line_a_run(capsys: pytest.CaptureFixture[
         tell(RunStarted(PLAN.runs[0], 1))
         tell(PhaseStarted(PLAN.runs[0], Phase.LOAD, None))
         tell(RunEnded(RECORD(PLAN, 0, notices=("the directory sticks",))))
-        tell(Notice("removed what a dead run left: container x on local"))
+        tell(Notice("removed remains of a killed run: container x on local"))
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()
@@ -96,7 +96,7 @@ def test_without_a_terminal_there_is_a_line_a_run(capsys: pytest.CaptureFixture[
     assert lines[1].startswith(f"[1 of about 4] block 1 {PLAN.runs[0].arm}: 1,234.6 ")
     assert lines[2:] == [
         f"{PLAN.runs[0].id}: the directory sticks",
-        "removed what a dead run left: container x on local",
+        "removed remains of a killed run: container x on local",
     ]
 
 

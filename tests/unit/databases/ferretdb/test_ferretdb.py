@@ -105,7 +105,7 @@ def test_what_it_tells_bears_the_name_of_the_server_that_answered() -> None:
 
 def test_another_server_in_its_place_fails_the_run() -> None:
     other = done("{'version': '7.0.14', 'ok': 1.0}\n{'ok': 1.0}\n")
-    with pytest.raises(RunFailed, match="MongoDB answers where FerretDB was to"):
+    with pytest.raises(RunFailed, match="MongoDB answers instead of FerretDB"):
         DATABASE.effective(PLAN, Inside({"psql": done("{}"), "python3": other}))
 
 

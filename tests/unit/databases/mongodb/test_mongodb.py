@@ -129,7 +129,7 @@ def test_a_server_that_says_who_else_it_is_bears_that_name() -> None:
 
 def test_what_mongosh_told_of_a_real_server_is_read_and_ferretdb_is_not_taken_for_mongodb() -> None:
     """Captured: mongosh 2.5.8 asked FerretDB 2.7.0 all that `effective` asks."""
-    with pytest.raises(RunFailed, match="FerretDB answers where MongoDB was to"):
+    with pytest.raises(RunFailed, match="FerretDB answers instead of MongoDB"):
         DATABASE.effective(PLAN, answering((DATA / "mongosh.json").read_text()))
 
 

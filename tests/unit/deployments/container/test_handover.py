@@ -116,4 +116,4 @@ def test_a_number_that_the_user_lacks_is_one_sentence_and_nothing_is_changed(
     assert main("give", UIDS, GIDS, str(files.root)) == 1
     assert (files.told(), files.marked) == (before, set())
     said = capsys.readouterr().err
-    assert said == f"{files.root} belongs to 70000:0, which the user has no numbers for\n"
+    assert said == f"{files.root} belongs to 70000:0, which the user's ranges do not contain\n"

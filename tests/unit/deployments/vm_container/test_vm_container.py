@@ -119,7 +119,7 @@ def test_tasks_that_a_machine_has_no_means_for_are_refused(tmp_path: Path) -> No
         replace(TASK, volumes=(Volume("v", "/data"),)),
         replace(TASK, layers=(Layer("/a", "/a"), Layer("/b", "/b"))),
     ):
-        with pytest.raises(RunFailed, match="no volumes, and one layer"):
+        with pytest.raises(RunFailed, match="no volumes, and one data layer"):
             contained.must_take(task)
     host.answers[("find",)] = Completed((), 0, b"/rootfs/a/of the image")
     with pytest.raises(EnvironmentLacks, match="files of its own in /a"):

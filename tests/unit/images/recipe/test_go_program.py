@@ -94,7 +94,7 @@ def test_another_modules_sum_is_refused(tmp_path: Path, told: str) -> None:
 
 
 def test_a_package_of_several_programs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentLacks, match="2 files in place of one"):
+    with pytest.raises(EnvironmentLacks, match="2 files instead of one"):
         build_program(Toolchain(tmp_path, files=2), PROGRAM, tmp_path)
 
 

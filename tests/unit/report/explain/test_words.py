@@ -81,7 +81,7 @@ def test_more_waiting_than_computing_is_said() -> None:
 def test_without_stacks_or_any_figure_it_says_so() -> None:
     assert sentence(arm(())) == "bridge: +6.4 % CPU an operation [+4.4, +8.4], by the kernel's counters"
     nothing = arm((), total=None, overhead=estimate(None), lacks=("no stacks were sampled",))
-    assert sentence(nothing) == "bridge: CPU time an operation is not known: no stacks were sampled"
+    assert sentence(nothing) == "bridge: CPU time per operation is unknown: no stacks were sampled"
 
 
 def explanation(*arms: ArmExplanation, profiled: int = 10) -> Explanation:
@@ -92,7 +92,7 @@ def test_notes_tell_how_far_it_can_be_trusted() -> None:
     far = arm(unsampled=0.3, lacks=("functions of the kernel have no names",))
     told = notes(explanation(far, profiled=8), [far])
     assert told[0] == "functions of the kernel have no names"
-    assert told[1] == "stacks are there of 8 of 10 runs"
+    assert told[1] == "stacks exist for 8 of 10 runs"
     assert told[2].startswith("1.2 % of the kernel's CPU time at most has no component")
     assert "+30.0 % CPU time of the server beyond the samples" in told[3]
 

@@ -55,9 +55,7 @@ def test_the_answer_is_not_about_the_control() -> None:
 @pytest.mark.parametrize("style", FORMATS)
 def test_a_published_baseline_is_marked(style: str) -> None:
     study = controlled().model_copy(update={"protocol": BucketsSpec(name="buckets")})
-    assert "its intervals do not hold what they promise" in flat(
-        EXPORTERS[style](build_report(study, records(0.0)))
-    )
+    assert "its intervals are too narrow" in flat(EXPORTERS[style](build_report(study, records(0.0))))
 
 
 def test_a_published_baseline_is_marked_for_programs_too() -> None:
@@ -87,7 +85,7 @@ def test_why_it_ended_is_told_and_blocks_that_are_not_needed_are_not_missing() -
     report = build_report(controlled(), records(0.0), planned=120, ending=ending)
     assert report.planned == 24
     assert report.notes[0] == (
-        "The cap on machine time ended it after 8 blocks, with bridge known to ±3 % where ±2 % was asked for."
+        "The cap on machine time ended it after 8 blocks, with bridge known to ±3 % where ±2 % was the target."
     )
     assert not any("goes on with the rest" in note for note in report.notes)
 

@@ -37,5 +37,5 @@ def test_every_report_tells_the_broken_rules() -> None:
 def test_a_clean_study_has_no_list() -> None:
     report = build_report(synthetic.study(blocks=10), synthetic.records(blocks=10))
     assert report.analysis.alarms == ()
-    assert "No rule of validity is broken" in html_page.render(report)
+    assert "No validity rule is broken" in html_page.render(report)
     assert "Validity" not in terminal.render(report)

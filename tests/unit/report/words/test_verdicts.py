@@ -29,7 +29,7 @@ def test_each_metric_with_a_margin_has_its_line() -> None:
 def test_how_verdicts_come_about_is_said_with_the_family() -> None:
     text = method(REPORT.analysis)
     assert text is not None
-    assert "by Holm over the 5 metrics of an arm" in text
+    assert "over the 5 metrics of an arm (Holm)" in text
     assert method(build_report(synthetic.study(ARMS, 12), synthetic.records(ARMS, 12)).analysis) is None
 
 

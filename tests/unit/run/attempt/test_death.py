@@ -40,7 +40,7 @@ def death(
 @pytest.mark.parametrize("code", [137, -9])
 def test_a_kill_while_the_kernel_ran_out_of_memory_is_called_that(code: int) -> None:
     told = death(code, now=4, memory_bytes=64 << 20)
-    assert told == "the kernel killed the server for want of memory (its limit is 64 MiB)"
+    assert told == "the kernel killed the server, out of memory (its limit is 64 MiB)"
 
 
 def test_a_kill_by_somebody_else_is_not_put_down_to_memory() -> None:
@@ -55,7 +55,7 @@ def test_signals_and_exit_codes_are_named() -> None:
 
 
 def test_a_server_does_not_survive_its_host() -> None:
-    assert death(None, boot="another") == "fake was rebooted, and the server went with it"
+    assert death(None, boot="another") == "fake rebooted, which ended the server"
 
 
 def test_what_cannot_be_known_is_left_out() -> None:
@@ -76,14 +76,14 @@ def death_inside(code: int | None, *, told: bytes = b"", now: int = 3) -> str:
 
 def test_a_machines_own_kernel_may_have_killed_for_want_of_memory() -> None:
     told = death_inside(-9, told=b'{"code": -9, "oom_kills": 1}\n')
-    assert told == "its virtual machine's kernel killed the server for want of memory (its limit is 64 MiB)"
+    assert told == "the virtual machine's kernel killed the server, out of memory (its limit is 64 MiB)"
     assert death_inside(-9, told=b'{"code": -9, "oom_kills": 0}\n') == "the server was ended by SIGKILL"
     assert death_inside(1, told=b'{"code": 1, "oom_kills": 2}\n') == "the server ended with exit code 1"
 
 
 def test_a_machine_that_goes_before_its_task_is_told_with_its_last_words() -> None:
     assert death_inside(None) == "the machine of t ended: Kernel panic"
-    assert death_inside(None, now=4).startswith("the kernel has killed for want of memory, and the machine of t")
+    assert death_inside(None, now=4).startswith("the kernel killed a process, out of memory, and the machine of t")
 
 
 def test_mysql_gives_its_reason_above_that_it_gives_up() -> None:

@@ -92,7 +92,7 @@ def test_a_node_that_dies_fails_the_run_by_its_name(empty_rig: Rig, noted: type[
     ((record,),) = execute(plan, empty_rig.machine, empty_rig.destination(), At(Phase.MEASURE, kill_second))
     assert not record.outcome.ok
     assert record.outcome.failed_in is Phase.MEASURE
-    assert "the server ended during measure, node sut-2; its last words: " in str(record.outcome.reason)
+    assert "the server ended during measure, node sut-2; its last output: " in str(record.outcome.reason)
     assert empty_rig.leftovers == []
 
 

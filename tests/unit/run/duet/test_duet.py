@@ -154,7 +154,7 @@ def test_when_one_fails_both_are_void_and_both_are_tried_again(
     first, again = blocks_of(records)[0][:2], blocks_of(records)[0][2:]
     assert [(record.attempt, record.outcome.ok) for record in first] == [(1, False)] * 2
     assert [(record.attempt, record.outcome.ok) for record in again] == [(2, True)] * 2, reasons_of(records)
-    reasons = sorted("with which it ran at once" in (record.outcome.reason or "") for record in first)
+    reasons = sorted("which ran at the same time" in (record.outcome.reason or "") for record in first)
     assert reasons == [False, True], [record.outcome.reason for record in first]
     assert all(record.measurement is None for record in first)
     assert rig.leftovers == [], [record.notices for record in records]

@@ -69,7 +69,7 @@ def test_a_generator_that_began_late_by_its_own_word_is_cut_where_it_drove() -> 
         found[0].throughput_per_s,
         found[2].throughput_per_s,
     )
-    with pytest.raises(RunFailed, match="no whole window"):
+    with pytest.raises(RunFailed, match="no complete window"):
         split_at_swap(found, began(100.0, seconds=3.6), (100.0, 103.6), swap)
 
 
@@ -81,7 +81,7 @@ def test_a_window_that_lasted_longer_is_dropped_where_it_touches_the_swap() -> N
 
 
 def test_a_half_without_a_window_voids_the_run() -> None:
-    with pytest.raises(RunFailed, match="no whole window"):
+    with pytest.raises(RunFailed, match="no complete window"):
         split_at_swap(windows(1, 1, 1), began(0.2), (0.2, 3.1), Swap(1.1, 1.11))
 
 

@@ -131,7 +131,7 @@ def test_what_a_lost_site_has_begun_is_given_up_by_name_and_taken_up_again_later
     list(without.go())
     missing = [one for one in without.records if not one.outcome.ok]
     assert {one.block for one in missing} == {first.block}
-    assert all("is not to be had" in (one.outcome.reason or "") for one in missing)
+    assert all("is not available" in (one.outcome.reason or "") for one in missing)
     again = Run(room, plan, run.sites)
     list(again.go())
     assert good(again.records) == Counter(each.id for each in plan.runs)
@@ -174,5 +174,5 @@ def test_one_site_and_four_give_the_same_set_of_runs_and_the_same_estimates(room
 def test_runs_that_have_to_follow_each_other_take_one_site(room: Path, plans: Any) -> None:
     plan = plans(protocol=FixedSpec(name="fixed", blocks=2, control=False, sequence="together"))
     run = Run(room, plan, ("north", "south"))
-    with pytest.raises(StudyError, match="takes one site"):
+    with pytest.raises(StudyError, match="needs one site"):
         list(run.go())

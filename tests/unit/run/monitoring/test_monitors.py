@@ -66,7 +66,7 @@ def test_a_run_whose_trace_is_not_whole_is_no_good_run(rig: Any, plans: Any) -> 
     assert record.measurement is None
 
 
-@pytest.mark.parametrize(("monitor", "words"), [(Short(0.05), "no space left"), (Stillborn(), "could not begin")])
+@pytest.mark.parametrize(("monitor", "words"), [(Short(0.05), "no space left"), (Stillborn(), "could not start")])
 def test_a_monitor_that_ends_by_itself_fails_the_run(rig: Any, plans: Any, monitor: Any, words: str) -> None:
     rig.swap(monitors={"probe": monitor})
     (record,) = rig.execute(plans())

@@ -298,14 +298,14 @@ def test_a_path_other_than_the_network_s_is_named_with_what_was_promised() -> No
     parity = {"sut": observation(), "client": observation()}
     assert undeclared(placed, parity, {"hop": "bridge"}, TOKEN) == ()
     (told,) = undeclared(placed, parity, {"hop": "docker-proxy"}, TOKEN)
-    assert told == "network path: network bridge promises bridge, the connections go by docker-proxy"
+    assert told == "network path: network bridge promises bridge, the connections take docker-proxy"
 
 
 def test_connections_that_go_several_ways_at_once_are_refused() -> None:
     parity = {"sut": observation(), "client": observation()}
     placed = settings(network=NetworkKind.PUBLISHED_LOOPBACK)
     (told,) = undeclared(placed, parity, {"hop": None, "connections": 8}, TOKEN)
-    assert told == "network path: the client's 8 connections go by several ways, not by dnat or docker-proxy alone"
+    assert told == "network path: the client's 8 connections take several paths, not only dnat or docker-proxy"
     assert undeclared(placed, parity, {"hop": None, "connections": 0}, TOKEN) == ()
 
 
@@ -356,7 +356,7 @@ def test_a_way_that_cannot_be_told_is_looked_for_again_and_is_a_notice_in_the_en
     rig.swap(observe_path=unmatched)
     (one, *_) = rig.execute(plans(warmup_s=0.1))
     assert one.outcome.ok
-    assert "the network path could not be seen: the connections could not be matched" in one.notices
+    assert "the network path could not be observed: the connections could not be matched" in one.notices
     assert len({client.task.name for client in looks}) == 2
 
 

@@ -103,7 +103,7 @@ def test_a_users_network_is_carried_by_the_program_of_its_name(network: NetworkK
     placed = settings(network=network, engine="podman-rootless")
     parity = {"sut": observation(), "client": observation()}
     found = undeclared(placed, parity, {"hop": hop}, TOKEN)
-    wrong = f"network path: network {network.value} promises {network.value}, the connections go by {hop}"
+    wrong = f"network path: network {network.value} promises {network.value}, the connections take {hop}"
     assert found == (() if hop == network.value else (wrong,))
 
 

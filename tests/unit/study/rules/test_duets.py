@@ -65,7 +65,7 @@ def test_a_duet_of_reads_that_fit_into_memory_is_let_through() -> None:
         (
             "image: sysbench, deployment: bare",
             "image: sysbench, deployment: bare, cgroup: root",
-            "no arm can be kept to CPUs of its own",
+            "cannot be pinned to CPUs",
         ),
     ],
 )
@@ -83,7 +83,7 @@ def test_fileio_is_refused_for_what_it_is() -> None:
     program = program.replace("client: {image: sysbench, deployment: bare}\n", "").replace(
         "image: mariadb, database: mariadb,", "image: sysbench,"
     )
-    with pytest.raises(StudyError, match="fileio is work for the disk"):
+    with pytest.raises(StudyError, match="fileio only uses the disk"):
         loads(program, installed())
 
 

@@ -50,7 +50,7 @@ def test_a_pod_that_can_be_is_made(sut: SutSpec) -> None:
 @pytest.mark.parametrize(
     ("sut", "client", "key", "why"),
     [
-        (server(None), {}, "sut.network", "`pod` is how a pod is attached, and the SUT is in none"),
+        (server(None), {}, "sut.network", "`pod` attaches a pod, and the SUT is in none"),
         (server({}), {"network": NetworkKind.POD}, "client.network", "and a client is in none"),
         (server({}, "host", deployment="bare"), {}, "sut.pod", "`bare` makes no pod"),
         (server({"cni": "bridge"}, deployment="vm"), {}, "sut.pod.cni", "`vm` makes no pod"),

@@ -47,7 +47,7 @@ def test_client_and_database_are_left_out(registry: Registry) -> None:
         ("workload:", "client: {image: mariadb, deployment: bare}\nworkload:", "client:", "has no client"),
         ("  deployment: container", "  deployment: container\n  database: mariadb", "sut.database", "no database"),
         ("  deployment: container", "  deployment: container\n  settings: {a: 1}", "sut.settings", "no database"),
-        ("  deployment: container", "  deployment: container\n  network: bridge", "sut.network", "say nothing"),
+        ("  deployment: container", "  deployment: container\n  network: bridge", "sut.network", "have no effect"),
     ],
 )
 def test_what_is_for_two_sides_is_refused(registry: Registry, old: str, new: str, where: str, what: str) -> None:

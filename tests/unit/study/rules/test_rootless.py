@@ -49,14 +49,14 @@ def test_no_other_engine_has_a_users_networks(network: NetworkKind, engine: Engi
 @pytest.mark.parametrize(
     ("sut", "client", "key", "why"),
     [
-        (server(deployment="bare"), {}, "sut.engine", "`bare` is made by no engine"),
+        (server(deployment="bare"), {}, "sut.engine", "`bare` is not made by an engine"),
         (server(runtime="crun"), {}, "sut.runtime", "`podman-rootless` has one runtime for all"),
         (server(NetworkKind.PASTA), {"network": NetworkKind.SHARED}, "client.network",
-         "a client in the SUT's namespace passes by the port of `pasta`"),
+         "a client in the SUT's namespace bypasses the port of `pasta`"),
         (server(NetworkKind.PASTA), {"network": NetworkKind.PASTA, "deployment": "container", "engine": ROOTLESS},
-         "client.network", "a client listens on no port that could be published"),
+         "client.network", "a client has no port to publish"),
         (server(NetworkKind.ROOTLESSPORT), {"network": NetworkKind.BRIDGE, "deployment": "container"},
-         "client.engine", "client and SUT are of two engines, which share no network"),
+         "client.engine", "client and SUT use two engines, which share no network"),
         (server(NetworkKind.SLIRP4NETNS), {"own_host": True}, "sut.network", "`slirp4netns` ends at the host"),
     ],
 )  # fmt: skip
@@ -76,4 +76,4 @@ def test_only_directories_of_the_host_are_handed_to_a_user(kind: str) -> None:
     assert (refusal is None) is (kind == "bind")
     if refusal is not None:
         assert refusal.keys[0] == ("sut", "storage", "kind")
-        assert refusal.why == f"a user's engine cannot be given the storage `{kind}`, which root makes"
+        assert refusal.why == f"a rootless engine cannot use the storage `{kind}`, which root makes"

@@ -76,13 +76,13 @@ def test_stages_decide_what_is_run() -> None:
     ("old", "new", "what"),
     [
         ("stages: phase", "stages: fase", "there is no factor 'fase'"),
-        ("stages: phase", "stages: side", "stages follow each other on one server that stays as it is"),
+        ("stages: phase", "stages: side", "all stages run on one unchanged server"),
         ("conditions: [size]", "conditions: [size, phase]", "over which findings are averaged"),
         ("baseline: {side: bare}", "baseline: {side: bare, phase: filling}", "baseline"),
         (
             "{name: fixed, blocks: 3, control: true, seed: 4}",
             "{name: interleave, measure: auto}",
-            "phases that are set",
+            "a fixed measure phase",
         ),
     ],
 )

@@ -51,7 +51,7 @@ def test_a_key_that_would_do_nothing_is_refused(spec: dict[str, Any], key: str) 
 
 
 def test_a_virtual_machine_is_not_offered_what_was_tried_of_none() -> None:
-    assert "`nfs` is not offered to `vm`" in (refused("vm", kind="nfs") or "")
+    assert "`nfs` is not available for `vm`" in (refused("vm", kind="nfs") or "")
     assert refused("bare", kind="nfs", sync=True, rsize="64K", wsize="1M") is None
 
 
@@ -61,11 +61,11 @@ def test_no_limit_of_the_sut_s_slows_a_server_s_disk() -> None:
     )
     found = refuse_storage(slowed, STORAGES["nfs"])
     assert found is not None
-    assert "is its server's" in found.why
+    assert "belongs to its server" in found.why
 
 
 def test_a_given_device_has_a_size_already() -> None:
-    assert "size of its own" in (refused("bare", kind="block", device="/dev/sdz", size="1G") or "")
+    assert "already has a size" in (refused("bare", kind="block", device="/dev/sdz", size="1G") or "")
 
 
 @pytest.mark.parametrize("device", ["sdz", "/dev/", "/dev/a b", "/home/x"])

@@ -189,7 +189,7 @@ def test_each_wrong_property_has_its_own_line(properties: str, line: str, why: s
 @pytest.mark.parametrize(
     ("work", "database", "why"),
     [
-        ("", "mariadb", "nothing is to be sent; `job`, `sysbench` or `ycsb` says what"),
+        ("", "mariadb", "there is nothing to send; `job`, `sysbench` or `ycsb` says what"),
         ("  sysbench: {}\n  ycsb: {}", "mariadb", "`sysbench` and `ycsb` are both there"),
         ("  sysbench: {script: oltp_raed_only}", "mariadb", "oltp_read_only"),
         ("  sysbench: {tabels: 3}", "mariadb", 'did you mean "tables"?'),

@@ -99,7 +99,7 @@ def test_logs_that_hold_less_than_was_counted_void_it(tmp_path: Path) -> None:
 
 def test_missing_rows_are_no_successes(tmp_path: Path) -> None:
     given = {**CLOSED, "measure_s": 1.0, "window_s": 1.0}
-    with pytest.raises(RunFailed, match=r"had no right reply \(13663 get missing\)") as told:
+    with pytest.raises(RunFailed, match=r"had no correct reply \(13663 get missing\)") as told:
         parse(tmp_path, "missing", **given)
     assert "were the data loaded?" in (told.value.hint or "")
 

@@ -62,9 +62,7 @@ def test_generators_are_typed(generator: dict[str, Any], why: str) -> None:
 
 
 def test_arrivals_are_told_once() -> None:
-    assert "arrivals are told twice: by rate and stages" in refusal(
-        rate=5.0, stages=[{"seconds": 1.0, "rate": 5.0}]
-    )
+    assert "arrivals are set twice: by rate and stages" in refusal(rate=5.0, stages=[{"seconds": 1.0, "rate": 5.0}])
     assert "either `rate`, or both" in refusal(stages=[{"seconds": 1.0, "from": 5.0}])
     assert "no stage has a rate above 0" in refusal(stages=[{"seconds": 1.0, "rate": 0.0}])
 
@@ -119,6 +117,6 @@ def test_a_trace_that_is_none_is_told_with_its_file(tmp_path: Path) -> None:
     path.write_text("1.0\n0.5\n")
     assert "arrival 2 is before the one before it" in refusal(trace=str(path))
     path.write_text("at_s\nsoon\n")
-    assert "first column is to be seconds" in refusal(trace=str(path))
+    assert "first column must be seconds" in refusal(trace=str(path))
     path.write_text("0.1\n0.2\n")
     assert "within the warm-up" in refusal(trace=str(path), warmup_s=1.0)
