@@ -51,7 +51,8 @@ def wire_bound(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "wire-bound",
                 arm,
-                f"the network{where} carried {share(max(parts.values()))} of its idle throughput and limited the rate",
+                f"the network{where} carried {share(max(parts.values()))} of its idle throughput and limited "
+                "the rate",
                 ids(runs),
                 "use a faster network, smaller replies or fewer clients",
             )
