@@ -225,7 +225,7 @@ def test_a_device_that_holds_something_is_left_alone(rig: Rig) -> None:
     device = done("losetup", "--find", "--show", str(image)).strip()
     storage, spec = rig.storage("block"), StorageSpec(kind="block", device=device)
     try:
-        with pytest.raises(EnvironmentLacks, match="holds ext4 that tare has not made"):
+        with pytest.raises(EnvironmentLacks, match="holds ext4 that tare did not make"):
             storage.prepare(rig.data_request, spec)
         done("wipefs", "--all", device)
         number = Path(device).stat().st_rdev

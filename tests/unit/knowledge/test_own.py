@@ -123,7 +123,7 @@ def test_imported_results_are_refused(plan: Plan, records: list[RunRecord]) -> N
 
 
 def test_too_few_blocks_make_no_claim(plan: Plan, records: list[RunRecord]) -> None:
-    with pytest.raises(StudyError, match="no arm has an interval: that takes 3 blocks") as refused:
+    with pytest.raises(StudyError, match="without an interval for any arm: it needs 3 blocks") as refused:
         claims_of(expand(synthetic.study(ARMS, blocks=2)), [record for record in records if record.block < 3])
     assert "higher cap" in (refused.value.hint or ""), "a study that has ended goes on by no `tare run` alone"
 

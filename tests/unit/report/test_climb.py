@@ -49,7 +49,7 @@ def test_every_format_shows_the_curves() -> None:
     page = html_page.render(made)
     assert '<h2 id="h-climb">Latency over load</h2>' in page
     assert page.count("Chart: latency over load, a line per arm. p99 within 5 ms held up to: bare up to 450/s") == 2
-    assert "The p99 of latency at each rate" in page
+    assert "The p99 of latency at each target rate" in page
     assert "## Latency over load" in markdown.render(made)
     for width in (80, 120):
         assert "Latency over load" in terminal.render(made, width=width)

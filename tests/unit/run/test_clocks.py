@@ -99,7 +99,7 @@ def test_a_step_is_found_in_either_direction() -> None:
 
 def test_an_offset_that_is_hardly_known_voids_the_run() -> None:
     vague = Offset(0.0, 2 * MOST_BOUND_S, 0.0)
-    assert "only known to 100.0 ms" in (disagreement(vague, vague) or "")
+    assert "uncertain by 100.0 ms" in (disagreement(vague, vague) or "")
 
 
 def test_a_sites_clock_runs_ahead_by_what_it_was_told() -> None:

@@ -220,7 +220,7 @@ def test_limits_in_the_units_of_deployments() -> None:
 def test_a_duet_needs_a_set_of_cpus_for_each_arm(plan: Plan, cpus: set[int], *, enough: bool) -> None:
     duet = _in_a_duet(plan)
     told = lacking(duet, NEEDS, replace(RICH, cpus=frozenset(cpus)))
-    assert told == () if enough else "a duet needs CPUs 0 and 1, one set an arm" in told[0]
+    assert told == () if enough else "a duet needs CPUs 0 and 1, one set per arm" in told[0]
 
 
 def test_a_duet_needs_the_memory_of_both_arms_at_once(plan: Plan) -> None:
@@ -283,4 +283,4 @@ def test_open_files_that_the_host_lowers_are_told_where_a_study_asks_for_them(pl
     sut = boxed.settings.sut.model_copy(update={"limits": LimitsSpec(nofile=65536)})
     asking = boxed.model_copy(update={"settings": boxed.settings.model_copy(update={"sut": sut})})
     (told,) = lowered(plan.study.model_copy(update={"arms": (asking,)}), host)
-    assert told.startswith("sut.limits.nofile: 65536 asked for, 20000 is what this host gives")
+    assert told.startswith("sut.limits.nofile: 65536 requested, but this host allows 20000")

@@ -38,7 +38,11 @@ def told(database: str, workload: str) -> str:
         ),
         ("redis", "name: sysbench, script: oltp_point_select", "sysbench cannot drive redis"),
         ("mariadb", "name: ycsb, binding: cql", "the binding cql does not drive mariadb (arm 'bare') (jdbc does)"),
-        ("mariadb", 'name: ycsb, home: /opt/mine, properties: {table: "a b"}', "'a b' is no plain name of a table"),
+        (
+            "mariadb",
+            'name: ycsb, home: /opt/mine, properties: {table: "a b"}',
+            "'a b' is not a plain name of a table",
+        ),
     ],
 )
 def test_what_a_workload_cannot_drive_is_told_at_its_name(database: str, workload: str, why: str) -> None:
@@ -52,7 +56,7 @@ def test_a_factor_that_makes_it_so_is_blamed() -> None:
     text = text.replace(
         "sets: sut.deployment, levels: [bare, container]", "sets: sut.database, levels: [mariadb, redis]"
     )
-    with pytest.raises(StudyError, match=r"factors\.where.*not taught to drive redis .arm 'redis'"):
+    with pytest.raises(StudyError, match=r"factors\.where.*cannot drive redis .arm 'redis'"):
         loads(text.replace("baseline: bare", "baseline: mariadb"), REGISTRY)
 
 

@@ -101,7 +101,7 @@ def test_a_name_of_a_table_that_would_be_more_than_a_name_is_refused() -> None:
 
 def test_another_database_is_refused_by_name() -> None:
     target = Target("fake", TARGET.endpoint, TARGET.secrets)
-    with pytest.raises(StudyError, match="not taught to drive fake"):
+    with pytest.raises(StudyError, match="cannot drive fake"):
         Ycsb().measure(asked(), target, "/r")
 
 

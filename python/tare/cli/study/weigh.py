@@ -30,7 +30,8 @@ from tare.sites.local import LocalHost
 from tare.version import __version__
 
 _MEANING = (
-    "\N{MICRO SIGN}s a request, more than bare but in the first row; \N{PLUS-MINUS SIGN} half of the 95 % interval"
+    "\N{MICRO SIGN}s per request; bare in full, others in addition to bare; "
+    "\N{PLUS-MINUS SIGN} half of the 95 % interval"
 )
 
 

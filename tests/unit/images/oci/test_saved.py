@@ -130,7 +130,7 @@ def test_several_images_in_one_file_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"no tar at all", b"\x1f\x8b\x08 no gzip", bytes(100)])
 def test_a_file_that_is_no_tar_is_one_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "image.tar").write_bytes(content)
-    with pytest.raises(StudyError, match=r"image\.tar is no whole tar"):
+    with pytest.raises(StudyError, match=r"image\.tar is not a complete tar"):
         fetch(tmp_path / "image.tar")
 
 

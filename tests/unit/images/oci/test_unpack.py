@@ -271,7 +271,7 @@ def test_an_archive_cut_short_is_refused(root: Path, tmp_path: Path, part: float
     whole = write_tar(tmp_path / "whole.tar", entries).read_bytes().rstrip(b"\0")
     whole = gzip.compress(whole + bytes(1024)) if compressed else whole
     (tmp_path / "cut.tar").write_bytes(whole[: int(len(whole) * part)])
-    with pytest.raises(StudyError, match=r"cut\.tar is no whole tar"):
+    with pytest.raises(StudyError, match=r"cut\.tar is not a complete tar"):
         unpack([tmp_path / "cut.tar"], root)
 
 

@@ -87,7 +87,7 @@ def test_why_it_ended_is_told_and_blocks_that_are_not_needed_are_not_missing() -
     assert report.notes[0] == (
         "The cap on machine time ended it after 8 blocks, with bridge known to ±3 % where ±2 % was the target."
     )
-    assert not any("goes on with the rest" in note for note in report.notes)
+    assert not any("resumes with the rest" in note for note in report.notes)
 
 
 @pytest.mark.parametrize(("half_width", "told"), [(0.0271, "±2.7 %"), (0.994, "±99 %"), (2.138, "±214 %")])

@@ -40,7 +40,7 @@ def test_a_duet_of_reads_that_fit_into_memory_is_let_through() -> None:
         (
             "oltp_read_only",
             "oltp_read_write",
-            "study.yaml:7:.*no protocol for I/O-bound work: oltp_read_write writes",
+            "study.yaml:7:.*does not suit I/O-bound work: oltp_read_write writes",
         ),
         (
             "memory: 2G",

@@ -136,9 +136,9 @@ def test_an_arm_has_a_machine_with_all_its_settings_or_none() -> None:
 
 def test_a_clash_is_named_at_the_level_that_made_it() -> None:
     text = STUDY.replace("sut.network: user}", "sut.network: bridge}")
-    with pytest.raises(StudyError, match=r"levels\.vm\.sut\.network: a virtual machine has a network of its own"):
+    with pytest.raises(StudyError, match=r"levels\.vm\.sut\.network: a virtual machine has its own network"):
         loads(text, REGISTRY)
-    with pytest.raises(StudyError, match=r"levels\.bare\.sut\.vm\.cache: `vm` means nothing .*\(arm 'bare"):
+    with pytest.raises(StudyError, match=r"levels\.bare\.sut\.vm\.cache: `vm` has no effect .*\(arm 'bare"):
         loads(STUDY.replace("bare: {}", "bare: {sut.vm.cache: none}"), REGISTRY)
 
 

@@ -73,15 +73,15 @@ def test_each_that_is_allowed_is_tried_on_a_real_engine() -> None:
     ("old", "new", "message"),
     [
         ("bare: {sut.deployment: bare}", "bare: {sut.deployment: bare, sut.network: bridge}",
-         r"levels\.bare\.sut\.network: `bare` has no network namespace of its own.*\(arm 'bare-load-1'\)"),
+         r"levels\.bare\.sut\.network: `bare` has no network namespace.*\(arm 'bare-load-1'\)"),
         ("  network: host\n", "  network: bridge\n",
          r":24:14: factors\.path\.levels\.bare\.sut\.deployment: `bare` has no network namespace"),
         ("sut.network: published-loopback", "sut.network: published-loopback, client.network: shared",
-         r"levels\.published\.client\.network: a client in the SUT's namespace passes by the port"),
+         r"levels\.published\.client\.network: a client in the SUT's namespace bypasses the port"),
         ("  deployment: bare\nworkload", "  deployment: container\n  network: bridge\nworkload",
-         r"client\.network: from a namespace of its own the client cannot reach the host's 127\.0\.0\.1"),
+         r"client\.network: from another namespace the client cannot reach the host's 127\.0\.0\.1"),
         ("sut.network: bridge", "sut.network: shared",
-         r"levels\.bridge\.sut\.network: the SUT has nobody's namespace"),
+         r"levels\.bridge\.sut\.network: the SUT has no other namespace"),
     ],
 )  # fmt: skip
 def test_a_clash_is_named_where_it_was_made(
@@ -99,7 +99,7 @@ def test_a_level_that_makes_a_bridged_client_impossible_is_the_one_named(text: s
     bridged = bridged.replace("host: {}", "host: {sut.network: bridge}").replace(
         "bridge: {sut.network: bridge}", "bridge: {sut.network: bridge, sut.limits.cpus: '1'}"
     )
-    with pytest.raises(StudyError, match=r"factors\.path\.levels\.published\.sut\.network: from a namespace"):
+    with pytest.raises(StudyError, match=r"factors\.path\.levels\.published\.sut\.network: from another namespace"):
         loads(bridged, registry)
 
 

@@ -93,7 +93,7 @@ def test_data_are_named_by_what_is_loaded_and_nothing_else() -> None:
 
 def test_a_database_that_it_does_not_speak_with_is_refused() -> None:
     target = Target("berkeleydb", TARGET.endpoint, TARGET.secrets)
-    with pytest.raises(StudyError, match="does not speak with berkeleydb"):
+    with pytest.raises(StudyError, match="does not support berkeleydb"):
         TareLoad().measure(parameters(), target, RUN_DIR)
 
 

@@ -118,7 +118,7 @@ def test_a_climb_is_one_list_of_stages_and_a_window_each() -> None:
 def test_a_rung_without_requests_enough_for_its_quantile_is_refused() -> None:
     with pytest.raises(ValidationError, match="p99 takes 1000"):
         parameters(sustainable={**CLIMB, "from_per_s": 100.0}, measure_s=10.0)
-    with pytest.raises(ValidationError, match="told twice: by rate and sustainable"):
+    with pytest.raises(ValidationError, match="set twice: by rate and sustainable"):
         parameters(sustainable=CLIMB, rate=5.0, measure_s=10.0)
 
 
