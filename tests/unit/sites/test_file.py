@@ -92,7 +92,7 @@ FAULTS = [
     ("root@10.0.0.3,", "root@10.0.0.2, name: z,", "s:5:5: sites[0].client: root@10.0.0.2 is called z here and"),
     ("{ssh: root@10.0.0.2}", "{ssh: q, address: 192.168.7.3}", "client.address: two hosts with the address"),
     ("swap: true", "swap: 1", "s:9:48: sites[2].swap: expected true or false, got 1"),
-    ("client: {ssh: x}, swap", "client: local, swap", "sites[2].swap: only a server and a client on separate hosts"),
+    ("client: {ssh: x}, swap", "client: local, swap", "sites[2].swap: only a server and a client on separate"),
     ("{name: here", "{nam: here", 's:9:6: sites[2].nam: unknown key (did you mean "name"?)'),
     (GOOD, "format: 1\nsites: []\n", "s:2:1: sites: must not be empty"),
 ]  # fmt: skip
