@@ -1,4 +1,4 @@
-"""The study of the benchmarks of fleets: arms whose runs nobody makes, in as many blocks as are asked for."""
+"""The study of the benchmarks of fleets: arms whose runs nobody makes, in as many blocks as are requested."""
 
 from __future__ import annotations
 

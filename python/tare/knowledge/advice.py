@@ -147,8 +147,8 @@ def _ranking(
     unknown = [each.arm for each in predicted if each.nothing_known]
     borrowed = arms_of_other_contexts(predicted)
     least = needed if needed > SAFE_GAP else LEAST_GAP
-    answer = f"alternatives have to differ by more than {100 * needed:.0f} %"
-    left = f"; of {', '.join(unknown)} nothing comparable is known" if unknown else ""
+    answer = f"alternatives must differ by more than {100 * needed:.0f} %"
+    left = f"; no comparable claim for {', '.join(unknown)}" if unknown else ""
     left += f"; of {', '.join(borrowed)} by claims of other contexts" if borrowed else ""
     if benchmark.gap is None:
         return Verdict(Purpose.RANKING, Answer.IF, f"{answer}{left}", tuple(cited))

@@ -14,7 +14,7 @@ from tare.plural import counted
 
 
 def past_lines(found: Sequence[Judged], error: ModelError) -> Iterator[str]:
-    """A line an arm, then the score; within 80 columns where names are short."""
+    """A line per arm, then the score; within 80 columns where names are short."""
     score = score_of(found)
     if score is None:
         yield "No arm was both predicted and measured in three blocks or more."

@@ -51,7 +51,7 @@ def test_a_value_that_could_leave_its_line_is_refused(value: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(RESERVED))
 def test_what_tare_sets_is_refused(name: str) -> None:
-    with pytest.raises(StudyError, match=r"tare's own"):
+    with pytest.raises(StudyError, match=r"reserved for tare"):
         check_settings({name: "x"})
 
 
@@ -68,7 +68,7 @@ def test_what_tare_sets_is_refused(name: str) -> None:
     ],
 )
 def test_other_spellings_of_what_tare_sets_are_refused(name: str) -> None:
-    with pytest.raises(StudyError, match=r"tare's own"):
+    with pytest.raises(StudyError, match=r"reserved for tare"):
         check_settings({name: "x"})
 
 

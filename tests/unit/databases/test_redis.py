@@ -67,11 +67,11 @@ def test_an_empty_value_is_written_as_such() -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"port": 1}, "tare's own"),
-        ({"requirepass": "x"}, "tare's own"),
-        ({"include": "/etc/redis/redis.conf"}, "tare's own"),
-        ({"Save": ""}, "no name"),
-        ({"a b": "1"}, "no name"),
+        ({"port": 1}, "reserved for tare"),
+        ({"requirepass": "x"}, "reserved for tare"),
+        ({"include": "/etc/redis/redis.conf"}, "reserved for tare"),
+        ({"Save": ""}, "not a setting"),
+        ({"a b": "1"}, "not a setting"),
         ({"save": "1\nport 1"}, "cannot stand"),
         ({"save": '"'}, "cannot stand"),
     ],

@@ -168,7 +168,7 @@ def test_the_command_adds_a_store_and_advice_takes_it_into_account(
     assert added
     assert all(path.parent == tmp_path / "home" / "knowledge" for path in added)
     assert _claims_on_throughput() == published + 1
-    assert "`tare advise` takes them" in shown.stderr
+    assert "`tare advise` uses them" in shown.stderr
     apart = CliRunner().invoke(app, ["knowledge", "add", str(tmp_path / "store"), "--to", str(tmp_path / "apart")])
     assert f"`tare advise --claims {tmp_path / 'apart'}` takes them" in apart.stderr
 

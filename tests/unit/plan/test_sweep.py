@@ -60,7 +60,7 @@ def test_a_number_of_operations_gives_way_to_the_time(bth: Study) -> None:
     [
         ({"measure_s": 5.0, "fixed": 100}, "cassandra-stress", "workload.fixed of .* sets a rate"),
         ({"measure_s": 5.0, "target": 100}, "ycsb", "workload.target of .* sets a rate"),
-        ({"measure_s": 5.0, "sustainable": {"within_ms": 1.0}}, "tare-load", "workload.sustainable of .* asks"),
+        ({"measure_s": 5.0, "sustainable": {"within_ms": 1.0}}, "tare-load", "workload.sustainable of .* sets"),
     ],
 )
 def test_what_asks_for_a_rate_is_refused(workload: dict[str, Any], name: str, why: str, bth: Study) -> None:

@@ -104,7 +104,7 @@ def test_what_makes_no_sense_is_refused_in_one_sentence() -> None:
     refuse_swap(make_plan(blocks=2), SITE, facts)
     with pytest.raises(StudyError, match="the site pair has `swap`, and study tiny has one block"):
         refuse_swap(make_plan(blocks=1), SITE, facts)
-    with pytest.raises(StudyError, match="not alike: CPU model A on h1, B on h2"):
+    with pytest.raises(StudyError, match="differ: CPU model A on h1, B on h2"):
         refuse_swap(make_plan(blocks=2), SITE, {"h1": ALIKE, "h2": {**ALIKE, "cpu_model": "B"}})
     plan = make_plan(blocks=2)
     arm = plan.study.arms[0]

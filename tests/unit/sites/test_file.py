@@ -80,7 +80,7 @@ FAULTS = [
     ("home: /srv/tare", "ssh_config: x", "s:8:40: sites[1].client.ssh_config: 'x' is not an absolute path"),
     ("home: /srv/tare", "name: a/b", "s:8:40: sites[1].client.name: 'a/b' is not a plain name"),
     ("home: /srv/tare", "container_address: 10.0.0.9", "sites[1].client.container_address: the prefix length"),
-    ("home: /srv/tare", "container_address: x/24", "sites[1].client.container_address: an IPv4 address with"),
+    ("home: /srv/tare", "container_address: x/24", "sites[1].client.container_address: expected an IPv4 address"),
     ("ssh: x}, swap", "ssh: x, sudo: yes}, swap", "sites[2].client.sudo: expected true or false, got 'yes'"),
     ("sut: local", "sut: lokal", "s:9:18: sites[2].sut: unknown value 'lokal' (did you mean \"local\"?)"),
     ("sut: local", "sut: 3", "s:9:18: sites[2].sut: expected `local` or a mapping with `ssh`"),

@@ -202,7 +202,7 @@ def test_a_plan_from_before_a_bound_is_refused_with_its_key(path: Path, committe
 
 def test_a_lock_that_cannot_be_opened_is_told_with_the_way_to_read_the_store(tmp_path: Path) -> None:
     with (
-        pytest.raises(StoreError, match=r"cannot be written: Is a directory \(`tare report` reads"),
+        pytest.raises(StoreError, match=r"cannot be written: Is a directory \(`tare report` can still read"),
         held(tmp_path),
     ):
         pytest.fail("it is held")

@@ -253,7 +253,7 @@ class Phases:
         if sut is not None:
             sut.must_live("during the measure phase")
         if sut is not None and (why := self._unseen()) is not None:
-            self.draft.notices.append(f"the network path could not be seen: {why}")
+            self.draft.notices.append(f"the network path could not be observed: {why}")
         stdout, stderr = context.workdir_for_client.bring_output("measure", self.job.staging, command.output_files)
         with read_or_failed("what the load generator printed"):
             measurement = context.workload.parse(parameters, stdout, stderr, code)
@@ -324,7 +324,7 @@ class Phases:
         seen = run_observer.look(last=last)
         if seen is None:
             return
-        lives()  # of a server that has gone nothing true was seen
+        lives()  # of a server that has disappeared nothing true was seen
         self.draft.parity, self.draft.path = seen.parity, seen.path
         self.draft.of_nodes("parity", seen.of_nodes)
         self.draft.of_nodes("path", seen.paths)
@@ -349,7 +349,7 @@ class Phases:
         if wrong := [*dict.fromkeys(wrong), *unpinned_work(self.job.slot, self.draft.path)]:
             raise NotComparable(f"{self.job.run.arm} does not match the study: {as_sentence(wrong)}")
         if unlike := unlike_nodes(nodes, self._server()):
-            raise NotComparable(f"the nodes of {self.job.run.arm} are not alike: {as_sentence(unlike)}")
+            raise NotComparable(f"the nodes of {self.job.run.arm} differ from each other: {as_sentence(unlike)}")
         self._must_be_like_others()
 
     def _check_after(self, sut: Sut | None) -> None:
@@ -382,7 +382,7 @@ class Phases:
     def _check_encryption(self) -> None:
         """What connections agreed on is told with the measurement alone."""
         if wrong := undeclared_encryption(self.job.arm.settings, self.draft.measurement or {}):
-            raise NotComparable(f"{self.job.run.arm} is not what the study declares: {as_sentence(wrong)}")
+            raise NotComparable(f"{self.job.run.arm} does not match the study: {as_sentence(wrong)}")
         self._must_be_like_others()
 
     def _must_be_like_others(self) -> None:

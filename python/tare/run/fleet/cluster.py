@@ -130,7 +130,7 @@ class ClusterCrew:
         try:
             workers = _workers_of(self.client)
         except OSError:
-            return {}  # `lost` tells at its next call whether the scheduler has gone
+            return {}  # `lost` tells at its next call whether the scheduler has disappeared
         self._looked_at = now = time.monotonic()
         gone: dict[str, str] = {}
         for site, post in self._posts.items():

@@ -75,5 +75,5 @@ def refuse_one_order(plan: Plan, made: Sequence[RunRecord] = ()) -> None:
         what = "each arm's runs follow each other (protocol.sequence: together), which needs one site"
         raise StudyError(what, hint="choose a site by --site NAME")
     if any(record.outcome.ok and record.site is None for record in made):
-        what = "the store has runs that were made on this machine alone"
-        raise StudyError(what, hint="go on without --sites, or give the sites a store of their own with --store")
+        what = "the store has runs that were made on this machine only"
+        raise StudyError(what, hint="resume without --sites, or use another store with --store")

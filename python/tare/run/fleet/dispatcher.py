@@ -330,7 +330,7 @@ class Dispatcher:
         if not self._sites:
             raise EnvironmentLacks(
                 f"no site is left; the last one, {name}, was set aside: {why}",
-                hint="mend the sites, then give the same command: it goes on from here",
+                hint="fix the sites, then repeat the command to resume",
             )
 
     def _give_up_stranded(self) -> None:

@@ -82,7 +82,7 @@ def test_the_node_whose_wire_is_full_is_named() -> None:
     assert told(cluster()) == set()
     assert told(cluster(second=0.79)) == set()
     found = {each.what for each in alarms(study(4, change=cluster(second=FULL))) if each.rule == "wire-bound"}
-    assert {words.partition(" of what")[0] for words in found} == {"the network of h2 carried 80.0 %"}
+    assert {words.partition(" of its")[0] for words in found} == {"the network of h2 carried 80.0 %"}
 
 
 def test_a_client_s_wire_that_carries_more_than_one_node_s_is_judged_by_its_own_speed() -> None:

@@ -378,7 +378,7 @@ def test_windows_of_less_than_one_operation_a_second_are_judged_like_any() -> No
 
 
 def test_one_block_is_told_in_the_singular() -> None:
-    assert only(study(1), "few-blocks").what.startswith("1 block; below 8")
+    assert only(study(1), "few-blocks").what.startswith("1 block; with fewer than 8")
 
 
 def test_every_rule_is_documented_with_its_threshold(request: pytest.FixtureRequest) -> None:

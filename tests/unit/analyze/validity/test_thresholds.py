@@ -93,7 +93,7 @@ def test_an_arm_whose_runs_all_failed_is_told_and_not_passed_over() -> None:
     lost = [synthetic.record(block, BRIDGE, None, attempt=n, position=1) for block in range(8) for n in (1, 2)]
     found = [*(run for run in runs(noisy(8)) if run.arm == BARE), *lost]
     assert "16 of 16 attempts failed, so this arm has no result" in only(found, "errors").what
-    assert only(found, "few-blocks").what.startswith("0 blocks; below 8")
+    assert only(found, "few-blocks").what.startswith("0 blocks; with fewer than 8")
 
 
 @pytest.mark.parametrize(

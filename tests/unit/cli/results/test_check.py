@@ -49,7 +49,7 @@ def check(path: Path, *more: str) -> Result:
         ({"host": WIDE, "bridge": LARGE}, (), 1, "FAIL: 1 of 2 overheads beyond 5 %, 1 of 2 inconclusive"),
         ({"host": SMALL, "bridge": WIDE}, (), 4, "INCONCLUSIVE: 1 of 2 inconclusive."),
         ({"host": SMALL, "bridge": WIDE}, ("--inconclusive", "pass"), 0, "which this check accepts"),
-        ({"host": SMALL}, ("--metric", "io_per_operation"), 4, "no block has a good run of both"),
+        ({"host": SMALL}, ("--metric", "io_per_operation"), 4, "no block has good runs of both"),
     ],
 )  # fmt: skip
 def test_the_exit_code_says_what_the_intervals_say(

@@ -74,7 +74,7 @@ def test_one_program_starts_both_and_the_extension_is_made_between() -> None:
 )
 def test_settings_of_tare_are_refused(name: str) -> None:
     for command in (DATABASE.initialise, DATABASE.serve):
-        with pytest.raises(StudyError, match="tare's own"):
+        with pytest.raises(StudyError, match="reserved for tare"):
             command(replace(PLAN, settings={name: "x"}))
 
 

@@ -80,12 +80,12 @@ def test_the_server_reads_one_file_of_the_studys_settings_and_tares() -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"net.port": 1}, "tare's own"),
-        ({"storage.dbPath": "/"}, "tare's own"),
-        ({"security.authorization": "enabled"}, "tare's own"),
-        ({"systemLog.path": "/x"}, "tare's own"),
+        ({"net.port": 1}, "reserved for tare"),
+        ({"storage.dbPath": "/"}, "reserved for tare"),
+        ({"security.authorization": "enabled"}, "reserved for tare"),
+        ({"systemLog.path": "/x"}, "reserved for tare"),
         ({"cacheSize": 1}, "no key of mongod's"),
-        ({"a b": 1}, "no name"),
+        ({"a b": 1}, "not a setting"),
         ({"wiredTigerCacheSizeGB": 1, CACHE_KEY: 2}, "given twice"),
         ({"storage.wiredTiger": "x", CACHE_KEY: 2}, "given twice"),
     ],

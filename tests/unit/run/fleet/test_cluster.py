@@ -174,7 +174,7 @@ def test_a_scheduler_that_goes_ends_the_study_with_a_way_on_and_nothing_is_lost(
     going = cluster.run(plan)
     next(going)
     os.kill(cluster.process.pid, signal.SIGKILL)
-    with pytest.raises(EnvironmentLacks, match=r"the scheduler at tcp://.* has disappeared.*goes on"):
+    with pytest.raises(EnvironmentLacks, match=r"the scheduler at tcp://.* has disappeared.*resume"):
         list(going)
     assert [worker.wait(60) for worker in workers] == [0, 0]
     kept = len(open_store(cluster.store).records())

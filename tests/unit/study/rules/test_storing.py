@@ -47,7 +47,7 @@ def test_a_bare_server_has_no_engine_that_would_give_it_a_layer_or_a_volume(kind
     ],
 )
 def test_a_key_that_would_do_nothing_is_refused(spec: dict[str, Any], key: str) -> None:
-    assert f"`{key}` means nothing" in (refused("container", **spec) or "")
+    assert f"`{key}` has no effect" in (refused("container", **spec) or "")
 
 
 def test_a_virtual_machine_is_not_offered_what_was_tried_of_none() -> None:

@@ -71,7 +71,7 @@ def test_the_parts_of_a_percentile_add_up_to_it(tmp_path: Path) -> None:
         (lambda tree: tree["measure"].update(unfinished=3), "3 operations were never answered"),
         (lambda tree: tree["measure"].update(seconds=1.0), "cut short: 1 s of 2 s"),
         (lambda tree: tree["windows"].pop(-2), "windows of tare-load"),
-        (lambda tree: tree["plan"].update(connections=3), "ran with connections 3, and 4"),
+        (lambda tree: tree["plan"].update(connections=3), "ran with connections 3, but 4"),
         (lambda tree: tree["plan"].update(kinds=["get"]), "kinds"),
         (lambda tree: tree["measure"]["kinds"][0].update(right=7), "get"),
         (lambda tree: tree.update(format=2), "document of format 2, and this tare reads 1"),
