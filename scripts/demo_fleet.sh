@@ -9,6 +9,7 @@ store=demo-fleet-store
 scripts/timed.sh "virtual environment" scripts/venv.sh dev
 scripts/timed.sh "packages" scripts/packages.sh hosts
 cutter=
+# shellcheck disable=SC2329  # the trap calls it
 remove() {
     [ -z "$cutter" ] || kill "$cutter" 2>/dev/null || true  # it has cut, and ended
     .venv/bin/python -m tools.hosts down
