@@ -41,8 +41,8 @@ def main() -> None:
         pragmas = [f"PRAGMA application_id = {APPLICATION_ID};", f"PRAGMA user_version = {FORMAT};"]
         (target / "store.sql").write_text("\n".join([*database.iterdump(), *pragmas]) + "\n")
         database.close()
-    told = [record.model_dump(mode="json") for record in records]
-    (target / "records.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    kept = [record.model_dump(mode="json") for record in records]
+    (target / "records.json").write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

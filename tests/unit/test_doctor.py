@@ -90,6 +90,8 @@ def host(**answers: Answer) -> FakeHost:
             ("python3", "-I", "-c"): works["kvm"],
             ("python3", "-I", "-"): works["spin"],
             ("ganesha.nfsd",): works["ganesha"],
+            # A fake has no namespace that could be waited for; tests of pods have one of their own.
+            ("unshare",): RunFailed("unshare cannot be run"),
         },
         files={"/proc/filesystems": b"nodev\tnfs4\n"},
     )

@@ -105,7 +105,7 @@ def test_rules_work_when_the_kernel_tells_them() -> None:
     assert found["Services by nftables"] == Line(
         "Services by nftables",
         Verdict.WARNING,
-        "does not: rules as kube-proxy's mode nftables writes them need nft, which is not there",
+        "does not: rules as kube-proxy's mode nftables writes them need nft, which is missing",
         "only needed by arms with `sut.pod`: apt-get install nftables",
     )
 

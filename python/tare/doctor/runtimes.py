@@ -244,7 +244,7 @@ def containerd_line(host: Host, program: str) -> Line:
     if done.code == 0 and _SAYS in done.text:
         return ok(line, f"{address}: works, a container ran without an engine")
     reason = _short((done.stderr.decode(errors="replace") + done.text).strip())
-    return warning(line, f"{address}: does not work: {reason}", "no arm needs it by itself")
+    return warning(line, f"{address}: does not: {reason}", "no arm needs it by itself")
 
 
 def bundle(ident: str) -> dict[str, object]:

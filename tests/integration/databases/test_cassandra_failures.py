@@ -39,8 +39,8 @@ INTO_IT_S = 8.0
 
 
 def study(workload: str, *, deployment: str = "bare", storage: str = "{}", **asked: Any) -> str:
-    told = {**ASKED[workload], "measure_s": 12, "window_s": 1, **asked}
-    words = ", ".join(f"{name}: {value}" for name, value in {"name": workload, **told}.items())
+    options = {**ASKED[workload], "measure_s": 12, "window_s": 1, **asked}
+    words = ", ".join(f"{name}: {value}" for name, value in {"name": workload, **options}.items())
     return STUDY.format(deployment=deployment, storage=storage, client=CLIENTS[workload], workload=f"{{{words}}}")
 
 

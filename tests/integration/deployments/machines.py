@@ -26,8 +26,8 @@ def answer_of(instance: Instance) -> bytes:
         try:
             with socket.create_connection((instance.address, instance.task.port), timeout=5) as connection:
                 connection.settimeout(5)
-                if told := connection.recv(100):
-                    return told
+                if received := connection.recv(100):
+                    return received
         except OSError:
             pass
         if time.monotonic() > deadline:

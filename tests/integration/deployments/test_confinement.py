@@ -61,5 +61,5 @@ def test_a_weight_is_the_same_in_every_deployment(
     place: str, bare: Deployment, container: Deployment, make_task: MakeTask, started: Started
 ) -> None:
     deployment = {"bare": bare, "container": container}[place]
-    found = deployment.observe(started(deployment, make_task("sleep", "1000", limits=Limits(cpu_weight=25))))
-    assert found.cpu_weight in (25, 256)  # as control groups v2 and v1 have it
+    observation = deployment.observe(started(deployment, make_task("sleep", "1000", limits=Limits(cpu_weight=25))))
+    assert observation.cpu_weight in (25, 256)  # as control groups v2 and v1 have it

@@ -93,8 +93,8 @@ def test_the_user_s_agent_lets_in_and_does_not_go_along(
         config.write_text("\n".join([*lines, "  IdentityFile none", "  ForwardAgent yes", ""]))
         link = linked(sshd, config, tmp_path / "home")
         try:
-            said = SshHost(link).run(["sh", "-c", "echo ${SSH_AUTH_SOCK-none}"], timeout_s=30)
-            assert said.text == "none\n"
+            printed = SshHost(link).run(["sh", "-c", "echo ${SSH_AUTH_SOCK-none}"], timeout_s=30)
+            assert printed.text == "none\n"
         finally:
             link.close()
     finally:

@@ -246,7 +246,7 @@ def test_another_image_under_the_same_digest_is_found_out(
     )
     verified = verify(mistaken, image_store, engine)
     assert verified.tree is None
-    assert verified.engine == 'has "/bin/setuid" with mode 0755 in place of 4755'
+    assert verified.engine == 'has "/bin/setuid" with mode 0755 instead of 4755'
 
 
 @pytest.fixture

@@ -56,8 +56,8 @@ def test_a_program_is_its_own_sut_bare_and_in_a_container(workload: str, tmp_pat
     command = [sys.executable, "-m", "tare", "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"]
     done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    told = json.loads(done.stdout)
-    assert told["good"] == 2
+    summary = json.loads(done.stdout)
+    assert summary["good"] == 2
     for record in open_store(tmp_path / "store").records():
         assert record.parity["client"] is None
         seen = record.parity["sut"]

@@ -51,8 +51,8 @@ def test_a_client_in_a_machine_reaches_servers_wherever_they_stand(tmp_path: Pat
     for image in ("mariadb", "sysbench"):
         tare(tmp_path, "images", "build", image)
     (tmp_path / "study.yaml").write_text(STUDY)
-    told = json.loads(tare(tmp_path, "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"))
-    assert told["good"] == len(HOPS)
+    summary = json.loads(tare(tmp_path, "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"))
+    assert summary["good"] == len(HOPS)
     records = {record.arm: record for record in open_store(tmp_path / "store").records()}
     for arm, hops in HOPS.items():
         record = records[arm]

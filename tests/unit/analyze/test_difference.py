@@ -48,7 +48,7 @@ def test_swapping_the_studies_inverts_the_difference() -> None:
     ("a", "b", "why"),
     [
         ([], [1.0, 1.1], "no block"),
-        ([1.0, 1.1], [1.0, 1.1, 1.2], "takes 3 blocks"),
+        ([1.0, 1.1], [1.0, 1.1, 1.2], "needs 3 blocks"),
         ([1.0, 1.0, 1.0], [1.0, 1.1, 1.2], "the spread is unknown"),
     ],
 )

@@ -36,7 +36,7 @@ def test_welch_agrees_with_statsmodels() -> None:
 
 @pytest.mark.parametrize(
     ("arm", "baseline", "why"),
-    [([], [1.0], "no run"), ([1.0], [2.0], "any spread"), ([1.0] * 3, [2.0] * 3, "any spread")],
+    [([], [1.0], "no run"), ([1.0], [2.0], "has no spread"), ([1.0] * 3, [2.0] * 3, "any spread")],
 )
 def test_welch_without_spread_has_no_interval(arm: list[float], baseline: list[float], why: str) -> None:
     found = welch(arm, baseline)

@@ -58,8 +58,8 @@ def untraced(record: RunRecord) -> WatchedTrace:
     return WatchedTrace()
 
 
-def one(told: tuple[QuantityRow, ...], quantity: str, source: str) -> QuantityRow:
-    return next(each for each in told if (each.quantity, each.source) == (quantity, source))
+def one(rows: tuple[QuantityRow, ...], quantity: str, source: str) -> QuantityRow:
+    return next(each for each in rows if (each.quantity, each.source) == (quantity, source))
 
 
 def test_execution_time_is_the_time_for_one_operation() -> None:

@@ -49,7 +49,7 @@ def test_its_jvm_is_told_of_java_17_and_of_no_young_generation() -> None:
 
 @pytest.mark.parametrize("key", ["network_authorizer", "cidr_authorizer", "audit_logging_options", "rpc_address"])
 def test_what_is_tare_s_own_is_refused(key: str) -> None:
-    with pytest.raises(StudyError, match="tare's own"):
+    with pytest.raises(StudyError, match="reserved for tare"):
         Cassandra(V5_0).serve(plan(**{key: "x"}))
 
 

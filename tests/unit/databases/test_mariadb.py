@@ -90,7 +90,7 @@ def test_secrets_that_would_need_quoting_are_a_fault(word: str) -> None:
 
 def test_settings_of_tare_are_refused_before_anything_is_made() -> None:
     for command in (DATABASE.initialise, DATABASE.serve):
-        with pytest.raises(StudyError, match=r"tare's own"):
+        with pytest.raises(StudyError, match="reserved for tare"):
             command(replace(PLAN, settings={"datadir": "/"}))
 
 

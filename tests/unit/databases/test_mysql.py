@@ -88,7 +88,7 @@ def test_accounts_are_made_outside_of_the_binary_log_and_root_goes() -> None:
 @pytest.mark.parametrize("name", sorted(OWN))
 def test_what_tare_sets_of_this_server_is_refused(name: str) -> None:
     for command in (DATABASE.initialise, DATABASE.serve):
-        with pytest.raises(StudyError, match=r"tare's own"):
+        with pytest.raises(StudyError, match="reserved for tare"):
             command(replace(PLAN, settings={name: "x"}))
 
 

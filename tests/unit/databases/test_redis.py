@@ -145,7 +145,7 @@ def test_valkey_has_its_own_programs_and_says_who_it_is() -> None:
 def test_one_of_the_family_does_not_pass_for_the_other() -> None:
     with pytest.raises(RunFailed, match="Valkey answers instead of Redis"):
         parse_facts((DATA.parent / "valkey" / "info.txt").read_text())
-    with pytest.raises(RunFailed, match="Valkey does not tell its valkey_version"):
+    with pytest.raises(RunFailed, match="Valkey does not report its valkey_version"):
         parse_facts((DATA / "info.txt").read_text(), VALKEY)
 
 

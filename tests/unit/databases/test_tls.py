@@ -53,5 +53,5 @@ def test_without_one_nothing_is_said_of_tls(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(TLS))
 def test_files_of_certificates_are_tare_s(name: str) -> None:
-    with pytest.raises(StudyError, match="tare's own"):
+    with pytest.raises(StudyError, match="reserved for tare"):
         DATABASES[name].serve(plan(CERTIFICATE, **{FILES[name]: "x"}))

@@ -70,10 +70,10 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "content": (lambda root: (root / "etc/conf").write_text("a=2\n"), 'has "/etc/conf" with other content'),
     "mode": (
         lambda root: (root / "etc/conf").chmod(0o4755),
-        'has "/etc/conf" with mode 4755 in place of 0644',
+        'has "/etc/conf" with mode 4755 instead of 0644',
     ),
-    "a directory's mode": (lambda root: (root / "etc").chmod(0o700), 'has "/etc" with mode 0700 in place of 0755'),
-    "the root's mode": (lambda root: root.chmod(0o711), 'has "/" with mode 0711 in place of 0755'),
+    "a directory's mode": (lambda root: (root / "etc").chmod(0o700), 'has "/etc" with mode 0700 instead of 0755'),
+    "the root's mode": (lambda root: root.chmod(0o711), 'has "/" with mode 0711 instead of 0755'),
     "a target": (_swap, 'has "/etc/link" leading elsewhere'),
     "a new file": (lambda root: (root / "new").touch(), 'has "/new", which it should not have'),
     "a new empty directory": (lambda root: (root / "var").mkdir(), 'has "/var", which it should not have'),
@@ -102,7 +102,7 @@ def test_every_other_change_changes_the_digest_and_is_told(
 def test_an_owner_counts(root: Path) -> None:
     wanted = tuple(list_tree(root))
     os.lchown(root / "etc" / "link", 12, 34)
-    assert first_difference(wanted, list_tree(root)) == 'has "/etc/link" owned by 12:34 in place of 0:0'
+    assert first_difference(wanted, list_tree(root)) == 'has "/etc/link" owned by 12:34 instead of 0:0'
 
 
 def test_only_the_first_of_many_differences_is_told(root: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_right_claim_is_accepted(tmp_path: Path) -> None:
         ("  n: 8", "  n: 2", "a standard error of 2 is none", "leave `se` and `n` out"),
         ("log_ratio: -0.1054", "log_ratio: 9.2103", "a factor of 10000", "check units"),
         ("format: 1", "format: 2", "newer than this tare", "newer tare"),
-        (', url: "https://example.org/"', "", "can be found", ""),
+        (', url: "https://example.org/"', "", "needs a source", ""),
         ('url: "https://example.org/"', "store: abc", "no digest of a plan", "tare knowledge add"),
     ],
 )

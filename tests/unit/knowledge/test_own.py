@@ -170,7 +170,7 @@ def test_the_command_adds_a_store_and_advice_takes_it_into_account(
     assert _claims_on_throughput() == published + 1
     assert "`tare advise` uses them" in shown.stderr
     apart = CliRunner().invoke(app, ["knowledge", "add", str(tmp_path / "store"), "--to", str(tmp_path / "apart")])
-    assert f"`tare advise --claims {tmp_path / 'apart'}` takes them" in apart.stderr
+    assert f"`tare advise --claims {tmp_path / 'apart'}` uses them" in apart.stderr
 
 
 def _claims_on_throughput() -> int:

@@ -168,7 +168,7 @@ def test_claims_stand_beside_a_prediction_and_whether_they_agree() -> None:
 def a_store(path: Path, published: float) -> Path:
     """Four blocks of a closed loop on a saturated machine, where a published port does a share of bare's rate."""
 
-    def told(tree: dict[str, Any]) -> None:
+    def saturated(tree: dict[str, Any]) -> None:
         per_s = tree["measurement"]["throughput_per_s"]
         tree["measurement"] |= {"operations": round(4 * per_s), "queries_per_s": 16 * per_s}
         tree["settings"] = {"workload": {"threads": 16}}
@@ -179,7 +179,7 @@ def a_store(path: Path, published: float) -> Path:
 
     port: list[float] = [each * published for each in (1000, 1011, 989, 1005)]
     rates: dict[str, list[float]] = {"bare": [1000, 1010, 990, 1005], "published-loopback": port}
-    return store_of(path, [synthetic.changed(record, told) for record in known(rates)])
+    return store_of(path, [synthetic.changed(record, saturated) for record in known(rates)])
 
 
 def test_the_command_predicts_stores_of_weighed_machines_and_keeps_what_they_teach(

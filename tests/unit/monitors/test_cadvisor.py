@@ -107,7 +107,7 @@ def test_a_group_of_which_cadvisor_has_nothing_fails_the_run(tmp_path: Path) -> 
     with pytest.raises(RunFailed, match="no CPU time of the control group /x"):
         read(answers(tmp_path, [], []))
     (tmp_path / "prometheus.json").write_text('{"raw": ')
-    with pytest.raises(RunFailed, match="not whole"):
+    with pytest.raises(RunFailed, match="incomplete data of cAdvisor"):
         read(tmp_path)
 
 

@@ -20,7 +20,7 @@ SITE = Site(FakeHost("db"), FakeHost("load"))
 
 def test_it_says_which_arm_and_how_to_come_by_two_hosts() -> None:
     plan = expand(load(find_study("grambow-2018"), installed(), "pair-demo"))
-    with pytest.raises(StudyError, match=r"the client of the arm bare-bare-.* needs a host of its own .*--sites"):
+    with pytest.raises(StudyError, match=r"the client of the arm bare-bare-.* needs its own host .*--sites"):
         refuse_without_rights(plan, None)
     refuse_between(plan, SITE)
 

@@ -147,7 +147,7 @@ def test_an_agent_that_is_left_alone_ends_all_it_started_and_itself(
     assert not (tmp_path / "deep" / "run").exists()
     with pytest.raises(RunFailed, match="was unreachable for 3 s, and its agent has cleaned up"):
         far.host.read("/proc/version")
-    assert "was out of reach for 3 s" in (far.host.lost_for_good() or "")
+    assert "was unreachable for 3 s" in (far.host.lost_for_good() or "")
     assert not make().ledger.entries()
 
 

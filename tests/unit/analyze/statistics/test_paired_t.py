@@ -48,7 +48,7 @@ def test_agrees_with_scipy_and_statsmodels(confidence: float) -> None:
 @pytest.mark.parametrize(
     ("ratios", "point", "why"),
     [
-        ([], None, "no block has a good run"),
+        ([], None, "no block has good runs"),
         ([0.9], -0.1, "1 block only"),
         ([0.9, 0.9], -0.1, "2 blocks only"),
         ([0.9, 0.9, 0.9], -0.1, "same ratio in every block"),

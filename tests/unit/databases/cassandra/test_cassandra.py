@@ -116,13 +116,13 @@ def test_heap_and_options_are_the_study_s() -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"cluster_name": "x"}, "tare's own"),
-        ({"rpc_address": "x"}, "tare's own"),
+        ({"cluster_name": "x"}, "reserved for tare"),
+        ({"rpc_address": "x"}, "reserved for tare"),
         ({"commitlog_directory": "/x"}, "outside the data directory"),
-        ({"Heap": 1}, "no name"),
+        ({"Heap": 1}, "is not a setting of Cassandra"),
         ({"heap": 512}, "a size like 512M"),
         ({"heap": "256M", "new_size": "256M"}, "smaller than the heap"),
-        ({"jvm": "-Xmx1G"}, "tare's own"),
+        ({"jvm": "-Xmx1G"}, "reserved for tare"),
         ({"jvm": "-cp /x"}, "no option of a JVM"),
         ({"endpoint_snitch": "a\nb: c"}, "printable ASCII"),
     ],

@@ -89,12 +89,12 @@ def test_what_the_data_directory_is_made_with_for_good_goes_to_initdb() -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"port": 1}, "tare's own"),
-        ({"data_directory": "/x"}, "tare's own"),
-        ({"logging_collector": True}, "tare's own"),
+        ({"port": 1}, "reserved for tare"),
+        ({"data_directory": "/x"}, "reserved for tare"),
+        ({"logging_collector": True}, "reserved for tare"),
         ({"temp_tablespaces": "a"}, "outside the data directory"),
-        ({"Work_Mem": "1MB"}, "no name"),
-        ({"a = b\nc": "1"}, "no name"),
+        ({"Work_Mem": "1MB"}, "is not a setting of PostgreSQL"),
+        ({"a = b\nc": "1"}, "is not a setting of PostgreSQL"),
         ({"work_mem": "1\nport = 1"}, "printable ASCII"),
         ({"data_checksums": "yes"}, "true or false"),
         ({"wal_segment_size": "17MB"}, "power of two"),

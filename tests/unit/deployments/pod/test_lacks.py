@@ -14,7 +14,7 @@ from tare.study.model import PodSpec, SutSpec
 from tare.study.values import NetworkKind
 
 CNI = "apt-get install containernetworking-plugins"
-LACKING = "rules as kube-proxy's mode {} writes them need {}, which is not there (apt-get install {})"
+LACKING = "rules as kube-proxy's mode {} writes them need {}, which is missing (apt-get install {})"
 
 
 def sut(network: str, pod: dict[str, Any] | None) -> SutSpec:

@@ -16,9 +16,9 @@ def test_the_same_of_several_arms_is_said_once() -> None:
 
 
 def test_runs_are_named_and_a_long_list_is_counted() -> None:
-    (told,) = warnings([Alarm("clock-step", None, "the clock was set", tuple("abcdefgh"), "run them again")])
+    (warning,) = warnings([Alarm("clock-step", None, "the clock was set", tuple("abcdefgh"), "run them again")])
     assert (
-        told
+        warning
         == "clock-step, every arm: the clock was set. Runs: a, b, c, d, e, f and 2 more. To do: run them again."
     )
 

@@ -272,7 +272,7 @@ def test_it_began_where_its_status_lines_say_to_a_few_milliseconds() -> None:
 def test_two_reports_in_one_are_none() -> None:
     """A load and its run in one file: inserts are not of the run's time, and the later figure is not of both."""
     texts = [(DATA / f"{name}.stdout").read_text() for name in ("load", "both")]
-    with pytest.raises(RunFailed, match=r"two reports: \[OVERALL\], RunTime\(ms\) stands in it twice"):
+    with pytest.raises(RunFailed, match=r"two reports: \[OVERALL\], RunTime\(ms\) occurs twice"):
         measurement(read_output("".join(texts)), Expected())
     assert measurement(read_output(texts[1], texts[1]), Expected()) == measurement(
         read_output(texts[1]), Expected()
