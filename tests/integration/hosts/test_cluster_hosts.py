@@ -309,7 +309,7 @@ def test_a_node_s_host_that_is_lost_ends_the_study_which_goes_on_when_it_is_back
     lost, records = engine_four[2], list[RunRecord]()
     plan, staging = small_plan(recipe, "bare"), tmp_path / "staging"
     try:
-        with pytest.raises(EnvironmentLacks, match=f"a host is lost: {lost.name} was out of reach for 12 s"):
+        with pytest.raises(EnvironmentLacks, match=f"a host is lost: {lost.name} was unreachable for 12 s"):
             play(site, plan, staging, once(Phase.MEASURE, lambda: managed(lost, up=False)), records)
     finally:
         managed(lost, up=True)
