@@ -12,10 +12,10 @@ check() {
     output=$("$@" 2>&1)
     show $?
 }
-# show CODE: how the part `label` ended, which began at `began_s` and wrote `output`.
+# show CODE: how the part `label` ended, which began at `began_s`, ended at `ended_s` (now) and wrote `output`.
 show() {
     if [ "$1" = 0 ]; then
-        echo "ok      $label, $(($(date +%s) - began_s)) s"
+        echo "ok      $label, $((${ended_s:-$(date +%s)} - began_s)) s"
         printf '%s\n' "$output" | grep '^tare: '  # what was left out
     else
         printf '%s\n' "$output"
@@ -26,10 +26,12 @@ show() {
 
 # Rust takes longest, and not always both CPUs: it runs beside the others. Whoever interrupts this ends it too.
 rust_output=$(mktemp)
+rust_ended=$(mktemp)
 rust_began_s=$(date +%s)
-setsid scripts/check_rust.sh >"$rust_output" 2>&1 &
+# shellcheck disable=SC2016  # the inner shell expands it
+setsid sh -c 'scripts/check_rust.sh; code=$?; date +%s >"$1"; exit "$code"' check "$rust_ended" >"$rust_output" 2>&1 &
 rust=$!
-trap 'rm -f "$rust_output"' EXIT
+trap 'rm -f "$rust_output" "$rust_ended"' EXIT
 trap 'kill -s TERM -- "-$rust"; exit 130' INT TERM
 
 check format "$bin/ruff" format --check
@@ -46,7 +48,7 @@ check shell "$bin/shellcheck" scripts/*.sh bench/*/*.sh .ci/run
 
 wait "$rust"
 code=$?
-label=rust began_s=$rust_began_s output=$(cat "$rust_output")
+label=rust began_s=$rust_began_s ended_s=$(cat "$rust_ended") output=$(cat "$rust_output")
 show "$code"
 
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

@@ -24,6 +24,8 @@ cutter=$!
 code=0
 scripts/timed.sh "study" .venv/bin/tare run docs/examples/fleet --sites "$sites" --store "$store" || code=$?
 [ "$code" -le 1 ] || exit "$code"  # 1: a run failed for good, and the report says which and why
+wait "$cutter" || { echo "demo-fleet: the power of pair-2 was not cut" >&2; exit 1; }
+cutter=
 .venv/bin/tare report "$store" --format html --output "$store/report.html"
 cat <<END
 

@@ -65,9 +65,12 @@ def cassandra_root() -> Path | None:
     ]
     if os.geteuid() != 0 or not images:
         return None
-    shutil.copytree(images[-1].rootfs, at, symlinks=True)
+    part = at.with_name(f"{at.name}.part")
+    shutil.rmtree(part, ignore_errors=True)  # of a copy that was interrupted
+    shutil.copytree(images[-1].rootfs, part, symlinks=True)
     # Cassandra asks for the address of the host's name.
-    (at / "etc" / "hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
+    (part / "etc" / "hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
+    part.rename(at)
     return at
 
 

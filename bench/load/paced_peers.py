@@ -20,9 +20,9 @@ QUANTILES: Mapping[str, float] = {"p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 
 @dataclass(frozen=True)
 class Told:
-    """What a run came to. `quantiles_s`: those that the program tells, of `QUANTILES`."""
+    """What a run came to, as far as the program tells: operations `done`, and which of `QUANTILES`."""
 
-    done: int
+    done: int | None
     quantiles_s: Mapping[str, float]
 
 
@@ -85,7 +85,7 @@ def read_sysbench(output: str, at: Path) -> Told:
     done, p99_ms = (
         re.search(pattern, output) for pattern in (r"transactions:\s+(\d+)", r"99th percentile:\s+([\d.]+)")
     )
-    return Told(int(done[1]) if done else 0, {"p99": float(p99_ms[1]) / 1000} if p99_ms else {})
+    return Told(int(done[1]) if done else None, {"p99": float(p99_ms[1]) / 1000} if p99_ms else {})
 
 
 def pgbench_words(port: int, rate: int, seconds: float, at: Path) -> list[str]:
@@ -101,7 +101,7 @@ def read_pgbench(output: str, at: Path) -> Told:
     lines = [line.split() for path in at.glob("pgbench.*") for line in path.read_text().splitlines()]
     seconds = sorted(int(line[2]) / 1e6 for line in lines)
     if len(seconds) < 2:
-        return Told(len(seconds), {})
+        return Told(len(seconds) or None, {})
     cuts = statistics.quantiles(seconds, n=1000, method="inclusive")
     return Told(len(seconds), {name: cuts[round(quantile * 1000) - 1] for name, quantile in QUANTILES.items()})
 
@@ -116,7 +116,8 @@ PEERS = (
 def share_row(peer: Paced, rate: int, told: Told, seconds: float) -> str:
     """A line of the table of delivered rates: beside the share how far chance alone takes it."""
     chance = f"± {2 / (rate * seconds) ** 0.5:.2%}" if peer.arrivals == "Poisson" else "none"
-    return f"| {peer.name} | {rate:,} | {told.done / (rate * seconds):.3%} | {chance} |"
+    delivered = "unknown" if told.done is None else f"{told.done / (rate * seconds):.3%}"
+    return f"| {peer.name} | {rate:,} | {delivered} | {chance} |"
 
 
 def rates(lab: Lab, seconds: float, asked: Sequence[int] = (1_000, 10_000, 50_000)) -> list[str]:

@@ -102,7 +102,9 @@ def _sides(analysis: Analysis) -> Iterator[str]:
         level = arm.values["throughput"].mean if "throughput" in arm.values else None
         rate = "unknown" if level is None else f"{level:,.0f}"
         busy = [_share(arm.limits.sut_busy), _share(arm.limits.client_busy)]
-        yield f"| {arm.arm} | {rate} | {' | '.join(busy)} | {'broken' if arm.arm in bound else 'holds'} |"
+        unknown = level is None or arm.limits.client_busy is None
+        rule = "broken" if arm.arm in bound else "unknown" if unknown else "holds"
+        yield f"| {arm.arm} | {rate} | {' | '.join(busy)} | {rule} |"
 
 
 def _share(part: float | None) -> str:

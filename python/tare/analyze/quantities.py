@@ -34,6 +34,7 @@ _KIB, _MIB = 1024.0, float(1 << 20)
 _NS = 1e9
 
 _OF_NODE = r"^(.*) of (sut-\d+)$"
+_SUT = "sut"
 """What is a further node's host's own (docs/reference/monitors.md)."""
 _CLIENT_HOST, _OTHER_HOSTS = " of client$", r" of (client|sut-\d+)$"
 """Subjects of hosts that are no part of what is added up."""
@@ -223,16 +224,19 @@ def _view_of(way: Way) -> str:
 def _values(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> Values:
     taken = _samples(run, wanted, seen)
     observed = None if seen.observed is None else seen.of_sut(seen.observed)
+    nodes = tuple(name for name, node in (run.nodes or {}).items() if node.get("on"))[1:]
     values: dict[tuple[QuantityName, str], float | None] = {}
     for name in wanted.wanted:
         for way in WAYS[name]:
             if way.reported is not None:
                 values[name, way.source] = way.reported(run)
                 continue
+            # A kernel that is that of all hosts is seen whole from the first one.
+            needed = () if seen.one_kernel and not way.subject.startswith(_SUT) else nodes
             if observed is not None:
-                values[name, way.source] = _seen(observed, way)
+                values[name, way.source] = _seen(observed, way, needed)
             if taken is not None:
-                values[name, _view_of(way)] = _seen(taken, way)
+                values[name, _view_of(way)] = _seen(taken, way, needed)
     return {place: value for place, value in values.items() if value is not None}
 
 
@@ -259,16 +263,21 @@ def _views(wanted: Quantities) -> Mapping[str, View]:
     return {tool: view for tool, view in chosen.items() if view.quantities}
 
 
-def _seen(taken: pl.DataFrame, way: Way) -> float | None:
-    """Rates as means over time, totals as growth a second; `None` where the tool would print nothing."""
+def _seen(taken: pl.DataFrame, way: Way, nodes: Sequence[str]) -> float | None:
+    """Rates as means over time, totals as growth a second; `None` where the tool would print nothing.
+
+    `nodes`: further ones, each of which must have been seen: a part of the SUT is not its sum.
+    """
     own = taken.filter((pl.col("tool") == way.tool) & pl.col("subject").str.starts_with(way.subject))
+    if any(not own["subject"].str.contains(rf"\b{node}\b").any() for node in nodes):
+        return None
     subject = pl.col("subject").str
     split = own.with_columns(
         host=subject.extract(_OF_NODE, 2).fill_null(""), subject=subject.replace(_OF_NODE, "${1}")
     )
     by_host = [_seen_on(rows, way) for _, rows in split.group_by("host", maintain_order=True)]
     seen = [value for value in by_host if value is not None]
-    if not seen:
+    if not seen or len(seen) < len(by_host):
         return None
     return fmean(seen) if way.of_host else sum(seen)
 

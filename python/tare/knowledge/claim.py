@@ -219,7 +219,7 @@ class Evidence(ClaimModel):
     spread: float = Field(gt=0)
     """Standard deviation of the log ratio from block to block."""
     calibrated_spread: float | None = Field(default=None, gt=0)
-    """The same of this machine when nothing differs, as calibrated; `null`: it was not."""
+    """The same of this machine when nothing differs, as calibrated, of throughput; `null`: not known."""
     control: float | None = None
     """Log ratio of a second instance of the baseline in the same metric; `null`: the study has none."""
     control_low: float | None = None

@@ -143,7 +143,12 @@ def _of_control(evidence: Evidence) -> Iterator[Fault]:
             "its study has no control, so nothing tells what it calls a difference",
             "run it with `baseline-again`, as studies have by default",
         )
-    elif low is not None and high is not None and not low <= 0 <= high:
+    elif low is None or high is None:
+        yield Fault(
+            "its control has no interval, so nothing tells whether it differs",
+            "measure more blocks: `tare run` goes on in its store",
+        )
+    elif not low <= 0 <= high:
         yield Fault(
             f"its control differs from the baseline, by {100 * math.expm1(evidence.control):+.1f} %",
             "run the study anew on a quieter machine",

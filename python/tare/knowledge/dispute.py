@@ -9,6 +9,7 @@ from itertools import combinations
 
 from tare.knowledge.claim import Between, Claim, ClaimFile, Measured
 from tare.knowledge.comparable import Key, key_of, of
+from tare.knowledge.pool import half_width
 from tare.knowledge.prior import SINGLE_SD, applicable
 
 _NINETY_FIVE = 1.959963984540054
@@ -69,7 +70,8 @@ def _interval(claim: Claim) -> tuple[float, float]:
     """95 %, of a single figure by the spread of single runs; a range as it is."""
     effect = claim.effect
     if isinstance(effect, Measured):
-        reach = _NINETY_FIVE * (effect.se or SINGLE_SD)
+        reach = half_width(effect)
+        reach = _NINETY_FIVE * (effect.se or SINGLE_SD) if reach is None else reach
         return effect.log_ratio - reach, effect.log_ratio + reach
     if not isinstance(effect, Between) or effect.absolute:
         return -math.inf, math.inf

@@ -15,7 +15,7 @@ import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
 from docker.errors import DockerException
@@ -83,7 +83,7 @@ def bare_events(host: Host, storages: Mapping[str, str]) -> tuple[tuple[EventCos
     places = [f"{name}={path}" for name, path in storages.items()]
     argv = [sys.executable, "-I", "-S", str(PROGRAM), str(REPEATS), ",".join(EVENTS), *places]
     done = host.run(argv, timeout_s=_TIME_S)
-    return costs_of(json.loads(done.stdout), "bare", None)
+    return costs_of(done.stdout, "bare", None)
 
 
 def contained_events(
@@ -97,7 +97,10 @@ def contained_events(
     shared = dict.fromkeys(
         path for path in ("/usr", sys.base_prefix) if path == "/usr" or not path.startswith("/usr")
     )
-    answer = client.api.import_image_from_data(_image())
+    try:
+        answer = client.api.import_image_from_data(_image())
+    except (DockerException, RequestException) as error:
+        raise RunFailed(f"the engine takes no image: {error}") from error
     engine_id = next((word for line in answer.splitlines() if (word := json.loads(line).get("status", ""))), "")
     if not engine_id.startswith("sha256:"):
         raise RunFailed("the engine takes no image")
@@ -121,7 +124,7 @@ def contained_events(
         try:
             container.start()
             code = container.wait(timeout=_TIME_S)["StatusCode"]
-            told = bytes(container.logs(stdout=True, stderr=False))
+            printed = bytes(container.logs(stdout=True, stderr=False))
             if code:
                 raise RunFailed(f"{PROGRAM.name} failed in a container: {bytes(container.logs()).decode()[-200:]}")
         finally:
@@ -131,7 +134,7 @@ def contained_events(
     finally:
         with suppress(DockerException, RequestException):
             client.images.remove(engine_id, force=True)
-    return costs_of(json.loads(told), "container", seccomp)
+    return costs_of(printed, "container", seccomp)
 
 
 def _image() -> bytes:
@@ -154,11 +157,12 @@ def _image() -> bytes:
 
 
 def costs_of(
-    tree: Mapping[str, Any], where: Literal["bare", "container"], seccomp: Literal["default", "unconfined"] | None
+    printed: bytes, where: Literal["bare", "container"], seccomp: Literal["default", "unconfined"] | None
 ) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
     """From what the program printed. Raises `RunFailed` where that is not whole."""
     found = []
     try:
+        tree = json.loads(printed)
         for event, of in tree["events"].items():
             for storage, ways in of.items():
                 first, second = _mean(ways["first"]), _mean(ways["second"])
@@ -170,7 +174,7 @@ def costs_of(
                     )
                 )  # fmt: skip
         return tuple(found), tuple(f"{where}: {why}" for why in tree["lacks"])
-    except (KeyError, TypeError, statistics.StatisticsError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise RunFailed(f"what {PROGRAM.name} printed is not whole: {error}") from error
 
 
@@ -199,8 +203,8 @@ def event_lines(costs: Sequence[EventCost]) -> Iterator[str]:
         place = each.where if each.seccomp is None else f"container, seccomp {each.seccomp}"
         name = f"{EVENTS[each.event]}{'' if each.storage is None else f', {each.storage}'}"
         figure = f"{each.ns / 1000:.2f} \N{PLUS-MINUS SIGN}{(each.high - each.ns) / 1000:.2f}"
-        agree = "" if each.agree else "  differs"
-        yield f"{name:<22}{place:<30}{figure:>17}{each.second_ns / 1000:>9.2f}{agree}".rstrip()
+        agree = "" if each.agree else " differs"
+        yield f"{name:<22}{place:<29}{figure:>14}{each.second_ns / 1000:>7.2f}{agree}".rstrip()
     added = filter_cost(costs)
     if added is not None:
         yield ""

@@ -30,20 +30,16 @@ def keep(layout: Layout, costs: UnitCosts) -> None:
 def read_costs(layout: Layout, identity: Identity) -> UnitCosts | None:
     """Of this machine; `None` where it was never weighed. Raises `StoreError` for a file that is damaged."""
     path = place_of(layout, identity) / RESULT
-    try:
-        return UnitCosts.model_validate_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValidationError) as error:
-        raise StoreError(f"{path} cannot be read", hint="remove it and run `tare weigh` again") from error
+    return _read(path) if path.exists() else None
 
 
 def every_cost(layout: Layout) -> tuple[UnitCosts, ...]:
-    """Of every machine that is known here, by their keys; files that cannot be read are passed over."""
-    found = []
-    for path in sorted(layout.unit_costs.glob(f"*/*/{RESULT}")):
-        try:
-            found.append(UnitCosts.model_validate_json(path.read_text(encoding="utf-8")))
-        except (OSError, ValidationError):
-            continue
-    return tuple(found)
+    """Of every machine that is known here, by their keys. Raises `StoreError` for a file that is damaged."""
+    return tuple(_read(path) for path in sorted(layout.unit_costs.glob(f"*/*/{RESULT}")))
+
+
+def _read(path: Path) -> UnitCosts:
+    try:
+        return UnitCosts.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValidationError) as error:
+        raise StoreError(f"{path} cannot be read", hint="remove it and run `tare weigh` again") from error

@@ -18,8 +18,8 @@ from ruamel.yaml import YAML
 from tare.analyze import analyze
 from tare.analyze.analysis import Analysis
 from tare.analyze.estimate import Finding
-from tare.analyze.metrics import MONITOR_CPU
-from tare.calibrate.summary import identity_of
+from tare.analyze.metrics import MONITOR_CPU, PRIMARY
+from tare.calibrate.summary import identity_of_run
 from tare.errors import StudyError
 from tare.knowledge.benchmark import benchmark_of, load_of, setup_of
 from tare.knowledge.claim import FORMAT, Between, Claim, ClaimFile, Evidence, Measured
@@ -204,7 +204,7 @@ def _evidence(
 ) -> Evidence:
     runs = [run for run in records if run.arm in (finding.arm, finding.baseline) and run.outcome.ok]
     last = runs[-1]
-    identity = identity_of(last.host, last.engine)
+    identity = identity_of_run(last)
     control = next((each for each in analysis.findings if each.control and each.metric == finding.metric), None)
     digests = [side.get("digest") for run in runs for side in run.images.values() if isinstance(side, Mapping)]
     ends = (None, None, None) if control is None else (
@@ -222,7 +222,9 @@ def _evidence(
         runs=analysis.good,
         failed=analysis.attempted - analysis.good,
         spread=statistics.stdev(math.log1p(point) for _, point in finding.blocks),
-        calibrated_spread=None if calibrated is None else calibrated(identity.machine_key),
+        calibrated_spread=calibrated(identity.machine_key)
+        if calibrated is not None and finding.metric == PRIMARY
+        else None,
         control=point,
         control_low=low,
         control_high=high,
@@ -234,7 +236,7 @@ def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict
     arms = {arm.name: arm for arm in plan.study.arms}
     arm, baseline = arms[finding.arm], arms[finding.baseline]
     run = next(record for record in records if record.arm == finding.arm and record.outcome.ok)
-    engine = run.engine or {}
+    engine, pair = run.engine or {}, identity_of_run(run)
     setup = setup_of(arm).model_dump(exclude_none=True)
     if setup["engine"] != "none":
         setup |= {"engine": engine.get("engine") or "docker"}
@@ -250,7 +252,7 @@ def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict
         "arm": setup,
         "baseline": setup_of(baseline).model_dump(exclude_none=True),
         "machine": ", ".join(_machine(run.host)) or None,
-        "client_host": "same",
+        "client_host": "same" if pair.client is None or pair.one_kernel else "other",
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.calibrate.summary import identity_of
+from tare.calibrate.summary import identity_of_run
 from tare.errors import StudyError
 from tare.knowledge.benchmark import benchmark_of
 from tare.knowledge.claim import ClaimFile
@@ -60,11 +60,10 @@ def past_of(store: Path, layout: Layout) -> Past:
     """Raises `StudyError` where the store has no good run, or its machine was never weighed here."""
     opened = open_store(store)
     study, records = readable(opened.plan.study, opened.records())
-    hosts = [record.host for record in records if record.outcome.ok]
-    engines = [record.engine for record in records if record.outcome.ok and record.engine]
-    if not hosts:
+    good = [record for record in records if record.outcome.ok]
+    if not good:
         raise StudyError(f"{store} has no good run", hint="`tare report` says why")
-    costs = read_costs(layout, identity_of(hosts[0], engines[0] if engines else None))
+    costs = read_costs(layout, identity_of_run(next((run for run in good if run.engine), good[0])))
     if costs is None:
         raise StudyError(
             f"the unit costs of the machine that {store} is from are not known here, under its kernel and engine",

@@ -13,16 +13,21 @@ from tare.run.monitoring.monitors import trace_of
 from tare.run.record import RunRecord
 from tare.store.trace import is_trace, read_trace
 
-HEADER_BYTES = 66
-"""Ethernet 14, IPv4 20, TCP with timestamps 32: what the kernel counts of a packet beside its payload."""
+HEADER_BYTES = 52
+"""IPv4 20, TCP with timestamps 32: what `lo` counts of a packet beside its payload.
+
+It takes Ethernet's header off first.
+"""
 _LOOPBACK = "host/lo"
 
 
 def loopback_payload(run: RunRecord, raw: Callable[[RunRecord, str], Path]) -> float | None:
-    """Payload bytes of the measure phase, both ways together; `None` without a trace that tells.
+    """Payload bytes of the measure phase, both ways together; `None` without a trace that tells, or between hosts.
 
     Of bare runs, it is the bytes of requests and replies; whatever else uses the loopback interface is in it, too.
     """
+    if run.client_host is not None:
+        return None
     path = trace_of(raw(run, ""))
     began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
     if began is None or ended is None or not is_trace(path):

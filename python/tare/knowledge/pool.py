@@ -197,10 +197,19 @@ def _ends(known: ClaimFile) -> tuple[float, ...]:
 
 def _own_interval(known: ClaimFile) -> tuple[float, ...]:
     effect = known.claim.effect
-    if not isinstance(effect, Measured) or effect.se is None or effect.n is None or effect.n < 2:
-        return ()
-    reach = float(stdtrit(effect.n - 1, 0.975)) * effect.se
-    return effect.log_ratio - reach, effect.log_ratio + reach
+    reach = half_width(effect) if isinstance(effect, Measured) else None
+    return (
+        ()
+        if reach is None or not isinstance(effect, Measured)
+        else (effect.log_ratio - reach, effect.log_ratio + reach)
+    )
+
+
+def half_width(effect: Measured) -> float | None:
+    """Of a figure's 95 % t interval, a log ratio; `None` without a standard error of two units or more."""
+    if effect.se is None or effect.n is None or effect.n < 2:
+        return None
+    return float(stdtrit(effect.n - 1, 0.5 + CONFIDENCE / 2)) * effect.se
 
 
 def _refuse_mixture(claims: Sequence[ClaimFile]) -> None:

@@ -178,11 +178,12 @@ def predicted(
     known = _Path(
         added, {name: each for name, each in a_kib.items() if each is None or each.se is not None}, waited
     )
+    counted = profile.kib if any(known.a_kib.values()) else None
     point, bound = _log_ratio(profile, known, shift=0.0)
     ends = [_log_ratio(profile, known, shift=shift)[0] for shift in (-1.0, 1.0)]
     of_costs = abs(ends[0] - ends[1]) / 2
     reach = NINETY * math.hypot(of_costs, error.sd(point))
-    return Prediction(arm, point, point - reach, point + reach, bound, of_costs=of_costs, kib=profile.kib)
+    return Prediction(arm, point, point - reach, point + reach, bound, of_costs=of_costs, kib=counted)
 
 
 def _log_ratio(profile: Profile, path: _Path, *, shift: float) -> tuple[float, Station | Literal["time"]]:

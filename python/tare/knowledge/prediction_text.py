@@ -61,7 +61,7 @@ def _sources(found: Sequence[Prediction], error: ModelError, width: int) -> Iter
     learned = f"learned from {counted(error.outcomes, 'arm')} of {counted(error.stores, 'store')}"
     words = f"The model's own error: {base}, {learned if error.outcomes else 'assumed'}."
     if all(each.kib is None for each in found):
-        words += " Bytes of requests and replies are left out: no trace tells them."
+        words += " Bytes of requests and replies are left out: no trace, or no unit cost of a KiB, tells them."
     yield from textwrap.wrap(words, width, initial_indent="  ", subsequent_indent="  ")
 
 

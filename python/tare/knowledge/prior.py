@@ -157,14 +157,14 @@ def point_of(known: ClaimFile) -> Point:
 
 
 def _ends(effect: Between) -> tuple[float, float]:
-    """An open end is no effect at all, or the other end where that is beyond; a size goes both ways."""
+    """An open end is no effect at all, or twice the other end where that is beyond; a size goes both ways."""
     given = [end for end in (effect.low, effect.high) if end is not None]
     if effect.absolute:
         largest = max(abs(end) for end in given)
         return -largest, largest
     if effect.low is None:
-        return min(2 * given[0], given[0]) if given[0] < 0 else 0.0, given[0]
-    return effect.low, effect.high if effect.high is not None else max(0.0, given[0])
+        return min(2 * given[0], 0.0), given[0]
+    return effect.low, effect.high if effect.high is not None else max(2 * given[0], 0.0)
 
 
 def levels_of(

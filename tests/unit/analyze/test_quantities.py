@@ -198,6 +198,16 @@ def test_what_nodes_hosts_wrote_is_added_up_and_their_cpu_time_is_a_mean() -> No
     assert one(results, "cpu_ovh", "mpstat").value.mean == 30.0
 
 
+def test_a_node_that_was_not_seen_leaves_no_sum_of_the_others() -> None:
+    nodes = {"sut-1": {"on": "h1"}, "sut-2": {"on": "h2"}}
+    made = [run.model_copy(update={"nodes": nodes}) for run in records()]
+    first, second = (("iostat", "written_kib", name, 1024.0) for name in ("sda", "sda of sut-2"))
+    assert one(quantities(study(), made, lambda _: sampled(first, second)), "io_ovh_w", "iostat").value.mean == 2.0
+    assert not [row for row in quantities(study(), made, lambda _: sampled(first)) if row.source == "iostat"]
+    whole = replace(sampled(first), one_kernel=True)
+    assert one(quantities(study(), made, lambda _: whole), "io_ovh_w", "iostat").value.mean == 1.0
+
+
 @pytest.mark.parametrize(("one_boot", "written"), [(False, 3.0), (True, 1.0)])
 def test_the_client_s_host_is_no_part_of_it_and_one_kernel_is_counted_once(
     one_boot: bool, written: float, tmp_path: Path

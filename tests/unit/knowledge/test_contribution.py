@@ -90,6 +90,7 @@ def test_a_finding_of_one_s_own_carries_what_it_is_judged_by(own: Path) -> None:
         ("spread", "0.5", "standard error is not what spread and n give"),
         ("evidence", None, "needs `evidence`"),
         ("control", None, "has no control"),
+        ("control_low", None, "its control has no interval"),
         ("parity", "unknown", "its parity is unknown"),
         ("alarms", "['machine-noise: others used the machine']", None),
     ],

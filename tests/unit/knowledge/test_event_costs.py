@@ -6,9 +6,11 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from docker.errors import APIError
 from tests.unit.knowledge.test_prediction import cost, costs
 
 from tare.cli.study.weigh import render
@@ -48,12 +50,12 @@ def of(seccomp: str | None, ns: float, *, second: float | None = None, event: st
         "events": {event: {"": {"first": [ns, ns + 2], "second": [second or ns, (second or ns) + 2]}}},
         "lacks": [],
     }
-    found, _ = costs_of(tree, "bare" if seccomp is None else "container", seccomp)  # type: ignore[arg-type]  # one of both
+    found, _ = costs_of(json.dumps(tree).encode(), "bare" if seccomp is None else "container", seccomp)  # type: ignore[arg-type]  # one of both
     return found[0]
 
 
 def test_means_have_intervals_over_repeats_and_what_is_lacking_is_told() -> None:
-    (call, sync), lacks = costs_of(PRINTED, "bare", None)
+    (call, sync), lacks = costs_of(json.dumps(PRINTED).encode(), "bare", None)
     assert (call.ns, call.n, call.second_ns) == (110.0, 3, 110.0)
     assert call.high - call.ns == pytest.approx(4.3027 * 10 / 3**0.5, rel=1e-3)
     assert sync.storage == "host"
@@ -61,7 +63,7 @@ def test_means_have_intervals_over_repeats_and_what_is_lacking_is_told() -> None
 
 
 def test_two_ways_agree_where_intervals_overlap_or_a_factor_is_small() -> None:
-    (call, sync), _ = costs_of(PRINTED, "bare", None)
+    (call, sync), _ = costs_of(json.dumps(PRINTED).encode(), "bare", None)
     assert call.agree
     assert not sync.agree
     assert of(None, 100.0, second=140.0).agree
@@ -69,10 +71,29 @@ def test_two_ways_agree_where_intervals_overlap_or_a_factor_is_small() -> None:
     assert "differs" in "\n".join(event_lines([sync]))
 
 
-@pytest.mark.parametrize("tree", [{}, {"events": {"syscall": {"": {"first": [1.0], "second": []}}}, "lacks": []}])
-def test_output_that_is_not_whole_is_refused(tree: Mapping[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "printed",
+    [
+        b"{}",
+        b"",
+        b"[]",
+        b'{"events": 1}',
+        b'{"events": {"syscall": {"": {"first": [1.0], "second": []}}}, "lacks": []}',
+    ],
+)
+def test_output_that_is_not_whole_is_refused(printed: bytes) -> None:
     with pytest.raises(RunFailed, match="not whole"):
-        costs_of(tree, "bare", None)
+        costs_of(printed, "bare", None)
+
+
+def test_an_engine_that_takes_no_image_is_lacking_and_what_was_measured_is_kept() -> None:
+    def refuse(_: bytes) -> str:
+        raise APIError("no space left on device")
+
+    engine: Any = SimpleNamespace(api=SimpleNamespace(import_image_from_data=refuse))
+    found, lacks = measured_events(Printing(json.dumps(PRINTED).encode()), engine, Path("/data"))  # type: ignore[arg-type]  # all that is used of it
+    assert len(found) == 2
+    assert "the engine takes no image: no space left on device" in lacks[-1]
 
 
 def test_the_filter_s_cost_is_what_unconfined_containers_do_without() -> None:
@@ -81,7 +102,8 @@ def test_the_filter_s_cost_is_what_unconfined_containers_do_without() -> None:
     assert filter_cost(found[:2]) is None
     shown = list(event_lines(found))
     assert shown[-1] == "the default seccomp filter adds 60 ns to a system call, in the second way 70 ns"
-    assert max(map(len, shown)) <= 80
+    apart = of("unconfined", 1_234_567.0, second=5_000_000.0)
+    assert max(map(len, [*shown, *event_lines([apart])])) <= 80
 
 
 def test_the_program_is_run_by_the_host_s_python_on_each_storage() -> None:

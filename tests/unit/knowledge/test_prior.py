@@ -137,9 +137,11 @@ def test_another_contrast_says_nothing() -> None:
     [
         ({"low": -0.2, "high": -0.1}, -0.15, 0.05),
         ({"low": -0.5}, -0.25, 0.25),
+        ({"high": -0.5}, -0.75, 0.25),
+        ({"low": 0.5}, 0.75, 0.25),
         ({"high": 0.3, "absolute": True}, 0.0, 0.3),
     ],
-    ids=["both", "up to", "size"],
+    ids=["both", "up to", "beyond", "above", "size"],
 )
 def test_a_range_is_its_middle_with_the_width_of_its_half(ends: dict[str, Any], middle: float, half: float) -> None:
     point = point_of(claim("range", {"kind": "range", "printed": "x", **ends}))

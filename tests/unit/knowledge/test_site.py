@@ -14,7 +14,7 @@ from tests.unit.report.test_html_page import LOADING, Page
 from typer.testing import CliRunner
 
 from tare.cli import app
-from tare.errors import StudyError
+from tare.errors import StoreError, StudyError
 from tare.knowledge.claim import ClaimFile, load_claim, load_claims
 from tare.knowledge.kept_costs import every_cost, keep
 from tare.knowledge.site.forest import Mark, axis_of, head, mark_of, row
@@ -140,9 +140,10 @@ def test_the_command_writes_into_an_empty_directory_only(tmp_path: Path, monkeyp
         write_site(tmp_path / "link", (), Layout(tmp_path / "home"))
 
 
-def test_costs_that_cannot_be_read_are_passed_over(tmp_path: Path) -> None:
+def test_costs_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     keep(layout, costs(cost("machine-cpu", 3.0)))
     (layout.unit_costs / "x" / "y").mkdir(parents=True)
     (layout.unit_costs / "x" / "y" / "costs.json").write_text("{")
-    assert len(every_cost(layout)) == 1
+    with pytest.raises(StoreError, match=r"x/y/costs.json cannot be read"):
+        every_cost(layout)

@@ -21,6 +21,7 @@ from tare.run.monitoring.watch import CLIENT, DIRECTORY
 from tare.run.record import RunRecord
 from tare.run.usage.driven import Span, shifted
 from tare.run.usage.trace import Elsewhere, growth, read_all, span_of
+from tare.store.trace import is_trace
 
 _US = 1e6
 RawFile = Callable[[RunRecord, str], Path]
@@ -66,8 +67,12 @@ def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
     traces = [Elsewhere(raw(record, host.trace), host.ahead_s, host.of) for host in others]
     one_kernel = bool((record.between or {}).get("one_boot"))
     nodes = [each for each in traces if each.node != CLIENT]
-    counts = _counts(trace, phase, nodes, one_kernel=one_kernel)
     profile, lacks = _profile(record, raw, phase)
+    there = [each for each in nodes if is_trace(each.trace)]
+    if len(there) < len([node for node in (record.nodes or {}).values() if node.get("on")]) - 1:
+        counts, lacks = dict[str, float](), (*lacks, "events were not counted on every node's host")
+    else:
+        counts = dict(_counts(trace, phase, nodes, one_kernel=one_kernel))
     each = _US / operations
     return replace(
         times_of(operations, phase, profile, waited(trace, phase, traces)),

@@ -22,7 +22,7 @@ from tare.knowledge.advice import Advice, advise
 from tare.knowledge.advice_text import NOTHING_OPEN, Proposed, as_tree, lines, plain
 from tare.knowledge.benchmark import Benchmark, Comparing, benchmark_of
 from tare.knowledge.claim import ClaimFile
-from tare.knowledge.model_error import read_error
+from tare.knowledge.model_error import ASSUMED, read_error
 from tare.knowledge.past import past_of
 from tare.knowledge.prediction_text import prediction_lines, prediction_trees
 from tare.knowledge.prior import Prior
@@ -90,7 +90,7 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
         kind = None if storage is None else _kind(storage, known)
         question = Asked(_completed(benchmark_of(loaded, host, kind), comparing, production, gap), loaded)
     advice = advise(question.benchmark, known)
-    if study is None and write is None and question.study is not None and _open(advice):
+    if study is None and write is None and decide is None and question.study is not None and _open(advice):
         write = asked_where(f"{question.study.name}.yaml")
     if decide is not None:
         if write is not None:
@@ -107,7 +107,7 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
         tree = {**as_tree(advice, proposed), **({"predictions": prediction_trees(predicted)} if predicted else {})}
         text = json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
     else:
-        width, error = Console().width, read_error(default_layout())
+        width, error = Console().width, ASSUMED if profile is None else read_error(default_layout())
         said = [*lines(advice, proposed, width), *prediction_lines(predicted, width, error, _priors(advice))]
         text = "\n".join(said) + "\n"
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))

@@ -84,6 +84,7 @@ def _measured(layout: Layout, identity: Identity, *, full: bool, quiet: bool) ->
         )
     if not costs.costs:
         raise StudyError("every run of the unit costs failed", hint=f"`tare report {store}` says why")
+    keep(layout, costs)  # before the events, which may fail
     costs = costs.model_copy(update={"events": _events(layout, identity, quiet=quiet)})
     keep(layout, costs)
     return costs

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import stdtrit
-
 from tare.knowledge.claim import Between, Claim, Measured
+from tare.knowledge.pool import half_width
 
 WIDTH, HEIGHT, EDGE = 260, 22, 8
 _MIDDLE = HEIGHT / 2
@@ -46,10 +45,7 @@ def mark_of(claim: Claim) -> Mark | None:
     """`None` of a claim in words. A figure with a standard error has its 95 % interval."""
     effect, weak = claim.effect, claim.source.weak
     if isinstance(effect, Measured):
-        reach = None
-        if effect.se is not None and effect.n is not None and effect.n > 1:
-            reach = float(stdtrit(effect.n - 1, 0.975)) * effect.se
-        if reach is None:
+        if (reach := half_width(effect)) is None:
             return Mark(effect.log_ratio, None, None, weak)
         return Mark(effect.log_ratio, effect.log_ratio - reach, effect.log_ratio + reach, weak)
     if isinstance(effect, Between):

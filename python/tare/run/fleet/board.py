@@ -17,7 +17,7 @@ from tare.run.resume import Growing, StudyState, choice_of, finished_block
 
 @dataclass(frozen=True)
 class Stranded:
-    """Runs that are left of a block which was begun on a site that is not to be had."""
+    """Runs that are left of a block which was begun on a site that is not available."""
 
     block: int
     site: str
@@ -25,7 +25,7 @@ class Stranded:
 
 
 class Board:
-    """For one thread. What a record costs here does not grow with how many there are."""
+    """For one thread. Records are added in constant time; what is decided is computed anew once a block is over."""
 
     def __init__(self, plan: Plan, done: StudyState, made: Sequence[RunRecord], sites: Sequence[str]) -> None:
         self._plan, self._growing, self._sites = plan, Growing(done), list(sites)

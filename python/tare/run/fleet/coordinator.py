@@ -47,8 +47,10 @@ def execute_on(
 
 def _waited_for(fleet: Fleet, dispatcher: Dispatcher) -> list[Told]:
     """What the dispatcher tells next, and all that it has told since."""
-    with fleet.interrupts.allowed():
-        told = [dispatcher.told.get()]
+    told: list[Told] = []
+    if dispatcher.told.empty():  # else it is taken before an interrupt ends this: runs that are finished stay
+        with fleet.interrupts.allowed():
+            told.append(dispatcher.told.get())
     with suppress(queue.Empty):
         while True:
             told.append(dispatcher.told.get_nowait())

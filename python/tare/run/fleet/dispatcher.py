@@ -276,12 +276,12 @@ class Dispatcher:
 
     def _note(self, name: str, kept: Kept) -> None:
         self._board.note(name, kept)
-        if self._board.decided.blocks > self._told_blocks:
-            self._told_blocks = self._board.decided.blocks
-            self.told.put(BlockEnded(self._board.decided))
         with self._commits_lock:
             self._to_commit += len(kept)
         self.told.put(kept)
+        if self._board.decided.blocks > self._told_blocks:
+            self._told_blocks = self._board.decided.blocks
+            self.told.put(BlockEnded(self._board.decided))
 
     def _over(self, name: str) -> None:
         site = self._sites[name]
@@ -334,9 +334,9 @@ class Dispatcher:
             )
 
     def _give_up_stranded(self) -> None:
-        """Runs of blocks that were begun on a site which is not to be had: they cannot be made elsewhere."""
+        """Runs of blocks that were begun on a site which is not available: they cannot be made elsewhere."""
         for stranded in self._board.stranded():
-            why = f"the site {stranded.site}, on which block {stranded.block} was begun, is not to be had"
+            why = f"the site {stranded.site}, on which block {stranded.block} was begun, is not available"
             attempts = self._board.done.attempts
             kept = tuple(
                 unmade_record(self._plan, run, attempts[run.id] + 1, stranded.site, why) for run in stranded.runs
