@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tare_load::drive::{End, Outcome, run};
+use tare_load::error::LoadError;
 use tare_load::plan::{Length, Limits, Plan};
 use tare_load::protocol::Access;
 use tare_load::protocol::cql::Cql;
@@ -18,6 +19,8 @@ const JOB: &str = "{format: 1, generators: {id: {choice: ['123', user17153216094
 /// Of those keys, the ones whose token is below 0, which the first node has; the second has the other.
 const BELOW: [&str; 2] = ["123", "user1715321609418666813"];
 
+const MURMUR3: &[u8] = b"org.apache.cassandra.dht.Murmur3Partitioner";
+
 struct Node {
     address: String,
     keys: Arc<Mutex<Vec<String>>>,
@@ -25,6 +28,10 @@ struct Node {
 
 /// A node with one token, which goes away after `lives` requests.
 fn node(number: u8, token: i64, lives: usize) -> Node {
+    node_of(number, token, lives, MURMUR3)
+}
+
+fn node_of(number: u8, token: i64, lives: usize, partitioner: &'static [u8]) -> Node {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound").to_string();
     let keys = Arc::new(Mutex::new(Vec::new()));
@@ -32,8 +39,9 @@ fn node(number: u8, token: i64, lives: usize) -> Node {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let (keys, left) = (Arc::clone(&seen), Arc::clone(&left));
+            let told = move |asked: &str| told(asked, number, token, partitioner);
             // Whoever is served may go at any time.
-            std::thread::spawn(move || drop(serve(stream, number, token, &keys, &left)));
+            std::thread::spawn(move || drop(serve(stream, &told, &keys, &left)));
         }
     });
     Node { address, keys }
@@ -41,8 +49,7 @@ fn node(number: u8, token: i64, lives: usize) -> Node {
 
 fn serve(
     mut stream: TcpStream,
-    number: u8,
-    token: i64,
+    told: &dyn Fn(&str) -> Vec<u8>,
     keys: &Mutex<Vec<String>>,
     left: &AtomicUsize,
 ) -> std::io::Result<()> {
@@ -55,7 +62,7 @@ fn serve(
         let (opcode, body) = match header[4] {
             0x05 => (0x06, vec![0, 0]), // OPTIONS: SUPPORTED
             0x01 => (0x02, Vec::new()), // STARTUP: READY
-            0x07 => (0x08, told(&String::from_utf8_lossy(&body), number, token)),
+            0x07 => (0x08, told(&String::from_utf8_lossy(&body))),
             0x09 => (0x08, prepared()),
             _ => {
                 let one_less = |left: usize| left.checked_sub(1);
@@ -75,11 +82,10 @@ fn serve(
 }
 
 /// What a node tells of itself, of others and of keyspaces.
-fn told(asked: &str, number: u8, token: i64) -> Vec<u8> {
+fn told(asked: &str, number: u8, token: i64, partitioner: &[u8]) -> Vec<u8> {
     let sized = |text: &str| [&(text.len() as u32).to_be_bytes(), text.as_bytes()].concat();
     if asked.contains("system.local") {
         let tokens = [&[0, 0, 0, 1][..], &sized(&token.to_string())].concat();
-        let partitioner = b"org.apache.cassandra.dht.Murmur3Partitioner";
         return rows(&[&[&[number], b"dc", b"rack", &tokens, partitioner]]);
     }
     if asked.contains("system.peers") {
@@ -110,6 +116,10 @@ fn prepared() -> Vec<u8> {
 }
 
 fn drive(nodes: [&Node; 2], length: Length) -> Outcome {
+    tried(nodes, length).expect("it ran")
+}
+
+fn tried(nodes: [&Node; 2], length: Length) -> Result<Outcome, LoadError> {
     let plan = Plan {
         address: nodes[0].address.clone(),
         others: vec![nodes[1].address.clone()],
@@ -135,7 +145,7 @@ fn drive(nodes: [&Node; 2], length: Length) -> Outcome {
         receive_share: 4,
         most_polled: Duration::ZERO,
     };
-    run::<Cql>(&plan, &AtomicBool::new(false), &mut |_| Ok(())).expect("it ran")
+    run::<Cql>(&plan, &AtomicBool::new(false), &mut |_| Ok(()))
 }
 
 #[test]
@@ -149,6 +159,27 @@ fn a_request_goes_to_the_node_that_has_its_row() {
     assert!(sent[0].iter().all(|key| BELOW.contains(&key.as_str())), "{:?}", sent[0]);
     assert!(!sent[1].is_empty());
     assert!(sent[1].iter().all(|key| !BELOW.contains(&key.as_str())), "{:?}", sent[1]);
+}
+
+#[test]
+fn where_rows_are_placed_otherwise_each_node_is_asked_in_turn() {
+    let random = b"org.apache.cassandra.dht.RandomPartitioner";
+    let nodes = [node_of(1, -1, usize::MAX, random), node_of(2, i64::MAX, usize::MAX, random)];
+    let outcome = drive([&nodes[0], &nodes[1]], Length::Operations(600));
+    assert_eq!(outcome.measure.right(), 600);
+    let sent = nodes.map(|node| node.keys.lock().expect("no panic").len());
+    assert_eq!(sent, [300, 300]);
+}
+
+#[test]
+fn a_node_that_cannot_be_asked_for_its_rows_is_named() {
+    let nodes = [node(1, -1, usize::MAX), node(2, i64::MAX, 0)];
+    let Err(LoadError::Connect { address, .. }) =
+        tried([&nodes[0], &nodes[1]], Length::Operations(600))
+    else {
+        panic!("the second node answers nothing")
+    };
+    assert_eq!(address, nodes[1].address);
 }
 
 #[test]

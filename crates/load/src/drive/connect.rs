@@ -102,7 +102,7 @@ pub(super) fn discover<P: Protocol>(plan: &Plan) -> Result<Option<Cluster>, Load
     for node in 0..plan.nodes() {
         wires.push(wire::<P>(plan, node).map_err(|source| failed(plan, node, source))?);
     }
-    P::discover(&mut wires, &plan.access).map_err(|source| failed(plan, 0, source))
+    P::discover(&mut wires, &plan.access).map_err(|(node, source)| failed(plan, node, source))
 }
 
 fn failed(plan: &Plan, node: usize, source: Fault) -> LoadError {

@@ -90,8 +90,8 @@ impl Flight {
         self.slots[usize::from(slot)] = Some(pending);
     }
 
-    /// What a reply answers; `None` where nothing was asked.
-    pub(super) fn take(&mut self, slot: u16) -> Option<Pending> {
+    /// What a reply of this node answers; `None` where it was asked nothing, or another node was.
+    pub(super) fn take(&mut self, slot: u16, node: u16) -> Option<Pending> {
         match &mut self.order {
             Order::Ring { head, length } => {
                 let slot = usize::from(*head);
@@ -100,7 +100,8 @@ impl Flight {
                 self.slots[slot].take()
             }
             Order::Free(free) => {
-                let pending = self.slots.get_mut(usize::from(slot))?.take()?;
+                let place = self.slots.get_mut(usize::from(slot))?;
+                let pending = place.take_if(|pending| pending.node == node)?;
                 free.push(slot);
                 Some(pending)
             }
@@ -116,7 +117,7 @@ impl Flight {
         let went_there = |slot: &Option<Pending>| slot.is_some_and(|pending| pending.node == node);
         let slots = self.slots.iter().enumerate().filter(|(_, slot)| went_there(slot));
         let slots: Vec<u16> = slots.map(|(slot, _)| slot as u16).collect();
-        slots.into_iter().filter_map(|slot| self.take(slot)).collect()
+        slots.into_iter().filter_map(|slot| self.take(slot, node)).collect()
     }
 
     pub(super) fn oldest(&self) -> Option<&Pending> {
@@ -145,10 +146,10 @@ mod tests {
             (0..3).for_each(|number| flight.put(at(round * 3 + number)));
             assert!(flight.is_full());
             for number in 0..3 {
-                let pending = flight.take(99).expect("in flight");
+                let pending = flight.take(99, 0).expect("in flight");
                 assert_eq!(pending.intended_ns, round * 3 + number);
             }
-            assert!(flight.take(0).is_none(), "nothing was asked");
+            assert!(flight.take(0, 0).is_none(), "nothing was asked");
         }
     }
 
@@ -168,17 +169,27 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_of_another_node_than_was_asked_answers_nothing() {
+        let mut flight = Flight::new(2, false);
+        let slot = flight.next_slot();
+        flight.put(Pending { node: 1, ..at(1) });
+        assert!(flight.take(slot, 0).is_none());
+        assert_eq!(flight.len(), 1, "it is still waited for");
+        assert_eq!(flight.take(slot, 1).map(|pending| pending.intended_ns), Some(1));
+    }
+
+    #[test]
     fn slots_are_found_by_their_number() {
         let mut flight = Flight::new(2, false);
         let first = flight.next_slot();
         flight.put(at(1));
         let second = flight.next_slot();
         flight.put(at(2));
-        assert_eq!(flight.take(second).map(|pending| pending.intended_ns), Some(2));
-        assert!(flight.take(second).is_none(), "answered twice");
-        assert!(flight.take(999).is_none(), "never asked");
+        assert_eq!(flight.take(second, 0).map(|pending| pending.intended_ns), Some(2));
+        assert!(flight.take(second, 0).is_none(), "answered twice");
+        assert!(flight.take(999, 0).is_none(), "never asked");
         assert_eq!(flight.next_slot(), second);
-        assert_eq!(flight.take(first).map(|pending| pending.intended_ns), Some(1));
+        assert_eq!(flight.take(first, 0).map(|pending| pending.intended_ns), Some(1));
         assert_eq!(flight.len(), 0);
     }
 }

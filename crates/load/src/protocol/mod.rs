@@ -35,8 +35,8 @@ pub trait Protocol: Send + Sized + 'static {
     /// What nodes have which rows, asked of one connection to each; `None`: the protocol, or this cluster, does not say.
     ///
     /// # Errors
-    /// What a node, or the way to it, answered instead.
-    fn discover(_wires: &mut [Wire], _access: &Access) -> Result<Option<Cluster>, Fault> {
+    /// Which node, by its place among the wires, and what it, or the way to it, answered instead.
+    fn discover(_wires: &mut [Wire], _access: &Access) -> Result<Option<Cluster>, (usize, Fault)> {
         Ok(None)
     }
 

@@ -145,8 +145,9 @@ class TareLoadParameters(Parameters):
         named = [one[1] for one in trace if isinstance(one, tuple)]
         if 0 < len(named) < len(trace):
             raise ValueError("some arrivals of the trace have an operation, and some have none")
-        if unknown := sorted({name for name in named if name not in self.work.kinds}):
-            raise ValueError(f"the trace has {unknown[0]!r}, which is none of {', '.join(self.work.kinds)}")
+        kinds = self.work.kinds
+        if unknown := sorted({*named} - {*kinds}):
+            raise ValueError(f"the trace has {unknown[0]!r}, which is none of {', '.join(kinds)}")
 
     def _must_tell_quantiles(self, spec: SustainableSpec) -> None:
         hold_s = self.measure_s / spec.rungs

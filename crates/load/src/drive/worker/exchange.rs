@@ -66,8 +66,13 @@ impl<P: Protocol> Worker<'_, P> {
             pending.expect = request.expect;
             pending.last = request.last;
             pending.step_sent_ns = now_ns;
-            if let (Some(cluster), Some(line)) = (self.cluster, &mut routes[0].line) {
-                let replicas = line.protocol.replicas(request.statement, &self.values, cluster);
+            if self.nodes > 1 {
+                let replicas = match (self.cluster, &mut routes[0].line) {
+                    (Some(cluster), Some(line)) => {
+                        line.protocol.replicas(request.statement, &self.values, cluster)
+                    }
+                    _ => &[], // nobody knows: each node in turn
+                };
                 pending.node = connection.node(replicas, self.nodes);
             }
             let slot = connection.flight.next_slot();
@@ -200,7 +205,8 @@ impl<P: Protocol> Worker<'_, P> {
             let whole = decoded.consumed == bytes.len();
             at += decoded.consumed;
             let Some(reply) = decoded.reply else { break };
-            let pending = self.connections[route / self.nodes].flight.take(reply.slot);
+            let node = (route % self.nodes) as u16;
+            let pending = self.connections[route / self.nodes].flight.take(reply.slot, node);
             let pending = pending.ok_or_else(|| malformed("a reply that nobody asked for"))?;
             // The kernel's time is that of the last bytes.
             self.settle(route, pending, &reply, read_ns, unread_ns.filter(|_| whole));

@@ -245,7 +245,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         if sleep_ns > 0 {
             self.wakes.saw(took_ns.saturating_sub(sleep_ns));
         } else {
-            self.polled_ns += took_ns.min(left_ns);
+            self.polled_ns += wakes::polled_ns(took_ns, left_ns);
         }
         Ok(())
     }

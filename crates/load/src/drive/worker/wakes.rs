@@ -11,6 +11,14 @@ const WAITS_FOR_ONE: u32 = 256;
 /// Wake-ups that are later are polled away.
 const TOLERATED_NS: u32 = 40_000;
 
+/// A look at the sockets takes a microsecond or some; in what is beyond, others had the CPU.
+const LONGEST_LOOK_NS: u64 = 20_000;
+
+/// What of a look that took so long, `left_ns` before an arrival, was polling.
+pub(super) fn polled_ns(took_ns: u64, left_ns: u64) -> u64 {
+    took_ns.min(left_ns).min(LONGEST_LOOK_NS)
+}
+
 /// How late the last wake-ups from a timer were.
 #[derive(Debug)]
 pub(super) struct Wakes {
@@ -87,6 +95,13 @@ mod tests {
     fn nothing_is_polled_where_others_have_the_cpu() {
         let often = (0..256).map(|number| if number % 16 == 0 { 3_000_000 } else { 70_000 });
         assert_eq!(after(often).sleep_ns(500_000), 500_000);
+    }
+
+    #[test]
+    fn time_in_which_others_had_the_cpu_is_not_polled() {
+        assert_eq!(polled_ns(900, 100_000), 900);
+        assert_eq!(polled_ns(900, 500), 500, "it was due then");
+        assert_eq!(polled_ns(4_000_000, 150_000), LONGEST_LOOK_NS);
     }
 
     #[test]

@@ -17,7 +17,11 @@ impl Column {
     fn put(self, value: Value<'_>, out: &mut Vec<u8>) {
         match (value, self) {
             (Value::Integer(number), Self::Whole(bytes)) => {
-                out.extend_from_slice(&number.to_be_bytes()[8 - usize::from(bytes)..]);
+                let beyond = 64 - 8 * u32::from(bytes);
+                // What does not fit is sent whole, for the server to refuse: cut short it would be another number.
+                let fits = number << beyond >> beyond == number;
+                let from = if fits { 8 - usize::from(bytes) } else { 0 };
+                out.extend_from_slice(&number.to_be_bytes()[from..]);
             }
             (Value::Integer(number), Self::Plain) => signed_decimal(out, number),
             (Value::Text(text), _) => out.extend_from_slice(text),
@@ -215,6 +219,21 @@ mod tests {
         ]
         .concat();
         assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn a_number_that_a_column_cannot_hold_is_not_cut() {
+        let written = |bytes, number| {
+            let mut out = Vec::new();
+            Column::Whole(bytes).put(Value::Integer(number), &mut out);
+            out
+        };
+        assert_eq!(written(4, i64::from(i32::MAX)), i32::MAX.to_be_bytes());
+        assert_eq!(written(4, i64::from(i32::MIN)), i32::MIN.to_be_bytes());
+        assert_eq!(written(4, 1 << 31), (1_i64 << 31).to_be_bytes());
+        assert_eq!(written(2, -40_000), (-40_000_i64).to_be_bytes());
+        assert_eq!(written(1, -1), [255]);
+        assert_eq!(written(8, i64::MIN), i64::MIN.to_be_bytes());
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Protocol for Cql {
         })
     }
 
-    fn discover(wires: &mut [Wire], access: &Access) -> Result<Option<Cluster>, Fault> {
+    fn discover(wires: &mut [Wire], access: &Access) -> Result<Option<Cluster>, (usize, Fault)> {
         topology::discover(wires, access)
     }
 

@@ -32,37 +32,64 @@ enum Replication {
 
 /// Asks each node for itself, and the first one for all others and for keyspaces. `None`: rows are placed otherwise
 /// than by Murmur3.
-pub(super) fn discover(wires: &mut [Wire], access: &Access) -> Result<Option<Cluster>, Fault> {
-    let mut hosts = Vec::new();
-    let (mut peers, mut keyspaces) = (Vec::new(), Vec::new());
-    for (node, wire) in (0..).zip(wires) {
+///
+/// # Errors
+/// The place of the node that did not answer so, and what it did.
+pub(super) fn discover(
+    wires: &mut [Wire],
+    access: &Access,
+) -> Result<Option<Cluster>, (usize, Fault)> {
+    let mut told = Told::default();
+    for (node, wire) in wires.iter_mut().enumerate() {
+        if !told.add(node, wire, access).map_err(|fault| (node, fault))? {
+            return Ok(None);
+        }
+    }
+    told.cluster().map(Some).map_err(|fault| (0, fault))
+}
+
+/// What nodes tell: each of itself, and the first one of its peers and of keyspaces.
+#[derive(Default)]
+struct Told {
+    hosts: Vec<Host>,
+    peers: Vec<u8>,
+    keyspaces: Vec<u8>,
+}
+
+impl Told {
+    /// Whether the node places rows by Murmur3.
+    fn add(&mut self, node: usize, wire: &mut Wire, access: &Access) -> Result<bool, Fault> {
         let mut link = Link::log_in(wire, access)?;
         let local = link.carry_out(LOCAL)?;
         let rows = Reader(&local).rows()?;
         let [row] = rows.as_slice() else { return Err(malformed("not one row of system.local")) };
         if row.last().copied().flatten() != Some(PARTITIONER.as_bytes()) {
-            return Ok(None);
+            return Ok(false);
         }
-        hosts.extend(host(row, Some(node))?);
+        self.hosts.extend(host(row, Some(node as u16))?);
         if node == 0 {
-            peers = link.carry_out(PEERS)?;
-            keyspaces = link.carry_out(KEYSPACES)?;
+            self.peers = link.carry_out(PEERS)?;
+            self.keyspaces = link.carry_out(KEYSPACES)?;
         }
+        Ok(true)
     }
-    for row in Reader(&peers).rows()? {
-        let known = |peer: &Host| hosts.iter().any(|host| host.id == peer.id);
-        let peer = host(&row, None)?.filter(|peer| !known(peer));
-        hosts.extend(peer);
-    }
-    let mut cluster = Cluster::default();
-    for row in Reader(&keyspaces).rows()? {
-        let [Some(name), Some(replication)] = row.as_slice() else { continue };
-        if let Some(replication) = replicated(replication)? {
-            let name = String::from_utf8_lossy(name).into_owned();
-            cluster.rings.push((name, ring(&hosts, &replication)));
+
+    fn cluster(mut self) -> Result<Cluster, Fault> {
+        for row in Reader(&self.peers).rows()? {
+            let known = |peer: &Host| self.hosts.iter().any(|host| host.id == peer.id);
+            let peer = host(&row, None)?.filter(|peer| !known(peer));
+            self.hosts.extend(peer);
         }
+        let mut cluster = Cluster::default();
+        for row in Reader(&self.keyspaces).rows()? {
+            let [Some(name), Some(replication)] = row.as_slice() else { continue };
+            if let Some(replication) = replicated(replication)? {
+                let name = String::from_utf8_lossy(name).into_owned();
+                cluster.rings.push((name, ring(&self.hosts, &replication)));
+            }
+        }
+        Ok(cluster)
     }
-    Ok(Some(cluster))
 }
 
 /// `None`: a node that has not joined yet.
