@@ -75,6 +75,16 @@ def test_a_plugin_works_when_a_namespace_has_its_address(answer: Answer, verdict
     assert line.found.startswith(found)
 
 
+def test_an_attached_namespace_without_its_address_does_not_work() -> None:
+    def another(argv: Sequence[str], stdin: bytes) -> Completed:
+        done = ip(argv, stdin)
+        return Completed(done.argv, done.code, done.stdout.replace(b"231.0.2/", b"231.0.20/"))
+
+    line = lines(Machine({"bridge": Completed((), 0, ADDED), "ip": another}, plugins=ALL))["CNI bridge"]
+    assert line.verdict is Verdict.WARNING
+    assert line.found == "does not: the namespace was attached, but has not its address 10.231.0.2"
+
+
 def test_what_is_not_installed_is_no_fault_and_makes_nothing() -> None:
     machine = Machine({}, plugins=("bridge",))
     line = lines(machine)["CNI bridge"]

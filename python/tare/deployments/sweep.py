@@ -62,16 +62,15 @@ def sweep(
     swept = Swept()
     order = list(Kind)
     for entry in sorted(entries, key=lambda entry: order.index(entry.kind)):
-        what = f"{entry.kind.value} {entry.ident}"
         try:
             done = _remove(entry, hosts, engine, others)
         except (TareError, DockerException, RequestException) as error:
             explained = error.explanation if isinstance(error, APIError) else str(error)
-            swept.failed.append(f"{what} on {entry.host} could not be removed: {explained}")
+            swept.failed.append(f"{entry} could not be removed: {explained}")
             continue
         ledger.forget(entry.kind, entry.ident, host=entry.host)
         if done:
-            swept.removed.append(f"{what} on {entry.host}")
+            swept.removed.append(str(entry))
     return swept
 
 

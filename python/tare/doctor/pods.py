@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from tare.deployments.observe import namespaces_of
 from tare.deployments.pod import cni, rules
 from tare.deployments.pod.services import Service, cluster_ip_of
 from tare.doctor import Line, ok, warning
-from tare.errors import EnvironmentLacks, TareError
+from tare.errors import EnvironmentLacks, RunFailed, TareError
 from tare.sites import Completed, Host, Output, Process
 
 _CALL_S, _POLL_S = 30.0, 0.02
@@ -69,10 +69,11 @@ def _attacher(kind: str, port: int | None) -> _Trial:
             node.run(["ip", "link", "set", "dev", links.master, "up"], timeout_s=_CALL_S)
         with _namespace(node.host, f"{place}/pod") as pod:
             attached = cni.attach(node, kind, name, place, pod.pid, port)
-            inside = ["nsenter", f"--net=/proc/{pod.pid}/ns/net", "ip", "-4", "-oneline", "address", "show"]
-            shown = node.host.run(inside, timeout_s=_CALL_S).text
+            shown = Within(node.host, pod.pid).run(["ip", "-4", "-oneline", "address", "show"], timeout_s=_CALL_S)
             cni.detach(node, name, place)
-        return "works, a namespace was attached" if attached.address in shown else "attached, without its address"
+        if f" {attached.address}/" not in shown.text:
+            raise RunFailed(f"the namespace was attached, but has not its address {attached.address}")
+        return "works, a namespace was attached"
 
     return attach
 
@@ -110,41 +111,14 @@ class Within:
     """A host whose programs stand in the network namespace of one of its processes; its files are the host's."""
 
     def __init__(self, host: Host, pid: int) -> None:
-        self.host, self.name, self._pid = host, host.name, pid
+        self.host, self.name = host, host.name
+        self.put, self.get, self.read = host.put, host.get, host.read
+        self._inside = ("nsenter", f"--net=/proc/{pid}/ns/net")
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        check: bool = True,
-    ) -> Completed:
-        """To the end."""
-        inside = ["nsenter", f"--net=/proc/{self._pid}/ns/net", *argv]
-        return self.host.run(inside, timeout_s=timeout_s, stdin=stdin, env=env, check=check)
+    def run(self, argv: Sequence[str], **options: Any) -> Completed:
+        """As `Host.run`."""
+        return self.host.run([*self._inside, *argv], **options)
 
-    def start(
-        self,
-        argv: Sequence[str],
-        *,
-        output: Output,
-        env: Mapping[str, str] | None = None,
-        announce: Callable[[Process], None] | None = None,
-    ) -> Process:
-        """In the background."""
-        inside = ["nsenter", f"--net=/proc/{self._pid}/ns/net", *argv]
-        return self.host.start(inside, output=output, env=env, announce=announce)
-
-    def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
-        """A file of the host's."""
-        self.host.put(source, target, mode=mode)
-
-    def get(self, source: str, target: Path) -> None:
-        """A file of the host's."""
-        self.host.get(source, target)
-
-    def read(self, path: str) -> bytes | None:
-        """A file of the host's."""
-        return self.host.read(path)
+    def start(self, argv: Sequence[str], **options: Any) -> Process:
+        """As `Host.start`."""
+        return self.host.start([*self._inside, *argv], **options)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from docker.errors import DockerException
-from docker.types import Ulimit
 from requests.exceptions import RequestException
 
-from tare.deployments import Limits
+from tare.deployments.container.once import in_container, tree
 from tare.deployments.container.rootless import NETWORKS, as_user
-from tare.deployments.network.bridge import labels
-from tare.deployments.rlimits import ceilings, process_ceilings, rlimits
+from tare.deployments.rlimits import process_ceilings
 from tare.doctor import Line, ok, warning
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Host
@@ -133,32 +129,18 @@ def _in_engine(
     network: dict[str, Any] | None = None,
     held: dict[str, int] | None = None,
 ) -> str:
-    """What the program said in a container that is gone again. `held`: limits that the engine may not go beyond."""
-    wanted = rlimits(Limits(), {**ceilings(host), **(held or {})})
-    answer = client.api.import_image_from_data(_tar(program))
-    engine_id = next((word for line in answer.splitlines() if (word := json.loads(line).get("status", ""))), "")
-    if not engine_id.startswith("sha256:"):
-        raise RunFailed(f"the engine takes no image: {_short(answer)}")
-    name = f"tare-doctor-{uuid4().hex[:12]}"
-    try:
-        container = client.containers.create(
-            engine_id,
-            entrypoint=_ARGV[:1],
-            command=_ARGV[1:],
-            name=name,
-            **(network or {"network_mode": "none"}),
-            labels=labels(name),
-            ulimits=[Ulimit(name=each, soft=limit.soft, hard=limit.hard) for each, limit in wanted.items()],
-        )
-        try:
-            container.start()
-            container.wait(timeout=_CALL_S)
-            return bytes(container.logs()).decode(errors="replace")
-        finally:
-            container.remove(v=True, force=True)
-    finally:
-        with suppress(DockerException, RequestException):
-            client.images.remove(engine_id, force=True)
+    """What the program said in a container. `held`: limits that the engine may not go beyond."""
+    done = in_container(
+        host,
+        client,
+        tree({_STATIC: program}, 0o755),
+        _ARGV,
+        prefix="tare-doctor",
+        timeout_s=_CALL_S,
+        held=held,
+        **(network or {"network_mode": "none"}),
+    )
+    return (done.stdout + done.stderr).decode(errors="replace")
 
 
 def _service_ceilings(host: Host) -> dict[str, int]:
@@ -166,15 +148,6 @@ def _service_ceilings(host: Host) -> dict[str, int]:
     with suppress(EnvironmentLacks):
         return process_ceilings(host, service_at(address_of(ROOTLESS)).pid)
     return {}
-
-
-def _tar(program: bytes) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
-        entry = tarfile.TarInfo(_STATIC.lstrip("/"))
-        entry.size, entry.mode = len(program), 0o755
-        tar.addfile(entry, io.BytesIO(program))
-    return packed.getvalue()
 
 
 def _runtime(host: Host, name: str, program: str) -> Line:

@@ -5,27 +5,20 @@ Measured by calibrate/kernel_events.py in two ways, which should agree; docs/ref
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
 import statistics
 import sys
-import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from uuid import uuid4
 
 from docker.errors import DockerException
-from docker.types import Ulimit
 from requests.exceptions import RequestException
 from scipy.special import stdtrit
 
-from tare.deployments import Limits
-from tare.deployments.network.bridge import labels
-from tare.deployments.rlimits import ceilings, rlimits
+from tare.deployments.container.once import in_container, tree
 from tare.errors import RunFailed, TareError
 from tare.sites import Host
 from tare.study.values import Strict
@@ -98,62 +91,36 @@ def contained_events(
         path for path in ("/usr", sys.base_prefix) if path == "/usr" or not path.startswith("/usr")
     )
     try:
-        answer = client.api.import_image_from_data(_image())
-    except (DockerException, RequestException) as error:
-        raise RunFailed(f"the engine takes no image: {error}") from error
-    engine_id = next((word for line in answer.splitlines() if (word := json.loads(line).get("status", ""))), "")
-    if not engine_id.startswith("sha256:"):
-        raise RunFailed("the engine takes no image")
-    name = f"tare-weigh-{uuid4().hex[:12]}"
-    limits = rlimits(Limits(), ceilings(host))
-    try:
-        container = client.containers.create(
-            engine_id,
-            entrypoint=[python, "-I", "-S", _INSIDE],
-            command=[str(REPEATS), ",".join(EVENTS), "layer=/tmp", "bind=/bind"],
-            name=name,
-            labels=labels(name),
+        done = in_container(
+            host,
+            client,
+            _image(),
+            [python, "-I", "-S", _INSIDE, str(REPEATS), ",".join(EVENTS), "layer=/tmp", "bind=/bind"],
+            prefix="tare-weigh",
+            timeout_s=_TIME_S,
             volumes={
                 **{path: {"bind": path, "mode": "ro"} for path in shared},
                 str(bind): {"bind": "/bind", "mode": "rw"},
             },
             network_mode="none",
             security_opt=["seccomp=unconfined"] if seccomp == "unconfined" else [],
-            ulimits=[Ulimit(name=each, soft=limit.soft, hard=limit.hard) for each, limit in limits.items()],
         )
-        try:
-            container.start()
-            code = container.wait(timeout=_TIME_S)["StatusCode"]
-            printed = bytes(container.logs(stdout=True, stderr=False))
-            if code:
-                raise RunFailed(f"{PROGRAM.name} failed in a container: {bytes(container.logs()).decode()[-200:]}")
-        finally:
-            container.remove(v=True, force=True)
     except (DockerException, RequestException) as error:
         raise RunFailed(f"the engine cannot run {PROGRAM.name}: {error}") from error
-    finally:
-        with suppress(DockerException, RequestException):
-            client.images.remove(engine_id, force=True)
-    return costs_of(printed, "container", seccomp)
+    if done.code:
+        said = (done.stdout + done.stderr).decode(errors="replace")
+        raise RunFailed(f"{PROGRAM.name} failed in a container: {said[-200:]}")
+    return costs_of(done.stdout, "container", seccomp)
 
 
 def _image() -> bytes:
     """A root file system that has the program alone, and links into the host's /usr, which is mounted over."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
-        for name in ("usr", "bind", "tmp"):
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
-            tar.addfile(entry)
-        for name in ("bin", "lib", "lib64"):
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.linkname = tarfile.SYMTYPE, f"usr/{name}"
-            tar.addfile(entry)
-        program = PROGRAM.read_bytes()
-        entry = tarfile.TarInfo(_INSIDE.lstrip("/"))
-        entry.size, entry.mode = len(program), 0o644
-        tar.addfile(entry, io.BytesIO(program))
-    return packed.getvalue()
+    return tree(
+        {_INSIDE: PROGRAM.read_bytes()},
+        0o644,
+        folders={"usr": 0o755, "bind": 0o755, "tmp": 0o1777},
+        links={name: f"usr/{name}" for name in ("bin", "lib", "lib64")},
+    )
 
 
 def costs_of(

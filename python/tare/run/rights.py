@@ -119,9 +119,11 @@ def lacking_runtimes(plan: Plan, there: Callable[[], Collection[str] | None]) ->
     """Runtime that an arm names → why the engine has it not.
 
     `there`: what it has, asked only if one is named; `None`: it does not answer, which is told elsewhere.
-    A name with a dot is containerd's for a program of its own, which engines need not list.
+    A name with a dot is containerd's for a program of its own, which engines need not list. Of engines that arms
+    name nothing is known here: they say themselves what they lack.
     """
-    named = {placed.runtime for _, placed in _placements(plan) if placed.runtime and "." not in placed.runtime}
+    placements = (placed for _, placed in _placements(plan) if placed.engine is None)
+    named = {placed.runtime for placed in placements if placed.runtime and "." not in placed.runtime}
     known = there() if named else None
     return (
         {}

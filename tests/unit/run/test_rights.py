@@ -248,19 +248,20 @@ def test_an_arm_of_a_named_engine_does_not_need_the_default_one(plan: Plan) -> N
 
 
 @pytest.mark.parametrize(
-    ("runtime", "there", "told"),
+    ("runtime", "engine", "there", "told"),
     [
-        ("youki", ["runc", "crun"], "the engine has no runtime `youki`, but crun, runc (name it in"),
-        ("runc", ["runc"], None),
-        ("io.containerd.kata.v2", ["runc"], None),
-        ("youki", None, None),
+        ("youki", None, ["runc", "crun"], "the engine has no runtime `youki`, but crun, runc (name it in"),
+        ("runc", None, ["runc"], None),
+        ("io.containerd.kata.v2", None, ["runc"], None),
+        ("youki", None, None, None),
+        ("crun", "podman", ["runc"], None),
     ],
 )
 def test_a_runtime_that_the_engine_lacks_is_told_before_anything_is_started(
-    plan: Plan, runtime: str, there: list[str] | None, told: str | None
+    plan: Plan, runtime: str, engine: str | None, there: list[str] | None, told: str | None
 ) -> None:
     (boxed,) = plan.study.arms
-    sut = boxed.settings.sut.model_copy(update={"runtime": runtime})
+    sut = boxed.settings.sut.model_copy(update={"runtime": runtime, "engine": engine})
     named = boxed.model_copy(update={"settings": boxed.settings.model_copy(update={"sut": sut})})
     asking = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": (named,)})})
     found = lacking_runtimes(asking, lambda: there)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from docker.errors import APIError, DockerException, NotFound
 from docker.types import LogConfig, Mount, Ulimit
-from requests.exceptions import RequestException
+from requests.exceptions import RequestException, Timeout
 
 from tare.deployments import Endpoint, Instance, Observation, Right, Task
 from tare.deployments.cgroup.placement import weigh
@@ -96,9 +96,10 @@ class Container:
         if container is None:
             raise RunFailed(f"{instance.task.name} is gone: somebody else removed its container")
         try:
-            code = int(container.wait(timeout=timeout_s)["StatusCode"])
-        except RequestException as error:
-            raise TimedOut(f"{instance.task.name} did not end within {timeout_s:g} s") from error
+            with self._answering(instance.task, or_late=timeout_s):
+                code = int(container.wait(timeout=timeout_s)["StatusCode"])
+        except APIError as error:
+            raise RunFailed(f"{instance.task.name} cannot be waited for: {_explained(error)}") from error
         self._collect(instance.task, container)
         return code
 
@@ -109,18 +110,13 @@ class Container:
         return seen if instance.task.pod is None else replace(seen, pod=self._pods.observe(instance))
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """Output is fetched before the container goes."""
+        """Output is fetched before the container goes; it goes by force where it cannot be stopped."""
         task = instance.task
-        container = self._container(task)
-        if container is not None:
-            try:
-                container.stop(timeout=round(grace_s))
-                self._collect(task, container)
-            except NotFound:
-                pass
-            except (DockerException, RequestException) as error:
-                raise RunFailed(f"{task.name} cannot be stopped: {_explained(error)}") from error
-        self._remove(task)
+        try:
+            if (container := self._container(task)) is not None:
+                self._end(task, container, grace_s)
+        finally:
+            self._remove(task)
 
     def _start(self, task: Task) -> Instance:
         if task.image.engine_id is None:
@@ -317,14 +313,28 @@ class Container:
         return container if container.labels.get(RUN_LABEL) == task.cgroup_parent else None
 
     @contextmanager
-    def _answering(self, task: Task) -> Iterator[None]:
-        """An engine that is restarted meanwhile breaks its connections: told with its host and the task."""
+    def _answering(self, task: Task, or_late: float | None = None) -> Iterator[None]:
+        """An engine that is restarted meanwhile breaks its connections: told with its host and the task.
+
+        `or_late`: where the answer is the task's end, the seconds after which there is none.
+        """
         try:
             yield
         except APIError:  # an answer, though also a RequestException
             raise
         except RequestException as error:
+            if or_late is not None and _is_late(error):
+                raise TimedOut(f"{task.name} did not end within {or_late:g} s") from error
             raise RunFailed(f"the engine on {self._host.name} does not answer for {task.name}: {error}") from error
+
+    def _end(self, task: Task, container: EngineContainer, grace_s: float) -> None:
+        try:
+            container.stop(timeout=round(grace_s))
+            self._collect(task, container)
+        except NotFound:
+            pass
+        except (DockerException, RequestException) as error:
+            raise RunFailed(f"{task.name} cannot be stopped: {_explained(error)}") from error
 
     def _collect(self, task: Task, container: EngineContainer) -> None:
         """The engine's log driver keeps both outputs apart; they are put where a bare task writes them."""
@@ -332,14 +342,17 @@ class Container:
         self._host.put(bytes(container.logs(stdout=False, stderr=True)), task.output.stderr)
 
     def _remove(self, task: Task) -> None:
+        """What cannot be taken away stays in the ledger. Raises `RunFailed` then."""
+        try:
+            self._take_away(task)
+        except (DockerException, RequestException) as error:
+            raise RunFailed(f"the container {task.name} cannot be removed: {_explained(error)}") from error
+
+    def _take_away(self, task: Task) -> None:
         container = self._container(task)
         if container is not None:
-            try:
+            with suppress(NotFound):
                 container.remove(v=True, force=True)
-            except NotFound:
-                pass
-            except APIError as error:
-                raise RunFailed(f"the container {task.name} cannot be removed: {error.explanation}") from error
         self._ledger.forget(Kind.CONTAINER, task.name, host=self._host.name)
         if self._rootless is not None:
             if container is not None:
@@ -369,6 +382,11 @@ def _last_words(container: EngineContainer | None) -> str:
         return "its container is gone"
     words = bytes(container.logs(tail=_LAST_WORDS_LINES)).decode(errors="replace").strip()
     return words.splitlines()[-1] if words else "it printed nothing"
+
+
+def _is_late(error: RequestException) -> bool:
+    """Within an answer, requests tells a time that is over as a broken connection (models.py, iter_content)."""
+    return isinstance(error, Timeout) or "timed out" in str(error).lower()
 
 
 def _explained(error: Exception) -> str:

@@ -6,10 +6,9 @@ reaps nothing, as no pod here shares its process namespace, and ends by SIGKILL 
 
 from __future__ import annotations
 
-import io
 import struct
-import tarfile
 
+from tare.deployments.container.once import tree
 from tare.errors import EnvironmentLacks
 
 PATH = "/pause"
@@ -45,9 +44,4 @@ def pause_program(machine: str) -> bytes:
 
 def pause_image(machine: str) -> bytes:
     """A tar of a root file system that holds nothing else."""
-    packed, program = io.BytesIO(), pause_program(machine)
-    with tarfile.TarFile(fileobj=packed, mode="w") as tar:
-        entry = tarfile.TarInfo(PATH.lstrip("/"))
-        entry.size, entry.mode = len(program), 0o755
-        tar.addfile(entry, io.BytesIO(program))
-    return packed.getvalue()
+    return tree({PATH: pause_program(machine)}, 0o755)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -9,11 +10,13 @@ from unittest.mock import MagicMock
 import pytest
 from docker.errors import APIError, ImageNotFound, NotFound
 from requests.exceptions import ConnectionError as Broken
+from requests.exceptions import ReadTimeout
 
 from tare.deployments import Instance, PodSetting, Task
 from tare.deployments.container import container as module
 from tare.deployments.container.container import Container
-from tare.errors import RunFailed
+from tare.deployments.network.bridge import RUN_LABEL
+from tare.errors import RunFailed, TimedOut
 from tare.images import Image, ImageConfig
 from tare.sites import Completed, Output
 from tare.sites.fake import FakeHost
@@ -33,18 +36,34 @@ TASK = Task(
 )
 
 
-def engine(answer: Exception) -> Any:
+ALONE = replace(TASK, pod=None, network=NetworkKind.HOST)
+
+
+def engine(answer: object) -> Any:
     """One that answers so whenever it is asked for a container."""
     made = MagicMock()
-    made.containers.get.side_effect = answer
+    made.containers.get.side_effect = answer if isinstance(answer, Exception) else lambda _: answer
     made.images.remove.side_effect = ImageNotFound("no such image")
     made.containers.create.side_effect = APIError("x", explanation="no space left on device")
     return made
 
 
-def container(
-    host: FakeHost, ledger: SqliteLedger, answer: Exception, monkeypatch: pytest.MonkeyPatch
-) -> Container:
+def running(**failing: Exception) -> Any:
+    """A container of the task's; of its methods, what each fails with."""
+    made = MagicMock(status="running", labels={RUN_LABEL: TASK.cgroup_parent})
+    made.logs.return_value = b""
+    for name, error in failing.items():
+        getattr(made, name).side_effect = error
+    return made
+
+
+def instance_on(host: FakeHost) -> Instance:
+    return Instance(
+        task=ALONE, deployment="container", process=host.spawn(), container_id="1", address="x", published=None
+    )
+
+
+def container(host: FakeHost, ledger: SqliteLedger, answer: object, monkeypatch: pytest.MonkeyPatch) -> Container:
     commons = MagicMock(rootless=False, of_podman=False)
     monkeypatch.setattr(module, "SharedResources", lambda *_: commons)
     return Container(host, ledger, engine(answer))
@@ -66,11 +85,8 @@ def test_what_is_gone_and_who_does_not_answer_are_told_apart(
     answer: Exception, told: str, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = FakeHost()
-    instance = Instance(
-        task=TASK, deployment="container", process=host.spawn(), container_id="1", address="x", published=None
-    )
     with pytest.raises(RunFailed) as raised:
-        container(host, ledger, answer, monkeypatch).exec(instance, ["true"], timeout_s=1)
+        container(host, ledger, answer, monkeypatch).exec(instance_on(host), ["true"], timeout_s=1)
     assert raised.value.what == told
 
 
@@ -89,3 +105,51 @@ def test_a_pod_whose_container_was_never_made_is_taken_away_whole(
     with pytest.raises(RunFailed, match="tare-x-s cannot be started: no space left on device"):
         deployment.start(TASK)
     assert ledger.entries() == ()
+
+
+def test_what_cannot_be_stopped_is_taken_away_by_force(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, there = FakeHost(), running(stop=ReadTimeout("read timed out"))
+    ledger.note(Kind.CONTAINER, TASK.name, host="fake")
+    deployment = container(host, ledger, there, monkeypatch)
+    with pytest.raises(RunFailed, match="tare-x-s cannot be stopped: read timed out"):
+        deployment.stop(instance_on(host))
+    there.remove.assert_called_once_with(v=True, force=True)
+    assert ledger.entries() == ()
+
+
+@pytest.mark.parametrize("why", [Broken("reset by peer"), APIError("x", explanation="it is busy")])
+def test_what_cannot_be_taken_away_hides_no_reason_and_stays_noted(
+    why: Exception, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FakeHost()
+    deployment = container(host, ledger, running(remove=why), monkeypatch)
+    with pytest.raises(RunFailed, match="tare-x-s cannot be started: no space left on device"):
+        deployment.start(ALONE)
+    assert [entry.ident for entry in ledger.entries()] == [TASK.name]
+    with pytest.raises(RunFailed, match=r"the container tare-x-s cannot be removed: (reset by peer|it is busy)"):
+        deployment.stop(instance_on(host))
+
+
+@pytest.mark.parametrize(
+    ("why", "kind", "told"),
+    [
+        (ReadTimeout("x"), TimedOut, "tare-x-s did not end within 3 s"),
+        (Broken("UnixHTTPConnectionPool: Read timed out."), TimedOut, "tare-x-s did not end within 3 s"),
+        (
+            Broken("Remote end closed"),
+            RunFailed,
+            "the engine on fake does not answer for tare-x-s: Remote end closed",
+        ),
+        (APIError("x", explanation="no such container"), RunFailed, "cannot be waited for: no such container"),
+    ],
+)
+def test_an_engine_that_goes_while_a_task_is_waited_for_is_no_task_that_lasts(
+    why: Exception, kind: type[RunFailed], told: str, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FakeHost()
+    deployment = container(host, ledger, running(wait=why), monkeypatch)
+    with pytest.raises(RunFailed, match=told) as raised:
+        deployment.wait(instance_on(host), 3.0)
+    assert type(raised.value) is kind
