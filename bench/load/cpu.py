@@ -160,18 +160,20 @@ def fill(case: Case, lab: Lab, port: int) -> None:
         return
     if case.peer == LATTE:
         for command in ("schema", "load"):
-            subprocess.run(java.latte(command), check=True, timeout=300, capture_output=True)
+            subprocess.run(java.latte(command), check=True, timeout=300, capture_output=True, cwd=lab.scratch)
     words = [*where, *own, *(word for each in wanted for word in ("-p", each))]
-    subprocess.run(words, check=True, timeout=300, capture_output=True)
+    subprocess.run(words, check=True, timeout=300, capture_output=True, cwd=lab.scratch)
 
 
-def cpu_us(words: Sequence[str], cpu: int, operations: int) -> float:
+def cpu_us(words: Sequence[str], cpu: int, operations: int, at: Path) -> float:
     """CPU of the whole process, its start and connecting too, in microseconds an operation.
 
+    `at`: its working directory, as some write logs into it.
     `ValueError`: tare-load had a wrong or missing answer, so its figure would be none of this operation.
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ended = subprocess.run(["taskset", "-c", str(cpu), *words], check=True, timeout=300, capture_output=True)
+    pinned = ["taskset", "-c", str(cpu), *words]
+    ended = subprocess.run(pinned, check=True, timeout=300, capture_output=True, cwd=at)
     if Path(words[0]).name == "tare-load" and (right := json.loads(ended.stdout)["measure"]["right"]) != operations:
         raise ValueError(f"tare-load has {right} right answers of {operations}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -199,5 +201,5 @@ def measure(case: Case, lab: Lab, effort: Effort) -> dict[str, list[float]]:
             if pair > 0 and time.monotonic() > until:
                 break
             for name in sorted(words, reverse=pair % 2 == 1):
-                costs[name].append(cpu_us(words[name], lab.client_cpu, count))
+                costs[name].append(cpu_us(words[name], lab.client_cpu, count, lab.scratch))
     return costs

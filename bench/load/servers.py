@@ -61,8 +61,9 @@ def missing(programs: Sequence[str]) -> list[str]:
 
 
 def program(name: str) -> str:
-    """Its path, where it is installed."""
-    return shutil.which(name, path=search_path()) or name
+    """Its whole path, where it is installed, as it may be started from another directory."""
+    found = shutil.which(name, path=search_path())
+    return name if found is None else str(Path(found).absolute())
 
 
 def search_path() -> str:

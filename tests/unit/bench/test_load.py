@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.load import java
-from bench.load.cpu import CASES, commands, lacking, ratio, row
+from bench.load.cpu import CASES, commands, cpu_us, lacking, ratio, row
 from bench.load.open_loop import delivered_row, stop_row, truth_s
 from bench.load.servers import Lab
 
@@ -81,6 +82,11 @@ def test_generators_built_elsewhere_are_found_in_peers(tmp_path: Path, monkeypat
     case = next(case for case in CASES if case.peer == "memtier")
     assert lacking(case) is None
     assert str(built) in commands(case, Lab(Path("tare-load"), tmp_path, 0, 0), 1, 0.1)["memtier"]
+
+
+def test_a_generator_s_own_logs_stay_out_of_the_repository(tmp_path: Path) -> None:
+    cpu_us(["sh", "-c", "echo >latte-1.log"], min(os.sched_getaffinity(0)), 1, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["latte-1.log"]
 
 
 def test_a_rate_is_delivered_in_part() -> None:
