@@ -34,8 +34,9 @@ _KIB, _MIB = 1024.0, float(1 << 20)
 _NS = 1e9
 
 _OF_NODE = r"^(.*) of (sut-\d+)$"
-_SUT = "sut"
 """What is a further node's host's own (docs/reference/monitors.md)."""
+_SUT = "sut"
+"""Begins what is the server's, a node's, or one of its processes': `sut`, `sut-2`, `sut-2 pid 7`."""
 _CLIENT_HOST, _OTHER_HOSTS = " of client$", r" of (client|sut-\d+)$"
 """Subjects of hosts that are no part of what is added up."""
 OWN = "tare-probe"
@@ -105,7 +106,7 @@ def _disk(record: str, block: str, kib: str) -> tuple[Way, ...]:
     return (
         Way("sysbench", "MiB/s", reported=_detail(record)),
         Way("tare-probe", "MiB/s", tool="tare-probe", quantities=(bytes_name,), subject="sut", factor=1 / _MIB),
-        Way("pidstat", "MiB/s", tool="pidstat", quantities=(kib,), subject="sut pid", factor=1 / _KIB),
+        Way("pidstat", "MiB/s", tool="pidstat", quantities=(kib,), subject=_SUT, factor=1 / _KIB),
         Way("iostat", "MiB/s", tool="iostat", quantities=(kib,), factor=1 / _KIB, chosen=lowest),
         Way("docker stats", "MiB/s", tool="docker-stats", quantities=(bytes_name,), subject="sut", factor=1 / _MIB),
         Way("cAdvisor", "MiB/s", tool="cadvisor", quantities=(fs,), subject="sut", factor=1 / _MIB),
@@ -118,15 +119,16 @@ WAYS: Mapping[QuantityName, tuple[Way, ...]] = {
     "cpu_ovh": (
         Way("control group", "% of a CPU", reported=_cpu_percent),
         Way("tare-probe", "% of a CPU", tool="tare-probe", quantities=("cpu_percent",), subject="sut"),
-        Way("pidstat", "% of a CPU", tool="pidstat", quantities=("cpu_percent",), subject="sut pid"),
+        Way("pidstat", "% of a CPU", tool="pidstat", quantities=("cpu_percent",), subject=_SUT),
         Way("docker stats", "% of a CPU", tool="docker-stats", quantities=("cpu_percent",), subject="sut"),
         Way("cAdvisor", "% of a CPU", tool="cadvisor", quantities=("cpu_cores",), subject="sut", factor=100.0),
         Way("mpstat", "% of the host", tool="mpstat", quantities=_BUSY, subject="all", of_host=True),
+        Way("sar", "% of the host", tool="sar", quantities=("user", "nice", "system"), subject="all", of_host=True),
     ),
     "io_ovh_r": _disk("read_mib_per_s", "read", "read_kib"),
     "io_ovh_w": _disk("written_mib_per_s", "written", "written_kib"),
 }
-"""In the order in which reports show them. mpstat's busy time is all but idle, iowait and steal."""
+"""In the order in which reports show them. Busy time of mpstat and sar is all but idle, iowait and steal."""
 
 
 @dataclass(frozen=True)

@@ -192,10 +192,28 @@ def test_what_nodes_hosts_wrote_is_added_up_and_their_cpu_time_is_a_mean() -> No
         ("iostat", "written_kib", "dm-0 of sut-2", 2048.0),
         ("mpstat", "usr", "all", 20.0),
         ("mpstat", "usr", "all of sut-2", 40.0),
+        ("sar", "user", "all", 20.0),
+        ("sar", "system", "all", 5.0),
+        ("sar", "idle", "all", 75.0),
+        ("sar", "user", "all of sut-2", 41.0),
     )
     results = quantities(study(), records(), lambda _: seen)
     assert one(results, "io_ovh_w", "iostat").value.mean == 3.0
     assert one(results, "cpu_ovh", "mpstat").value.mean == 30.0
+    assert one(results, "cpu_ovh", "sar").value.mean == (20.0 + 5.0 + 41.0) / 2
+
+
+def test_pidstat_s_processes_are_those_of_every_node() -> None:
+    nodes = {"sut-1": {"on": "h1"}, "sut-2": {"on": "h2"}}
+    made = [run.model_copy(update={"nodes": nodes}) for run in records()]
+    busy = [("pidstat", "cpu_percent", f"{name} pid 7", 30.0) for name in ("sut-1", "sut-2", "client", "shim")]
+    written = [("pidstat", "written_kib", f"{name} pid 7", 1024.0) for name in ("sut-1", "sut-2", "client")]
+    results = quantities(study(), made, lambda _: sampled(*busy, *written))
+    assert one(results, "cpu_ovh", "pidstat").value.mean == 60.0
+    assert one(results, "io_ovh_w", "pidstat").value.mean == 2.0
+    assert not [row for row in quantities(study(), made, lambda _: sampled(busy[0])) if row.source == "pidstat"]
+    alone = quantities(study(), records(), lambda _: sampled(("pidstat", "cpu_percent", "sut pid 7", 30.0)))
+    assert one(alone, "cpu_ovh", "pidstat").value.mean == 30.0
 
 
 def test_a_node_that_was_not_seen_leaves_no_sum_of_the_others() -> None:
