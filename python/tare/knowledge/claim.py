@@ -69,7 +69,10 @@ class Setup(ClaimModel):
     """`docker`, `podman`, …; `none` without containers."""
     engine_version: Text | None = None
     runtime: Name | None = None
-    """The OCI runtime: `runc`, `runsc`, …; `none` without containers."""
+    """The OCI runtime: `runc`, `runsc`, …; `none` without containers.
+
+    Docker before 1.11 counts as `runc`: it used libcontainer, the library that runc is built from.
+    """
 
 
 class Context(ClaimModel):
