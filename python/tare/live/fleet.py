@@ -37,8 +37,11 @@ class Pace:
 
 
 def site_rows(view: View) -> Sequence[SiteRow]:
-    """Every site that runs were made on or that is at work now, by name; none where all was made on one machine."""
-    if view.known is None:
+    """Every site that runs were made on or that is at work now, by name; none where all was made on one machine.
+
+    Nor while a session is on one site: its run is shown by itself.
+    """
+    if view.known is None or (view.running and view.now is not None and not view.now.sites):
         return ()
     made = _made(view.known)
     standing = {each.site: each for each in view.now.sites} if view.running and view.now is not None else {}

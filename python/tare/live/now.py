@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from tare.run.events import Standing
 from tare.run.record import Phase, Side
@@ -43,6 +44,8 @@ class Current(Strict):
     """Sides of it that are known to be emulated."""
     site: str | None = None
     """Where, if there are several."""
+    hosts: Mapping[str, str] = Field(default_factory=dict)
+    """Node, and `client` → its host; empty where one host has all."""
 
 
 class AtSite(Strict):

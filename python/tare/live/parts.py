@@ -96,6 +96,7 @@ def now(view: View) -> Mapping[str, Any]:
         "phases": order,
         "names": view.names,
         "sites": site_rows(view),
+        "hosts": lambda run: ", ".join(f"{part} on {host}" for part, host in run.hosts.items()),
         "place": lambda phase: -1 if phase is None else order.index(phase),
     }
 

@@ -119,6 +119,7 @@ class StatusWriter:
             began_at=self._clock(),
             workload=self._plan.arm(run.arm).settings.workload_name,
             site=site,
+            hosts=event.hosts,
         )
 
     def _in_phase(self, run: Current, event: PhaseStarted) -> Current:

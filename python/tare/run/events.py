@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tare.plan.model import PlannedRun
@@ -21,10 +21,11 @@ class Preparing:
 
 @dataclass(frozen=True)
 class RunStarted:
-    """A run begins; `attempt` counts from 1."""
+    """A run begins; `attempt` counts from 1. `hosts`: of each node and the client; empty where one host has all."""
 
     run: PlannedRun
     attempt: int
+    hosts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from tare.run.attempt.attempt import attempt
 from tare.run.attempt.context import Images
 from tare.run.attempt.job import Job
 from tare.run.attempt.loading import contents_of, ensure_snapshot, loader_of, shelf_of
+from tare.run.attempt.server import nodes_of
 from tare.run.attempt.stages import attempt_stages
 from tare.run.clock import Deadline
 from tare.run.duet.attempt import attempt_duet
@@ -79,6 +80,7 @@ def prepare(
 ) -> Ready:
     """Make a machine ready for these runs: what dead runs left is gone, images and data are there."""
     session = _Session(plan, machine, destination, observer)
+    machine.tell_losses(lambda text: observer(Notice(text)))
     with machine.interrupts.allowed():
         for line in machine.sweep():
             observer(Notice(f"removed remains of a killed run: {line}"))
@@ -109,6 +111,7 @@ def execute_block(  # noqa: PLR0913, PLR0917 - all that a block is made of
     `choice`: of the measure phase, made from the whole study's pilot.
     """
     session, tried = _Session(plan, machine, destination, observer), set(destination.done.good)
+    machine.tell_losses(lambda text: observer(Notice(text)))
     for run in plan.runs:
         if run.id not in tried:
             together = _together(plan, run)
@@ -217,7 +220,8 @@ def _until_good(
             for run in together
         ]
         for job in jobs:
-            session.observer(RunStarted(job.run, number))
+            hosts = _hosts(session.machine_of(job.run), session.settings(job.run))
+            session.observer(RunStarted(job.run, number, hosts))
         records = _attempt(jobs, session)
         yield records
         for record in records:
@@ -227,6 +231,15 @@ def _until_good(
         for run in together:
             _refuse_without_hosts(session, run)
             _refuse_without_engine(session, run)
+
+
+def _hosts(machine: Machine, settings: ArmSettings) -> Mapping[str, str]:
+    """Node, and `client` → the host that it stands on; empty where one host has all."""
+    site = machine.site
+    if len(site.hosts) == 1:
+        return {}
+    nodes = {node.name: site.host_of(node.number).name for node in nodes_of(settings.sut.nodes)}
+    return nodes if settings.client is None else {**nodes, "client": site.client.name}
 
 
 def _refuse_without_hosts(session: _Session, run: PlannedRun) -> None:

@@ -188,8 +188,17 @@ class Machine:
 
     def host_lost(self) -> str | None:
         """Why one of the site's hosts is out of reach for good; waits for one that may come back."""
-        behind = (host for host in self.site.hosts if isinstance(host, CanBeLost))
-        return next((why for host in behind if (why := host.lost_for_good()) is not None), None)
+        return next((why for host in self._behind if (why := host.lost_for_good()) is not None), None)
+
+    def tell_losses(self, tell: Callable[[str], None]) -> None:
+        """Have `tell` hear of hosts that are unreachable for a while, and back; in other threads."""
+        for host in self._behind:
+            host.tell_losses(tell)
+
+    @property
+    def _behind(self) -> tuple[CanBeLost, ...]:
+        """The hosts that are behind a connection."""
+        return tuple(host for host in self.site.hosts if isinstance(host, CanBeLost))
 
     def _engine_of(self, placed: Placement, host: Host) -> tuple[Ledger, DockerClient | None]:
         """The engine of a side's containers on its host, and the ledger in which they are its."""

@@ -47,6 +47,9 @@ class Made:
     """The tare process that made it."""
     keep: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.kind.value} {self.ident} on {self.host}"
+
 
 class Ledger(Protocol):
     """Durable at once: a line is on disk before the call returns."""

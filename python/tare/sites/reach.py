@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 
@@ -11,4 +12,8 @@ class CanBeLost(Protocol):
 
     def lost_for_good(self) -> str | None:
         """Why, once it cannot come back any more; `None` where it answers. Waits while that is open."""
+        ...
+
+    def tell_losses(self, tell: Callable[[str], None]) -> None:
+        """Have `tell` hear, in another thread, that it is unreachable and how long that is borne, or is back."""
         ...

@@ -20,7 +20,7 @@ from tare.live.parts import Part
 from tare.live.status_file import StatusWriter
 from tare.live.view import View
 from tare.live.watch import Watch, ident, tags_of
-from tare.run.events import Notice
+from tare.run.events import FromSite, Notice, RunStarted, SiteStands, Standing
 from tare.run.record import Outcome, Phase
 from tare.store import resume_store
 
@@ -48,6 +48,22 @@ def test_a_store_without_a_run_says_so(tmp_path: Path, visit: Visit) -> None:
     assert "no arm can be compared" in parts["standing"]
     assert parts["trail"]["points"] == []
     assert parts["series"] == {"live": False, "awaited": False, "runs": []}
+
+
+@pytest.mark.parametrize("fleet", [False, True])
+def test_the_run_under_way_is_told_with_the_host_of_each_node(tmp_path: Path, visit: Visit, *, fleet: bool) -> None:
+    """Records of earlier runs name their site, which hides no run of one site."""
+    plan = plan_of()
+    started = RunStarted(plan.runs[1], 1, {"sut-1": "a", "sut-2": "b", "client": "c"})
+    with resume_store(tmp_path / "other", plan) as writer:
+        commit(writer, make_record(plan, 0, site="rack"))
+        herald = StatusWriter(writer.now, plan, writer.id, tmp_path)
+        if fleet:
+            herald.take(SiteStands("rack", Standing.AT_WORK))
+        herald.take(FromSite("rack", started) if fleet else started)
+        now = told(visit(tmp_path / "other"))[0]["now"]
+    assert "sut-1 on a, sut-2 on b, client on c" in now
+    assert ('<table class="sites">' in now) is fleet
 
 
 def test_intervals_are_told_after_each_block(tmp_path: Path, visit: Visit) -> None:

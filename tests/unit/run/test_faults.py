@@ -18,7 +18,7 @@ from tare.errors import EndedAtOnce, EnvironmentLacks
 from tare.plan.model import Plan
 from tare.run.attempt import raw_files as collecting
 from tare.run.clock import SystemClock
-from tare.run.events import Event, Observer, PhaseStarted
+from tare.run.events import Event, Notice, Observer, PhaseStarted
 from tare.run.execute import execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.record import Phase, RunRecord
@@ -265,14 +265,18 @@ def test_a_host_that_is_lost_for_good_ends_the_study_with_its_record_kept(rig: A
         def lost_for_good(self) -> str | None:
             return "far was out of reach for 120 s"
 
+        def tell_losses(self, tell: Callable[[str], None]) -> None:
+            tell("far is unreachable")
+
     host = Far("far")
     rig.swap(site=Site(sut=host, client=host))
     records: list[RunRecord] = []
     with pytest.raises(
         EnvironmentLacks, match=r"a host is lost: far was out of reach for 120 s .*repeat the command"
     ):
-        _take(rig, plans(retries=3, arms=("a", "b"), fault="crash"), lambda _: None, records)
+        _take(rig, plans(retries=3, arms=("a", "b"), fault="crash"), rig.events.append, records)
     assert [record.outcome.ok for record in records] == [False]
+    assert Notice("far is unreachable") in rig.events
     assert rig.leftovers == []
 
 

@@ -160,6 +160,26 @@ def test_a_host_that_may_come_back_is_waited_for(make: Make) -> None:
     assert far.host.read("/proc/version")
 
 
+def test_a_host_that_is_away_is_told_of_while_it_is_waited_for_and_when_it_is_back(make: Make) -> None:
+    far, heard = make(lease_s=10), list[str]()
+
+    def hear(text: str) -> None:
+        heard.append(text)
+        raise RuntimeError("whoever fails to hear it must not end the link")
+
+    far.host.tell_losses(hear)
+    far.link.break_off()
+    assert far.host.read("/proc/version"), "a connection that is back at once is not told of"
+    assert heard == []
+    far.cut()
+    until(lambda: bool(heard))
+    assert heard == ["far is unreachable, waiting up to 10 s for it: far cannot be reached: No route to host"]
+    far.wire.cut = False
+    assert far.host.read("/proc/version")
+    until(lambda: len(heard) > 1)
+    assert heard[1].startswith("far is reachable again after ")
+
+
 def test_words_from_its_tare_keep_an_agent_from_clearing_up(make: Make, output: Output) -> None:
     far = make(lease_s=3)
     process = far.host.start(["sleep", "60"], output=output)

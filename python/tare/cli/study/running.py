@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tare.cli.study.progress import progress
-from tare.errors import StoreError, StudyError
+from tare.errors import StoreError, StudyError, TareError
 from tare.live.status_file import StatusWriter, with_status_file
 from tare.plan.datasets import data_sets, refuse_io_bound
 from tare.plan.estimate import estimate
@@ -30,6 +30,10 @@ from tare.run.record import RunRecord
 from tare.run.resume import StudyState, finished, remaining
 from tare.sites.file import SiteSpec
 from tare.sites.layout import default_layout
+from tare.sites.ledger import Ledger
+from tare.sites.local import own_process
+from tare.sites.process import from_ident
+from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store import Writer, open_store, resume_store
 from tare.study.catalogue import find_study
 from tare.study.model import Arm, MonitorSpec, Study
@@ -91,6 +95,8 @@ def unfinished(plan: Plan, records: tuple[RunRecord, ...]) -> str | None:
     return f"the study has not ended: {made} of at most {plan.study.protocol.blocks} made; `tare run` resumes it"
 
 
+_NAMED = 5
+"""Of what was not removed."""
 SIGNALLED = 128
 """As shells have it: 128 and the number of the signal."""
 
@@ -128,11 +134,28 @@ def carried_out(  # noqa: PLR0913 - all that a command may choose
         except Interrupted as interrupted:
             good = len(StudyState.from_records(writer.records()).good)
             sys.stderr.write(
-                f"tare: interrupted by {interrupted} with {good} of at most {len(plan.runs)} runs done; cleaned "
-                f"up. The same command resumes (store: {path}).\n"
+                f"tare: interrupted by {interrupted} with {good} of at most {len(plan.runs)} runs done; "
+                f"{cleaned_up(reached)}. The same command resumes (store: {path}).\n"
             )
             raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
         yield writer
+
+
+def cleaned_up(reached: ReachedSite | None) -> str:
+    """That nothing is left of what was made, or what is, and how it is removed. Caches are meant to stay."""
+    links = {} if reached is None else reached.connection.links
+    ledger: Ledger = SqliteLedger(default_layout().ledger) if reached is None else reached.connection.ledger
+    how = "tare clean" if reached is None else f"tare clean --sites FILE --site {reached.connection.spec.name}"
+    own = {own_process(), *(from_ident(link.agent.ident) for link in links.values())}
+    try:
+        dead = ledger.abandoned()
+        left = [made for made in ledger.entries() if not made.keep and (made.owner in own or made in dead)]
+    except TareError as error:
+        return f"what is left of it cannot be read: {error.what}; remove it with `{how}`"
+    if not left:
+        return "cleaned up"
+    more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+    return f"not removed: {', '.join(map(str, left[:_NAMED]))}{more}; remove with `{how}`"
 
 
 @contextmanager

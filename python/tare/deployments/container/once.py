@@ -83,7 +83,7 @@ def tree(
 ) -> bytes:
     """Root file system as a tar: files with their contents, folders with their modes, links with their targets."""
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
+    with tarfile.TarFile(fileobj=packed, mode="w") as tar:
         for path, own in (folders or {}).items():
             entry = tarfile.TarInfo(path.lstrip("/"))
             entry.type, entry.mode = tarfile.DIRTYPE, own

@@ -37,6 +37,10 @@ class SshHost:
         """Why, once its agent's lease is over; waits while its connection is being made anew."""
         return self._link.lost_for_good()
 
+    def tell_losses(self, tell: Callable[[str], None]) -> None:
+        """Of its connection, once it has been away for some seconds."""
+        self._link.tell_losses(tell)
+
     def run(
         self,
         argv: Sequence[str],

@@ -12,7 +12,7 @@ import secrets
 import select
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +26,10 @@ LEASE_S = 120.0
 QUIET_S = 60.0
 """Limit of requests that have none of their own: long enough for a connection that comes back."""
 _GRACE_S = 5.0
-_LOOK_S = 0.1
 """How much longer than the agent itself the answer of a program's time limit may take."""
+_LOOK_S = 0.1
+_TELL_S = 5.0
+"""A connection that is away for longer is told of, or for a quarter of a short lease."""
 _HELLO_S = 60.0  # greeted, an agent may first clear up after a tare that died
 _BYE_S, _LATE_BYE_S = 60.0, 10.0
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
@@ -93,6 +95,7 @@ class Link:
         self._down_since: float | None = None
         self._why_down = ""
         self._given_up = False
+        self._tell: Callable[[str], None] | None = None
         line, self.agent = self._greeted()
         self._line = line
         self._keeper = threading.Thread(target=self._keep, args=(line,), name=f"link to {name}", daemon=True)
@@ -122,6 +125,10 @@ class Link:
         while self._down_since is not None and not self._given_up and not self._closed.wait(_LOOK_S):
             pass
         return self._lost_words() if self._given_up else None
+
+    def tell_losses(self, tell: Callable[[str], None]) -> None:
+        """Have `tell` hear that the host is unreachable, and that it is back: in a thread of the link's."""
+        self._tell = tell
 
     def close(self, *, bye: bool = True) -> None:
         """End the conversation. `bye`: the agent clears up and ends at once; else when its lease is over.
@@ -268,10 +275,15 @@ class Link:
 
     def _again(self) -> Line | None:
         """Another connection, `None` when the lease is over or the conversation is."""
-        attempt = 0
+        attempt, told = 0, False
+        down_since = self._down_since or time.monotonic()
         while not self._closed.is_set():
-            if time.monotonic() - (self._down_since or 0.0) > self._lease_s:
+            down_s = time.monotonic() - down_since
+            if down_s > self._lease_s:
                 return None
+            if not told and down_s > min(_TELL_S, self._lease_s / 4):
+                told = True
+                self._say(f"{self.name} is unreachable, waiting up to {self._lease_s:g} s for it: {self._why_down}")
             self._closed.wait(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
             attempt += 1
             if self._closed.is_set():
@@ -282,8 +294,16 @@ class Link:
                 self._why_down = error.what
                 continue
             self._resume(line, agent)
+            if told:
+                self._say(f"{self.name} is reachable again after {time.monotonic() - down_since:.0f} s")
             return line
         return None
+
+    def _say(self, text: str) -> None:
+        """Whoever fails to hear it must not end the link."""
+        if (tell := self._tell) is not None:
+            with contextlib.suppress(Exception):
+                tell(text)
 
     def _resume(self, line: Line, agent: Agent) -> None:
         """Ask again what was not answered; of an agent that was started anew, only what may be done twice.

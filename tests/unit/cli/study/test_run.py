@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import signal
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import typer
+from tests.unit.live.conftest import plan_of
 from typer.testing import CliRunner
 
 from tare.cli import app
+from tare.cli.study import running
 from tare.errors import EnvironmentLacks
+from tare.run.interrupts import Interrupted
+from tare.sites.layout import default_layout
+from tare.sites.ledger import Kind
+from tare.sites.sqlite_ledger import SqliteLedger
 
 
 def test_a_home_that_cannot_be_made_is_told_before_there_is_a_store(
@@ -24,3 +33,30 @@ def test_a_home_that_cannot_be_made_is_told_before_there_is_a_store(
     why = f"{file}/home cannot be made: {file} is no directory"
     assert result == f"  - {why}; set TARE_HOME to a directory that you may write to"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("left", "told"),
+    [
+        (0, "; cleaned up. The same command resumes"),
+        (1, "; not removed: container tare-0 on local; remove with `tare clean`. The same command resumes"),
+        (7, "tare-2 on local and 2 more; remove with `tare clean`. The same command resumes"),
+    ],
+)
+def test_what_an_interrupted_study_could_not_remove_is_named(
+    left: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        ledger = SqliteLedger(default_layout().ledger)
+        ledger.note(Kind.IMAGE, "cached", keep=True)
+        for number in range(left):
+            ledger.note(Kind.CONTAINER, f"tare-{number}")
+        raise Interrupted(signal.SIGTERM)
+
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(running, "_site_for", lambda *_, fleet: nullcontext())
+    monkeypatch.setattr(running, "_run", interrupted)
+    with pytest.raises(typer.Exit) as ended, running.carried_out(plan_of(), tmp_path / "store", quiet=True):
+        pass
+    assert ended.value.exit_code == 128 + signal.SIGTERM
+    assert told in capsys.readouterr().err
