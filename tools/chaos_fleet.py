@@ -16,7 +16,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,12 @@ from tests.unit.run.fleet.fake_site import layout_of, swept
 
 from tare.sites.layout import Layout
 from tare.sites.sqlite_ledger import SqliteLedger
-from tools.chaos import FAKES, ROOT, STUDY, Canaries, Chaos, Session, kill_tare, play
+from tools.chaos.canaries import Canaries
+from tools.chaos.faults import Fault, kill_tare
+from tools.chaos.ground import FAKES, ROOT, Here
+from tools.chaos.session import Session
+from tools.chaos.studies import FAKES as STUDY
+from tools.chaos.trial import Chaos, play
 
 SITES = ("north", "south", "east")
 LONGEST_S = 4.0
@@ -50,24 +55,22 @@ def processes_of(place: Path, module: str = "") -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
-def kill_site(session: Session) -> None:
+def kill_site(session: Session) -> bool:
     """SIGKILL of the process of a site, of this tare's or of one that was killed before."""
-    _kill_one(session, processes_of(session.place, "fake_site"))
+    return _kill_one(session, processes_of(session.place, "fake_site"))
 
 
-def kill_below_site(session: Session) -> None:
+def kill_below_site(session: Session) -> bool:
     """SIGKILL of a server or client on a site."""
     sites = {session.tare.pid, *processes_of(session.place, "fake_site")}
-    _kill_one(session, [pid for pid in processes_of(session.place) if pid not in sites])
+    return _kill_one(session, [pid for pid in processes_of(session.place) if pid not in sites])
 
 
-def _kill_one(session: Session, pids: Sequence[int]) -> None:
-    if pids:
-        with suppress(ProcessLookupError):
-            os.kill(session.chance.choice(sorted(pids)), signal.SIGKILL)
+def _kill_one(session: Session, pids: Sequence[int]) -> bool:
+    return bool(pids) and session.signal([session.chance.choice(sorted(pids))], signal.SIGKILL)
 
 
-KILLS: Mapping[str, Callable[[Session], None]] = {
+KILLS: Mapping[str, Fault] = {
     "tare with its scheduler": kill_tare,
     "the process of a site": kill_site,
     "a process below a site": kill_below_site,
@@ -120,13 +123,12 @@ def main() -> int:
         try:
             play(trial, canaries, given.kills)
         finally:
-            canaries.process.kill()
-            canaries.process.wait()
+            canaries.end()
         runs = sum(len(list((path / "raw").iterdir())) for path in trial.stores.iterdir())
     summary = {
-        "kills": trial.played.total(), "violations": len(trial.problems), "stores": trial.number,
-        "attempts kept": runs, "seconds": round(time.monotonic() - began), "played": trial.played,
-        "sessions": trial.ends, "seed": given.seed,
+        "kills": trial.tally.faults, "violations": len(trial.problems), "stores": trial.number,
+        "attempts kept": runs, "seconds": round(time.monotonic() - began), "played": trial.tally.kinds,
+        "sessions": trial.tally.sessions, "seed": given.seed,
     }  # fmt: skip
     sys.stderr.write("".join(f"VIOLATION: {problem}\n" for problem in trial.problems))
     print(json.dumps(summary, indent=1))
@@ -150,7 +152,7 @@ def trial_in(place: Path, seed: int) -> FleetChaos:
         Random(seed),
         LONGEST_S,
         layout=Layout(place / "home"),
-        place=place,
+        ground=Here(place, env=env),
         env=env,
         faults=KILLS,
     )

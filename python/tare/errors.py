@@ -31,6 +31,20 @@ class TareError(Exception):
         return self.what if self.hint is None else f"{self.what} ({self.hint})"
 
 
+NO_THREAD = "no further thread can be started: Resource temporarily unavailable (see `ulimit -u` and pids.max)"
+
+
+def is_thread_refused(error: BaseException) -> bool:
+    """Whether the kernel had no further thread: by the limit of processes of a user, a control group, the machine.
+
+    Python raises a `RuntimeError` in these words (_threadmodule.c), a library in Rust panics, with a type that no
+    module names.
+    """
+    if type(error).__name__ == "PanicException":
+        return "Resource temporarily unavailable" in str(error)
+    return isinstance(error, RuntimeError) and str(error) == "can't start new thread"
+
+
 class StudyError(TareError):
     """A study file or an argument that is not plausible; nothing was started."""
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from tare.cli.commands import Lazy
-from tare.errors import EnvironmentLacks, TareError
+from tare.errors import NO_THREAD, EnvironmentLacks, TareError, is_thread_refused
 from tare.version import __version__
 
 _INTERRUPTED = 128 + 2
@@ -78,4 +78,9 @@ def main() -> None:
         sys.exit(_CLOSED_PIPE)
     except OSError as error:  # a full disk, a file that cannot be written, standard output among them
         sys.stderr.write(f"tare: {error}\n")
+        sys.exit(EnvironmentLacks.exit_code)
+    except BaseException as error:
+        if not is_thread_refused(error):
+            raise
+        sys.stderr.write(f"tare: {NO_THREAD}; what was finished is kept, and the same command goes on\n")
         sys.exit(EnvironmentLacks.exit_code)

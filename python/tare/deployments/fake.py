@@ -32,7 +32,7 @@ _KEEP_CODE = """
 code_file=$1
 shift
 trap 'if [ -n "$!" ]; then kill "$!" 2>/dev/null; else exit 1; fi' TERM
-"$@" &
+setpriv --pdeathsig KILL "$@" &
 child=$!
 while :; do
     wait "$child"
@@ -42,7 +42,7 @@ done
 [ "$code" -le 128 ] || code=$((128 - code))
 echo "$code" >"$code_file.part" && mv "$code_file.part" "$code_file"
 """
-"""Runs a program, hands SIGTERM on to it, and leaves its exit code in a file."""
+"""Runs a program, hands SIGTERM on to it, leaves its exit code in a file. Killed, it takes the program along."""
 
 
 class FakeDeployment:

@@ -181,6 +181,8 @@ class Machine:
             try:
                 _, engine = self._engine_of(placed, host)
                 if engine is not None:
+                    # By a new connection: one that ends still answers on those that it has.
+                    engine.api.close()
                     engine.ping()
             except (DockerException, RequestException, EnvironmentLacks) as error:
                 return f"{error} (on {host.name})" if self.parts else str(error)

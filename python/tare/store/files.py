@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.errors import StoreError
+from tare.errors import StoreError, is_thread_refused
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,27 @@ def move_all_durably(source: Path, target: Path, names: Sequence[str]) -> None:
     if len(paths) > _MOST_SYNCED_ALONE:
         os.sync()  # on Linux it returns when everything is on the disk
     else:
-        with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
-            list(pool.map(lambda path: sync_directory(path) if path.is_dir() else sync_file(path), paths))
+        _sync_several(paths)
     for name in names:
         (source / name).rename(target / name)
     sync_directory(target)
     sync_directory(source)
+
+
+def _sync_several(paths: Sequence[Path]) -> None:
+    """At once, or one after the other where the limit of processes allows no further thread."""
+
+    def sync(path: Path) -> None:
+        sync_directory(path) if path.is_dir() else sync_file(path)
+
+    try:
+        with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
+            list(pool.map(sync, paths))
+    except RuntimeError as error:
+        if not is_thread_refused(error):
+            raise
+        for path in paths:
+            sync(path)
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tare.store import open_store, verify
-from tools.chaos import FAKES, ROOT, STUDY
+from tools.chaos.ground import FAKES, ROOT
+from tools.chaos.studies import FAKES as STUDY
 from tools.chaos_fleet import processes_of, sites_file
 
 SITES = ("north", "south", "east")

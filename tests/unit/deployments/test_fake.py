@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -52,6 +53,21 @@ def test_exit_code_and_output_of_a_task_are_kept(
     instance = deployment.start(task("sh", "-c", "echo $GREETING; exit 3"))
     assert deployment.wait(instance, 20) == 3
     assert (tmp_path / "out").read_text() == "hello\n"
+    deployment.stop(instance)
+
+
+def test_a_program_does_not_outlive_what_runs_it(
+    deployment: Deployment, task: Callable[..., Task], tmp_path: Path
+) -> None:
+    """Found by `make chaos`: its server stayed when the shell around it was killed."""
+    instance = deployment.start(task("sh", "-c", "echo $$; exec sleep 600"))
+    end = time.monotonic() + 20
+    while not (told := (tmp_path / "out").read_text()).strip() and time.monotonic() < end:
+        time.sleep(0.01)
+    os.kill(instance.process.pid, signal.SIGKILL)
+    while Path(f"/proc/{told.strip()}/cmdline").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert time.monotonic() < end
     deployment.stop(instance)
 
 

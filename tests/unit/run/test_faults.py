@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import MagicMock
 
 import pytest
 from docker.errors import DockerException
@@ -226,6 +227,8 @@ def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(
     monkeypatch.setattr("tare.run.execute._ENGINE_BACK_S", 0.0)
 
     class Gone:
+        api = MagicMock()
+
         def ping(self) -> bool:
             raise DockerException("connection refused")
 
@@ -242,11 +245,18 @@ def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(
 
 def test_an_engine_that_is_restarted_is_waited_for(rig: Any, plans: Any) -> None:
     class Back:
-        pings = 0
+        """Answers on an old connection all the time, and on a new one from its second ping on."""
+
+        pings = new = 0
+
+        @property
+        def api(self) -> Any:
+            self.new += 1
+            return MagicMock()
 
         def ping(self) -> bool:
             self.pings += 1
-            if self.pings == 1:
+            if self.new == 1:
                 raise DockerException("connection refused")
             return True
 

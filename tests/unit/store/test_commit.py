@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -140,3 +141,20 @@ def test_any_json_survives_the_store(plan: Any, make: Any, host: Any, measuremen
     again = from_row(rows.run, rows.facts)
     assert again == record
     assert record_digest(again) == stored_digest(rows.run, rows.facts) == rows.run["digest"]
+
+
+def test_a_commit_needs_no_further_thread(
+    path: Path, plan: Any, make: Any, staged: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by `make chaos`: fork failed while a run was committed."""
+
+    def refused(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    record = make(plan, 0)
+    with resume_store(path, plan) as store:
+        staged(store, record, "hello\n")
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        store.commit(record)
+    monkeypatch.undo()
+    assert verify(open_store(path)) == ()

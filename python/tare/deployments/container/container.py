@@ -68,6 +68,8 @@ class Container:
         except BaseException as error:
             with suppress(TareError):  # what cannot be taken away stays in the ledger; why nothing started is told
                 self._remove(task)
+            if isinstance(error, RequestException) and not isinstance(error, APIError):
+                raise RunFailed(self._silent(task, error)) from error
             if isinstance(error, (DockerException, RequestException)):
                 raise RunFailed(f"{task.name} cannot be started: {_explained(error)}") from error
             raise
@@ -325,7 +327,10 @@ class Container:
         except RequestException as error:
             if or_late is not None and _is_late(error):
                 raise TimedOut(f"{task.name} did not end within {or_late:g} s") from error
-            raise RunFailed(f"the engine on {self._host.name} does not answer for {task.name}: {error}") from error
+            raise RunFailed(self._silent(task, error)) from error
+
+    def _silent(self, task: Task, error: Exception) -> str:
+        return f"the engine on {self._host.name} does not answer for {task.name}: {error}"
 
     def _end(self, task: Task, container: EngineContainer, grace_s: float) -> None:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tare.databases import Secrets
-from tare.errors import NotComparable, TareError
+from tare.errors import NO_THREAD, NotComparable, TareError, is_thread_refused
 from tare.run.attempt.context import other_workdirs, workdir_on
 from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
@@ -115,7 +115,7 @@ class Attempt:
         reason = str(error)
         if not isinstance(error, (TareError, OSError)):
             self._draft.notes["traceback.txt"] = "".join(traceback.format_exception(error))
-            reason = f"{type(error).__name__}: {error}"
+            reason = NO_THREAD if is_thread_refused(error) else f"{type(error).__name__}: {error}"
         self.outcome = Outcome(
             ok=False,
             reason=redacted(reason, self._secrets),

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tare.deployments import Deployment, Instance
+from tare.deployments import Deployment, Instance, Task
 from tare.errors import TimedOut
+from tare.run.attempt.death import must_not_be_killed, oom_kills
 from tare.run.clock import Clock, Deadline
 from tare.sites import Host
 from tare.sites.process import alive
@@ -23,6 +24,8 @@ class Client:
     host: Host
     deployment: Deployment
     instance: Instance
+    oom_kills_before: int | None = None
+    """The machine's count just before the start."""
 
     @property
     def lives(self) -> bool:
@@ -30,7 +33,7 @@ class Client:
         return alive(self.host, self.instance.process)
 
     def wait(self, clock: Clock, seconds: float, watch: Callable[[], None]) -> int:
-        """Its exit code; `TimedOut` when it takes longer than `seconds`.
+        """Its exit code; `TimedOut` when it takes longer than `seconds`, `RunFailed` when it was killed.
 
         `watch` is called between looks, each a read of /proc, and raises when waiting has become pointless.
         """
@@ -40,11 +43,19 @@ class Client:
             if deadline.passed:
                 raise TimedOut(f"the client {self.instance.task.name} did not end within {seconds:g} s")
             clock.sleep(min(_POLL_S, deadline.left_s))
-        return self.deployment.wait(self.instance, _EXIT_CODE_S)
+        code = self.deployment.wait(self.instance, _EXIT_CODE_S)
+        must_not_be_killed(self.host, self.instance, code, self.oom_kills_before)
+        return code
 
     def stop(self, grace_s: float = 10.0) -> None:
         """End it and remove what was made for it."""
         self.deployment.stop(self.instance, grace_s)
+
+
+def started(host: Host, deployment: Deployment, task: Task) -> Client:
+    """A client of this task on that host."""
+    before = oom_kills(host)
+    return Client(host, deployment, deployment.start(task), before)
 
 
 class Look(Protocol):

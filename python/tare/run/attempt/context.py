@@ -26,7 +26,7 @@ from tare.deployments import (
 from tare.deployments.vm.network import HOST_LOOPBACK
 from tare.errors import EndedAtOnce
 from tare.images import Image
-from tare.run.attempt.client import Client
+from tare.run.attempt.client import Client, started
 from tare.run.attempt.death import oom_kills
 from tare.run.attempt.directory import WorkDirectory
 from tare.run.attempt.ports import free_ports
@@ -221,7 +221,7 @@ class RunContext:
             binds=(Bind(run_dir, self.client_run_dir(name)),),
             beside=sut.first.instance if client.network is NetworkKind.SHARED else None,
         )
-        return Client(self.machine.site.client, self.client_deployment, self.client_deployment.start(task))
+        return started(self.machine.site.client, self.client_deployment, task)
 
     def target(self, sut: Sut | None) -> Target | Files:
         """The servers as the client must address them, or the files of a workload that needs none."""
@@ -253,7 +253,7 @@ class RunContext:
         )
         (node,) = self.nodes
         task = self.data_mount_of(node).add_to(task, self.data_dir(node))
-        return Client(self.machine.site.sut, self.sut_deployment, self.sut_deployment.start(task))
+        return started(self.machine.site.sut, self.sut_deployment, task)
 
     def _listen_address(self, node: Node) -> str:
         """At which a server in its host's network namespace listens."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from tare.deployments import Deployment, Instance
 from tare.deployments.vm.guest import guest_end
-from tare.errors import TareError
+from tare.errors import RunFailed, TareError
 from tare.sites import Host, Output
 from tare.sites.process import boot_id
 
@@ -57,6 +57,15 @@ def death_of(host: Host, deployment: Deployment, instance: Instance, oom_kills_b
         if number:
             return f"the server was ended by {signal.Signals(number).name}"
     return f"the server ended with exit code {code}"
+
+
+def must_not_be_killed(host: Host, instance: Instance, code: int, oom_kills_before: int | None) -> None:
+    """Raise `RunFailed` where a client was ended by SIGKILL, of which its output cannot tell."""
+    if code not in (-_KILLED, _SHELL_BASE + _KILLED):
+        return
+    if _struck(host, oom_kills_before):
+        raise RunFailed(f"the kernel killed the client {instance.task.name}, out of memory ({_limit(instance)})")
+    raise RunFailed(f"the client {instance.task.name} was ended by SIGKILL")
 
 
 def _death_of_machine(host: Host, error: TareError, oom_kills_before: int | None) -> str:

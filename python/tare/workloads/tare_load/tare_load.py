@@ -6,6 +6,7 @@ What it reports, and what each figure means: docs/reference/workloads/tare-load.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -103,7 +104,12 @@ class TareLoad:
         last = _last_line(stderr)
         if code in _NO_DOCUMENT:
             raise RunFailed(f"{_NO_DOCUMENT[code]}: {last or f'tare-load ended with {code}'}")
-        document = read_document(stdout.read_text(errors="replace"), last)
+        by = code - 128 if 128 < code < 128 + signal.NSIG else -code
+        printed = stdout.read_text(errors="replace")
+        if by > 0 and not printed.strip():
+            name = signal.Signals(by).name if by in signal.valid_signals() else f"signal {by}"
+            raise RunFailed(f"tare-load was ended by {name}")
+        document = read_document(printed, last)
         if code != 0 and document.end.how == "complete":
             raise RunFailed(f"tare-load ended with {code}: {last or 'it printed nothing'}")
         return measurement(document, own, stdout)

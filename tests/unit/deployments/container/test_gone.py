@@ -90,6 +90,17 @@ def test_what_is_gone_and_who_does_not_answer_are_told_apart(
     assert raised.value.what == told
 
 
+def test_an_engine_that_does_not_answer_a_start_is_the_reason(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by `make chaos`: it was told as `Connection aborted` of a container that cannot be started."""
+    host = FakeHost(answers={("uname", "-m"): Completed((), 0, b"x86_64\n")})
+    deployment = container(host, ledger, NotFound("no such container"), monkeypatch)
+    monkeypatch.setattr(deployment, "_start", MagicMock(side_effect=Broken("Connection aborted.")))
+    with pytest.raises(RunFailed, match="the engine on fake does not answer for tare-x-s: Connection aborted"):
+        deployment.start(TASK)
+
+
 def test_a_pod_whose_container_was_never_made_is_taken_away_whole(
     ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tare.deployments import Deployment, Guest, Instance, Limits, Task
 from tare.errors import RunFailed, TimedOut
 from tare.images import Image, ImageConfig
-from tare.run.attempt.death import death_of, last_words, oom_kills
+from tare.run.attempt.death import death_of, last_words, must_not_be_killed, oom_kills
 from tare.sites import Output, Process
 from tare.sites.fake import FakeHost
 
@@ -61,6 +62,30 @@ def test_a_server_does_not_survive_its_host() -> None:
 def test_what_cannot_be_known_is_left_out() -> None:
     assert death(None) == "the server ended"
     assert oom_kills(FakeHost()) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "now", "told"),
+    [
+        (137, 3, "the client t was ended by SIGKILL"),
+        (-9, 4, "the kernel killed the client t, out of memory (it has no memory limit)"),
+    ],
+)
+def test_a_client_that_was_killed_is_called_that_whatever_it_printed(code: int, now: int, told: str) -> None:
+    host = FakeHost(files={"/proc/vmstat": f"oom_kill {now}\n".encode()})
+    with pytest.raises(RunFailed, match=re.escape(told)):
+        must_not_be_killed(host, _instance(), code, 3)
+
+
+def test_a_client_that_ended_otherwise_is_judged_by_what_it_printed() -> None:
+    for code in (0, 1, 139, -15):
+        must_not_be_killed(FakeHost(), _instance(), code, 3)
+
+
+def _instance() -> Instance:
+    image = Image("tar:x", "0" * 64, "/", None, ImageConfig())
+    task = Task("t", image, ("x",), Output("/o", "/e"), "tare/x")
+    return Instance(task, "fake", Process(1, 1, "boot"), None, "127.0.0.1", None)
 
 
 def death_inside(code: int | None, *, told: bytes = b"", now: int = 3) -> str:

@@ -117,6 +117,12 @@ def test_what_it_says_when_it_cannot_begin_is_the_reason(tmp_path: Path) -> None
         parse(tmp_path, "x", document="")
 
 
+@pytest.mark.parametrize(("code", "name"), [(139, "SIGSEGV"), (-6, "SIGABRT")])
+def test_a_signal_that_ended_it_is_the_reason(code: int, name: str, tmp_path: Path) -> None:
+    with pytest.raises(RunFailed, match=f"tare-load was ended by {name}"):
+        parse(tmp_path, "x", code=code, document="")
+
+
 def test_a_load_is_counted() -> None:
     document = read_document((DATA / "load.stdout").read_text())
     assert document.measure.right == 1000

@@ -1,0 +1,133 @@
+"""Play faults at random moments of real studies, and show that nothing is lost, doubled, left behind or touched.
+
+    python -m tools.chaos --faults 50 --seed 1                        # a study of fakes: root for most kinds
+    python -m tools.chaos --study redis --faults 50 --json out.json   # a real one on a test host: root, dockerd
+    python -m tools.chaos --merge out.json other.json                 # the sum of several calls, as a table
+
+Real studies: redis, mariadb, duet, stages, vm, cassandra, or one that comes with tare, with `--scale`. A session is
+one `tare run`; it meets up to three faults and is then killed or left to end. The next goes on with the same store.
+Exit code 0 if all held; the seed that is printed first plays the same faults again, at the same moments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+from tare.sites.layout import Layout
+from tools.chaos import ground
+from tools.chaos.canaries import Canaries, footprint, on_engine
+from tools.chaos.faults import FAULTS, Fault
+from tools.chaos.real_faults import REAL
+from tools.chaos.studies import FAKES, STUDIES, Chosen
+from tools.chaos.tally import Tally, merged
+from tools.chaos.trial import Chaos, play
+
+_LONGEST_FAKE_S = 3.0
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Play the faults; counts go to stdout as JSON."""
+    given = _arguments(words)
+    if given.merge:
+        whole = merged(given.merge)
+        print(json.dumps(whole.tree(), indent=1) if given.json else whole.table())
+        return 1 if whole.violations else 0
+    print(f"seed {given.seed}", file=sys.stderr)
+    began = time.monotonic()
+    os.environ["DOCKER_HOST"] = "unix:///nonexistent"  # whatever engine this machine has is not looked at
+    with tempfile.TemporaryDirectory(prefix="tare-chaos-", dir="/var/tmp") as scratch:
+        place = Path(scratch)
+        place.chmod(0o755)  # another user's tare has a place in it
+        tally = _on_fakes(given, place) if given.study is None else _on_real(given, place)
+    tally.seconds = round(time.monotonic() - began)
+    tally.seeds.append(f"{given.study or 'fakes'} {given.seed}")
+    print("".join(f"VIOLATION: {problem}\n" for problem in tally.violations), end="", file=sys.stderr)
+    print(json.dumps(tally.tree(), indent=1))
+    if given.json:
+        given.json.write_text(json.dumps(tally.tree(), indent=1))
+    return 1 if tally.violations else 0
+
+
+def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.chaos", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--faults", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
+    parser.add_argument(
+        "--study", help=f"In place of the fakes: {', '.join(STUDIES)}, or one that comes with tare."
+    )
+    parser.add_argument("--scale", default="demo", help="Of one that comes with tare.")
+    parser.add_argument("--kinds", nargs="+", default=[], help="Words in the names of the faults to play.")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="Play none after so long.")
+    parser.add_argument("--json", type=Path, help="A file for the counts.")
+    parser.add_argument("--merge", type=Path, nargs="+", help="Add up the counts of such files.")
+    return parser.parse_args(words)
+
+
+def _chosen(given: argparse.Namespace, faults: Mapping[str, Fault]) -> Mapping[str, Fault]:
+    found = {name: fault for name, fault in faults.items()
+             if not given.kinds or any(word in name for word in given.kinds)}  # fmt: skip
+    if not found:
+        raise SystemExit(f"no fault has {' or '.join(given.kinds)} in its name: {', '.join(faults)}")
+    return found
+
+
+def _on_fakes(given: argparse.Namespace, place: Path) -> Tally:
+    (place / "study.yaml").write_text(FAKES)
+    with ground.here(place) as here:
+        trial = Chaos(
+            [*ground.FAKES, "run", str(place / "study.yaml"), "--quiet"],
+            place / "disk" / "stores",
+            Random(given.seed),
+            _LONGEST_FAKE_S,
+            layout=Layout(place / "home"),
+            ground=here,
+            env=here.env,
+            faults=_chosen(given, FAULTS),
+        )
+        _play(trial, Canaries(place / "canaries"), given)
+    return trial.tally
+
+
+def _on_real(given: argparse.Namespace, place: Path) -> Tally:
+    chosen = STUDIES.get(given.study, Chosen("", ("mariadb", "sysbench")))
+    study, options = str(place / "study.yaml"), list[str]()
+    if chosen.text:
+        Path(study).write_text(chosen.text)
+    else:
+        study, options = given.study, ["--scale", given.scale]
+    with ground.on_test_host(place, chosen.images) as host:
+        also = on_engine(host)
+        trial = Chaos(
+            [*ground.TARE, "run", study, *options, "--quiet"],
+            place / "disk" / "stores",
+            Random(given.seed),
+            chosen.longest_s,
+            layout=Layout(place / "home"),
+            ground=host,
+            env=host.env,
+            faults=_chosen(given, REAL),
+            end_s=chosen.end_s,
+            fakes=False,
+            before=footprint(host),
+        )
+        _play(trial, Canaries(place / "canaries", also), given)
+    return trial.tally
+
+
+def _play(trial: Chaos, canaries: Canaries, given: argparse.Namespace) -> None:
+    try:
+        play(trial, canaries, given.faults, time.time() + 60 * given.minutes)
+    finally:
+        canaries.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

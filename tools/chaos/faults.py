@@ -1,0 +1,295 @@
+"""Faults of tare's own processes and of what they stand on: signals, room, files, processes, clock, other tares."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tools.chaos import clock
+from tools.chaos.session import Session
+
+Fault = Callable[[Session], bool]
+"""Returns whether it struck: there may be no such process at that moment."""
+
+SESSION_S = 300.0
+ENDED_BY_TARE = {0, 1, 2, 3, 5}
+"""Exit codes that a fault may lead to: fine, a run failed, store or machine could not do it, runs differ."""
+_HOG = """
+import mmap, sys
+room = mmap.mmap(-1, int(sys.argv[1]))
+for at in range(0, len(room), 4096):
+    room[at] = 1
+"""
+_NOBODY = "65534"
+_HOUR_S = 3600
+_LONGEST_STOP_S = 30.0
+
+
+def kill_tare(session: Session) -> bool:
+    """SIGKILL of tare."""
+    return session.signal([session.pid], signal.SIGKILL)
+
+
+def end_tare(session: Session) -> bool:
+    """SIGTERM of tare, which then tears down."""
+    return session.signal([session.pid], signal.SIGTERM)
+
+
+def stop_tare(session: Session) -> bool:
+    """SIGSTOP of tare."""
+    return session.halt([session.pid], stop_s(session))
+
+
+def kill_other(session: Session) -> bool:
+    """SIGKILL of a process that tare started."""
+    others = session.others()
+    return bool(others) and session.signal([session.chance.choice(others)], signal.SIGKILL)
+
+
+def stop_other(session: Session) -> bool:
+    """SIGSTOP of a process that tare started."""
+    others = session.others()
+    return bool(others) and session.halt([session.chance.choice(others)], stop_s(session))
+
+
+def stop_s(session: Session) -> float:
+    """Mostly some seconds, up to 30; a tenth of a second to two with fakes, whose runs take half a second."""
+    if session.ground.brisk:
+        return session.chance.uniform(0.2, 2.0)
+    return min(_LONGEST_STOP_S, 1.0 + session.chance.expovariate(1 / 4))
+
+
+def a_while(session: Session) -> None:
+    """What a shortage lasts."""
+    time.sleep(session.chance.uniform(0.2, 2.0 if session.ground.brisk else 5.0))
+
+
+def fill(name: str) -> Fault:
+    """No room on one of the disks."""
+
+    def fault(session: Session) -> bool:
+        if (disk := session.ground.disks.get(name)) is None:
+            return False
+        try:
+            disk.fill()
+            a_while(session)
+        finally:
+            disk.empty()
+        return True
+
+    return fault
+
+
+def fail_below(name: str) -> Fault:
+    """EIO from below one of the disks: each write to new blocks, whoever made it, its writeback too."""
+
+    def fault(session: Session) -> bool:
+        if (disk := session.ground.disks.get(name)) is None:
+            return False
+        try:
+            disk.fail()
+            a_while(session)
+        finally:
+            disk.mend()
+        return True
+
+    return fault
+
+
+def calls_fail(whose: str, calls: str, error: str) -> Fault:
+    """System calls of tare, or of a part, that return an error: strace(1) injects it."""
+
+    def fault(session: Session) -> bool:
+        pids = [session.pid] if whose == "tare" else session.part(whose)
+        if not pids or shutil.which("strace") is None or session.phase() == "starting":
+            return False  # of an interpreter that cannot load its modules there is nothing to learn
+        inject = [f"--trace={calls}", f"--inject={calls}:error={error}"]
+        argv = [
+            "strace",
+            "--follow-forks",
+            "-qqq",
+            "--output=/dev/null",
+            *inject,
+            *(f"--attach={pid}" for pid in pids),
+        ]
+        with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as strace:
+            try:
+                a_while(session)
+            finally:
+                strace.send_signal(signal.SIGINT)  # lets go of what it has attached to
+                try:
+                    strace.wait(20.0)
+                except subprocess.TimeoutExpired:
+                    strace.kill()
+        return True
+
+    return fault
+
+
+@contextmanager
+def limited(session: Session, kind: int, most: int) -> Iterator[None]:
+    """Of tare's process, while this lasts."""
+    before = resource.prlimit(session.pid, kind)
+    resource.prlimit(session.pid, kind, (min(most, before[1]) if before[1] >= 0 else most, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(session.pid, kind, before)
+
+
+def few_files(session: Session) -> bool:
+    """Tare can open no further file: EMFILE."""
+    with (
+        suppress(ProcessLookupError, PermissionError),
+        limited(session, resource.RLIMIT_NOFILE, session.chance.randrange(3, 12)),
+    ):
+        a_while(session)
+        return True
+    return False
+
+
+def short_files(session: Session) -> bool:
+    """Tare's writes end short in files beyond some kilobytes, with EFBIG."""
+    with (
+        suppress(ProcessLookupError, PermissionError),
+        limited(session, resource.RLIMIT_FSIZE, session.chance.randrange(0, 60_000)),
+    ):
+        a_while(session)
+        return True
+    return False
+
+
+def no_processes(session: Session) -> bool:
+    """Tare can start no process and no thread: EAGAIN by the pids controller, which holds for root too."""
+    group = session.ground.group.pids
+    if group is None:
+        return False
+    limit = group / "pids.max"
+    try:
+        limit.write_text((group / "pids.current").read_text())
+        a_while(session)
+    finally:
+        limit.write_text("max")
+    return True
+
+
+def out_of_memory(session: Session) -> bool:
+    """Tare's control group is out of memory: the kernel kills in it, and spares who took it all."""
+    group = session.ground.group.memory
+    return group is not None and exhaust(group)
+
+
+def exhaust(group: Path) -> bool:
+    """Fill a memory group to a limit just above what it uses, by a process that the kernel may not choose."""
+    used, limit = (group / name for name in ("memory.usage_in_bytes", "memory.limit_in_bytes"))
+    if not used.exists():
+        used, limit = group / "memory.current", group / "memory.max"
+    try:
+        before, most = limit.read_text().strip(), int(used.read_text()) + (24 << 20)
+        limit.write_text(str(min(most, int(before)) if before.isdecimal() else most))
+    except (OSError, ValueError):
+        return False
+    script = 'echo -1000 >/proc/self/oom_score_adj; echo $$ >"$1"; shift; exec "$@"'
+    hog = [sys.executable, "-I", "-S", "-c", _HOG, str(256 << 20)]
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                ["sh", "-c", script, "sh", str(group / "cgroup.procs"), *hog],
+                capture_output=True, timeout=3.0, check=False,
+            )  # fmt: skip
+    finally:
+        with suppress(OSError):
+            limit.write_text("-1" if limit.name == "memory.limit_in_bytes" and int(before) >= 1 << 60 else before)
+    return True
+
+
+def step_clock(session: Session) -> bool:
+    """The wall clock of tare and of its programs steps by an hour, on or back, and later again."""
+    file = session.env.get(clock.FILE)
+    if file is None:
+        return False
+    for seconds in (session.chance.choice((-_HOUR_S, _HOUR_S)), session.chance.choice((-_HOUR_S, 0, _HOUR_S))):
+        clock.step(Path(file), seconds)
+        a_while(session)
+    return True
+
+
+def second_tare(session: Session) -> bool:
+    """Another tare on the same store, at the same time: it must be refused, or the first is over by then."""
+    _must_end(session, session.command, session.env, ENDED_BY_TARE)
+    return True
+
+
+def another_home(session: Session) -> bool:
+    """Another tare with a home of its own, on a store of its own, at the same time: neither knows of the other."""
+    return _beside(session, ())
+
+
+def another_user(session: Session) -> bool:
+    """The same of a user who is not root."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        return False
+    alone = ("setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", "--")
+    return _beside(session, alone)
+
+
+def _beside(session: Session, prefix: Sequence[str]) -> bool:
+    """Its images are copies of the first home's."""
+    where = session.place / "home" if "home" in session.ground.disks else session.place
+    place = where / f"beside-{len(session.played)}-{session.pid}"
+    place.mkdir(mode=0o777)
+    place.chmod(0o777)  # whatever the umask
+    words, at = list(session.command), session.command.index("--store")
+    words[at + 1] = str(place / "store")
+    try:
+        if (images := session.place / "home" / "images").is_dir():
+            (place / "home").mkdir()
+            subprocess.run(["cp", "-a", str(images), str(place / "home")], check=True, timeout=60)
+        env = {**session.env, "TARE_HOME": str(place / "home"), "HOME": str(place)}
+        _must_end(session, [*prefix, *words, "--blocks", "1"], env, {0})
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return True
+
+
+def _must_end(session: Session, words: Sequence[str], env: Mapping[str, str], codes: set[int]) -> None:
+    with session.ground.start(words, subprocess.PIPE, env) as beside:
+        try:
+            _, said = beside.communicate(timeout=SESSION_S)
+        except subprocess.TimeoutExpired:
+            session.signal([session.ground.pid(beside)], signal.SIGKILL)
+            raise AssertionError(f"a second tare did not end within {SESSION_S:g} s") from None
+    if beside.returncode not in codes or b"Traceback" in said:
+        raise AssertionError(f"a second tare ended with {beside.returncode}: {said.decode()[-400:]}")
+
+
+FAULTS: Mapping[str, Fault] = {
+    "kill -9 tare": kill_tare,
+    "SIGTERM of tare": end_tare,
+    "kill -9 a process of tare's": kill_other,
+    "SIGSTOP of tare": stop_tare,
+    "SIGSTOP of a process of tare's": stop_other,
+    "no room for the store": fill("store"),
+    "EIO below the store": fail_below("store"),
+    "EIO in tare's fsync": calls_fail("tare", "fsync,fdatasync", "EIO"),
+    "EIO in tare's database": calls_fail("tare", "pwrite64,pread64", "EIO"),
+    "no more open files": few_files,
+    "open fails in tare": calls_fail("tare", "openat", "ENFILE"),
+    "short writes": short_files,
+    "no more processes": no_processes,
+    "fork fails in tare": calls_fail("tare", "clone,clone3,fork,vfork", "EAGAIN"),
+    "out of memory: tare": out_of_memory,
+    "clock of tare's stepped by 1 h": step_clock,
+    "a second tare": second_tare,
+    "another home's tare": another_home,
+    "another user's tare": another_user,
+}
+"""On fakes and on real studies."""

@@ -1,0 +1,102 @@
+"""Counts of faults by kind and phase, of sessions that may be added up: JSON, and a table in Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PHASES = ("starting", "preparing", "provision", "load", "warm-up", "measure", "cool-down", "collect", "teardown")
+"""All others are between runs."""
+
+
+@dataclass
+class Tally:
+    """`cells`: (kind, phase) → faults; `failed`: reasons of attempts; `seeds`: study and seed, one a call."""
+
+    cells: Counter[tuple[str, str]] = field(default_factory=Counter)
+    sessions: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+    seeds: list[str] = field(default_factory=list)
+    attempts: int = 0
+    stores: int = 0
+    seconds: int = 0
+
+    @property
+    def faults(self) -> int:
+        """All that struck."""
+        return self.cells.total()
+
+    def add(self, other: Tally) -> None:
+        """What another call counted."""
+        self.cells += other.cells
+        self.sessions += other.sessions
+        self.failed += other.failed
+        self.violations += other.violations
+        self.seeds += other.seeds
+        self.attempts += other.attempts
+        self.stores += other.stores
+        self.seconds += other.seconds
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """Faults of each kind."""
+        found = Counter[str]()
+        for (kind, _), count in self.cells.items():
+            found[kind] += count
+        return found
+
+    def tree(self) -> dict[str, Any]:
+        """To be written as JSON."""
+        cells: dict[str, dict[str, int]] = {}
+        for (kind, phase), count in sorted(self.cells.items()):
+            cells.setdefault(kind, {})[phase] = count
+        return {
+            "format": 1, "faults": self.faults, "violations": len(self.violations), "seeds": self.seeds,
+            "stores": self.stores, "attempts": self.attempts, "seconds": self.seconds,
+            "sessions": dict(self.sessions), "cells": cells, "failed": dict(self.failed.most_common()),
+            "found": self.violations,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, tree: dict[str, Any]) -> Tally:
+        """The reverse of `tree`."""
+        cells = Counter(
+            {(kind, phase): count for kind, row in tree["cells"].items() for phase, count in row.items()}
+        )
+        return cls(
+            cells, Counter(tree["sessions"]), Counter(tree["failed"]), list(tree["found"]), list(tree["seeds"]),
+            tree["attempts"], tree["stores"], tree["seconds"],
+        )  # fmt: skip
+
+    def table(self) -> str:
+        """A row a kind, a column a phase that was hit."""
+        columns = [phase for phase in PHASES if any(hit == phase for _, hit in self.cells)]
+        rest = any(phase not in PHASES for _, phase in self.cells)
+        heads = ["fault", *columns, *(["between"] if rest else []), "all"]
+        rows = [_row(heads), _row(["---", *["---:"] * (len(heads) - 1)])]
+        for kind in sorted(self.kinds):
+            counts = [self.cells[kind, phase] for phase in columns]
+            between = [self.kinds[kind] - sum(counts)] if rest else []
+            rows.append(_row([kind, *(str(count or "") for count in (*counts, *between)), str(self.kinds[kind])]))
+        sums = [sum(count for (_, hit), count in self.cells.items() if hit == phase) for phase in columns]
+        between = [self.faults - sum(sums)] if rest else []
+        rows.append(_row(["all", *(str(count) for count in (*sums, *between, self.faults))]))
+        told = f"{self.faults} faults, {len(self.violations)} violations, {self.attempts} attempts kept"
+        return "\n".join([*rows, "", f"{told} in {self.stores} stores, {self.seconds} s.", ""])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def merged(paths: Iterable[Path]) -> Tally:
+    """Of the JSON files of several calls."""
+    whole = Tally()
+    for path in paths:
+        whole.add(Tally.of(json.loads(path.read_text())))
+    return whole

@@ -1,0 +1,174 @@
+"""Sessions with faults on one store after the other, and what must hold after each and at the end."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tare.errors import StoreError
+from tare.sites.sqlite_ledger import SqliteLedger
+from tools.chaos import clock
+from tools.chaos.canaries import Canaries, differences, footprint
+from tools.chaos.faults import ENDED_BY_TARE, FAULTS, SESSION_S, Fault
+from tools.chaos.ground import Here, OnTestHost
+from tools.chaos.reasons import wrong
+from tools.chaos.session import Played, Session
+from tools.chaos.tally import Tally
+from tools.kill_nine import Trial, left_behind
+
+_ENDED_BY_SIGNAL = {130, 143}
+_MOST_TRIES = 5
+_MOST_MISSES = 40
+_SETTLED_S = 10.0
+
+
+@dataclass
+class Chaos(Trial):
+    """Faults instead of kills. `fakes`: no part has a name, and what a kind does to a run is not known."""
+
+    ground: Here | OnTestHost = field(default_factory=lambda: Here(Path()))
+    env: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[str, Fault] = field(default_factory=lambda: FAULTS)
+    end_s: float = 1800.0
+    fakes: bool = True
+    tally: Tally = field(default_factory=Tally)
+    before: Mapping[str, Counter[str]] = field(default_factory=dict)
+    """The test host's footprint."""
+
+    @property
+    def place(self) -> Path:
+        """Where stores and home are."""
+        return self.ground.place
+
+    def session(self, faults: int) -> bool:
+        """One `tare run` with up to so many faults; `False` where it came to its end."""
+        command = [*self.command, "--store", str(self.store)]
+        known = set(self.committed)
+        with tempfile.TemporaryFile() as output:
+            with self.ground.start(command, output.fileno(), self.env) as tare:
+                under_way = Session(tare, command, self.ground, self.rng, self.store)
+                code = self._faults(under_way, faults)
+            output.seek(0)
+            words = output.read().decode(errors="replace")
+        for each in under_way.played:
+            self.tally.cells[each.kind, each.phase] += 1
+        self.tally.sessions["killed" if code is None or code < 0 else str(code)] += 1
+        if "Traceback (most recent call last)" in words and not _in_wrapper(words):
+            self.problems.append(f"a traceback: {words[-1500:]}")
+        if code is not None and code >= 0 and code not in ENDED_BY_TARE | _ENDED_BY_SIGNAL | {137}:
+            self.problems.append(f"tare run ended with {code}: {words[-400:]}")
+        self._restore()
+        self.look()
+        self._judge(known, under_way.played)
+        if self.problems:
+            self.problems.append(f"after {[(each.kind, each.phase) for each in under_way.played]}: {words[-600:]}")
+        return code != 0
+
+    def _faults(self, session: Session, most: int) -> int | None:
+        for _ in range(most):
+            with suppress(subprocess.TimeoutExpired):
+                return session.tare.wait(self.rng.uniform(0.0, self.longest_s))
+            self._play_one(session)
+        try:
+            return session.tare.wait(SESSION_S if self.rng.random() < 0.3 else self.rng.uniform(0, self.longest_s))
+        except subprocess.TimeoutExpired:
+            session.play("kill -9 tare", FAULTS["kill -9 tare"])
+            session.tare.wait(_SETTLED_S)
+            return None
+
+    def _play_one(self, session: Session) -> None:
+        """One by chance, of those that find what they strike."""
+        for _ in range(_MOST_MISSES):
+            name = self.rng.choice(sorted(self.faults))
+            try:
+                if session.play(name, self.faults[name]):
+                    return
+            except AssertionError as error:
+                self.problems.append(f"{name}: {error}")
+                return
+            if session.tare.poll() is not None:
+                return
+
+    def _restore(self) -> None:
+        """What an administrator does after a fault: the engine runs, as it did before, and disks are repaired."""
+        if (file := self.env.get(clock.FILE)) is not None:
+            clock.step(Path(file), 0)
+        self.ground.start_engine()
+        if (disk := self.ground.disks.get("store")) is not None:
+            disk.repair()
+
+    def _judge(self, known: set[tuple[str, int]], played: list[Played]) -> None:
+        """Each attempt that this session committed as failed must tell why, and name that first."""
+        try:
+            records = self.opened().records()
+        except StoreError:
+            return
+        self.tally.attempts += sum((record.run_id, record.attempt) not in known for record in records)
+        for record in records:
+            if record.outcome.ok or (record.run_id, record.attempt) in known:
+                continue
+            self.tally.failed[str(record.outcome.reason)[:160]] += 1
+            began = record.phases[0].began_at if record.phases else 0.0
+            ended = record.phases[-1].began_at + record.phases[-1].seconds if record.phases else time.time()
+            why = wrong(record.outcome.reason, began, ended, played)
+            if why is not None and (not self.fakes or not record.outcome.reason):
+                self.problems.append(f"{record.run_id}, attempt {record.attempt}: {why}: {record.outcome.reason}")
+
+    def finish(self) -> None:
+        """Run the study to its end undisturbed, and look at everything."""
+        command = [*self.command, "--store", str(self.store)]
+        code, words = None, b""
+        for _ in range(_MOST_TRIES):  # a run that failed for good in a session is made good by a later one
+            with self.ground.start(command, subprocess.PIPE, self.env) as tare:
+                _, words = tare.communicate(timeout=self.end_s)
+            if (code := tare.returncode) == 0:
+                break
+        if code != 0:
+            self.problems.append(f"the last tare run ended with {code}: {words.decode(errors='replace')[-400:]}")
+        if self.problems:
+            return
+        known = set(self.committed)
+        self.look()
+        self._judge(known, [])
+        self.check_store()
+        self.problems += self.left()
+
+    def left(self) -> list[str]:
+        """What is still there that should be gone."""
+        staged = [f"staged: {path}" for path in (self.store / "staging").glob("*")]
+        if isinstance(self.ground, Here):
+            return [*staged, *left_behind(self.opened(), self.layout)]
+        ledger = SqliteLedger(self.layout.ledger)
+        noted = [f"in the ledger: {entry.kind} {entry.ident}" for entry in ledger.entries() if not entry.keep]
+        end = time.monotonic() + _SETTLED_S
+        while (found := differences(self.before, footprint(self.ground))) and time.monotonic() < end:
+            time.sleep(0.5)
+        return [*staged, *noted, *found]
+
+
+def _in_wrapper(words: str) -> bool:
+    """Whether the fakes' wrapper was hit while it was still loading modules, which the command itself guards."""
+    return "tare_with_fakes.py" in words and "cli.main()" not in words and "exec_module" in words
+
+
+def play(trial: Chaos, canaries: Canaries, faults: int, until: float = float("inf")) -> None:
+    """Session by session, until so many faults were played, it is late, or one shows something; then to the end."""
+    trial.stores.mkdir()
+    while trial.tally.faults < faults and not trial.problems and time.time() < until:
+        under_way = trial.session(min(3, faults - trial.tally.faults))
+        trial.problems += canaries.problems()
+        if not under_way and not trial.problems:
+            if not isinstance(trial.ground, Here):
+                trial.problems += trial.left()
+            trial.next_store()
+    if not trial.problems:
+        trial.finish()
+        trial.problems += canaries.problems()
+    trial.tally.violations += trial.problems
+    trial.tally.stores += trial.number
