@@ -68,7 +68,7 @@ predictions: setup ## Predict each arm of STORES from its bare runs, beside what
 
 .PHONY: schemas
 schemas: setup ## Renew every kept JSON Schema
-	@for kind in study report imports knowledge sites; do $(PY) -m tare.$$kind.schema; done
+	@for kind in study report imports knowledge sites sites.cloud; do $(PY) -m tare.$$kind.schema; done
 
 check-rust: ## The Rust part of `make check` alone
 	@scripts/check_rust.sh

@@ -41,6 +41,7 @@ check study-schema "$bin/python" -m tare.study.schema --check
 check findings-schema "$bin/python" -m tare.report.schema --check
 check import-schema "$bin/python" -m tare.imports.schema --check
 check sites-schema "$bin/python" -m tare.sites.schema --check
+check machine-plan-schema "$bin/python" -m tare.sites.cloud.schema --check
 check claim-schema "$bin/python" -m tare.knowledge.schema --check
 check grafana "$bin/python" -m tools.grafana_dashboard --check
 check architecture "$bin/python" -m pytest -q tests/unit/test_architecture.py tests/unit/test_architecture_crates.py

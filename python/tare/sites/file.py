@@ -176,6 +176,9 @@ def resolve(document: Document) -> Sites:
     if isinstance(given, int) and not isinstance(given, bool) and given > FORMAT:
         hint = f"this tare reads format {FORMAT}: use a newer tare"
         raise document.error(("format",), f"format {given} is newer than this tare", hint=hint)
+    if "provider" in document.tree:
+        hint = f"tare sites create {document.file} makes its machines and writes their file of sites"
+        raise document.error(("provider",), "this is a machine plan, no file of sites", hint=hint)
     file = checked(SitesFile, document)
     seen: dict[str, int] = {}
     for n, site in enumerate(file.sites):

@@ -54,6 +54,11 @@ class Layout:
         return self.home / "knowledge"
 
     @property
+    def rentals(self) -> Path:
+        """Machines from a cloud: rentals/ID with keys and plan, and their ledger; kept whatever is cleaned."""
+        return self.home / "rentals"
+
+    @property
     def ledger(self) -> Path:
         """The ledger of everything that was made outside a store."""
         return self.home / "ledger.sqlite"

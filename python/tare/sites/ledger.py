@@ -15,7 +15,10 @@ from tare.sites.process import to_ident
 
 
 class Kind(StrEnum):
-    """What can be made. The order is the order of removal: users before what they use."""
+    """What can be made. The order is the order of removal: users before what they use.
+
+    From `ADDRESS` on, things from a cloud: only the ledger of rentals (`sites/cloud/`) lists them.
+    """
 
     CONTAINER = "container"
     PROCESS = "process"
@@ -28,6 +31,12 @@ class Kind(StrEnum):
     VOLUME = "volume"
     PATH = "path"
     IMAGE = "image"
+    ADDRESS = "address"
+    MACHINE = "machine"
+    DISK = "disk"
+    PORT = "port"
+    FIREWALL = "firewall"
+    PLACEMENT = "placement group"
 
 
 @dataclass(frozen=True)

@@ -55,9 +55,16 @@ def test_its_study_runs_on_the_sites_of_its_file_and_is_reported(tmp_path: Path)
     assert "over 2 sites" in told.stdout
 
 
-@pytest.mark.parametrize("command", sorted({words[1] for words in commands()}))
-def test_each_option_that_it_names_is_one_of_the_command(tmp_path: Path, command: str) -> None:
-    told = called(tmp_path, command, "--help")
+def command_of(words: list[str]) -> tuple[str, ...]:
+    """The command with its subcommand, where it has some."""
+    return tuple(words[1 : 3 if words[1] == "sites" else 2])
+
+
+@pytest.mark.parametrize("command", sorted({command_of(words) for words in commands()}), ids=" ".join)
+def test_each_option_that_it_names_is_one_of_the_command(tmp_path: Path, command: tuple[str, ...]) -> None:
+    told = called(tmp_path, *command, "--help")
     assert told.returncode == 0, told.stderr
-    named = {word for words in commands() if words[1] == command for word in words if word.startswith("--")}
+    named = {
+        word for words in commands() if command_of(words) == command for word in words if word.startswith("--")
+    }
     assert {option for option in named if not re.search(rf"{option}\b", told.stdout)} == set()

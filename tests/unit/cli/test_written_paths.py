@@ -32,6 +32,7 @@ WRITTEN = {
     "knowledge add --to": ["knowledge", "add", "STORE", "--to", "PLACE"],
     "knowledge site FOLDER": ["knowledge", "site", "PLACE"],
     "store repair --to": ["store", "repair", "STORE", "--to", "PLACE"],
+    "sites create --output": ["sites", "create", "MACHINES", "--yes", "--output", "PLACE"],
     "import --store": ["import", "MAPPING", "RESULTS", "--store", "PLACE"],
 }
 """Option → a command line that would write to it."""
@@ -46,7 +47,7 @@ READ = {
     "store verify STORE", "store repair STORE", "advise --claims", "advise --profile",
     "import MAPPING", "import DIRECTORY",
     "doctor --sites", "plan --sites", "run --sites", "calibrate --sites", "clean --sites",
-    "worker --sites",
+    "worker --sites", "sites create PLAN",
     "run --tls-ca", "run --tls-cert", "run --tls-key", "worker --tls-ca", "worker --tls-cert", "worker --tls-key",
 }  # fmt: skip
 
@@ -78,6 +79,8 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (place / "results" / "a").write_text("one,2\n")
     (place / "mapping.yaml").write_text("{}")
     (place / "disputed.yaml").write_text(PODS)
+    machines = "format: 1\nname: a\nstudy: b\nprovider: ec2\nregion: eu-west-1\nmachine: m5.large\nimage: ami-1\n"
+    (place / "machines.yaml").write_text(f"{machines}lifetime_h: 1\nssh_from: 203.0.113.7/32\n")
     (place / "claims").mkdir()
     for name, text in disputed_pair().items():
         (place / "claims" / f"{name}.yaml").write_text(text)
@@ -85,6 +88,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {
         "STORE": made["one"], "OTHER": made["two"],
         "MAPPING": str(place / "mapping.yaml"), "RESULTS": str(place / "results"),
+        "MACHINES": str(place / "machines.yaml"),
         "DISPUTED": str(place / "disputed.yaml"), "CLAIMS": str(place / "claims"),
     }  # fmt: skip
 

@@ -12,12 +12,14 @@ from typing import Annotated
 
 import typer
 
+from tare.cli.machine.sites import Wish, destroy_all
 from tare.cli.site_options import SiteOption, SitesOption, chosen_site
 from tare.deployments.sweep import Swept, sweep
 from tare.errors import EnvironmentLacks
 from tare.run.between.reaching import engine_of
 from tare.run.local import all_orphans, local_engine
 from tare.sites import Host, Process
+from tare.sites.cloud.plan import plan_in
 from tare.sites.connected import connected
 from tare.sites.file import SiteSpec
 from tare.sites.layout import default_layout
@@ -47,9 +49,13 @@ def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
 ) -> None:
     """Remove what tare made on this machine: containers, networks, cgroups, processes, copies, caches.
 
-    It uses tare's ledger and the engine's labels. Results (stores) stay.
+    It uses tare's ledger and the engine's labels. Results (stores) stay. If the file of --sites is a machine plan,
+    destroy all machines of that plan, also those of a tare that was killed.
     """
     wish = _Wish(yes, keep_images, dry_run, output)
+    if sites is not None and site is None and (plan := plan_in(sites)) is not None:
+        destroy_all([], [plan], Wish(yes=yes, dry_run=dry_run, as_json=output is Format.JSON))
+        return
     if (where := chosen_site(sites, site)) is not None:
         _clean_site(where, wish)
         return

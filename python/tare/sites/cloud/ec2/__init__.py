@@ -1,0 +1,1 @@
+"""Amazon EC2, by boto3: credentials, profiles and endpoints come from its own chain alone."""

@@ -1,0 +1,36 @@
+"""How tare's tags are written on what OpenStack has no tags for.
+
+Servers and volumes have metadata. Ports, addresses and security groups have a description of at most 255
+characters, which holds the tags from their first moment. Server groups have nothing but a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from tare.sites.cloud import Tags
+
+NAME = "tare-name"
+_LONGEST = 255
+_GROUP = re.compile(r"tare-((?P<plan>[a-z][a-z0-9-]*)-[0-9a-f]{6})-s\d+-placement")
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+def described(name: str, tags: Tags) -> str:
+    """The tags as a description; the last one, who made it, may be cut."""
+    return " ".join(f"{key}={value}" for key, value in {NAME: name, **tags.texts()}.items())[:_LONGEST]
+
+
+def read_description(text: str | None) -> Mapping[str, str]:
+    """The other way; what somebody else wrote gives no tags of tare's."""
+    pairs = (word.partition("=") for word in (text or "").split())
+    return {key: value for key, equals, value in pairs if equals}
+
+
+def of_group(name: str) -> Tags | None:
+    """What the name of a server group says; `None` for somebody else's. It has no end of life of its own."""
+    if (match := _GROUP.fullmatch(name)) is None:
+        return None
+    return Tags(match[1], match["plan"], "", _NEVER, "")
