@@ -132,6 +132,10 @@ bench-fleet: setup ## What handing out blocks costs, on SITES (1,4,16,64) fake s
 bench-scale: setup ## Bytes, seconds and memory of stores of RUNS (1000,10000,100000) made-up runs from up to 200 sites
 	@$(PY) -m bench.fleet.scale $(if $(RUNS),--runs $(RUNS)) --markdown build/bench-scale.md --json build/bench-scale.json
 
+.PHONY: bench-anytime
+bench-anytime: setup ## Intervals that hold at every look, in simulation: how often ever wrong, how many blocks; STUDIES (4000)
+	@$(PY) -m bench.anytime --studies $(or $(STUDIES),4000) --markdown build/bench-anytime.md
+
 guide-charts: setup ## The charts of the guide on loops and rates, from what is kept beside it, or latency over load of a STORE
 	@$(PY) -m tools.guide_charts $(if $(STORE),--from $(STORE))
 

@@ -11,10 +11,10 @@ from tare.analyze.numbers import number_at
 from tare.analyze.published import pooled_windows, welch
 from tare.analyze.runs import Runs
 from tare.analyze.statistics.hosts import over_hosts
-from tare.analyze.statistics.intervals import anytime_log_ratio, paired_log_ratio_t
+from tare.analyze.statistics.intervals import anytime_log_ratio, paired_log_ratio_t, sign_flip_log_ratio
 from tare.analyze.statistics.pairing import Pairs
 from tare.analyze.statistics.sites import over_sites
-from tare.protocols.registry import as_published
+from tare.protocols.registry import as_published, rule_of
 from tare.protocols.stopping import Rule
 from tare.study.model import Study
 
@@ -52,7 +52,7 @@ def over_hosts_of(study: Study, runs: Runs, pairs: Pairs) -> OverHosts | None:
     the protocol is judged as publications do.
     """
     rule = Rule.of(study.protocol)
-    if not runs.swapped or as_published(study) or rule.anytime:
+    if not runs.swapped or as_published(study) or rule.anytime is not None:
         return None
     level = CONFIDENCE if rule.target is None else 1 - rule.alpha
     found = over_hosts(
@@ -64,15 +64,23 @@ def over_hosts_of(study: Study, runs: Runs, pairs: Pairs) -> OverHosts | None:
 def _paired(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
     del arm, metric
     found = over_sites_of(study, runs, pairs) or over_hosts_of(study, runs, pairs)
-    return paired(study, [ratio for _, ratio in pairs.ratios]) if found is None else found.estimate
+    if found is not None:
+        return found.estimate
+    return paired(study, [ratio for _, ratio in pairs.ratios], [block for block, _ in pairs.ratios])
 
 
-def paired(study: Study, ratios: Sequence[float]) -> Estimate:
-    """Paired t; after looks that of the rule's alpha, which is wider, or one that holds at every look."""
-    rule = Rule.of(study.protocol)
+def paired(study: Study, ratios: Sequence[float], blocks: Sequence[int] | None = None) -> Estimate:
+    """Paired t; after looks that of the rule's alpha, which is wider, or one that holds at every look.
+
+    `blocks`: of the ratios, by which mirrored ones find each other; `None` for those from the first on.
+    """
+    rule = rule_of(study)
     if rule.target is None:
         return paired_log_ratio_t(ratios, CONFIDENCE)
-    if rule.anytime:
+    if rule.anytime == "sign-flip":
+        by_block = dict(zip(blocks or range(1, len(ratios) + 1), ratios, strict=True))
+        return sign_flip_log_ratio(by_block, rule.blocks_each)
+    if rule.anytime == "t-mixture":
         return anytime_log_ratio(ratios)
     return replace(paired_log_ratio_t(ratios, 1 - rule.alpha), confidence=CONFIDENCE, method=SEQUENTIAL)
 

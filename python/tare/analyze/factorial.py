@@ -213,7 +213,7 @@ def _effect(design: _Design, steps: tuple[Step, ...], metric: Metric) -> Effect 
     if not logs:
         return None
     if not outer:
-        estimate = paired(design.study, [math.exp(value) for value in logs.values()])
+        estimate = paired(design.study, [math.exp(value) for value in logs.values()], list(logs))
         return Effect(steps, metric.name, estimate, within_blocks=True, emulated=emulated)
     groups: dict[str, list[float]] = {}
     levels: dict[str, Levels] = {}

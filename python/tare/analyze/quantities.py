@@ -191,6 +191,7 @@ def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], 
                 if arm.name == baseline or not both:
                     continue
                 value, reference = (_spread([side[block] for block in both]) for side in (mine, theirs))
+                positive = [block for block in both if mine[block] > 0 < theirs[block]]
                 yield QuantityRow(
                     quantity=name,
                     source=source,
@@ -201,9 +202,7 @@ def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], 
                     value=value,
                     reference=reference,
                     overhead=overhead_fraction(value.mean, reference.mean),
-                    signed=paired(
-                        study, [mine[block] / theirs[block] for block in both if mine[block] > 0 < theirs[block]]
-                    ),
+                    signed=paired(study, [mine[block] / theirs[block] for block in positive], positive),
                 )
 
 

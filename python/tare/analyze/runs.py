@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tare.errors import StoreError
 from tare.protocols.registry import PROTOCOLS
+from tare.protocols.stopping import Rule
 from tare.run.parity.exchanged import is_swapped
 from tare.run.record import RunRecord
 from tare.study.model import Arm, Study
@@ -36,12 +37,14 @@ class Runs:
     """The runs of a study. `good`: (block, arm) → the attempt that counts.
 
     `at_once`: a block has two arms only, driven at the same time; what others it lacks is not missing.
+    `ends_early`: an arm's blocks may end before those of others.
     """
 
     good: Mapping[tuple[int, str], RunRecord]
     failures: tuple[Failure, ...]
     attempted: frozenset[tuple[int, str]]
     at_once: bool = False
+    ends_early: bool = False
     _read: dict[str, dict[tuple[int, str], float | None]] = field(default_factory=dict, repr=False, compare=False)
 
     def value(self, block: int, arm: str, metric: Metric) -> float | None:
@@ -83,7 +86,8 @@ class Runs:
 
     def blocks_of(self, arm: str) -> tuple[int, ...]:
         """Blocks in which the arm was to be run."""
-        return tuple(block for block in self.blocks if not self.at_once or (block, arm) in self.attempted)
+        as_attempted = self.at_once or self.ends_early
+        return tuple(block for block in self.blocks if not as_attempted or (block, arm) in self.attempted)
 
     @cached_property
     def blocks(self) -> tuple[int, ...]:
@@ -148,7 +152,8 @@ def select_runs(study: Study, records: Iterable[RunRecord]) -> Runs:
             )
     failures = tuple(_failure(record, good) for record in ordered if not record.outcome.ok)
     attempted = frozenset((record.block, record.arm) for record in ordered)
-    return Runs(good, failures, attempted, PROTOCOLS[study.protocol.name].at_once)
+    ends_early = Rule.of(study.protocol).margin is not None
+    return Runs(good, failures, attempted, PROTOCOLS[study.protocol.name].at_once, ends_early)
 
 
 def _failure(record: RunRecord, good: Mapping[tuple[int, str], RunRecord]) -> Failure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,8 +12,9 @@ from scipy.special import stdtr
 from tare.analyze.estimate import Finding, Judgement, Verdict
 from tare.analyze.metrics import PRIMARY
 from tare.analyze.statistics.intervals import FEWEST_BLOCKS
+from tare.protocols import sign_flip
 from tare.protocols.anytime import ALPHA, p_value
-from tare.protocols.registry import as_published
+from tare.protocols.registry import as_published, rule_of
 from tare.protocols.stopping import Rule
 from tare.study.model import Study
 
@@ -65,6 +67,22 @@ def _anytime(t: float, error: float, n: int, margin: float | None, bucket: float
     return PValues(outside=p_value(bound - abs(t), n) if abs(t) < bound else 1.0, zero=zero)
 
 
+def sign_flip_p_values(
+    ratios: Mapping[int, float], margin: float | None, bucket: float | None = None, *, blocks_each: int = 1
+) -> PValues | None:
+    """As `p_values`, by `tare.protocols.sign_flip`; `ratios` by block."""
+    units = sign_flip.mirrored({block: math.log(ratio) for block, ratio in ratios.items()}, blocks_each)
+    if len(units) < FEWEST_BLOCKS or float(np.ptp(units)) < 1e-12:
+        return None
+    zero = sign_flip.p_value(units, 0.0)
+    if margin is None:
+        return PValues(outside=None, zero=zero)
+    bound = math.log1p(margin) - math.log1p(bucket or 0.0)
+    if bound <= 0 or not -bound < sum(units) / len(units) < bound:
+        return PValues(outside=1.0, zero=zero)
+    return PValues(outside=max(sign_flip.p_value(units, end) for end in (-bound, bound)), zero=zero)
+
+
 def verdict(tested: PValues | None, alpha: float = 0.05, *, resolved: bool = True) -> Verdict:
     """Equivalent comes first: a tiny effect that is surely not zero still lies within the margin.
 
@@ -111,7 +129,7 @@ def judged(study: Study, findings: Sequence[Finding], *, invalid: bool) -> tuple
         return tuple(replace(one, judgement=_withheld(study, one, why)) for one in findings)
     tests = _tests(study, findings)
     rule = Rule.of(study.protocol)
-    alpha = ALPHA if rule.anytime else rule.alpha
+    alpha = rule.alpha if rule.anytime is None else ALPHA
     return tuple(replace(one, judgement=_judgement(study, one, tests, alpha, invalid=invalid)) for one in findings)
 
 
@@ -139,9 +157,11 @@ def _raw(study: Study, finding: Finding) -> PValues | None:
         return (
             None if over.error is None else _by_t(over.mean, over.error, over.freedom, margin, finding.resolution)
         )
-    ratios = [1 + effect for _, effect in finding.blocks]
-    anytime = Rule.of(study.protocol).anytime
-    return p_values(ratios, study.margins.get(finding.metric), finding.resolution, anytime=anytime)
+    ratios = {block: 1 + effect for block, effect in finding.blocks}
+    margin, rule = study.margins.get(finding.metric), rule_of(study)
+    if rule.anytime == "sign-flip":
+        return sign_flip_p_values(ratios, margin, finding.resolution, blocks_each=rule.blocks_each)
+    return p_values(list(ratios.values()), margin, finding.resolution, anytime=rule.anytime == "t-mixture")
 
 
 def _judgement(study: Study, finding: Finding, tests: Tests, alpha: float, *, invalid: bool) -> Judgement:

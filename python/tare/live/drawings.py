@@ -66,7 +66,8 @@ def trail(view: View) -> Any:
     shown = [arm.name for arm in view.known.plan.study.arms if arm.name in least]
     names = view.names
     labels = distinct(tuple(names[name] for name in shown), _LONGEST)
-    target = rule_of(view.known.plan.study).target
+    rule = rule_of(view.known.plan.study)
+    target = rule.target if rule.margin is None else None
     points = [
         {
             "arm": labels[names[name]],

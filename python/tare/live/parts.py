@@ -20,7 +20,7 @@ from tare.live.known import Known
 from tare.live.view import View
 from tare.plural import counted
 from tare.protocols.registry import rule_of
-from tare.protocols.stopping import Decision, Progress
+from tare.protocols.stopping import Decision, Progress, Rule
 from tare.report import figures
 from tare.report.figures import duration, moment, percent
 from tare.report.plain import plain
@@ -110,10 +110,15 @@ def standing(view: View) -> Mapping[str, Any]:
     return {
         "rows": [_row(arm.name, view.names[arm.name], decided) for arm in study.arms if arm.name in decided.arms],
         "open": decided.end is None,
-        "target": None if rule.target is None else f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} %",
+        "target": _target(rule),
         "baseline": view.names[study.baseline] if not study.baseline_levels else "each arm's baseline",
         "blocks": counted(decided.blocks, "finished block"),
     }
+
+
+def _target(rule: Rule) -> str | None:
+    """The half-width that is wanted; of a margin none is, but an interval on one side of each of its ends."""
+    return None if rule.target is None or rule.margin is not None else f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} %"
 
 
 def _row(name: str, shown: str, decided: Decision) -> Mapping[str, Any]:

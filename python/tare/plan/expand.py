@@ -23,7 +23,14 @@ CONTROL = "baseline-again"
 """Name of the control arm: its settings are those of the baseline, to the last one."""
 
 
-LATER_IN_PROTOCOL: Mapping[str, Any] = {"measure": "set", "measure_most_s": None, "paired": False, "looks": "set"}
+LATER_IN_PROTOCOL: Mapping[str, Any] = {
+    "measure": "set",
+    "measure_most_s": None,
+    "paired": False,
+    "looks": "set",
+    "anytime": "t-mixture",
+    "margin": None,
+}
 LATER_IN_ARM: Mapping[str, Any] = {
     "settings.monitors.*.optional": False,
     "settings.monitors": {},

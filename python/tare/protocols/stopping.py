@@ -1,15 +1,16 @@
-"""When a study knows enough: at a width, never at a significance."""
+"""When a study knows enough: at a width, or at a margin where the interval allows it; never at a significance."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tare.protocols import sign_flip
 from tare.protocols.anytime import reach_factor
-from tare.study.protocol_spec import Repetition, Sequential
+from tare.study.protocol_spec import Anytime, Repetition, Sequential
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,19 +27,21 @@ class Finished:
     """A block that is over: every arm → its throughput, `None` where it has no run there or no usable result.
 
     `seconds`: machine time of all attempts of its runs. `baselines`: arm → the arm that it is compared with, a
-    baseline with itself; empty where there is one baseline for all.
+    baseline with itself; empty where there is one baseline for all. `controls`: second instances of a baseline.
     """
 
     block: int
     throughput_per_s: Mapping[str, float | None]
     seconds: float = 0.0
     baselines: Mapping[str, str] = field(default_factory=dict)
+    controls: frozenset[str] = frozenset()
 
 
 class End(StrEnum):
     """Why no further block is begun."""
 
     TARGET = "target"
+    MARGIN = "margin"
     BLOCKS = "blocks"
     TIME = "time"
 
@@ -51,7 +54,8 @@ class Rule:
     `min_blocks` and every `look_every` after that. `alpha`: of the interval at each look; stopping on one narrow by
     luck costs coverage, and 0.035 instead of 0.05 pays for it. `blocks`, `seconds`: the caps. All blocks are
     those of each arm; `blocks_each`: how many give every arm one comparison (1; in a duet the number of arms beside
-    the baseline).
+    the baseline). `anytime`: the kind of an interval that holds at every look, which is then after every block.
+    `margin`: in place of the target, an arm is known once its interval lies within the margin or outside.
     """
 
     target: float | None = 0.02
@@ -61,8 +65,8 @@ class Rule:
     blocks: int = 100
     seconds: float | None = None
     blocks_each: int = 1
-    anytime: bool = False
-    """The interval is one that holds at every look: `tare.protocols.anytime`."""
+    anytime: Anytime | None = None
+    margin: float | None = None
 
     @classmethod
     def of(cls, spec: Repetition, blocks_each: int = 1) -> Rule:
@@ -77,12 +81,13 @@ class Rule:
             blocks=spec.blocks,
             seconds=None if spec.max_minutes is None else 60 * spec.max_minutes,
             blocks_each=blocks_each,
-            anytime=spec.looks == "any" and spec.target is not None,
+            anytime=spec.anytime if spec.looks == "any" and spec.target is not None else None,
+            margin=spec.margin,
         )
 
     def looks_at(self, blocks: int) -> bool:
         """Whether the target may be looked at after so many blocks; at the cap it always is."""
-        every = 1 if self.anytime else self.look_every
+        every = self.look_every if self.anytime is None else 1
         regular = blocks >= self.min_blocks and (blocks - self.min_blocks) % every == 0
         return self.target is not None and (regular or self.min_blocks <= blocks == self.blocks)
 
@@ -99,6 +104,8 @@ class Progress:
     low: float | None = None
     high: float | None = None
     more_blocks: int | None = None
+    known: bool = False
+    """Whether the rule asks for no more blocks of it, by its interval alone."""
 
     @property
     def half_width(self) -> float | None:
@@ -133,9 +140,32 @@ def decide(rule: Rule, baseline: str, finished: Sequence[Finished]) -> Decision:
     """
     against = {arm: block.baselines.get(arm, baseline) for block in finished for arm in block.throughput_per_s}
     pairs = [(arm, other) for arm, other in sorted(against.items()) if arm != other]
-    arms = {arm: progress(rule, _log_ratios(arm, other, finished)) for arm, other in pairs}
+    arms = {arm: _progress(rule, _log_ratios(arm, other, finished)) for arm, other in pairs}
     seconds = sum(block.seconds for block in finished)
-    return Decision(len(finished), seconds, _end(rule, len(finished), seconds, arms), arms)
+    awaited = _awaited(rule, arms, finished)
+    end = _end(rule, len(finished), seconds, awaited)
+    shown = {name: arm if name in awaited else replace(arm, more_blocks=0) for name, arm in arms.items()}
+    return Decision(len(finished), seconds, end, shown)
+
+
+def _awaited(rule: Rule, arms: Mapping[str, Progress], finished: Sequence[Finished]) -> Mapping[str, Progress]:
+    """Arms that are to be known. With a margin not the control: it guards the others, and has nothing to show."""
+    controls = finished[-1].controls if finished else frozenset()
+    others = {name: arm for name, arm in arms.items() if name not in controls}
+    return arms if rule.margin is None or not others else others
+
+
+def _progress(rule: Rule, log_ratios: Mapping[int, float]) -> Progress:
+    """As `progress`, of log ratios by block."""
+    if rule.anytime != "sign-flip":
+        return progress(rule, list(log_ratios.values()))
+    found, units = progress(rule, list(log_ratios.values())), sign_flip.mirrored(log_ratios, rule.blocks_each)
+    within = None if found.low is None else sign_flip.interval(units)
+    if within is None:
+        return replace(found, low=None, high=None, known=False)
+    point = sum(units) / len(units)
+    at = replace(found, point=math.expm1(point), low=math.expm1(within.low), high=math.expm1(within.high))
+    return replace(at, known=True, more_blocks=0) if _known(rule, at) else replace(at, known=False)
 
 
 def progress(rule: Rule, log_ratios: Sequence[float]) -> Progress:
@@ -155,7 +185,8 @@ def progress(rule: Rule, log_ratios: Sequence[float]) -> Progress:
         return Progress(n, math.expm1(mean))
     needed = blocks_needed(rule, math.expm1(mean), spread, made=n)
     more = None if needed is None else max(0, needed - n)
-    return Progress(n, math.expm1(mean), math.expm1(mean - half), math.expm1(mean + half), more)
+    found = Progress(n, math.expm1(mean), math.expm1(mean - half), math.expm1(mean + half), more)
+    return replace(found, known=_known(rule, found))
 
 
 def reach(logs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
@@ -168,21 +199,32 @@ def reach(logs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
 def blocks_needed(rule: Rule, point: float, spread: float, made: int = 0) -> int | None:
     """The first look at which half the interval, (1 + point) · sinh(t · spread / √n), is within the target.
 
-    `spread`: standard deviation of the log ratio; `made`: blocks that are there already. The cap where it will not
-    do; `None` without a target.
+    With a margin, the first at which an interval of that half about the point is within it or outside. `spread`:
+    standard deviation of the log ratio; `made`: blocks that are there already. The cap where it will not do; `None`
+    without a target.
     """
     if rule.target is None:
         return None
     for n in range(max(rule.min_blocks, made), rule.blocks):
         half = _factor(rule, n) * spread / math.sqrt(n)
-        if rule.looks_at(n) and half < 1 and (1 + point) * math.sinh(half) <= rule.target:
+        if rule.looks_at(n) and _would_do(rule, rule.target, point, half):
             return n
     return rule.blocks
 
 
+def _would_do(rule: Rule, target: float, point: float, half: float) -> bool:
+    """Whether an interval of `half` on either side of the log of 1 + point is one that the rule stops at."""
+    if rule.margin is None:
+        return half < 1 and (1 + point) * math.sinh(half) <= target
+    bound, away = math.log1p(rule.margin), abs(math.log1p(point))
+    return away + half <= bound or away - half >= bound
+
+
 def _factor(rule: Rule, n: int) -> float:
-    """Half the interval in standard errors of the mean."""
-    return reach_factor(n) if rule.anytime else _t(n, rule.alpha)
+    """Half the interval in standard errors of the mean; of sign flips, whose ends are not about it, as expected."""
+    if rule.anytime is None:
+        return _t(n, rule.alpha)
+    return reach_factor(n) if rule.anytime == "t-mixture" else reach_factor(n // 2)
 
 
 def _t(n: int, alpha: float) -> float:
@@ -196,8 +238,8 @@ def _end(rule: Rule, finished: int, seconds: float, arms: Mapping[str, Progress]
     blocks, begun = divmod(finished, rule.blocks_each)
     if begun:
         return None
-    if rule.looks_at(blocks) and arms and all(_narrow(rule, one) for one in arms.values()):
-        return End.TARGET
+    if rule.looks_at(blocks) and arms and all(one.known for one in arms.values()):
+        return End.TARGET if rule.margin is None else End.MARGIN
     if blocks >= rule.blocks:
         return End.BLOCKS
     if rule.seconds is not None and blocks and seconds * (1 + 1 / blocks) > rule.seconds:
@@ -205,11 +247,17 @@ def _end(rule: Rule, finished: int, seconds: float, arms: Mapping[str, Progress]
     return None
 
 
-def _narrow(rule: Rule, arm: Progress) -> bool:
-    half = arm.half_width
-    return rule.target is not None and arm.n >= rule.min_blocks and half is not None and half <= rule.target
+def _known(rule: Rule, arm: Progress) -> bool:
+    """Narrow enough; with a margin, within it or outside."""
+    if rule.target is None or arm.n < rule.min_blocks or arm.low is None or arm.high is None:
+        return False
+    if rule.margin is None:
+        return (arm.high - arm.low) / 2 <= rule.target
+    low, high, bound = math.log1p(arm.low), math.log1p(arm.high), math.log1p(rule.margin)
+    return -bound <= low <= high <= bound or low >= bound or high <= -bound
 
 
-def _log_ratios(arm: str, baseline: str, finished: Sequence[Finished]) -> list[float]:
-    pairs = ((one.throughput_per_s.get(arm), one.throughput_per_s.get(baseline)) for one in finished)
-    return [math.log(value / reference) for value, reference in pairs if value and reference]
+def _log_ratios(arm: str, baseline: str, finished: Sequence[Finished]) -> dict[int, float]:
+    """By block, of those that have both."""
+    pairs = ((one.block, one.throughput_per_s.get(arm), one.throughput_per_s.get(baseline)) for one in finished)
+    return {block: math.log(value / reference) for block, value, reference in pairs if value and reference}

@@ -90,12 +90,15 @@ def build_report(  # noqa: PLR0913 - what a report is made of
     """Analyse the records and gather what is told of them, arms that differ in conditions only as one.
 
     `for_people`: as `readable`. `planned`: `None` for every arm in every block.
-    `ending`: why no further block is made, `None` while one is; a block that is not made was not planned either.
+    `ending`: why no further block is made, `None` while one is; a block that is not made was not planned either,
+    nor a run of an arm whose blocks had ended.
     """
     planned = (
         runs_of_blocks(study, study.protocol.blocks * rule_of(study).blocks_each) if planned is None else planned
     )
     planned = planned if ending is None else min(planned, runs_of_blocks(study, ending.blocks))
+    if ending is not None and ending.margin is not None:
+        planned = min(planned, len({record.run_id for record in records}))
     study, records = readable(study, records, for_people=for_people)
     analysis = analyze(study, records)
     return Report(

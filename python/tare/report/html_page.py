@@ -37,7 +37,7 @@ from tare.report.rows.sites import SITE_COLUMNS, SITE_READING, site_rows
 from tare.report.rows.strata import STRATA_TITLE, strata_of
 from tare.report.rows.views import monitors
 from tare.report.setting import BY_OTHERS
-from tare.report.words.answer import against, unpaired, why_no_interval
+from tare.report.words.answer import against, interval_kind, unpaired, why_no_interval
 from tare.report.words.marks import kinds_of_work
 from tare.report.words.notes import LONGEST, failure_text, warnings
 from tare.report.words.summary import again, citation, summary
@@ -86,6 +86,7 @@ def render(report: Report) -> str:
             clients=any(arm.placed is None or arm.placed.client is not None for arm in report.study.arms),
             against=against(report.study),
             unpaired=unpaired(report.study),
+            interval_kind=interval_kind(report.study),
             no_interval=why_no_interval(report.analysis, PRIMARY),
             longest_warning=LONGEST,
             sections=sections(report.study.quantities, report.quantities),

@@ -25,7 +25,7 @@ from tare.report.rows.guilt import GUILT_COLUMNS, GUILT_READING, GUILT_TITLE, gu
 from tare.report.rows.quantities import COLUMNS, READING, Section, sections
 from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.rows.strata import strata_of, strata_tables
-from tare.report.words.answer import against, runs_of_baseline, unpaired, why_no_interval
+from tare.report.words.answer import against, interval_kind, runs_of_baseline, unpaired, why_no_interval
 from tare.report.words.notes import LONGEST, failures, warnings
 from tare.report.words.verdicts import method, verdicts
 
@@ -307,7 +307,8 @@ def _reading(report: Report) -> str:
     otherwise = unpaired(report.study)
     paired = ", paired by block (n)" if otherwise is None else ""
     none = why_no_interval(report.analysis, PRIMARY)
-    stands = "Intervals are not adjusted for multiple comparisons" if none is None else f"Of throughput {none}"
+    kind = f"95 % {interval_kind(report.study)}, not adjusted for multiple comparisons"
+    stands = kind if none is None else f"Of throughput {none}"
     return (
         f"Relative to {against(report.study)}{paired}: -58 % throughput is 58 % less, "
         "+12 % latency is 12 % longer. "

@@ -24,13 +24,17 @@ class ArmWidth(Strict):
 
 
 class Ending(Strict):
-    """`reason`: `target`, `blocks` or `time`. `machine_s`: of all attempts of the finished `blocks`."""
+    """`reason`: `target`, `margin`, `blocks` or `time`. `machine_s`: of all attempts of the finished `blocks`.
+
+    `margin`: by which arms end in place of the target, `None` where it is the target.
+    """
 
     reason: str
     blocks: int
     machine_s: float
     target: float | None
     arms: Mapping[str, ArmWidth]
+    margin: float | None = None
 
     @property
     def why(self) -> str:
@@ -38,6 +42,9 @@ class Ending(Strict):
         blocks = counted(self.blocks, "block")
         if self.reason == End.TARGET:
             return f"every interval is within \N{PLUS-MINUS SIGN}{100 * (self.target or 0):g} % after {blocks}"
+        if self.reason == End.MARGIN:
+            margin = f"\N{PLUS-MINUS SIGN}{100 * (self.margin or 0):g} %"
+            return f"every arm is shown to be within {margin} or outside after {blocks}"
         if self.reason == End.TIME:
             return f"the cap on machine time ended it after {blocks}{self._achieved}"
         if self.blocks == 1:
@@ -49,6 +56,10 @@ class Ending(Strict):
         """What a cap left open, the widest arm named."""
         if self.target is None:
             return ""
+        if self.margin is not None:
+            return (
+                f", before every arm was shown to be within \N{PLUS-MINUS SIGN}{100 * self.margin:g} % or outside"
+            )
         wanted = f"\N{PLUS-MINUS SIGN}{100 * self.target:g} % was the target"
         widths = {name: arm.half_width for name, arm in self.arms.items() if arm.half_width is not None}
         if len(widths) < len(self.arms) or not widths:
@@ -64,11 +75,13 @@ def ending_of(plan: Plan, done: StudyState) -> Ending | None:
     decided = decision(plan, done)
     if decided.end is None:
         return None
+    rule = Rule.of(plan.study.protocol)
     return Ending(
         reason=decided.end.value,
         blocks=decided.blocks,
         machine_s=decided.seconds,
-        target=Rule.of(plan.study.protocol).target,
+        target=rule.target,
+        margin=rule.margin,
         arms={
             name: ArmWidth(n=arm.n, low=arm.low, high=arm.high, half_width=arm.half_width)
             for name, arm in decided.arms.items()

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import BLOCKS, Choice, PilotRun, choose, is_piloted, most_s
 from tare.protocols.registry import PROTOCOLS
-from tare.protocols.stopping import Decision, Finished
+from tare.protocols.stopping import Decision, Finished, Rule, decide
 from tare.run.duet.swap import throughput_of
 from tare.run.emulated import EmulatedArms, union_of_sides
 from tare.run.record import RunRecord
+from tare.study.model import Study
+from tare.study.rules.repetition import instances
 
 
 @dataclass(frozen=True)
@@ -92,27 +94,63 @@ def _pilot_run(record: RunRecord, took_s: float) -> PilotRun:
 
 def finished(plan: Plan, done: StudyState) -> tuple[Finished, ...]:
     """The blocks from the first on whose every run was attempted; a block that is under way counts for nothing."""
+    return _made(plan, done).blocks
+
+
+@dataclass(frozen=True)
+class _Made:
+    """`blocks`: the finished ones. `not_due`: runs, of these and later blocks, of arms that had ended before."""
+
+    blocks: tuple[Finished, ...]
+    not_due: AbstractSet[str]
+
+
+def _made(plan: Plan, done: StudyState) -> _Made:
     runs: dict[int, list[PlannedRun]] = {}
     for run in plan.runs:
         runs.setdefault(run.block, []).append(run)
     blocks: list[Finished] = []
+    not_due: set[str] = set()
+    ended, under_way = ended_arms(plan.study, blocks), False
     for block, in_block in sorted(runs.items()):
-        if (over := finished_block(plan, done, block, in_block)) is None:
-            break
+        not_due |= {run.id for run in in_block if run.arm in ended}
+        over = None if under_way else finished_block(plan, done, block, in_block, not_due)
+        if over is None:
+            under_way = True
+            continue
         blocks.append(over)
-    return tuple(blocks)
+        ended = ended_arms(plan.study, blocks)
+    return _Made(tuple(blocks), not_due)
 
 
-def finished_block(plan: Plan, done: StudyState, block: int, runs: Sequence[PlannedRun]) -> Finished | None:
-    """A block of these runs, `None` while one of them was not attempted."""
-    if any(run.id not in done.good and not done.attempts[run.id] for run in runs):
+def ended_arms(study: Study, blocks: Sequence[Finished]) -> AbstractSet[str]:
+    """Arms that no further block holds, while others go on: their interval is within the margin or outside.
+
+    Never a baseline, nor the control, which guards every block. All stages of an instance end together. In a duet a
+    block is one arm with the baseline, and the turn of each is planned: all go on until the last is known.
+    """
+    rule = Rule.of(study.protocol)
+    if rule.margin is None or PROTOCOLS[study.protocol.name].at_once or len(blocks) < rule.min_blocks:
+        return frozenset()
+    known = {name for name, arm in decide(rule, study.baseline, blocks).arms.items() if arm.known}
+    known -= {arm.name for arm in study.arms if arm.control}
+    together = [{arm.name for arm in arms} for arms in instances(study)]
+    return frozenset(name for arms in together if arms <= known for name in arms)
+
+
+def finished_block(
+    plan: Plan, done: StudyState, block: int, runs: Sequence[PlannedRun], not_due: AbstractSet[str] = frozenset()
+) -> Finished | None:
+    """A block of these runs, `None` while one of them that is due was not attempted."""
+    due = (run for run in runs if run.id not in not_due)
+    if any(run.id not in done.good and not done.attempts[run.id] for run in due):
         return None
     study = plan.study
     made = {run.arm: done.throughput_per_s.get(run.id) for run in runs}
     rates = {arm.name: made.get(arm.name) for arm in study.arms}
     seconds = sum(done.seconds.get(run.id, 0.0) for run in runs)
     baselines = {arm.name: study.baseline_of(arm.name) for arm in study.arms} if study.baseline_levels else {}
-    return Finished(block, rates, seconds, baselines)
+    return Finished(block, rates, seconds, baselines, frozenset(arm.name for arm in study.arms if arm.control))
 
 
 def decision(plan: Plan, done: StudyState) -> Decision:
@@ -124,11 +162,14 @@ def decision(plan: Plan, done: StudyState) -> Decision:
 def remaining(plan: Plan, done: StudyState) -> tuple[PlannedRun, ...]:
     """Runs without a good attempt, in the order of the plan; none of a block that need not be begun any more.
 
-    A failed run of a finished block remains: once it is good, the protocol may come to another decision.
+    Nor any of an arm whose blocks have ended. A failed run of a finished block remains: once it is good, the
+    protocol may come to another decision.
     """
-    decided = decision(plan, done)
+    made, protocol = _made(plan, done), plan.study.protocol
+    decided = PROTOCOLS[protocol.name].stop(plan.study.baseline, made.blocks, protocol)
     last = None if decided.end is None else decided.blocks
-    return tuple(run for run in plan.runs if run.id not in done.good and (last is None or run.block <= last))
+    without = {*done.good, *made.not_due}
+    return tuple(run for run in plan.runs if run.id not in without and (last is None or run.block <= last))
 
 
 def choice_of(plan: Plan, done: StudyState) -> Choice | None:

@@ -9,6 +9,9 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, mod
 
 from tare.study.values import LONGEST_S, CpuList, Seconds, Strict, cpu_set
 
+Anytime = Literal["t-mixture", "sign-flip"]
+"""An interval that holds at every look: `tare.protocols.anytime` or `tare.protocols.sign_flip`."""
+
 
 class Repetition(Strict):
     """What all protocols have: how many blocks at most, how often a failed run is tried again, and the seed."""
@@ -38,10 +41,28 @@ class Sequential(Repetition):
     looks: Literal["set", "any"] = "set"
     """`set`: at those blocks, by a t interval that they are paid for in; `any`: at every block from `min_blocks`
     on, by an interval that holds at all of them at once, and takes 1.6 to 2.2 times the blocks."""
+    anytime: Anytime = "t-mixture"
+    """Of `looks: any`. `t-mixture`: exact for normal noise of any spread; `sign-flip`: by the random order of the
+    plan alone, whatever the noise, from mirrored pairs of blocks, and with more blocks again."""
+    margin: float | None = Field(default=None, gt=0, lt=1)
+    """In place of the width: each arm's blocks end when its interval lies within 1/(1 + margin) and 1 + margin
+    times the baseline, or outside. Needs `looks: any`. It is the margin of throughput, too."""
     alpha: float = Field(default=0.035, gt=0, le=0.035)
     """Of the t interval; more than 0.035 would no longer cover 95 % after looking."""
     max_minutes: float | None = Field(default=None, gt=0, le=LONGEST_S / 60)
     """Machine time of all runs, over all resumes: no block is begun that would not end within it."""
+
+    @model_validator(mode="after")
+    def _shown_effects_need_any(self) -> Sequential:
+        if self.looks != "any" or self.target is None:
+            wanted = "looks: any and a target, which set up looks at every block"
+            if self.anytime != "t-mixture":
+                raise ValueError(f"anytime has no effect without {wanted}")
+            if self.margin is not None:
+                raise ValueError(
+                    f"margin needs {wanted}: a t interval that ends a study by what it shows is too narrow"
+                )
+        return self
 
 
 class InterleaveSpec(Sequential):

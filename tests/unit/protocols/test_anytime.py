@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,8 +105,79 @@ def test_verdicts_follow_the_interval() -> None:
     assert within.zero > ALPHA
 
 
+MARGIN = InterleaveSpec(looks="any", margin=0.02, blocks=60)
+
+
+def blocks_of(arms: Mapping[str, float], blocks: int, spread: float = 0.01, **rest: Any) -> list[Finished]:
+    rng = np.random.default_rng(20261125)
+    return [
+        Finished(
+            n, {"base": 1.0, **{arm: math.exp(rng.normal(mean, spread)) for arm, mean in arms.items()}}, **rest
+        )
+        for n in range(1, blocks + 1)
+    ]
+
+
+def test_a_margin_ends_a_study_once_each_arm_is_within_it_or_outside() -> None:
+    rule, blocks = Rule.of(MARGIN), blocks_of({"near": 0.0, "far": -0.08}, 60, spread=0.02)
+    decisions = [decide(rule, "base", blocks[:n]) for n in range(1, 61)]
+    last = next(n for n, decision in enumerate(decisions, 1) if decision.end is not None)
+    assert decisions[last - 1].end is End.MARGIN
+    near, far = (decisions[last - 1].arms[name] for name in ("near", "far"))
+    assert -0.02 < (near.low or -1) < (near.high or 1) < 0.02
+    assert (far.high or 0) < -0.02
+    first_known = {
+        name: next(n for n, each in enumerate(decisions, 1) if each.arms[name].known) for name in ("near", "far")
+    }
+    assert first_known["far"] < first_known["near"] == last
+    assert decisions[last - 2].arms["near"].more_blocks
+
+
+def test_an_effect_at_the_margin_goes_to_the_cap() -> None:
+    blocks = blocks_of({"edge": math.log1p(0.02)}, 60)
+    assert decide(Rule.of(MARGIN), "base", blocks[:59]).end is None
+    assert decide(Rule.of(MARGIN), "base", blocks).end is End.BLOCKS
+
+
+def test_the_control_is_not_waited_for_where_arms_end_by_a_margin() -> None:
+    blocks = blocks_of({"far": -0.5, "again": 0.019}, 12, controls=frozenset({"again"}))
+    assert decide(Rule.of(MARGIN), "base", blocks).end is End.MARGIN
+    assert decide(Rule.of(MARGIN), "base", blocks).more_blocks == 0
+    assert decide(Rule.of(InterleaveSpec(looks="any", target=1e-3)), "base", blocks).end is None
+
+
+def test_a_margin_is_rarely_wrong_at_its_edge_however_often_it_is_looked_at() -> None:
+    """With the effect just outside, "within" is the error, and is to come in one of twenty studies at most."""
+    logs = noise("normal") + math.log1p(0.02)
+    bound, within = math.log1p(0.02), np.zeros(STUDIES, dtype=bool)
+    for n in range(8, LOOKS + 1):
+        seen = logs[:, :n]
+        half = reach_factor(n) * seen.std(axis=1, ddof=1) / math.sqrt(n)
+        within |= np.abs(seen.mean(axis=1)) + half <= bound
+    assert within.mean() <= ALPHA
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({"margin": 0.02}, "margin needs looks: any"),
+        ({"anytime": "sign-flip"}, "anytime has no effect without looks: any"),
+        ({"looks": "any", "target": None, "margin": 0.02}, "margin needs looks: any and a target"),
+    ],
+)
+def test_keys_that_would_do_nothing_or_harm_are_refused(keys: Mapping[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        InterleaveSpec.model_validate(keys)
+
+
 def test_plans_from_before_it_keep_their_digest() -> None:
     study = synthetic.study(("bare", "bridge"))
     named = study.model_copy(update={"protocol": InterleaveSpec(**study.protocol.model_dump())})
-    other = study.model_copy(update={"protocol": study.protocol.model_copy(update={"looks": "any"})})
-    assert expand(study).digest == expand(named).digest != expand(other).digest
+    changes: list[Mapping[str, Any]] = [
+        {"looks": "any"},
+        {"looks": "any", "anytime": "sign-flip"},
+        {"looks": "any", "margin": 0.02},
+    ]
+    others = [study.model_copy(update={"protocol": study.protocol.model_copy(update=each)}) for each in changes]
+    assert expand(study).digest == expand(named).digest
+    assert len({expand(each).digest for each in (study, *others)}) == 4

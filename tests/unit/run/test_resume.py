@@ -10,13 +10,14 @@ import pytest
 
 from tare.plan.model import Plan
 from tare.protocols.stopping import End
+from tare.report.content import build_report
 from tare.run.ending import ending_of
 from tare.run.events import BlockEnded
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
 from tare.run.resume import StudyState, decision, finished, remaining
 from tare.study.protocol_spec import InterleaveSpec
 
-EFFECTS = {"plain": 1.0, "slow": 0.9, "baseline-again": 1.0}
+EFFECTS = {"plain": 1.0, "slow": 0.9, "alike": 1.0, "baseline-again": 1.0}
 
 
 def made(plan: Plan, index: int, *, ok: bool = True, seconds: float = 6.0, noise: float = 0.005) -> RunRecord:
@@ -110,6 +111,53 @@ def test_a_failed_run_gives_its_block_no_figure(plan: Plan) -> None:
     (block,) = finished(plan, StudyState.from_records(records))
     assert block.throughput_per_s["slow"] is None
     assert block.seconds == 18.0
+
+
+def run_to_its_end(plan: Plan, done: StudyState, **how: Any) -> list[RunRecord]:
+    """Each time the next run that remains, as a study is run on one machine."""
+    records: list[RunRecord] = []
+    while left := remaining(plan, done):
+        records.append(made(plan, left[0].index, **how))
+        done = done.plus(records[-1])
+    return records
+
+
+def test_an_arm_that_is_outside_of_its_margin_ends_before_the_others(plans: Any) -> None:
+    protocol = InterleaveSpec(blocks=40, looks="any", margin=0.02)
+    plan = plans(arms=("plain", "slow", "alike"), protocol=protocol)
+    records = run_to_its_end(plan, StudyState(), noise=0.012)
+    last = {arm: max(record.block for record in records if record.arm == arm) for arm in EFFECTS}
+    assert 8 <= last["slow"] < last["alike"] < 40
+    assert last["plain"] == last["baseline-again"] == last["alike"]
+    assert all(sum(record.arm == arm for record in records) == blocks for arm, blocks in last.items())
+    done = StudyState.from_records(records)
+    ending = ending_of(plan, done)
+    assert ending is not None
+    assert (ending.reason, ending.margin, ending.blocks) == ("margin", 0.02, last["alike"])
+    assert ending.why == f"every arm is shown to be within ±2 % or outside after {last['alike']} blocks"
+    assert ending.arms["slow"].n == last["slow"]
+    report = build_report(plan.study, records, len(plan.runs), ending)
+    assert not any("block" in note and "slow" in note for note in report.notes)
+    assert report.planned == len(records)
+
+
+def test_a_study_with_a_margin_is_gone_on_with_as_if_it_had_not_been_broken_off(plans: Any) -> None:
+    protocol = InterleaveSpec(blocks=40, looks="any", margin=0.02)
+    plan = plans(arms=("plain", "slow", "alike"), protocol=protocol)
+    whole = run_to_its_end(plan, StudyState(), noise=0.012)
+    for cut in (10, len(whole) // 2, len(whole) - 1):
+        rest = run_to_its_end(plan, StudyState.from_records(reversed(whole[:cut])), noise=0.012)
+        assert rest == whole[cut:]
+
+
+def test_runs_of_an_arm_that_had_ended_are_taken_in_where_they_were_made(plans: Any) -> None:
+    """Of several sites, which begin blocks before it is known that an arm ends."""
+    protocol = InterleaveSpec(blocks=40, looks="any", margin=0.02)
+    plan = plans(arms=("plain", "slow", "alike"), protocol=protocol)
+    done = StudyState.from_records(runs_of(plan, 20, noise=0.012))
+    decided = decision(plan, done)
+    assert (decided.blocks, decided.arms["slow"].n) == (20, 20)
+    assert not any(run.arm == "slow" for run in remaining(plan, done))
 
 
 def test_a_running_study_stops_when_it_knows_enough(rig: Any, plans: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,10 +12,12 @@ from scipy.special import stdtr, stdtrit
 
 from tare.analyze.estimate import Estimate
 from tare.plural import counted
+from tare.protocols import sign_flip
 from tare.protocols.anytime import ALPHA, reach_factor
 
 METHOD = "paired-log-ratio-t"
 ANYTIME = "anytime-log-ratio-t-mixture"
+SIGN_FLIP = "anytime-log-ratio-sign-flip"
 FEWEST_BLOCKS = 3
 """With two, t has one degree of freedom (12.7 standard errors) and nothing tells a wild block from a tame one."""
 
@@ -61,13 +63,29 @@ def anytime_log_ratio(ratios: Sequence[float]) -> Estimate:
     logs = np.log(np.asarray(ratios, dtype=float))
     half = reach_factor(len(logs)) * float(logs.std(ddof=1)) / math.sqrt(len(logs))
     if math.isinf(half):
-        return replace(
-            estimate,
-            low=None,
-            high=None,
-            why=f"{counted(len(logs), 'block')} only; too few for an interval that stays valid at every look",
-        )
+        return _too_few(estimate)
     return replace(estimate, low=math.expm1(float(logs.mean()) - half), high=math.expm1(float(logs.mean()) + half))
+
+
+def sign_flip_log_ratio(ratios: Mapping[int, float], blocks_each: int = 1) -> Estimate:
+    """By the interval that follows from the random order alone: `tare.protocols.sign_flip`.
+
+    `ratios`: by block. The point is the mean over the mirrored pairs that the interval is made of.
+    """
+    estimate = replace(paired_log_ratio_t(list(ratios.values()), 1 - ALPHA), method=SIGN_FLIP)
+    if estimate.low is None:
+        return estimate
+    units = sign_flip.mirrored({block: math.log(ratio) for block, ratio in ratios.items()}, blocks_each)
+    within = sign_flip.interval(units)
+    if within is None:
+        return _too_few(estimate)
+    point = math.expm1(sum(units) / len(units))
+    return replace(estimate, point=point, low=math.expm1(within.low), high=math.expm1(within.high))
+
+
+def _too_few(estimate: Estimate) -> Estimate:
+    why = f"{counted(estimate.n, 'block')} only; too few for an interval that stays valid at every look"
+    return replace(estimate, low=None, high=None, why=why)
 
 
 def _without_interval(point: float | None, n: int, confidence: float, why: str) -> Estimate:

@@ -107,11 +107,13 @@ def _quantiles(study: Study, runs: Runs, parts: Parts, arm: str, kind: str | Non
         if all(kind in parts.get((block, side), ()) for side in (arm, baseline))
     ]
     ours, theirs = ([parts[block, side][kind] for block in blocks] for side in (arm, baseline))
-    quantiles = (_quantile(study, percent, ours, theirs) for percent in PERCENTS)
+    quantiles = (_quantile(study, percent, blocks, ours, theirs) for percent in PERCENTS)
     return tuple(each for each in quantiles if each is not None)
 
 
-def _quantile(study: Study, percent: float, ours: Sequence[_Part], theirs: Sequence[_Part]) -> Quantile | None:
+def _quantile(
+    study: Study, percent: float, blocks: Sequence[int], ours: Sequence[_Part], theirs: Sequence[_Part]
+) -> Quantile | None:
     """`None` where one of the runs does not tell it: the others alone would be a selection."""
     pairs = [(one.at(percent), other.at(percent)) for one, other in zip(ours, theirs, strict=True)]
     known = [(one, other) for one, other in pairs if one is not None and other is not None and one > 0 < other]
@@ -122,6 +124,6 @@ def _quantile(study: Study, percent: float, ours: Sequence[_Part], theirs: Seque
         percent=percent,
         baseline_ms=median(other for _, other in known),
         arm_ms=median(one for one, _ in known),
-        estimate=paired(study, [one / other for one, other in known]),
+        estimate=paired(study, [one / other for one, other in known], blocks),
         resolution=max((width for width in widths if width is not None), default=None),
     )

@@ -235,11 +235,14 @@ def _how_many(study: Study, expected: PlanEstimate) -> str:
         cap = "the cap on time" if blocks.most < rule.blocks_each * rule.blocks else "the cap on blocks"
         return (
             f"Blocks: {blocks.most}, by {cap}; that is fewer than the {fewest} from which on "
-            f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} % would be looked for."
+            f"\N{PLUS-MINUS SIGN}{100 * (rule.margin or rule.target):g} % would be looked for."
         )
+    until = f"until every interval is within \N{PLUS-MINUS SIGN}{100 * rule.target:g} %"
+    if rule.margin is not None:
+        until = f"until every arm is shown to be within \N{PLUS-MINUS SIGN}{100 * rule.margin:g} % or outside"
     known = "as calibration found" if expected.calibrated else "which only running shows"
     return (
-        f"Blocks: until every interval is within \N{PLUS-MINUS SIGN}{100 * rule.target:g} %, {blocks.fewest} at "
+        f"Blocks: {until}, {blocks.fewest} at "
         f"least and {blocks.most} at most; {blocks.expected} if arms differ from block to block by "
         f"{100 * expected.spread:.3g} %, {known}."
     )

@@ -15,6 +15,7 @@ from tare.report.rows.laid_over import PANELS, laid_rows
 from tare.report.rows.shift import shift_rows
 from tare.report.rows.views import monitors
 from tare.report.setting import BY_OTHERS, Property
+from tare.report.words.answer import interval_kind
 from tare.report.words.summary import again, citation
 
 _MOST_FACTS = 120
@@ -58,7 +59,7 @@ def _effects(report: Report) -> list[str]:
         "## Which factor moves what",
         *lines,
         "",
-        f"t intervals over blocks, not adjusted for multiple comparisons.{starred}",
+        f"{interval_kind(report.study)} over blocks, not adjusted for multiple comparisons.{starred}",
     ]
 
 

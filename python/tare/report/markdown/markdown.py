@@ -19,7 +19,7 @@ from tare.report.rows.guilt import GUILT_COLUMNS, GUILT_READING, GUILT_TITLE, gu
 from tare.report.rows.quantities import COLUMNS, READING, sections
 from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.rows.strata import STRATA_TITLE, strata_of
-from tare.report.words.answer import against, runs_of_baseline, unpaired, why_no_interval
+from tare.report.words.answer import against, interval_kind, runs_of_baseline, unpaired, why_no_interval
 from tare.report.words.notes import LONGEST, failures, warnings
 from tare.report.words.summary import summary
 from tare.report.words.verdicts import method, verdicts
@@ -68,7 +68,8 @@ def _intervals(report: Report) -> str:
     if otherwise is not None:
         return f". {otherwise}"
     none = why_no_interval(report.analysis, PRIMARY)
-    return f", paired by block (n); {none or '95 % t intervals, not adjusted for multiple comparisons'}"
+    kind = f"95 % {interval_kind(report.study)}, not adjusted for multiple comparisons"
+    return f", paired by block (n); {none or kind}"
 
 
 def _headlines(report: Report) -> list[str]:

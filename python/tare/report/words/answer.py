@@ -10,10 +10,11 @@ from tare.analyze.estimate import Estimate, Verdict
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.published import POOLED_WINDOWS, WELCH
 from tare.plural import counted
-from tare.protocols.registry import as_published
+from tare.protocols.registry import as_published, rule_of
 from tare.report.figures import decimals_of, percent
 from tare.report.plain import plain
 from tare.study.model import Study
+from tare.study.protocol_spec import Anytime
 
 _UNITS = {WELCH: "run", POOLED_WINDOWS: "window"}
 _PUBLISHED: Mapping[str, str] = {
@@ -55,6 +56,18 @@ def why_no_interval(analysis: Analysis, metric: str) -> str | None:
 def unpaired(study: Study) -> str | None:
     """Two sentences without the last full stop, `None` where runs are paired by block and judged by t."""
     return _PUBLISHED.get(study.protocol.name) if as_published(study) else None
+
+
+_KINDS: Mapping[Anytime | None, str] = {
+    None: "t intervals",
+    "t-mixture": "intervals that hold at every look (t-mixture)",
+    "sign-flip": "intervals that hold at every look by the random order alone (sign flips of pairs of blocks)",
+}
+
+
+def interval_kind(study: Study) -> str:
+    """Which kind of interval a study shows that pairs its runs by block, in the plural."""
+    return _KINDS[rule_of(study).anytime]
 
 
 _LONGEST = 60

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tare.analyze import Analysis, Finding
 from tare.analyze.estimate import Verdict
 from tare.analyze.metrics import PRIMARY
+from tare.analyze.statistics.intervals import ANYTIME, SIGN_FLIP
 from tare.report.figures import NONE, interval, percent
 from tare.report.plain import plain
 
@@ -31,7 +32,9 @@ def method(analysis: Analysis) -> str | None:
     judged = [one for one in analysis.findings if one.judgement.verdict is not None]
     if not judged:
         return None
-    text = "Equivalent: two one-sided t tests put the effect within the margin; different: the effect is not zero"
+    anytime = any(one.estimate.method in {ANYTIME, SIGN_FLIP} for one in judged)
+    by = "an interval that holds at every look puts" if anytime else "two one-sided t tests put"
+    text = f"Equivalent: {by} the effect within the margin; different: the effect is not zero"
     sizes = {one.judgement.family for one in judged if one.metric != PRIMARY and one.judgement.family > 1}
     if not sizes:
         return f"{text}."

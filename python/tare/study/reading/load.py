@@ -32,7 +32,7 @@ from tare.study.rules.placement import (
     refuse_storage,
     vm_settings,
 )
-from tare.study.rules.repetition import check_measuring, check_stages, refuse_duet
+from tare.study.rules.repetition import check_looks, check_measuring, check_stages, margins_of, refuse_duet
 from tare.study.rules.server_settings import check_setting_value
 from tare.study.rules.tls import refuse_tls
 from tare.study.suggest import did_you_mean
@@ -112,6 +112,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         _check_arm(whole_arms[arm.name], registry, file, settled)
     _refuse_idle_patches(scaled, source, spec, tuple(whole_arms.values()))
     check_measuring(scaled, file.protocol, resolved)
+    check_looks(scaled, file)
     study = Study(
         name=file.name,
         scale=scale,
@@ -130,7 +131,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         published_by=file.published_by,
         disk_bound=disk_bound_levels(scaled, file, names),
         quantities=file.quantities,
-        margins=file.margins or {},
+        margins=margins_of(file),
         deviations=(*file.deviations, *spec.deviations),
         text=document.text,
     )

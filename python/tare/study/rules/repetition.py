@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tare.study.model import Arm, ArmSettings, Study
-from tare.study.protocol_spec import DuetSpec, InterleaveSpec, Repetition
+from tare.study.protocol_spec import DuetSpec, InterleaveSpec, Repetition, Sequential
 from tare.study.reading.baselines import Baselines
 from tare.study.reading.document import Document, KeyPath
 from tare.study.reading.factors import varies
@@ -23,6 +23,7 @@ LEAST_WINDOWS = 4
 """Of a measure phase that is chosen, and of the pilot that it is chosen from: fewer would hide a warm-up that is
 not over from the rule of validity that looks for it."""
 _WHERE: KeyPath = ("protocol", "measure")
+_THROUGHPUT = "throughput"
 
 
 def refuse_duet(spec: Repetition, settings: ArmSettings, parameters: Parameters) -> Refusal | None:
@@ -88,6 +89,26 @@ def check_measuring(document: Document, protocol: Repetition, arms: Sequence[Arm
     if protocol.measure_most_s is not None and protocol.measure_most_s < least:
         what = f"a measure phase needs {LEAST_WINDOWS} windows: {least:g} s at least"
         raise document.error(("protocol", "measure_most_s"), what)
+
+
+def check_looks(document: Document, file: StudyFile) -> None:
+    """Raise `StudyError` where blocks are no mirrored pairs, or two margins of throughput differ."""
+    protocol = file.protocol
+    if not isinstance(protocol, Sequential):
+        return
+    if protocol.anytime == "sign-flip" and file.conditions:
+        what = "sign flips need mirrored pairs of blocks, which conditions, as blocks of their own, break up"
+        raise document.error(("protocol", "anytime"), what, hint="use `t-mixture`")
+    declared = (file.margins or {}).get(_THROUGHPUT)
+    if protocol.margin is not None and declared not in {None, protocol.margin}:
+        what = f"the margin {protocol.margin:g} is not that of throughput, {declared:g}"
+        raise document.error(("protocol", "margin"), what, hint="omit margins.throughput, or use the same value")
+
+
+def margins_of(file: StudyFile) -> Mapping[str, float]:
+    """The declared ones, and of throughput the one that the study ends by."""
+    margin = file.protocol.margin if isinstance(file.protocol, Sequential) else None
+    return {**({} if margin is None else {_THROUGHPUT: margin}), **(file.margins or {})}
 
 
 def check_stages(
