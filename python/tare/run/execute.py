@@ -139,6 +139,8 @@ def _until_enough(session: _Session, images: Ready) -> Iterator[Kept]:
             done = done.plus(*records)
             yield records
     session.observer(BlockEnded(decision(plan, done)))
+    for line in session.machine.sweep_own():
+        session.observer(Notice(f"removed what a failed teardown had left: {line}"))
 
 
 def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Ready:

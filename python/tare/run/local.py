@@ -121,6 +121,7 @@ def local_machine(
         engine_facts=lambda: None if engine.client is None else engine_facts(engine.client, host),
         engines=engine.others,
         sweep=lambda: sweep_abandoned(host, engine, ledger),
+        sweep_own=lambda: sweep_own(host, engine, ledger),
         set_cpus=lambda instance, cpus: set_cpus(host, instance, cpus),
         interrupts=interrupts or Interrupts(),
     )
@@ -129,6 +130,13 @@ def local_machine(
 def sweep_abandoned(host: Host, engine: Engine, ledger: Ledger) -> tuple[str, ...]:
     """Remove what tares that live no more have left on this machine, whichever store they wrote to."""
     entries = [*ledger.abandoned(), *all_orphans(host, engine)]
+    swept = sweep(entries, {host.name: host}, engine.client, ledger, engine.others)
+    return (*swept.removed, *swept.failed)
+
+
+def sweep_own(host: Host, engine: Engine, ledger: SqliteLedger) -> tuple[str, ...]:
+    """Remove what this process has noted and not removed. Only when nothing of its is in use any more."""
+    entries = [entry for entry in ledger.entries() if entry.owner == ledger.owner and not entry.keep]
     swept = sweep(entries, {host.name: host}, engine.client, ledger, engine.others)
     return (*swept.removed, *swept.failed)
 

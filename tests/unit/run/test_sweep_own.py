@@ -1,0 +1,39 @@
+"""What a teardown could not remove, since the engine did not answer, goes when the study ends. Found by `make chaos`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from tare.run.events import Event, Notice
+from tare.run.execute import execute
+from tare.run.local import Engine, sweep_own
+from tare.sites import Output
+from tare.sites.ledger import Kind
+from tare.sites.local import LocalHost
+from tare.sites.process import alive, to_ident
+from tare.sites.sqlite_ledger import SqliteLedger
+
+
+def test_only_what_this_process_noted_and_does_not_keep_is_removed(tmp_path: Path) -> None:
+    host, ledger = LocalHost(), SqliteLedger(tmp_path / "ledger.sqlite")
+    output = Output(str(tmp_path / "out"), str(tmp_path / "err"))
+    own, kept = (host.start(["sleep", "600"], output=output) for _ in range(2))
+    ledger.note(Kind.PROCESS, to_ident(own))
+    ledger.note(Kind.PROCESS, to_ident(kept), keep=True)
+    try:
+        removed = sweep_own(host, Engine(None, "none"), ledger)
+        assert removed == (f"process {to_ident(own)} on local",)
+        assert (alive(host, own), alive(host, kept)) == (False, True)
+        assert [entry.ident for entry in ledger.entries()] == [to_ident(kept)]
+    finally:
+        os.kill(kept.pid, 9)
+
+
+def test_it_is_told_at_the_end_of_a_study(rig: Any, plans: Any) -> None:
+    events: list[Event] = []
+    rig.swap(sweep_own=lambda: ("container x on local",))
+    for _ in execute(plans(), rig.machine, rig.destination(), events.append):
+        pass
+    assert Notice("removed what a failed teardown had left: container x on local") == events[-1]
