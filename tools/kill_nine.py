@@ -72,8 +72,10 @@ class Trial:
         """What was committed before must be there, unchanged."""
         try:
             now = {(record.run_id, record.attempt): record_digest(record) for record in self.opened().records()}
-        except StoreError:
+        except StoreError as error:
             now = {}  # killed before there was one
+            if self.committed:
+                self.problems.append(f"the store cannot be opened: {error}")
         for key, digest in self.committed.items():
             if now.get(key) != digest:
                 self.problems.append(f"the committed record of {key[0]}, attempt {key[1]}, is lost or changed")

@@ -5,6 +5,7 @@
     ├── EnvironmentLacks       3   this machine, user or engine cannot do what was asked
     ├── RunFailed              1   one run ended without a result that may be used
     │   ├── TimedOut           1   … because something took longer than its limit
+    │   ├── EngineSilent       1   … because a container engine did not answer
     │   └── EndedAtOnce        1   … because a program ended while it was being started
     ├── NotComparable          5   arms differ in more than the study names
     └── StoreError             2   a store cannot be opened, or holds something else
@@ -63,6 +64,10 @@ class RunFailed(TareError):
 
 class TimedOut(RunFailed):
     """A call that took longer than its limit and was ended."""
+
+
+class EngineSilent(RunFailed):
+    """An engine that was away, or broke a connection, as one that is restarted does."""
 
 
 class EndedAtOnce(RunFailed):

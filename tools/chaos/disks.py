@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 Run = Callable[[Sequence[str]], object]
-_LONG_S = 120.0
+_LONG_S, _BUSY_S = 120.0, 30.0
 _PAGE = 4096
 
 
@@ -87,20 +88,18 @@ class Disk:
         """What lies below takes writes again; the file system itself may have become read-only."""
         run(["mount", "-o", f"remount,size={self.size + 16}m", str(self.below)])
 
-    def repair(self) -> bool:
-        """As an administrator would, once nobody uses it; whether that was necessary."""
-        probe = self.place / "probe"
-        try:
-            probe.write_bytes(b"whether it can be written")
-            with probe.open("rb+") as file:
-                os.fsync(file.fileno())
-            probe.unlink()
-        except OSError:
-            unmount = ["umount", str(self.place)]
-            run(unmount)
-            for also in self.places_too:
-                also(unmount)
-            run(["e2fsck", "-f", "-y", self.device], check=False)  # its code tells what it mended
-            self._mount()
-            return True
-        return False
+    def repair(self) -> None:
+        """As an administrator would, once nobody uses it: a file system may notice an error seconds after it came."""
+        unmount = ["umount", str(self.place)]
+        for also in (run, *self.places_too):
+            end = time.monotonic() + _BUSY_S
+            while True:  # what a killed process had open may still be about to be closed
+                try:
+                    also(unmount)
+                    break
+                except RuntimeError:
+                    if time.monotonic() > end:
+                        raise
+                    time.sleep(0.2)
+        run(["e2fsck", "-f", "-y", self.device], check=False)  # its code tells what it mended
+        self._mount()

@@ -63,7 +63,7 @@ class Chaos(Trial):
             self.problems.append(f"a traceback: {words[-1500:]}")
         if code is not None and code >= 0 and code not in ENDED_BY_TARE | _ENDED_BY_SIGNAL | {137}:
             self.problems.append(f"tare run ended with {code}: {words[-400:]}")
-        self._restore()
+        self._restore(under_way.played)
         self.look()
         self._judge(known, under_way.played)
         if self.problems:
@@ -95,13 +95,13 @@ class Chaos(Trial):
             if session.tare.poll() is not None:
                 return
 
-    def _restore(self) -> None:
+    def _restore(self, played: list[Played]) -> None:
         """What an administrator does after a fault: the engine runs, as it did before, and disks are repaired."""
         if (file := self.env.get(clock.FILE)) is not None:
             clock.step(Path(file), 0)
         self.ground.start_engine()
-        if (disk := self.ground.disks.get("store")) is not None:
-            disk.repair()
+        if any(each.kind == "EIO below the store" for each in played):
+            self.ground.disks["store"].repair()
 
     def _judge(self, known: set[tuple[str, int]], played: list[Played]) -> None:
         """Each attempt that this session committed as failed must tell why, and name that first."""
@@ -154,7 +154,7 @@ class Chaos(Trial):
 
 def _in_wrapper(words: str) -> bool:
     """Whether the fakes' wrapper was hit while it was still loading modules, which the command itself guards."""
-    return "tare_with_fakes.py" in words and "cli.main()" not in words and "exec_module" in words
+    return "tare_with_fakes.py" in words and "cli.main()" not in words
 
 
 def play(trial: Chaos, canaries: Canaries, faults: int, until: float = float("inf")) -> None:

@@ -182,10 +182,11 @@ class Machine:
                 continue
             try:
                 _, engine = self._engine_of(placed, host)
-                if engine is not None:
-                    # By a new connection: one that ends still answers on those that it has.
-                    engine.api.close()
-                    engine.ping()
+                if engine is None:
+                    return f"none answered on {host.name} when the study began"
+                # By a new connection: one that ends still answers on those that it has.
+                engine.api.close()
+                engine.ping()
             except (DockerException, RequestException, EnvironmentLacks) as error:
                 return f"{error} (on {host.name})" if self.parts else str(error)
         return None

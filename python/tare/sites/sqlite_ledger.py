@@ -18,6 +18,8 @@ from tare.sites.process import alive, from_ident, to_ident
 FORMAT = 1
 _BUSY_S = 30.0
 _POLL_S = 0.005
+_LITTLE_BYTES = 64 << 10
+"""Two pieces of the index that SQLite keeps beside a file in WAL mode."""
 _NO_PLACE = frozenset({
     sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_PROTOCOL,
@@ -113,11 +115,21 @@ class SqliteLedger:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            problem = f"the ledger {self._path} cannot be used: {error}"
+            why = f"No space left on device ({error})" if _is_full(self._path.parent) else str(error)
+            problem = f"the ledger {self._path} cannot be used: {why}"
             if _no_place(error):
                 hint = "set TARE_HOME to a directory that you may write to, on a file system of this machine"
                 raise EnvironmentLacks(problem, hint=hint) from error
             raise StoreError(problem) from error
+
+
+def _is_full(directory: Path) -> bool:
+    """SQLite calls it a disk I/O error where it is its index that finds no room (SQLITE_IOERR_SHMSIZE)."""
+    try:
+        room = os.statvfs(directory)
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize < _LITTLE_BYTES
 
 
 def _in_wal(db: sqlite3.Connection) -> None:

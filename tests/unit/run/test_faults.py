@@ -243,6 +243,22 @@ def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(
     assert rig.leftovers == []
 
 
+def test_an_engine_that_was_away_when_the_study_began_costs_no_retries(
+    rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by `make chaos`: 304 attempts failed at once, as none asks for it again."""
+    monkeypatch.setattr("tare.run.execute._ENGINE_BACK_S", 0.0)
+
+    class NeedsEngine(FakeDeployment):
+        needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
+
+    rig.swap(engine=None, deployments={"fake": NeedsEngine})
+    records: list[RunRecord] = []
+    with pytest.raises(EnvironmentLacks, match=r"stopped answering: none answered on local when the study began"):
+        _take(rig, plans(retries=3, fault="crash"), lambda _: None, records)
+    assert len(records) == 1
+
+
 def test_an_engine_that_is_restarted_is_waited_for(rig: Any, plans: Any) -> None:
     class Back:
         """Answers on an old connection all the time, and on a new one from its second ping on."""

@@ -1,4 +1,4 @@
-"""What a teardown could not remove, since the engine did not answer, goes when the study ends. Found by `make chaos`."""
+"""What a teardown could not remove, as the engine was away, goes when the study ends. Found by `make chaos`."""
 
 from __future__ import annotations
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 from threading import Timer
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -103,6 +105,20 @@ def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ledger.sqlite").write_text("not a database at all " * 100)
     with pytest.raises(StoreError, match="cannot be used"):
         SqliteLedger(tmp_path / "ledger.sqlite")
+
+
+def test_a_full_disk_is_told_whatever_sqlite_calls_it(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by `make chaos`: an index that found no room was a disk I/O error."""
+    ledger.note(Kind.NETWORK, "seen")
+    failing = MagicMock(side_effect=sqlite3.OperationalError("disk I/O error"))
+    monkeypatch.setattr(sqlite3, "connect", failing)
+    with pytest.raises(StoreError, match=r"cannot be used: disk I/O error"):
+        ledger.note(Kind.NETWORK, "one")
+    monkeypatch.setattr(os, "statvfs", lambda _: MagicMock(f_bavail=3, f_frsize=4096))
+    with pytest.raises(StoreError, match=r"cannot be used: No space left on device \(disk I/O error\)"):
+        ledger.note(Kind.NETWORK, "two")
 
 
 def test_stat_is_parsed_behind_the_last_bracket() -> None:

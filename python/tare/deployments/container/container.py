@@ -29,7 +29,7 @@ from tare.deployments.observe import observe
 from tare.deployments.pod.pod import Made, Pods
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
-from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
+from tare.errors import EngineSilent, EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host, Process
 from tare.sites.engines import ROOTLESS, address_of, service_at
 from tare.sites.ledger import Kind, Ledger
@@ -69,7 +69,7 @@ class Container:
             with suppress(TareError):  # what cannot be taken away stays in the ledger; why nothing started is told
                 self._remove(task)
             if isinstance(error, RequestException) and not isinstance(error, APIError):
-                raise RunFailed(self._silent(task, error)) from error
+                raise self._silent(task, error) from error
             if isinstance(error, (DockerException, RequestException)):
                 raise RunFailed(f"{task.name} cannot be started: {_explained(error)}") from error
             raise
@@ -327,10 +327,10 @@ class Container:
         except RequestException as error:
             if or_late is not None and _is_late(error):
                 raise TimedOut(f"{task.name} did not end within {or_late:g} s") from error
-            raise RunFailed(self._silent(task, error)) from error
+            raise self._silent(task, error) from error
 
-    def _silent(self, task: Task, error: Exception) -> str:
-        return f"the engine on {self._host.name} does not answer for {task.name}: {error}"
+    def _silent(self, task: Task, error: Exception) -> EngineSilent:
+        return EngineSilent(f"the engine on {self._host.name} does not answer for {task.name}: {error}")
 
     def _end(self, task: Task, container: EngineContainer, grace_s: float) -> None:
         try:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from tare.deployments import Deployment, Instance
 from tare.deployments.vm.guest import guest_end
-from tare.errors import RunFailed, TareError
+from tare.errors import EngineSilent, RunFailed, TareError
 from tare.sites import Host, Output
 from tare.sites.process import boot_id
 
@@ -47,7 +47,7 @@ def death_of(host: Host, deployment: Deployment, instance: Instance, oom_kills_b
     try:
         code = deployment.wait(instance, _ASK_S if instance.guest is None else _MACHINE_S)
     except TareError as error:
-        return "the server ended" if instance.guest is None else _death_of_machine(host, error, oom_kills_before)
+        return _untold(host, instance, error, oom_kills_before)
     number = -code if code < 0 else code - _SHELL_BASE if code > _SHELL_BASE else 0
     if number == _KILLED and _struck(host, oom_kills_before):
         return f"the kernel killed the server, out of memory ({_limit(instance)})"
@@ -68,8 +68,10 @@ def must_not_be_killed(host: Host, instance: Instance, code: int, oom_kills_befo
     raise RunFailed(f"the client {instance.task.name} was ended by SIGKILL")
 
 
-def _death_of_machine(host: Host, error: TareError, oom_kills_before: int | None) -> str:
-    """Of one that went before its task could tell its end."""
+def _untold(host: Host, instance: Instance, error: TareError, oom_kills_before: int | None) -> str:
+    """Of one whose end nobody can tell: its engine does not answer, or its machine went before."""
+    if instance.guest is None:
+        return f"{error.what}, and the server ended" if isinstance(error, EngineSilent) else "the server ended"
     if _struck(host, oom_kills_before):
         return f"the kernel killed a process, out of memory, and {error.what}"
     return error.what

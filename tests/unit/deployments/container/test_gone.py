@@ -16,7 +16,7 @@ from tare.deployments import Instance, PodSetting, Task
 from tare.deployments.container import container as module
 from tare.deployments.container.container import Container
 from tare.deployments.network.bridge import RUN_LABEL
-from tare.errors import RunFailed, TimedOut
+from tare.errors import EngineSilent, RunFailed, TimedOut
 from tare.images import Image, ImageConfig
 from tare.sites import Completed, Output
 from tare.sites.fake import FakeHost
@@ -150,7 +150,7 @@ def test_what_cannot_be_taken_away_hides_no_reason_and_stays_noted(
         (Broken("UnixHTTPConnectionPool: Read timed out."), TimedOut, "tare-x-s did not end within 3 s"),
         (
             Broken("Remote end closed"),
-            RunFailed,
+            EngineSilent,
             "the engine on fake does not answer for tare-x-s: Remote end closed",
         ),
         (APIError("x", explanation="no such container"), RunFailed, "cannot be waited for: no such container"),

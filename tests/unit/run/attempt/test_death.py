@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from tare.deployments import Deployment, Guest, Instance, Limits, Task
-from tare.errors import RunFailed, TimedOut
+from tare.errors import EngineSilent, RunFailed, TimedOut
 from tare.images import Image, ImageConfig
 from tare.run.attempt.death import death_of, last_words, must_not_be_killed, oom_kills
 from tare.sites import Output, Process
@@ -29,13 +29,19 @@ class Ended:
 
 
 def death(
-    code: int | None, *, before: int | None = 3, now: int = 3, memory_bytes: int | None = None, boot: str = "boot"
+    code: int | None,
+    error: RunFailed | None = None,
+    *,
+    before: int | None = 3,
+    now: int = 3,
+    memory_bytes: int | None = None,
+    boot: str = "boot",
 ) -> str:
     host = FakeHost(files={"/proc/vmstat": f"nr_free_pages 9\noom_kill {now}\n".encode()}, boot_id=boot)
     image = Image("tar:x", "0" * 64, "/", None, ImageConfig())
     task = Task("t", image, ("x",), Output("/o", "/e"), "tare/x", limits=Limits(memory_bytes=memory_bytes))
     instance = Instance(task, "fake", Process(1, 1, "boot"), None, "127.0.0.1", None)
-    return death_of(host, cast("Deployment", cast("Any", Ended(code))), instance, before)
+    return death_of(host, cast("Deployment", cast("Any", Ended(code, error))), instance, before)
 
 
 @pytest.mark.parametrize("code", [137, -9])
@@ -61,6 +67,8 @@ def test_a_server_does_not_survive_its_host() -> None:
 
 def test_what_cannot_be_known_is_left_out() -> None:
     assert death(None) == "the server ended"
+    gone = EngineSilent("the engine on fake does not answer for t: no such file")
+    assert death(None, gone) == "the engine on fake does not answer for t: no such file, and the server ended"
     assert oom_kills(FakeHost()) is None
 
 
