@@ -89,7 +89,7 @@ class Disk:
         run(["mount", "-o", f"remount,size={self.size + 16}m", str(self.below)])
 
     def repair(self) -> None:
-        """As an administrator would, once nobody uses it: a file system may notice an error seconds after it came."""
+        """As an administrator would, once nobody uses it: a file system may notice an error late."""
         unmount = ["umount", str(self.place)]
         for also in (run, *self.places_too):
             end = time.monotonic() + _BUSY_S

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from docker.errors import APIError
 
-from tare.errors import RunFailed, TimedOut
+from tare.errors import EngineSilent, RunFailed, TimedOut
 from tare.sites import Completed, Host
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _HEADER = struct.Struct(">BxxxL")
 _STDERR = 2
+_NOT_RUN = 126
+"""What the engine gives for an exec that its containerd did not start."""
 _CHUNK_BYTES = 1 << 16
 
 
@@ -57,7 +59,10 @@ def engine_exec(  # noqa: PLR0913 - an engine, a place in it, and what `Deployme
         connection.close()
         plain.close()
     stdout, stderr = split_frames(raw)
-    return Completed(tuple(argv), _exit_code(engine, made["Id"], deadline), stdout, stderr)
+    code = _exit_code(engine, made["Id"], deadline)
+    if code == _NOT_RUN and not stdout + stderr:  # a runtime that refuses says why
+        raise EngineSilent(f"the engine on {host.name} did not run {argv[0]} in container {container_id[:12]}")
+    return Completed(tuple(argv), code, stdout, stderr)
 
 
 def split_frames(raw: bytes) -> tuple[bytes, bytes]:

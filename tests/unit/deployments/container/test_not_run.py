@@ -1,0 +1,30 @@
+"""An exec that an engine does not start is told as that, not as the program's exit code. Found by `make chaos`."""
+
+from __future__ import annotations
+
+from unittest.mock import MagicMock
+
+import pytest
+
+from tare.deployments.container import engine_exec as module
+from tare.errors import EngineSilent
+from tare.sites import Completed
+from tare.sites.fake import FakeHost
+
+
+def executed(monkeypatch: pytest.MonkeyPatch, raw: bytes) -> Completed:
+    engine = MagicMock()
+    engine.api.exec_inspect.return_value = {"ExitCode": 126, "Running": False}
+    monkeypatch.setattr(module, "_converse", lambda *_: raw)
+    return module.engine_exec(engine, FakeHost(), "0123456789abcdef", ["mariadb"], timeout_s=9, user="", stdin=b"")
+
+
+def test_an_exec_that_was_not_started_names_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EngineSilent, match="the engine on fake did not run mariadb in container 0123456789ab"):
+        executed(monkeypatch, b"")
+
+
+def test_what_a_runtime_says_of_a_program_that_it_refuses_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = b"exec failed: permission denied"
+    done = executed(monkeypatch, b"\1\0\0\0" + len(words).to_bytes(4, "big") + words)
+    assert (done.code, done.stdout) == (126, words)
