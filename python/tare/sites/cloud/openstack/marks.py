@@ -19,14 +19,17 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def described(name: str, tags: Tags) -> str:
-    """The tags as a description; the last one, who made it, may be cut."""
-    return " ".join(f"{key}={value}" for key, value in {NAME: name, **tags.texts()}.items())[:_LONGEST]
+    """The tags as a description; the last ones, the study and who made it, may be cut."""
+    texts = {NAME: name, **tags.texts()}
+    last = ("tare-study", "tare-made-by")
+    ordered = [key for key in texts if key not in last]
+    return " ".join(f"{key}={texts[key]}" for key in (*ordered, *last))[:_LONGEST]
 
 
 def read_description(text: str | None) -> Mapping[str, str]:
     """The other way; what somebody else wrote gives no tags of tare's."""
     pairs = (word.partition("=") for word in (text or "").split())
-    return {key: value for key, equals, value in pairs if equals}
+    return {"tare-study": "", "tare-made-by": "", **{key: value for key, equals, value in pairs if equals}}
 
 
 def of_group(name: str) -> Tags | None:

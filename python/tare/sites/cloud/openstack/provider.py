@@ -20,6 +20,8 @@ from tare.sites.ledger import Kind
 from tare.study.suggest import did_you_mean
 
 _CALL_S = 60
+_VOLUMES = ("block-storage", "block-store", "volumev3")
+"""Names that catalogues have for Cinder (https://service-types.openstack.org)."""
 _VOLUME_S, _POLL_S = 600.0, 1.0
 _ANTI_AFFINITY = "anti-affinity"
 _GROUPS_WITH_ONE_POLICY = "2.64"
@@ -56,12 +58,12 @@ class OpenStack:
 
     def _named(self, what: str, service: Any, name: Any) -> Any:
         with in_words(f"looking for the {what} {name}"):
-            found = getattr(service, f"find_{what}")(name, ignore_missing=True)
-            names = [] if found else [each.name for each in getattr(service, f"{what}s")()]
-        if found is None:
-            hint = did_you_mean(str(name), names, kind=f"{what}s") or f"see: openstack {what} list"
-            raise EnvironmentLacks(f"this cloud has no {what} {name!r}", hint=hint)
-        return found
+            try:
+                return getattr(service, f"find_{what}")(name, ignore_missing=False)
+            except sdk.NotFoundException:
+                names = [str(each.name) for each in getattr(service, f"{what}s")()]
+        hint = did_you_mean(str(name), names, kind=f"{what}s") or f"see: openstack {what} list"
+        raise EnvironmentLacks(f"this cloud has no {what} {name!r}", hint=hint)
 
     def _refuse_zone(self, zone: str) -> None:
         with in_words(f"looking for the zone {zone}"):
@@ -195,7 +197,7 @@ class OpenStack:
         for each in cloud.compute.servers(details=True):
             if (server := _of_texts(Kind.MACHINE, each, each.metadata or {}, state=each.status)) is not None:
                 yield _with_addresses(server, each, port_of.get(each.id), public)
-        if cloud.has_service("block-storage"):
+        if any(each["type"] in _VOLUMES for each in cloud.service_catalog):
             for each in cloud.block_storage.volumes(details=True):
                 yield from _some(_of_texts(Kind.DISK, each, each.metadata or {}, state=each.status))
         for kind, things in (
