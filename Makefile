@@ -121,7 +121,7 @@ bench-explain: setup ## Known causes: does `tare explain` find them; what sampli
 	@bench/explain/run.sh --pairs $(or $(PAIRS),5) --markdown build/bench-explain.md --json build/bench-explain.json
 
 bench-paths: setup ## Studies redis-paths (±5 % in 10 minutes) and two generators on the same arms, on an idle machine (root, an engine)
-	@bench/paths/run.sh
+	@scripts/engine.sh run bench/paths/run.sh
 
 .PHONY: bench-fleet
 bench-fleet: setup ## What handing out blocks costs, on SITES (1,4,16,64) fake sites, beside make, GNU parallel and plain Dask

@@ -1,8 +1,9 @@
 """How far predictions from unit costs are off, learned from stores whose measurements they were held against.
 
-The residual of an outcome, measured less predicted, is taken as normal around 0. Its variance is that of the unit
-costs, of the measurement, and of the model itself: base² + (share of the prediction)². Both are posterior means
-over a grid, with log-normal priors around what is assumed without outcomes.
+What was measured of an arm is taken as normal around its prediction times `slope`. The variance is that of the unit
+costs, of the measurement, and of the model itself: base² + (share of the prediction)². Unit costs are measured
+alone and at full load; a slope below 1 says that a database's request pays less than they add up to. All three are
+posterior means over a grid, with log-normal priors around what is assumed without outcomes.
 """
 
 from __future__ import annotations
@@ -26,24 +27,34 @@ RESULT = "model.json"
 FEWEST_OUTCOMES = 5
 """Below which what is assumed stands."""
 _BASE, _SHARE, _LOG_SD = 0.05, 0.1, 1.0
-_GRID = np.exp(np.linspace(-3.0, 3.0, 61))
+_GRID = np.exp(np.linspace(-3.0, 3.0, 31))
+_SLOPE_LOG_SD = 0.3
+_SLOPES = np.exp(np.linspace(-3 * _SLOPE_LOG_SD, 3 * _SLOPE_LOG_SD, 121))
 
 
 class ModelError(Strict):
     """Standard deviation of the model's own error: `base`, and `share` of the predicted log ratio.
 
-    `outcomes`, `stores`: from how many it was learned; 0: it is assumed.
+    `slope`: what a predicted log ratio is multiplied with, known to the standard deviation `slope_sd`. `outcomes`,
+    `stores`: from how many all of them were learned; 0: they are assumed.
     """
 
     format: Literal[1] = FORMAT
     base: float
     share: float
+    slope: float = 1.0
+    slope_sd: float = 0.0
     outcomes: int = 0
     stores: int = 0
 
-    def sd(self, log_ratio: float) -> float:
-        """Of a prediction."""
-        return math.hypot(self.base, self.share * log_ratio)
+    def corrected(self, log_ratio: float) -> float:
+        """A prediction from unit costs, as past outcomes correct it."""
+        return self.slope * log_ratio
+
+    def sd(self, log_ratio: float, of_costs: float = 0.0) -> float:
+        """Of a corrected prediction; `log_ratio`: before that; `of_costs`: standard deviation of the unit costs."""
+        own = (self.base, self.share * log_ratio, self.slope_sd * log_ratio)
+        return math.hypot(*own, self.slope * of_costs)
 
 
 ASSUMED = ModelError(base=_BASE, share=0.0)
@@ -52,7 +63,7 @@ ASSUMED = ModelError(base=_BASE, share=0.0)
 
 @dataclass(frozen=True)
 class Outcome:
-    """A prediction and what was measured, log ratios. `store`: digest of the plan that it is from."""
+    """A prediction from unit costs alone, and what was measured: log ratios. `store`: digest of its plan."""
 
     store: str
     study: str
@@ -68,17 +79,27 @@ def learned_error(outcomes: Sequence[Outcome]) -> ModelError:
     if len(outcomes) < FEWEST_OUTCOMES:
         return ASSUMED
     base, share = _BASE * _GRID, _SHARE * _GRID
-    residual = np.array([each.measured - each.predicted for each in outcomes])
-    own = np.array([each.of_costs**2 + each.measured_se**2 for each in outcomes])
-    size = np.array([each.predicted for each in outcomes])
-    variance = own + base[:, None, None] ** 2 + (share[None, :, None] * size) ** 2
-    log_posterior = -0.5 * (np.log(variance) + residual**2 / variance).sum(axis=2)
-    log_posterior -= (np.log(_GRID)[:, None] ** 2 + np.log(_GRID)[None, :] ** 2) / (2 * _LOG_SD**2)
+    measured = np.array([each.measured for each in outcomes])
+    raw = np.array([each.predicted for each in outcomes])
+    of_costs = np.array([each.of_costs for each in outcomes])
+    se = np.array([each.measured_se for each in outcomes])
+    # Axes: base, share, slope, outcome.
+    residual = measured - _SLOPES[:, None] * raw
+    known = se**2 + (_SLOPES[:, None] * of_costs) ** 2
+    own = base[:, None, None, None] ** 2 + (share[None, :, None, None] * raw) ** 2
+    variance = known[None, None] + own
+    log_posterior = -0.5 * (np.log(variance) + residual**2 / variance).sum(axis=3)
+    log_posterior -= (np.log(_GRID)[:, None, None] ** 2 + np.log(_GRID)[None, :, None] ** 2) / (2 * _LOG_SD**2)
+    log_posterior -= np.log(_SLOPES) ** 2 / (2 * _SLOPE_LOG_SD**2)
     weight = np.exp(log_posterior - log_posterior.max())
     weight /= weight.sum()
+    of_slope = weight.sum(axis=(0, 1))
+    slope = float((of_slope * _SLOPES).sum())
     return ModelError(
-        base=math.sqrt(float((weight.sum(axis=1) * base**2).sum())),
-        share=math.sqrt(float((weight.sum(axis=0) * share**2).sum())),
+        base=math.sqrt(float((weight.sum(axis=(1, 2)) * base**2).sum())),
+        share=math.sqrt(float((weight.sum(axis=(0, 2)) * share**2).sum())),
+        slope=slope,
+        slope_sd=math.sqrt(float((of_slope * (_SLOPES - slope) ** 2).sum())),
         outcomes=len(outcomes),
         stores=len({each.store for each in outcomes}),
     )

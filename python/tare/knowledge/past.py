@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from tare.knowledge.claim import ClaimFile
 from tare.knowledge.comparable import key_for
 from tare.knowledge.forecast import comparable
 from tare.knowledge.kept_costs import read_costs
-from tare.knowledge.model_error import ModelError, Outcome, learned_error, read_error
+from tare.knowledge.model_error import ModelError, Outcome, learned_error
 from tare.knowledge.payload import loopback_payload
 from tare.knowledge.prediction import NINETY, Prediction, predictions
 from tare.knowledge.prior import applicable, contrast_of, point_of
@@ -29,7 +28,7 @@ THROUGHPUT = "throughput"
 
 @dataclass(frozen=True)
 class Past:
-    """A store, and what its bare runs predict of its other arms."""
+    """A store, and what its bare runs predict of its other arms by the unit costs alone."""
 
     digest: str
     study: Study
@@ -69,18 +68,20 @@ def past_of(store: Path, layout: Layout) -> Past:
             f"the unit costs of the machine that {store} is from are not known here, under its kernel and engine",
             hint="run `tare weigh` there",
         )
-    found = predictions(study, records, costs, read_error(layout), lambda run: loopback_payload(run, opened.raw))
+    found = predictions(study, records, costs, payload=lambda run: loopback_payload(run, opened.raw))
     return Past(opened.plan.digest, study, tuple(found))
 
 
 @dataclass(frozen=True)
 class Judged:
-    """An outcome with the interval that the other stores' outcomes give its prediction, and the naive answers.
+    """An outcome, what is predicted of it with all that the other stores' outcomes teach, and the naive answers.
 
-    `published`: mean of the comparable claims of others, `None` without any; `mean`: of all claims of its contrast.
+    `predicted`: log ratio, as corrected; `half`: of its 90 % interval. `published`: mean of the comparable claims
+    of others, `None` without any; `mean`: of all claims of its contrast.
     """
 
     outcome: Outcome
+    predicted: float
     half: float
     published: float | None
     mean: float | None
@@ -88,7 +89,12 @@ class Judged:
     @property
     def within(self) -> bool:
         """Whether the measured point lies in the interval."""
-        return abs(self.outcome.measured - self.outcome.predicted) <= self.half
+        return abs(self.error) <= self.half
+
+    @property
+    def error(self) -> float:
+        """Measured less predicted, log ratios."""
+        return self.outcome.measured - self.predicted
 
 
 def judged(pasts: Sequence[Past], claims: Sequence[ClaimFile]) -> tuple[Judged, ...]:
@@ -98,8 +104,9 @@ def judged(pasts: Sequence[Past], claims: Sequence[ClaimFile]) -> tuple[Judged, 
         others = [outcome for other in pasts if other.digest != past.digest for outcome in other.outcomes]
         error = learned_error(others)
         for outcome in past.outcomes:
-            half = NINETY * math.hypot(outcome.of_costs, error.sd(outcome.predicted))
-            found.append(Judged(outcome, half, *_naive(past.study, outcome.arm, claims)))
+            half = NINETY * error.sd(outcome.predicted, outcome.of_costs)
+            naive = _naive(past.study, outcome.arm, claims)
+            found.append(Judged(outcome, error.corrected(outcome.predicted), half, *naive))
     return tuple(found)
 
 
@@ -149,18 +156,14 @@ def score_of(found: Sequence[Judged]) -> Score | None:
         stores=len({each.outcome.store for each in found}),
         within=sum(each.within for each in found),
         half=statistics.median(each.half for each in found),
-        error=statistics.fmean(abs(each.outcome.measured - each.outcome.predicted) for each in found),
+        error=statistics.fmean(abs(each.error) for each in found),
         beside_published=_pair([(each, each.published) for each in found]),
         beside_mean=_pair([(each, each.mean) for each in found]),
     )
 
 
 def _pair(found: Sequence[tuple[Judged, float | None]]) -> tuple[float, float] | None:
-    both = [
-        (abs(each.outcome.measured - each.outcome.predicted), abs(each.outcome.measured - naive))
-        for each, naive in found
-        if naive is not None
-    ]
+    both = [(abs(each.error), abs(each.outcome.measured - naive)) for each, naive in found if naive is not None]
     return (
         (statistics.fmean(own for own, _ in both), statistics.fmean(other for _, other in both)) if both else None
     )

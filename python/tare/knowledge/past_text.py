@@ -10,6 +10,7 @@ from typing import Any
 from tare.knowledge.advice_text import interval, percent, plain
 from tare.knowledge.model_error import ModelError
 from tare.knowledge.past import Judged, score_of
+from tare.knowledge.prediction import NINETY
 from tare.plural import counted
 
 
@@ -24,7 +25,7 @@ def past_lines(found: Sequence[Judged], error: ModelError) -> Iterator[str]:
     yield f"{'study and arm':<{width}}  predicted (90 % interval)       measured"
     for name, each in zip(names, found, strict=True):
         of = each.outcome
-        ends = f"{percent(of.predicted)} {interval(of.predicted - each.half, of.predicted + each.half)}"
+        ends = f"{percent(each.predicted)} {interval(each.predicted - each.half, each.predicted + each.half)}"
         yield f"{name:<{width}}  {ends:<30}  {percent(of.measured)}{'' if each.within else '  outside'}"
     yield ""
     stores = counted(score.stores, "store")
@@ -40,7 +41,9 @@ def past_lines(found: Sequence[Judged], error: ModelError) -> Iterator[str]:
             yield f"{naive}: {100 * pair[1]:.1f} points, where the prediction has {100 * pair[0]:.1f}"
     if error.outcomes:
         own = f"{100 * error.base:.1f} % and {100 * error.share:.0f} % of the overhead"
-        yield f"learned: the model's own error is {own}"
+        slope = f"{error.slope:.2f} ± {NINETY * error.slope_sd:.2f} of what unit costs add up to"
+        yield f"learned: measured overheads are {slope} (log ratios),"
+        yield f"the model's own error is {own}"
     else:
         yield f"too few to learn the model's own error from; {100 * error.base:.0f} % is assumed"
 
@@ -52,6 +55,7 @@ def past_tree(found: Sequence[Judged], error: ModelError) -> dict[str, Any]:
         "arms": [
             {
                 **dataclasses.asdict(each.outcome),
+                "corrected": each.predicted,
                 "half": each.half,
                 "within": each.within,
                 "published": each.published,

@@ -182,7 +182,7 @@ def predicted(
     point, bound = _log_ratio(profile, known, shift=0.0)
     ends = [_log_ratio(profile, known, shift=shift)[0] for shift in (-1.0, 1.0)]
     of_costs = abs(ends[0] - ends[1]) / 2
-    reach = NINETY * math.hypot(of_costs, error.sd(point))
+    reach, point = NINETY * error.sd(point, of_costs), error.corrected(point)
     return Prediction(arm, point, point - reach, point + reach, bound, of_costs=of_costs, kib=counted)
 
 

@@ -60,6 +60,8 @@ def _sources(found: Sequence[Prediction], error: ModelError, width: int) -> Iter
     base = f"{100 * error.base:.1f} % and {100 * error.share:.0f} % of the overhead"
     learned = f"learned from {counted(error.outcomes, 'arm')} of {counted(error.stores, 'store')}"
     words = f"The model's own error: {base}, {learned if error.outcomes else 'assumed'}."
+    if error.outcomes:
+        words += f" Of what unit costs add up to, {100 * error.slope:.0f} % is predicted, as in those stores."
     if all(each.kib is None for each in found):
         words += " Bytes of requests and replies are left out: no trace, or no unit cost of a KiB, tells them."
     yield from textwrap.wrap(words, width, initial_indent="  ", subsequent_indent="  ")

@@ -44,15 +44,14 @@ from tare.study.registry import installed
 RECORDED = Path(__file__).resolve().parents[2] / "data" / "trace"
 
 
-def outcomes(base: float, share: float, count: int = 200) -> list[Outcome]:
+def outcomes(base: float, share: float, count: int = 200, slope: float = 1.0) -> list[Outcome]:
     draw = np.random.default_rng(7)
     results = []
     for n in range(count):
         result = -0.6 * (n % 10) / 10
         sd = math.hypot(math.hypot(base, share * result), 0.02)
-        results.append(
-            Outcome("s", "study", "arm", result, 0.01, result + float(draw.normal(0, sd)), math.sqrt(0.0003))
-        )
+        measured = slope * result + float(draw.normal(0, sd))
+        results.append(Outcome("s", "study", "arm", result, 0.01, measured, math.sqrt(0.0003)))
     return results
 
 
@@ -62,6 +61,35 @@ def test_the_error_that_made_the_residuals_is_found_again(base: float, share: fl
     assert error.sd(0.0) == pytest.approx(base, abs=0.02)
     assert error.sd(-0.5) == pytest.approx(math.hypot(base, share * 0.5), rel=0.25)
     assert (error.outcomes, error.stores) == (200, 1)
+
+
+@pytest.mark.parametrize("slope", [0.7, 1.0, 1.2])
+def test_the_slope_of_measured_over_predicted_is_found_again_and_corrects(slope: float) -> None:
+    error = learned_error(outcomes(0.03, 0.0, slope=slope))
+    assert error.slope == pytest.approx(slope, abs=3 * error.slope_sd)
+    assert 0 < error.slope_sd < 0.03
+    assert error.corrected(-0.5) == pytest.approx(-0.5 * slope, abs=0.05)
+    few = learned_error(outcomes(0.03, 0.0, 8, slope=slope))
+    assert few.sd(-0.5) > error.sd(-0.5)
+
+
+def test_an_error_that_was_kept_before_slopes_corrects_nothing(tmp_path: Path) -> None:
+    path = keep_error(Layout(tmp_path), ASSUMED)
+    path.write_text('{"format": 1, "base": 0.02, "share": 0.1, "outcomes": 9, "stores": 2}')
+    error = read_error(Layout(tmp_path))
+    assert (error.corrected(-0.5), error.sd(-0.5)) == (-0.5, math.hypot(0.02, 0.05))
+
+
+def test_a_prediction_is_corrected_with_its_interval() -> None:
+    of, weighed = profile(per_s=10_000.0, sut=4.0), costs(cost("sut-cpu", 100.0), cost("time", 1.0, load_="alone"))
+    raw = predicted("bridge", BRIDGE, of, weighed)
+    learned = ModelError(base=0.01, share=0.0, slope=0.8, slope_sd=0.05, outcomes=9, stores=2)
+    made = predicted("bridge", BRIDGE, of, weighed, learned)
+    assert raw.log_ratio is not None
+    assert raw.of_costs is not None
+    assert made.log_ratio == pytest.approx(0.8 * raw.log_ratio)
+    sd = math.hypot(0.01, 0.05 * raw.log_ratio, 0.8 * raw.of_costs)
+    assert made.high == pytest.approx(0.8 * raw.log_ratio + 1.6448536 * sd)
 
 
 def test_few_outcomes_leave_it_at_what_is_assumed() -> None:
