@@ -9,6 +9,7 @@ PYTEST_ARGS ?=
 MINUTES ?= 60
 HOSTS ?= 2
 DATA ?= ../shared/data/grambow-2018
+TRUTH_PAGE := --page docs/concepts/proved.md --chart docs/truth/proved.svg
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -135,6 +136,15 @@ bench-scale: setup ## Bytes, seconds and memory of stores of RUNS (1000,10000,10
 .PHONY: bench-anytime
 bench-anytime: setup ## Intervals that hold at every look, in simulation: how often ever wrong, how many blocks; STUDIES (4000)
 	@$(PY) -m bench.anytime --studies $(or $(STUDIES),4000) --markdown build/bench-anytime.md
+
+.PHONY: truth
+truth: setup ## Comparisons whose truth is known, of every protocol, for HOURS (8), added to docs/truth/ledger.jsonl; ONLY="redis bare", SITES=FILE
+	@scripts/packages.sh demo
+	@scripts/engine.sh run $(PY) -m bench.truth --hours $(or $(HOURS),8) $(if $(ONLY),--only $(foreach word,$(ONLY),'$(word)')) $(if $(SITES),--sites $(SITES)) $(TRUTH_PAGE)
+
+.PHONY: truth-page
+truth-page: setup ## What the ledger proves so far, as tables and chart of docs/concepts/proved.md; MERGE="FILE…" takes in others
+	@$(PY) -m bench.truth --show $(if $(MERGE),--merge $(MERGE)) $(TRUTH_PAGE)
 
 guide-charts: setup ## The charts of the guide on loops and rates, from what is kept beside it, or latency over load of a STORE
 	@$(PY) -m tools.guide_charts $(if $(STORE),--from $(STORE))

@@ -92,7 +92,7 @@ def _effort(records: tuple[RunRecord, ...]) -> Effort:
     )
 
 
-_NAME = re.compile(r"([a-z]+)-(\d{4,})")
+_NAME = re.compile(r"([a-z][a-z-]*)-(\d{4,})")
 SUMMARY = "summary.json"
 
 

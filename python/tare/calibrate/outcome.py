@@ -12,7 +12,7 @@ from tare.analyze.metrics import METRICS, PRIMARY
 from tare.calibrate.kinds import Contrast, Kind, Raw, Reading
 from tare.plan.model import Plan
 from tare.run.record import RunRecord
-from tare.run.resume import StudyState
+from tare.run.resume import StudyState, remaining
 from tare.study.model import Study
 from tare.study.values import Strict
 
@@ -66,9 +66,9 @@ def by_product(study: Study, records: Sequence[RunRecord], arm: str) -> Estimate
 
 
 def finished(plan: Plan, done: StudyState) -> bool:
-    """Whether every run has a good attempt, or has used up its retries."""
+    """Whether every run that its protocol still asks for has used up its retries."""
     tries = 1 + plan.study.protocol.retries
-    return all(run.id in done.good or done.attempts[run.id] >= tries for run in plan.runs)
+    return all(done.attempts[run.id] >= tries for run in remaining(plan, done))
 
 
 def outcome(made: CalibrationStudy, estimator: Estimator = by_product) -> tuple[ContrastResult, ...]:
