@@ -25,7 +25,7 @@ from tare.plural import counted
 from tare.report.write import refuse_place, write
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.sites.cloud import Offer, Resource
-from tare.sites.cloud.creation import Order, create
+from tare.sites.cloud.creation import Created, Order, create
 from tare.sites.cloud.plan import MachinePlan, load_plan
 from tare.sites.cloud.ready import Ready, ready
 from tare.sites.cloud.registry import provider_of
@@ -77,8 +77,7 @@ def make(
     order = Order(wanted, offer, output, f"{getpass.getuser()}@{platform.node()}"[:60], _progress)
     with _ending_cleanly() as waits:
         created = create(order, provider, rentals, waits, None if no_wait else _READY)
-        write(created.sites, output)
-        created.rental.finish()
+        _write_sites(created, output)
     sys.stdout.write(f"wrote {output}: {counted(wanted.sites, 'site')}, machines of {created.rental.id}\n")
 
 
@@ -100,7 +99,7 @@ def list_all(as_json: AsJson = False) -> None:  # noqa: FBT002 - an option, give
 @app.command()
 def destroy(
     names: Annotated[
-        list[str], typer.Argument(metavar="[NAME|PLAN]...", help="Rental, or plan file (default: all).")
+        list[str], typer.Argument(metavar="NAME|PLAN", help="Rental, or plan file (default: all).")
     ] = [],  # noqa: B006 - typer copies it
     yes: Yes = False,  # noqa: FBT002 - an option, given by name
     dry_run: DryRun = False,  # noqa: FBT002 - an option, given by name
@@ -182,6 +181,17 @@ def _refuse_in_use(rentals: Sequence[Rental]) -> None:
                 f"a running tare (process {user.pid}) is making the machines of {rental.id}",
                 hint="let it end, or stop it with Ctrl-C: then it removes them itself",
             )
+
+
+def _write_sites(created: Created, output: Path) -> None:
+    """Machines without their file of sites stay, as the reason may be a full disk: the text goes to stderr."""
+    try:
+        write(created.sites, output)
+    except TareError as error:
+        sys.stderr.write(created.sites)
+        hint = f"save the text above, or tare sites destroy {created.rental.id}"
+        raise EnvironmentLacks(f"{error.what}; the machines of {created.rental.id} run", hint=hint) from error
+    created.rental.finish()
 
 
 def _refuse_other_sites(output: Path, rentals: Rentals) -> None:

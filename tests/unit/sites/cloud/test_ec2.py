@@ -13,6 +13,7 @@ import pytest
 from tests.unit.sites.cloud.aws import KEY_ID, REGION, SECRET, ZONE, Aws, Faults
 from tests.unit.sites.cloud.calls import done, planned, refused, tare
 
+from tare.cli.machine import sites as command
 from tare.errors import EnvironmentLacks, StudyError, TareError
 from tare.sites.cloud import Cost
 from tare.sites.cloud.ec2 import offering, price
@@ -170,6 +171,19 @@ def test_a_plan_whose_machines_are_there_is_refused(aws: Aws) -> None:
     Path("mine.yaml").write_text("format: 1\n")
     error = refused("sites", "create", "plan.yaml", "--yes", "--output", "mine.yaml")
     assert "mine.yaml is there already" in str(error)
+
+
+def test_a_file_of_sites_that_cannot_be_written_is_shown(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise StudyError("cannot write the report to sites.yaml: No space left on device")
+
+    planned(aws)
+    monkeypatch.setattr(command, "write", full)
+    result = tare("sites", "create", "plan.yaml", "--yes")
+    assert "the machines of pairs-" in str(result.exception)
+    assert "- name: pairs-2" in result.stderr
+    assert len(aws.instances()) == 4
+    assert "was broken off while tare made it (4 of 4 machines running)" in done("sites", "list").stderr
 
 
 REFUSALS = [
