@@ -251,8 +251,9 @@ def _beside(session: Session, prefix: Sequence[str]) -> bool:
     words[at + 1] = str(place / "store")
     try:
         if (images := session.place / "home" / "images").is_dir():
-            (place / "home").mkdir()
-            subprocess.run(["cp", "-a", str(images), str(place / "home")], check=True, timeout=60)
+            (place / "home" / "images").mkdir(parents=True)
+            ready = [str(path) for path in images.iterdir() if not path.name.startswith(".")]
+            subprocess.run(["cp", "-a", *ready, str(place / "home" / "images")], check=True, timeout=60)
         env = {**session.env, "TARE_HOME": str(place / "home"), "HOME": str(place)}
         _must_end(session, [*prefix, *words, "--blocks", "1"], env, {0})
     finally:

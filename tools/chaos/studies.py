@@ -107,7 +107,7 @@ sut:
   settings: {innodb_buffer_pool_size: 16M, innodb_log_file_size: 8M}
 client: {image: sysbench, deployment: bare}
 workload: {name: sysbench, script: oltp_point_select, table_size: 1000, threads: 2, warmup_s: 1, measure_s: 6}
-protocol: {name: duet, blocks: 3, retries: 500, seed: 2, control: false}
+protocol: {name: duet, blocks: 3, retries: 500, seed: 2}
 factors:
   around:
     sets: [sut.deployment]
@@ -133,10 +133,10 @@ workload:
 protocol: {{name: fixed, blocks: 3, retries: 500, seed: 1, control: false}}
 factors:
   model:
-    sets: [sut.deployment, sut.storage.kind]
+    sets: [sut.deployment, sut.network]
     levels:
       bare: {{sut.deployment: bare}}
-      layer: {{sut.storage.kind: layer}}
+      bridge: {{sut.network: bridge}}
   phase:
     sets: workload.connections
     levels: [2, 4]
