@@ -4,7 +4,8 @@
     python -m tools.chaos --study redis --faults 50 --json out.json   # a real one on a test host: root, dockerd
     python -m tools.chaos --merge out.json other.json                 # the sum of several calls, as a table
 
-Real studies: redis, mariadb, duet, stages, vm, cassandra, or one that comes with tare, with `--scale`. A session is
+Real studies: redis, mariadb, duet, stages, cassandra, vm (once a study with a virtual machine ran in TARE_HOME,
+which gets its kernel), or one that comes with tare, with `--scale`. A session is
 one `tare run`; it meets up to three faults and is then killed or left to end. The next goes on with the same store.
 Exit code 0 if all held; the seed that is printed first plays the same faults again, at the same moments.
 """

@@ -103,3 +103,8 @@ class Disk:
                     time.sleep(0.2)
         run(["e2fsck", "-f", "-y", self.device], check=False)  # its code tells what it mended
         self._mount()
+        try:
+            (self.place / "probe").touch()
+        except OSError as error:  # a namespace that was made meanwhile has it mounted, as a new test host's
+            raise RuntimeError(f"{self.place} cannot be repaired: play alone on a machine: {error}") from error
+        (self.place / "probe").unlink()
