@@ -23,7 +23,7 @@ def chaos(*words: str) -> None:
 
 
 def test_faults_at_random_moments_lose_nothing_and_leave_nothing() -> None:
-    chaos("--faults", "4", "--seed", "4", "--minutes", "0.2")
+    chaos("--faults", "4", "--seed", "4", "--minutes", "0.1")
 
 
 @pytest.mark.engine
