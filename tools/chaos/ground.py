@@ -71,8 +71,10 @@ class Here:
         return run(argv, check=check)
 
     def processes(self) -> list[int]:
-        """All that names its directory."""
-        return with_word(f"{self.place}/".encode())
+        """All that names its directory, or stands in its group."""
+        group = self.group.pids or self.group.memory
+        inside = [] if group is None else [int(line) for line in (group / "cgroup.procs").read_text().split()]
+        return [*with_word(f"{self.place}/".encode()), *inside]
 
     def start_engine(self, options: Sequence[str] = ()) -> None:
         """There is none."""
