@@ -19,6 +19,7 @@ use crate::daemon::path_with_sbin;
 /// Before it, a shell's start-up files may have printed anything.
 const PREAMBLE: &[u8] = b"\ntare-agent 1\n";
 const SOCKET: &str = "socket";
+const OWN_FILES: &str = "/proc/self/fd";
 
 /// `connect --session NAME [--home PATH]`
 pub(crate) fn connect(words: &[OsString]) -> Result<(), Failure> {
@@ -96,9 +97,19 @@ fn reach(home: &Path, agents: &Path, session: &str) -> Result<UnixStream, Failur
         .mode(0o700)
         .create(&place)
         .map_err(|error| format!("{} cannot be made: {error}", place.display()))?;
-    let folder = File::open(&place)?;
-    let listener = UnixListener::bind(socket_in(&folder))?;
-    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(place.join("log"))?;
+    let no_socket = |error: io::Error| {
+        let hint = if Path::new(OWN_FILES).exists() { "" } else { ": /proc is not mounted" };
+        format!("no socket can be made in {}: {error}{hint}", place.display())
+    };
+    let folder = File::open(&place).map_err(no_socket)?;
+    let listener = UnixListener::bind(socket_in(&folder)).map_err(no_socket)?;
+    let log = place.join("log");
+    let log = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(&log)
+        .map_err(|error| format!("{} cannot be written: {error}", log.display()))?;
     let path = path_with_sbin(&std::env::var("PATH").unwrap_or_default());
     Command::new("/proc/self/exe")
         .arg("serve")
@@ -109,12 +120,12 @@ fn reach(home: &Path, agents: &Path, session: &str) -> Result<UnixStream, Failur
         .stderr(log)
         .spawn()
         .map_err(|error| format!("the daemon cannot be started: {error}"))?;
-    Ok(UnixStream::connect(socket_in(&folder))?)
+    Ok(UnixStream::connect(socket_in(&folder)).map_err(no_socket)?)
 }
 
 /// By the folder's descriptor, as the name of a socket may have 107 bytes only (unix(7)).
 fn socket_in(folder: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd()))
+    PathBuf::from(format!("{OWN_FILES}/{}/{SOCKET}", folder.as_raw_fd()))
 }
 
 /// Until either side ends.

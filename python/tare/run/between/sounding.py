@@ -27,6 +27,9 @@ _SERVE_S, _CALL_S, _START_S, _POLL_S = 60.0, 60.0, 10.0, 0.01
 _TRIES, _PROGRAMS = 20, 5
 """Exchanges by which tare knows the SUT's clock: with a host that tells time, and by programs elsewhere."""
 
+_NOT_ITS_ADDRESS = "`address` in sites.yaml must be that host's own, on the measured network"
+_NO_MODULE = "a host needs all of Python's standard library: apt-get install python3 (python3-minimal lacks parts)"
+
 
 @dataclass(frozen=True)
 class RoundTrip:
@@ -242,10 +245,10 @@ class Wire:
         while not (printed := host.read(output.stdout) or b"").endswith(b"\n"):
             if not alive(host, process):
                 words = (host.read(output.stderr) or b"").decode(errors="replace").strip().splitlines()
+                why = words[-1] if words else "it printed nothing"
                 raise RunFailed(
-                    f"cannot listen at {self.addresses[host.name]} on {host.name}: "
-                    f"{words[-1] if words else 'it printed nothing'}",
-                    hint="`address` in sites.yaml must be that host's own, on the measured network",
+                    f"cannot listen at {self.addresses[host.name]} on {host.name}: {why}",
+                    hint=_NO_MODULE if "ModuleNotFoundError" in why else _NOT_ITS_ADDRESS,
                 )
             if deadline.passed:
                 raise TimedOut(f"the sounder on {host.name} was not running within {_START_S:g} s")
