@@ -48,8 +48,9 @@ test-slow: setup ## The tests that take minutes
 check: setup ## Exactly what CI checks before the tests: format, lint, types, schemas, architecture
 	@scripts/check.sh
 
-fuzz: setup ## Have tare read damaged studies, claims, outputs, traces and stores for MINUTES (10); print seeds
-	@$(PY) -m tools.fuzz --minutes $(if $(filter file,$(origin MINUTES)),10,$(MINUTES)) $(FUZZ_ARGS)
+fuzz: setup ## Have tare read CASES damaged studies, outputs, stores, images, …, or as many as MINUTES (10) allow; print seeds
+	@$(PY) -m tools.fuzz $(if $(CASES),--cases $(CASES)) \
+		$(if $(filter file,$(origin MINUTES)),,--minutes $(MINUTES)) $(FUZZ_ARGS)
 
 .PHONY: fuzz-load
 fuzz-load: ## Have tare-load read CASES (20000) damaged answers of each kind from servers of each protocol

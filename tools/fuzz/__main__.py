@@ -1,25 +1,30 @@
-"""`python -m tools.fuzz --minutes 10 [--seed N] [--target NAME]...`: read damaged inputs until the time is over.
+"""`python -m tools.fuzz --cases 100000 [--seed N] [--jobs N] [--target NAME]...`: read damaged inputs.
 
-A finding is an exception that is no `TareError`, more than 5 seconds of CPU time, or 512 MB more memory than at the
-start. Each is printed with the options that make it again. Ends with 1 where there was any.
+A finding is an exception that is no `TareError`, an input that cannot be meant and is taken in silence, more than
+5 seconds of CPU time, or 512 MB more memory than at the start. Each is printed with the options that make it again;
+the counts go to stdout as JSON. Ends with 1 where there was any. Each target gets the same time.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from types import FrameType
 
 from tare.errors import TareError
+from tools.fuzz.documents import Accepted
 from tools.fuzz.targets import TARGETS, Case
 
 HANG_S = 5
@@ -48,6 +53,8 @@ def finding(case: Case, seed: int) -> str | None:
             case(Random(seed), Path(place))
         except TareError:
             pass
+        except Accepted as error:
+            return f"accepted: {error}"
         except Hung:
             return f"more than {HANG_S} s: {traceback.format_exc().splitlines()[-3].strip()}"
         except MemoryError:
@@ -68,33 +75,83 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (now + MEMORY_BYTES, resource.RLIM_INFINITY))
 
 
-def main() -> int:
-    """Fuzz; the counts go to stdout as JSON, findings to stderr."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Fuzz; the counts go to stdout, findings to stderr."""
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--cases", type=int, help="End after so many cases, before the time is over.")
+    parser.add_argument("--minutes", type=float, help="End after so long (10 where no --cases are given).")
+    parser.add_argument("--cases", type=int, help="End after so many cases.")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
     parser.add_argument("--target", action="append", choices=sorted(TARGETS))
-    options = parser.parse_args()
+    parser.add_argument("--jobs", type=int, default=1, help="So many processes, each with its share of the cases.")
+    parser.add_argument("--progress", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args(words)
+    if options.minutes is None:
+        options.minutes = 10.0 if options.cases is None else float("inf")
     sys.stderr.write(f"seed {options.seed}\n")
-    names = options.target or sorted(TARGETS)
+    told = _many(options) if options.jobs > 1 else _one(options)
+    print(json.dumps(told, indent=1))
+    return 1 if told["findings"] else 0
+
+
+def _one(options: argparse.Namespace) -> dict[str, object]:
     cases, faults, shown = Counter[str](), Counter[str](), set[str]()
+    spent = dict.fromkeys(options.target or sorted(TARGETS), 0.0)
     limit_memory()
-    until, seed = time.monotonic() + 60 * options.minutes, options.seed
-    while time.monotonic() < until and (options.cases is None or cases.total() < options.cases):
-        name = names[seed % len(names)]
+    until = time.monotonic() + 60 * options.minutes
+    for seed in _seeds(options, cases, until):
+        name = min(spent, key=lambda each: spent[each])
+        if options.progress is not None:
+            options.progress.write_text(f"--target {name} --seed {seed} --cases 1")
+        began = time.process_time()
         wrong = finding(TARGETS[name], seed)
+        spent[name] += time.process_time() - began
         cases[name] += 1
         if wrong is not None:
             faults[name] += 1
-            place = wrong.rpartition(" at ")[2]
+            place = f"{name} {wrong.rpartition(' at ')[2]}"
             if place not in shown:
                 shown.add(place)
                 sys.stderr.write(f"--target {name} --seed {seed} --cases 1: {wrong}\n")
+                sys.stderr.flush()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    return {"total": cases.total(), "cases": cases, "findings": faults, "peak_mib": peak}
+
+
+def _seeds(options: argparse.Namespace, cases: Counter[str], until: float) -> Iterator[int]:
+    seed = options.seed
+    while time.monotonic() < until and (options.cases is None or cases.total() < options.cases):
+        yield seed
         seed += 1
-    print(json.dumps({"cases": cases, "findings": faults, "total": cases.total()}, indent=1))
-    return 1 if faults else 0
+
+
+def _many(options: argparse.Namespace) -> dict[str, object]:
+    """Each process has seeds of its own; one that a signal ended is a finding."""
+    common = [word for name in options.target or () for word in ("--target", name)]
+    if options.minutes != float("inf"):
+        common += ["--minutes", str(options.minutes)]
+    if options.cases is not None:
+        common += ["--cases", str(-(-options.cases // options.jobs))]
+    cases, faults, peak = Counter[str](), Counter[str](), 0
+    with tempfile.TemporaryDirectory(prefix="tare-fuzz-jobs-") as place:
+        jobs = []
+        for number in range(options.jobs):
+            own = ["--seed", str(options.seed + (number << 32)), "--progress", f"{place}/{number}"]
+            argv = [sys.executable, "-m", "tools.fuzz", *common, *own]
+            jobs.append(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
+        for number, job in enumerate(jobs):
+            printed, _ = job.communicate()
+            if job.returncode < 0:
+                last = Path(f"{place}/{number}").read_text()
+                sys.stderr.write(f"{last}: ended by {signal.Signals(-job.returncode).name}\n")
+                faults["died"] += 1
+                continue
+            told = json.loads(printed)
+            cases.update(told["cases"])
+            faults.update(told["findings"])
+            peak = max(peak, told["peak_mib"])
+    return {"total": cases.total(), "cases": cases, "findings": faults, "peak_mib": peak}
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
     sys.exit(main())

@@ -13,6 +13,14 @@ SCALARS: tuple[Any, ...] = (
     "=cmd|' /C calc'!A0",
     "\x1b]0;x\x07", "x" * 3000, "{}", "%s%n", "${jndi:x}", "NaN", "1e999", "-0", "0x10", "2026-02-30", "a" * 64,
 )  # fmt: skip
+HOSTILE = (
+    "<script>alert(1)</script>", "</style></title><img src=x onerror=alert(1)>", '" onmouseover="alert(1)',
+    "=cmd|' /C calc'!A0", "@SUM(1)", "+1", "-1+2", "\t=1", "|x|\n# [l](javascript:alert(1)) `z` ![i](http://x/y)",
+    "\x1b]0;owned\x07\x1b[2J", "\u202egnp.exe\u2066", "two\r\nlines", "]]></svg><script>alert(2)</script>",
+    "{{ 7 * 7 }}{% raw %}", "../../etc/passwd", "javascript:alert(1)", "[bold]x[/bold]", "x" * 3000, "",
+    "$(id)`id`", "&lt;b&gt;", "\\", "%s%n",
+)  # fmt: skip
+"""Texts that mean something in HTML, SVG, CSS, Markdown, spreadsheets, terminals, templates, shells or paths."""
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _NUMBERS = (
     "",
@@ -53,6 +61,29 @@ def _holders(value: Any) -> list[Any]:
             holders.append(each)
             todo += list(each.values() if isinstance(each, dict) else each)
     return holders
+
+
+def crossed(given: Any, other: Any, chance: Random) -> Any:
+    """A copy of a tree with one to three parts of another one under the same keys."""
+    changed = copy.deepcopy(given)
+    for _ in range(chance.choice((1, 1, 2, 3))):
+        here = [(holder, key) for holder in _holders(changed) if isinstance(holder, dict) for key in holder]
+        holder, key = chance.choice(here)
+        there = [each[key] for each in _holders(other) if isinstance(each, dict) and key in each]
+        if there:
+            holder[key] = copy.deepcopy(chance.choice(there))
+    return changed
+
+
+def strings(given: Any, chance: Random, share: float) -> Any:
+    """A copy of a tree with that share of its texts replaced, its keys left as they are."""
+    if isinstance(given, dict):
+        return {key: strings(each, chance, share) for key, each in given.items()}
+    if isinstance(given, list):
+        return [strings(each, chance, share) for each in given]
+    if isinstance(given, str) and chance.random() < share:
+        return chance.choice(HOSTILE)
+    return given
 
 
 def _change(holder: Any, whole: Any, chance: Random) -> None:

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::answer::Fault;
@@ -89,9 +91,16 @@ impl Parts {
 
 /// Up to `limit` bytes from `offset`, and whether the file ends there. `Fault::Absent` where there is no file, or none
 /// any more of a process that has disappeared.
-pub(crate) fn read(path: &str, offset: u64, limit: u64) -> Result<(Vec<u8>, bool), Fault> {
+/// `regular`: only of a regular file, not through a link.
+pub(crate) fn read(
+    path: &str,
+    offset: u64,
+    limit: u64,
+    regular: bool,
+) -> Result<(Vec<u8>, bool), Fault> {
     let limit = limit.min(MOST_DATA as u64) as usize;
-    read_file(path, offset, limit).map_err(|error| {
+    let opened = if regular { open_regular(path)? } else { File::open(path) };
+    opened.and_then(|file| read_file(file, offset, limit)).map_err(|error| {
         let absent = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
         if absent || error.raw_os_error() == Some(NO_SUCH_PROCESS) {
             Fault::Absent
@@ -101,8 +110,22 @@ pub(crate) fn read(path: &str, offset: u64, limit: u64) -> Result<(Vec<u8>, bool
     })
 }
 
-fn read_file(path: &str, offset: u64, limit: usize) -> io::Result<(Vec<u8>, bool)> {
-    let mut file = File::open(path)?;
+/// Opening neither follows a link nor waits for the other end of a pipe.
+fn open_regular(path: &str) -> Result<io::Result<File>, Fault> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+    match &opened {
+        Ok(file) if !file.metadata()?.is_file() => {
+            Err(Fault::Other("it is no regular file".to_owned()))
+        }
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            Err(Fault::Other("it is a link".to_owned()))
+        }
+        _ => Ok(opened),
+    }
+}
+
+fn read_file(mut file: File, offset: u64, limit: usize) -> io::Result<(Vec<u8>, bool)> {
     let mut content = Vec::new();
     let mut block = vec![0; limit.min(1 << 16)];
     loop {
@@ -128,7 +151,7 @@ fn read_file(path: &str, offset: u64, limit: usize) -> io::Result<(Vec<u8>, bool
 pub(crate) fn list(path: &str) -> Result<Vec<Value>, Fault> {
     let mut found = Vec::new();
     let root = Path::new(path);
-    let about = fs::metadata(root)?; // as a copy of a file does, follow a link that was named itself
+    let about = fs::symlink_metadata(root)?;
     found.push(entry("", &about, None)?);
     if about.is_dir() {
         below(root, "", &mut found)?;
@@ -212,11 +235,40 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         fs::write(path("empty"), b"").unwrap();
-        assert!(matches!(read(&path("empty"), 0, 10), Ok((content, true)) if content.is_empty()));
-        assert!(matches!(read(&path("absent"), 0, 10), Err(Fault::Absent)));
-        assert!(matches!(read(&path("empty/below"), 0, 10), Err(Fault::Absent)));
-        assert!(matches!(read(&folder.path().display().to_string(), 0, 10), Err(Fault::System(_))));
-        assert!(matches!(read("/proc/self/status", 0, 1 << 20), Ok((_, true))));
+        assert!(
+            matches!(read(&path("empty"), 0, 10, false), Ok((content, true)) if content.is_empty())
+        );
+        assert!(matches!(read(&path("absent"), 0, 10, false), Err(Fault::Absent)));
+        assert!(matches!(read(&path("empty/below"), 0, 10, false), Err(Fault::Absent)));
+        assert!(matches!(
+            read(&folder.path().display().to_string(), 0, 10, false),
+            Err(Fault::System(_))
+        ));
+        assert!(matches!(read("/proc/self/status", 0, 1 << 20, false), Ok((_, true))));
+    }
+
+    #[test]
+    fn only_a_regular_file_is_read_where_that_was_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        fs::write(path("file"), b"abc").unwrap();
+        std::os::unix::fs::symlink(path("file"), path("link")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        assert!(
+            matches!(read(&path("file"), 0, 10, true), Ok((content, true)) if content == b"abc")
+        );
+        for name in ["link", "pipe"] {
+            assert!(matches!(read(&path(name), 0, 10, true), Err(Fault::Other(_))), "{name}");
+        }
+        assert!(matches!(read(&path("absent"), 0, 10, true), Err(Fault::Absent)));
+        assert_eq!(list(&path("link")).ok().unwrap()[0]["kind"], "link");
     }
 
     #[test]
@@ -224,8 +276,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f").display().to_string();
         fs::write(&path, b"abcdef").unwrap();
-        assert!(matches!(read(&path, 0, 4), Ok((content, false)) if content == b"abcd"));
-        assert!(matches!(read(&path, 4, 4), Ok((content, true)) if content == b"ef"));
+        assert!(matches!(read(&path, 0, 4, false), Ok((content, false)) if content == b"abcd"));
+        assert!(matches!(read(&path, 4, 4, false), Ok((content, true)) if content == b"ef"));
     }
 
     #[test]

@@ -66,6 +66,9 @@ pub(crate) enum Request {
         path: String,
         offset: u64,
         limit: u64,
+        /// A link or a pipe in the file's place is refused: who may write the directory may be hostile.
+        #[serde(default)]
+        regular: bool,
     },
     List {
         path: String,

@@ -76,9 +76,9 @@ impl Workplace {
             Request::PutWhole { scratch, path, mode, size } => {
                 self.parts.whole(&scratch, &path, mode, size).map(|()| Answer::done())
             }
-            Request::Read { path, offset, limit } => {
+            Request::Read { path, offset, limit, regular } => {
                 self.started.reap();
-                let (content, whole) = files::read(&path, offset, limit)?;
+                let (content, whole) = files::read(&path, offset, limit, regular)?;
                 Ok(Answer::with(json!({"whole": whole}), vec![content]))
             }
             Request::List { path } => {

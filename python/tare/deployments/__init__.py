@@ -28,6 +28,8 @@ class Right(StrEnum):
 
 MACHINES = frozenset({"vm", "vm-container"})
 """Deployments whose tasks stand in a virtual machine of their own."""
+IN_TREE = frozenset({"bare"})
+"""Deployments whose tasks run in the image's own tree, and those of root could write to it."""
 
 
 @dataclass(frozen=True)

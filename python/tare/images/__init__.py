@@ -46,6 +46,8 @@ class Image:
     packages: tuple[tuple[str, str], ...] = ()
     """Name and version of what the root file system was made from, where the source can tell."""
     labels: tuple[tuple[str, str], ...] = field(default=())
+    owner: str | None = None
+    """`UID:GID` of the user that its programs run as, by its own accounts; `None` for root."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The images that are ready on this machine.
 
-images/DIGEST/ holds rootfs/, its listing tree.jsonl and image.json, written last; keys/KEY names a digest.
+images/DIGEST/ holds rootfs/, its listing tree.jsonl, the census of its inodes and image.json, written last;
+keys/KEY names a digest.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from uuid import uuid4
 
 from tare.deployments.directories import remove_tree
 from tare.errors import EnvironmentLacks, RunFailed, StoreError, StudyError
-from tare.images import Image, ImageConfig
+from tare.images import Image, ImageConfig, census_taker
+from tare.images.accounts import owner_in
 from tare.images.digest import Entry, list_tree, parse_listing
 from tare.sites.layout import Layout
 from tare.sites.ledger import Kind, Ledger
@@ -147,6 +149,7 @@ class ImageStore:
         rootfs.replace(home / "rootfs")
         with (home / "tree.jsonl").open("w", encoding="ascii") as listing:
             listing.writelines(entry.line for entry in tree)
+        census_taker.take(str(home / "rootfs"), str(home / "census"))
         os.sync()  # the tree's files before the description that calls them whole
         stored = StoredImage(replace(image, rootfs=str(home / "rootfs")), _size(home / "rootfs"), time.time())
         self.rewrite(stored)
@@ -161,7 +164,7 @@ class ImageStore:
     def rewrite(self, stored: StoredImage) -> None:
         """Store what changed about an image, such as the engine's id of it."""
         tree = asdict(stored) | {"format": FORMAT}
-        del tree["image"]["rootfs"]
+        del tree["image"]["rootfs"], tree["image"]["owner"]
         _write_whole(self._home(stored.image.digest) / "image.json", json.dumps(tree, indent=1).encode())
 
     @contextmanager
@@ -223,6 +226,7 @@ def _shelved(tree: dict[str, Any], rootfs: str) -> StoredImage:
             ),
             packages=pairs["packages"],
             labels=pairs["labels"],
+            owner=owner_in(Path(rootfs), config["user"]),
         ),
         size_bytes=tree["size_bytes"],
         made_at=tree["made_at"],

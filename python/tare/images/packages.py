@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tare.images.oci.rooted import read_inside
+
 BUILT_HERE = "usr/share/tare/programs"
 """Programs that a recipe built: package, tab, version with sum and toolchain, a line each."""
 
@@ -13,16 +15,15 @@ def installed_packages(root: Path) -> tuple[tuple[str, str], ...]:
 
     Sorted; empty where there is neither.
     """
-    packages = [parse_stanza(stanza) for stanza in _text(root / "var/lib/dpkg/status").split("\n\n")]
-    for line in _text(root / BUILT_HERE).splitlines():
+    packages = [parse_stanza(stanza) for stanza in _text(root, "var/lib/dpkg/status").split("\n\n")]
+    for line in _text(root, BUILT_HERE).splitlines():
         name, _, version = line.partition("\t")
         packages.append((name, version))
     return tuple(sorted(each for each in packages if each is not None))
 
 
-def _text(path: Path) -> str:
-    """Nothing where it is no file; a link of an image could lead to the machine's own."""
-    return "" if path.is_symlink() or not path.is_file() else path.read_text(errors="replace")
+def _text(root: Path, path: str) -> str:
+    return (read_inside(root, path) or b"").decode(errors="replace")
 
 
 def parse_stanza(stanza: str) -> tuple[str, str] | None:

@@ -12,6 +12,8 @@ from docker import DockerClient
 
 from tare.errors import EnvironmentLacks
 from tare.images import Image, Workshop
+from tare.images.accounts import owner_in
+from tare.images.census import must_be_whole
 from tare.images.digest import image_digest, list_tree
 from tare.images.engine_image import id_of, import_tree, own_name
 from tare.images.image_store import ImageStore, StoredImage
@@ -51,6 +53,7 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
                 key = key or source.cache_key(rest, workshop)
                 if key is not None:
                     image_store.remember(key, stored.image.digest)
+            must_be_whole(stored.image)
             image = _in_engine(stored, image_store, engine)
             if hold:
                 image_store.hold(image.digest)
@@ -83,7 +86,8 @@ def _make(reference: str, image_store: ImageStore, workshop: Workshop) -> Stored
         unpack(archive.layers, root)
         tree = tuple(list_tree(root))
         digest = image_digest(tree, archive.config)
-        image = Image(reference, digest, str(root), None, archive.config, installed_packages(root))
+        owner = owner_in(root, archive.config.user)
+        image = Image(reference, digest, str(root), None, archive.config, installed_packages(root), owner=owner)
         return image_store.put(image, tree, root)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from docker import DockerClient
 
 from tare.errors import EnvironmentLacks, RunFailed
-from tare.images import Image
+from tare.images import Image, census
 from tare.images.engine_image import id_of, import_tree, own_name, pack
 from tare.images.image_store import ImageStore
 from tare.sites import Host
@@ -38,18 +38,28 @@ def ship(image: Image, image_store: ImageStore, harbour: Harbour) -> Image:
     """
     host, layout = harbour.host, harbour.layout
     home = f"{layout.images}/{image.digest.replace(':', '-')}"
+    shipped, differs = replace(image, rootfs=f"{home}/rootfs"), None
     try:
         if host.read(f"{home}/shipped.json") is None:
             with image_store.scratch() as scratch:
                 _unpack(image, scratch / "tree.tar", harbour, home)
+        elif census.taken(host, shipped):
+            differs = census.changed(host, shipped)
+        else:
+            census.take(host, shipped)
     except RunFailed as error:
         raise EnvironmentLacks(
             f"the image {image.reference} cannot be copied to {host.name}: {error.what}",
             hint=f"unpacking it takes root, tar and room in {layout.home} on {host.name}",
         ) from error
+    if differs is not None:
+        raise EnvironmentLacks(
+            f"the image {image.reference} was changed on {host.name}: {differs}",
+            hint=f"remove {home} there, and it is copied anew",
+        )
     engine = harbour.engine
     engine_id = None if engine is None else _in_engine(image, image_store, harbour, engine)
-    return replace(image, rootfs=f"{home}/rootfs", engine_id=engine_id)
+    return replace(shipped, engine_id=engine_id)
 
 
 def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:
@@ -69,6 +79,7 @@ def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:
     unpack = ("--extract", "--numeric-owner", "--same-permissions", "--xattrs", "--xattrs-include=*")
     host.run(["tar", *unpack, "-C", f"{there}/rootfs", "-f", f"{there}/tree.tar"], timeout_s=_LONG_S)
     host.run(["rm", "--", f"{there}/tree.tar"], timeout_s=_QUICK_S)
+    census.take(host, replace(image, rootfs=f"{there}/rootfs"))
     description = {
         "format": FORMAT,
         "reference": image.reference,

@@ -86,7 +86,10 @@ class Host(Protocol):
         ...
 
     def get(self, source: str, target: Path) -> None:
-        """Copy the host's file or directory `source` to `target` on the machine tare runs on."""
+        """Copy the host's file or directory `source` to `target` on the machine tare runs on.
+
+        A link, a pipe or a device in its place is refused: programs that run may write where their output is read.
+        """
         ...
 
     def read(self, path: str) -> bytes | None:

@@ -200,6 +200,20 @@ class HostContract:
             host.get(str(tmp_path / "absent"), tmp_path / "copy")
         assert not (tmp_path / "copy").exists()
 
+    @pytest.mark.parametrize("kind", ["link", "pipe", "link to a directory"])
+    def test_get_takes_no_link_or_pipe_in_place_of_a_file(self, host: Host, tmp_path: Path, kind: str) -> None:
+        """A program whose output is read may have put it there, to have root read what it may not."""
+        (tmp_path / "secret").mkdir()
+        (tmp_path / "secret" / "file").write_text("kept")
+        planted = tmp_path / "planted"
+        if kind == "pipe":
+            os.mkfifo(planted)
+        else:
+            planted.symlink_to(tmp_path / "secret" if "directory" in kind else tmp_path / "secret" / "file")
+        with pytest.raises(RunFailed, match=f"planted cannot be copied from {host.name}"):
+            host.get(str(planted), tmp_path / "copy")
+        assert not (tmp_path / "copy").exists()
+
     def test_read_tells_absent_from_empty_and_from_forbidden(self, host: Host, tmp_path: Path) -> None:
         (tmp_path / "empty").touch()
         assert host.read(str(tmp_path / "empty")) == b""

@@ -111,6 +111,7 @@ def _levelled(run: RunRecord) -> list[float]:
 
 
 def _rates(windows: Sequence[Mapping[str, Any]]) -> list[float]:
-    rates = [float(window["throughput_per_s"]) for window in windows]
+    """Windows that tell no throughput are left out."""
+    rates = [float(rate) for window in windows if (rate := window.get("throughput_per_s")) is not None]
     least = sum(rates) / len(rates) / 1000 if rates else 0.0
     return [max(least, rate) for rate in rates] if least > 0 else []

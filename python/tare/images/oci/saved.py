@@ -50,8 +50,16 @@ def open_saved(path: Path, workshop: Workshop, scratch: Path) -> Archive:
     if _MANIFEST in names:
         return _docker_archive(folder, path)
     if is_layout(folder):
+        _refuse_links_out(folder, path)
         return OciLayout().fetch(str(folder), workshop, scratch)
     raise StudyError(f"{path} holds neither what `docker save` writes nor an OCI layout")
+
+
+def _refuse_links_out(folder: Path, path: Path) -> None:
+    """A layout's files are opened by their names; a link among them may lead to one of the machine's."""
+    for each in folder.rglob("*"):
+        if each.is_symlink() and not each.resolve().is_relative_to(folder.resolve()):
+            raise StudyError(f"{path}: the link {each.name!r} leads out of the image", hint="do not use this image")
 
 
 def _docker_archive(folder: Path, path: Path) -> Archive:

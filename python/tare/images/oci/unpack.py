@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import shutil
 import stat
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tare.errors import StudyError
 from tare.images.oci.layer_stream import open_layer
+from tare.images.oci.rooted import Directory, RootedTree, path_of
 
-_MAX_LINKS = 40
 _MAX_DEPTH = 256
 """Far above any honest image, and far below what path lengths and Python's own stack allow."""
 
@@ -29,36 +31,12 @@ def steps(name: str) -> list[str]:
     return parts
 
 
-def place(root: Path, name: str, *, follow_last: bool = False) -> Path:
-    """The path of `name` below `root`; no part of it but perhaps the last one is a symbolic link."""
-    todo = steps(name)[::-1]
-    here: list[str] = []
-    links = 0
-    while todo:
-        part = todo.pop()
-        if part == "..":
-            del here[-1:]
-            continue
-        path = root.joinpath(*here, part)
-        if not (todo or follow_last) or not path.is_symlink():
-            here.append(part)
-            continue
-        links += 1
-        target = os.readlink(path)  # noqa: PTH115 - pathlib would tidy it
-        if links > _MAX_LINKS or len(here) > _MAX_DEPTH:
-            raise StudyError(f"the image entry {name!r} goes through too many links")
-        here = [] if target.startswith("/") else here
-        # Split by hand: pathlib keeps the two slashes of "//etc", and joined to the root they would replace it.
-        todo += [step for step in reversed(target.split("/")) if step not in ("", ".")]
-    if len(here) > _MAX_DEPTH:
-        raise StudyError(f"the image entry {name[:60]!r}… is nested more than {_MAX_DEPTH} deep")
-    return root.joinpath(*here)
-
-
 MAX_BYTES = 64 << 30
 MAX_ENTRIES = 4_000_000
 """Of one image, all layers together; more than that is no database but an attempt to fill the disk."""
 
+_BOMB_BYTES, _BOMB_RATIO = 1 << 30, 250
+"""More than so much, unpacked from an archive so many times smaller, is zeros to fill a disk with."""
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
 _XATTR = "SCHILY.xattr."
@@ -70,36 +48,51 @@ _LAST_S = 2**33
 """As late as a time of change may be, in the year 2242: far below what a file system or a tar cannot hold."""
 _CHUNK = 1 << 20
 _PLAIN_DIRECTORY = 0o755
+_REFUSALS = {
+    errno.ELOOP: "goes through too many links",
+    errno.ENOTDIR: "lies below something that is no directory",
+    errno.EXDEV: "leads to another file system",
+}
 
 
 @dataclass
 class _Budget:
     entries: int = MAX_ENTRIES
     size_bytes: int = MAX_BYTES
+    packed_bytes: int = 0
+    unpacked_bytes: int = 0
 
     def spend(self, member: tarfile.TarInfo) -> None:
+        size = member.size if member.isreg() else 0
         self.entries -= 1
-        self.size_bytes -= member.size if member.isreg() else 0
+        self.size_bytes -= size
+        self.unpacked_bytes += size
         if self.entries < 0 or self.size_bytes < 0:
             raise StudyError(
                 f"the image holds more than {MAX_ENTRIES} entries or {MAX_BYTES >> 30} GiB (at {member.name!r})",
+                hint="do not use this image",
+            )
+        if self.unpacked_bytes > max(_BOMB_BYTES, _BOMB_RATIO * self.packed_bytes):
+            raise StudyError(
+                f"the image holds {self.unpacked_bytes / (1 << 30):.1f} GiB at {member.name!r}, "
+                f"more than {_BOMB_RATIO} times its archive",
                 hint="do not use this image",
             )
 
 
 @dataclass
 class _Layer:
-    """What one layer has put into `root` so far."""
+    """What one layer has put into the tree so far, by path from its root."""
 
-    root: Path
-    made: set[Path] = field(default_factory=set)
-    directories: dict[Path, tarfile.TarInfo] = field(default_factory=dict)
+    tree: RootedTree
+    made: set[str] = field(default_factory=set)
+    directories: dict[str, tarfile.TarInfo] = field(default_factory=dict)
 
-    def note(self, path: Path) -> None:
+    def note(self, path: str) -> None:
         """The entry, and the directories that lead to it."""
-        while path != self.root and path not in self.made:
+        while path and path not in self.made:
             self.made.add(path)
-            path = path.parent
+            path = path.rpartition("/")[0]
 
 
 def unpack(layers: Iterable[Path], root: Path) -> None:
@@ -112,28 +105,47 @@ def unpack(layers: Iterable[Path], root: Path) -> None:
     if os.geteuid() == 0:
         os.chown(root, 0, 0)
     root.chmod(_PLAIN_DIRECTORY)
-    budget, named = _Budget(), dict[Path, tarfile.TarInfo]()
-    for path in layers:
-        with open_layer(path) as tar:
-            named |= _apply(tar, root, budget)
-    for directory, _, _ in os.walk(root):
-        entry = named.get(Path(directory))
-        seconds = 0 if entry is None else _seconds(entry)
-        os.utime(directory, (seconds, seconds))
+    budget, named = _Budget(), dict[str, tarfile.TarInfo]()
+    tree = RootedTree(root)
+    try:
+        for path in layers:
+            budget.packed_bytes += path.stat().st_size
+            with open_layer(path) as tar:
+                named |= _apply(tar, tree, budget)
+        _date_directories(tree, named)
+    finally:
+        tree.close()
 
 
-def _apply(tar: tarfile.TarFile, root: Path, budget: _Budget) -> dict[Path, tarfile.TarInfo]:
+def _apply(tar: tarfile.TarFile, tree: RootedTree, budget: _Budget) -> dict[str, tarfile.TarInfo]:
     """The entries of directories, by path."""
-    layer = _Layer(root)
+    layer = _Layer(tree)
     for member in tar:
         budget.spend(member)
         _check(member)
         _enter(tar, member, layer)
     # Last, so that a read-only directory can be filled first; it may have been replaced, by a link even.
     for path, member in reversed(layer.directories.items()):
-        if path == place(root, str(path.relative_to(root))):
-            _own_directory(path, member)
+        try:
+            with tree.directory(path, links=False) as directory:
+                _own(path_of(directory.handle), member)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
     return layer.directories
+
+
+def _date_directories(tree: RootedTree, named: dict[str, tarfile.TarInfo]) -> None:
+    todo = [""]
+    while todo:
+        with tree.directory(todo.pop(), links=False) as directory:
+            entry = named.get(directory.path)
+            seconds = 0 if entry is None else _seconds(entry)
+            os.utime(path_of(directory.handle), (seconds, seconds))
+            try:
+                todo += [directory.child(name) for name, below in directory.entries() if below]
+            except PermissionError:
+                continue  # of a user who is not root, and unpacked what even its owner may not read
 
 
 def _check(member: tarfile.TarInfo) -> None:
@@ -152,130 +164,129 @@ def _enter(tar: tarfile.TarFile, member: tarfile.TarInfo, layer: _Layer) -> None
     if parts[-1].startswith(_WHITEOUT):
         _white_out(layer, parts)
         return
-    path = place(layer.root, member.name)
-    _make_parents(path, layer.root, member.name)
-    if _write(tar, member, path, layer.root):
-        layer.note(path)
-        layer.directories.pop(path, None)
-        if member.isdir():
-            layer.directories[path] = member
+    with _refused(member.name), layer.tree.directory("/".join(parts[:-1]), make=True) as directory:
+        path = directory.child(parts[-1])
+        if path.count("/") >= _MAX_DEPTH:
+            raise StudyError(f"the image entry {member.name[:60]!r}… is nested more than {_MAX_DEPTH} deep")
+        if _write(tar, member, directory, parts[-1], layer.tree):
+            layer.note(path)
+            layer.directories.pop(path, None)
+            if member.isdir():
+                layer.directories[path] = member
+
+
+@contextmanager
+def _refused(name: str) -> Iterator[None]:
+    """What the kernel refuses on the way to an entry, as a sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = _REFUSALS.get(error.errno or 0)
+        if reason is None:
+            raise
+        raise StudyError(f"the image entry {name!r} {reason}", hint="do not use this image") from error
 
 
 def _white_out(layer: _Layer, parts: list[str]) -> None:
     """Remove what lower layers put there; what this layer itself made stays with an opaque directory."""
-    directory = place(layer.root, "/".join(parts[:-1]), follow_last=True)
-    hidden = parts[-1].removeprefix(_WHITEOUT)
+    name, hidden = "/".join(parts), parts[-1].removeprefix(_WHITEOUT)
     if hidden in ("", ".", ".."):
-        raise StudyError(f"the image entry {'/'.join(parts)!r} hides nothing that has a name")
-    if not directory.is_dir():
-        return
-    if parts[-1] != _OPAQUE:
-        _remove(directory / hidden)
-        return
-    todo = [directory]
+        raise StudyError(f"the image entry {name!r} hides nothing that has a name")
+    nothing_there = suppress(FileNotFoundError, NotADirectoryError)
+    with _refused(name), nothing_there, layer.tree.directory("/".join(parts[:-1])) as directory:
+        if parts[-1] == _OPAQUE:
+            _clear(layer, directory.path)
+        else:
+            directory.remove(hidden)
+
+
+def _clear(layer: _Layer, path: str) -> None:
+    todo = [path]
     while todo:
-        for child in list(todo.pop().iterdir()):
-            if child not in layer.made:
-                _remove(child)
-            elif child.is_dir() and not child.is_symlink():
-                todo.append(child)
+        with layer.tree.directory(todo.pop(), links=False) as directory:
+            for name, below in directory.entries():
+                if directory.child(name) not in layer.made:
+                    directory.remove(name)
+                elif below:
+                    todo.append(directory.child(name))
 
 
-def _make_parents(path: Path, root: Path, name: str) -> None:
-    missing = []
-    for parent in path.parents:
-        if parent == root or parent.is_dir():
-            break
-        if parent.exists():
-            raise StudyError(f"the image entry {name!r} lies below something that is no directory")
-        missing.append(parent)
-    for parent in reversed(missing):
-        parent.mkdir()
-        parent.chmod(_PLAIN_DIRECTORY)
-
-
-def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path, root: Path) -> bool:
+def _write(
+    tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Directory, name: str, tree: RootedTree
+) -> bool:
     """Make one entry; `False` for a device, of which only what it would have hidden goes."""
     if member.isdir():
-        if path.is_symlink() or not path.is_dir():
-            _remove(path)
-            path.mkdir()
+        if not stat.S_ISDIR(directory.mode_of(name) or 0):
+            directory.remove(name)
+            os.mkdir(name, _PLAIN_DIRECTORY, dir_fd=directory.handle)
         return True
     if member.islnk():
-        _hard_link(member, path, root)
+        _hard_link(member, directory, name, tree)
         return True
-    _remove(path)
+    directory.remove(name)
     if member.ischr() or member.isblk():
         return False
     if member.issym():
-        path.symlink_to(member.linkname)
-        os.lchown(path, member.uid, member.gid)
-        _date(path, member)
+        os.symlink(member.linkname, name, dir_fd=directory.handle)
+        os.chown(name, member.uid, member.gid, dir_fd=directory.handle, follow_symlinks=False)
+        seconds = _seconds(member)
+        os.utime(name, (seconds, seconds), dir_fd=directory.handle, follow_symlinks=False)
     elif member.isfifo():
-        os.mkfifo(path)
-        _own(path, member)
+        os.mkfifo(name, 0o600, dir_fd=directory.handle)
+        with directory.opened(name) as path:
+            _own(path, member)
     elif member.isreg():
-        _write_file(tar, member, path)
+        _write_file(tar, member, directory, name)
     else:
         raise StudyError(f"the image entry {member.name!r} is of a kind that tare does not know ({member.type!r})")
     return True
 
 
-def _hard_link(member: tarfile.TarInfo, path: Path, root: Path) -> None:
-    target = place(root, member.linkname)
-    if target.is_symlink() or not target.is_file():
+def _hard_link(member: tarfile.TarInfo, directory: Directory, name: str, tree: RootedTree) -> None:
+    """Never a copy in its stead: that would follow what has been put in the target's place."""
+    *above, last = steps(member.linkname) or [""]
+    try:
+        with tree.directory("/".join(above)) as there:
+            there.must_have_file(last)
+            target, path = there.child(last), directory.child(name)
+            if target.startswith(f"{path}/"):
+                raise StudyError(f"the image entry {member.name!r} replaces the directory of what it links to")
+            if target != path:
+                directory.remove(name)
+                os.link(last, name, src_dir_fd=there.handle, dst_dir_fd=directory.handle, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise StudyError(
             f"the image entry {member.name!r} links to {member.linkname!r}, which is no file before it"
-        )
-    if path in target.parents:
-        raise StudyError(f"the image entry {member.name!r} replaces the directory of what it links to")
-    if target != path:
-        _remove(path)
-        path.hardlink_to(target)
+        ) from error
 
 
-def _write_file(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+def _write_file(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Directory, name: str) -> None:
     source = tar.extractfile(member)
     if source is None:
         raise StudyError(f"the image entry {member.name!r} has no content")
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(name, flags, 0o600, dir_fd=directory.handle)
     with source, os.fdopen(handle, "wb") as target:
         shutil.copyfileobj(source, target, _CHUNK)
-    _own(path, member)
+        target.flush()
+        _own(path_of(handle), member)
 
 
-def _own(path: Path, member: tarfile.TarInfo) -> None:
+def _own(path: str, member: tarfile.TarInfo) -> None:
     """Of a file just made, or a filled directory. Owner first: chown(2) clears set-id bits and capabilities."""
-    _date(path, member)
-    mode = member.mode & 0o7777
+    seconds, mode, place = _seconds(member), member.mode & 0o7777, Path(path)
+    os.utime(path, (seconds, seconds))
     if os.geteuid() != 0:
-        path.chmod(mode & ~_SETID)
+        place.chmod(mode & ~_SETID)
         return
-    os.lchown(path, member.uid, member.gid)
-    path.chmod(mode)
+    os.chown(path, member.uid, member.gid)
+    place.chmod(mode)
     for name in _KEPT_XATTRS:
         value = member.pax_headers.get(_XATTR + name)
         if value is not None and member.isreg():
-            os.setxattr(path, name, value.encode("utf-8", "surrogateescape"), follow_symlinks=False)
-
-
-def _date(path: Path, member: tarfile.TarInfo) -> None:
-    seconds = _seconds(member)
-    os.utime(path, (seconds, seconds), follow_symlinks=False)
+            os.setxattr(path, name, value.encode("utf-8", "surrogateescape"))
 
 
 def _seconds(member: tarfile.TarInfo) -> int:
     """A tar may tell any number, and none."""
     return int(min(max(member.mtime, 0), _LAST_S)) if math.isfinite(member.mtime) else 0
-
-
-def _own_directory(path: Path, member: tarfile.TarInfo) -> None:
-    if path.is_dir() and not path.is_symlink():
-        _own(path, member)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

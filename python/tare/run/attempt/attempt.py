@@ -14,6 +14,7 @@ from tare.run.attempt.pace import ALONE, Pace, Stopwatch
 from tare.run.attempt.phases import Phases
 from tare.run.attempt.raw_files import collect, new_secrets, raw_names, redacted
 from tare.run.attempt.teardown import Teardown
+from tare.run.attempt.trees import changed_trees
 from tare.run.between.sounding import clocks_ahead
 from tare.run.events import Observer, PhaseStarted
 from tare.run.machine import Machine
@@ -95,6 +96,7 @@ class Attempt:
         """Stop what runs and bring the raw files home; a good run without them is no good run."""
         with self._watch.phase(Phase.COLLECT):
             self._undo(self._stops)
+            self._look_at_trees()
             self._bring_home()
             self._read_monitors()
 
@@ -122,6 +124,17 @@ class Attempt:
             failed_in=self._watch.current,
             refused=isinstance(error, NotComparable),
         )
+
+    def _look_at_trees(self) -> None:
+        """An image whose files its own server changed is no longer the image that other runs had."""
+        try:
+            told = changed_trees(self._machine, self.job.arm.settings, self.job.images)
+        except (TareError, OSError) as error:
+            told = [f"the images could not be compared: {error}"]
+        if told and self.outcome.ok:
+            self.outcome = Outcome(ok=False, reason="; ".join(told), failed_in=Phase.COLLECT)
+        else:
+            self._draft.notices += told
 
     def _bring_home(self) -> None:
         machine, draft, token = self._machine, self._draft, self.job.token

@@ -81,9 +81,8 @@ class WorkDirectory:
 
     def give(self, path: str, image: Image) -> None:
         """Make a directory and what is in it the image's user's, as its own /etc/passwd knows it."""
-        owner = owner_of(self.host, image)
-        if owner is not None:
-            self.host.run(["chown", "-R", "--", owner, path], timeout_s=_TIMEOUT_S)
+        if image.owner is not None:
+            self.host.run(["chown", "-R", "--", image.owner, path], timeout_s=_TIMEOUT_S)
 
 
 def make_work_directory(workdir: WorkDirectory, ledger: Ledger) -> None:
@@ -104,24 +103,3 @@ def clear_work_directory(workdir: WorkDirectory, ledger: Ledger) -> None:
     """Remove the directory and strike it out."""
     remove_tree(workdir.host, workdir.path)
     ledger.forget(Kind.PATH, workdir.path, host=workdir.host.name)
-
-
-def owner_of(host: Host, image: Image) -> str | None:
-    """`UID:GID` of the image's user (`name`, `uid`, `name:group`, `uid:gid`); `None` for root.
-
-    Numbers are the image's own: the host may know neither the name nor the number.
-    """
-    name, _, group = image.config.user.partition(":")
-    if name in ("", "root", "0"):
-        return None
-    accounts = _table(host, f"{image.rootfs}/etc/passwd")
-    account = next((row for row in accounts if len(row) > 3 and name in (row[0], row[2])), None)
-    uid, gid = (account[2], account[3]) if account else (name, name)
-    if group:
-        groups = _table(host, f"{image.rootfs}/etc/group")
-        gid = next((row[2] for row in groups if len(row) > 2 and group in (row[0], row[2])), group)
-    return f"{uid}:{gid}"
-
-
-def _table(host: Host, path: str) -> list[list[str]]:
-    return [line.split(":") for line in (host.read(path) or b"").decode(errors="replace").splitlines()]

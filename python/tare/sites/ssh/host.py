@@ -129,9 +129,11 @@ class SshHost:
         self._link.ask("put_whole", scratch=scratch, path=target, mode=mode, size=size)
 
     def get(self, source: str, target: Path) -> None:
-        """Copy a file or a directory; links are copied as links."""
+        """Copy a file or a directory; links in it are copied as links, one in its place is refused."""
         try:
             listing = json.loads(self._link.ask("list", path=source).data)
+            if listing[0]["kind"] == "link":
+                raise RunFailed(f"{source} cannot be copied from {self.name}: it is a link")
             if listing[0]["kind"] == "directory":
                 target.mkdir(parents=True, exist_ok=True)
                 for entry in listing[1:]:
@@ -160,7 +162,7 @@ class SshHost:
         scratch = target.with_name(f"{target.name}.{secrets.token_hex(16)}")
         try:
             with scratch.open("wb") as file:
-                for part in self._parts(source):
+                for part in self._parts(source, regular=True):
                     file.write(part)
             scratch.replace(target)
         finally:
@@ -180,10 +182,10 @@ class SshHost:
         fields = self._link.ask("ping").fields
         return ClockReading(fields["monotonic_ns"], fields["wall_ns"])
 
-    def _parts(self, path: str) -> Iterator[bytes]:
+    def _parts(self, path: str, *, regular: bool = False) -> Iterator[bytes]:
         offset, whole = 0, False
         while not whole:
-            answer = self._link.ask("read", path=path, offset=offset, limit=_PART)
+            answer = self._link.ask("read", path=path, offset=offset, limit=_PART, regular=regular)
             yield answer.data
             offset, whole = offset + len(answer.data), answer.fields["whole"]
 

@@ -6,6 +6,8 @@ names that mean another file on a careless file system, sparse files that claim 
 
 from __future__ import annotations
 
+import errno
+import gzip
 import io
 import os
 import tarfile
@@ -87,6 +89,42 @@ def test_a_sparse_file_that_claims_more_than_an_image_may_is_refused(root: Path)
     with pytest.raises(StudyError):
         unpack([root.parent / "bomb.tar"], root)
     assert sum(path.lstat().st_blocks for path in root.rglob("*")) < 1 << 12
+
+
+def sparse(size: int) -> bytes:
+    """A member of GNU's old sparse format that holds one hole and nothing else."""
+    entry = tarfile.TarInfo("hole")
+    entry.type = tarfile.GNUTYPE_SPARSE
+    header = bytearray(entry.tobuf(tarfile.GNU_FORMAT))
+    header[386:410] = b"00000000000\0" * 2
+    header[482:495] = b"\0" + b"%011o\0" % size
+    header[148:156] = b"%06o\0 " % (sum(header[:148]) + sum(header[156:]) + 8 * 0x20)
+    return bytes(header) + bytes(1024)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_hole_of_gigabytes_in_a_kilobyte_is_refused_unwritten(root: Path, *, packed: bool) -> None:
+    archive, size = root.parent / "hole.tar", 7 << 30
+    archive.write_bytes(gzip.compress(sparse(size)) if packed else sparse(size))
+    with pytest.raises(StudyError, match="times its archive"):
+        unpack([archive], root)
+    assert list(root.iterdir()) == []
+
+
+def test_a_small_hole_is_a_file_of_zeros(root: Path) -> None:
+    (root.parent / "hole.tar").write_bytes(sparse(5000))
+    unpack([root.parent / "hole.tar"], root)
+    assert (root / "hole").read_bytes() == bytes(5000)
+
+
+def test_a_hard_link_that_the_file_system_refuses_is_no_copy(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_args: object, **_more: object) -> None:
+        raise OSError(errno.EMLINK, os.strerror(errno.EMLINK))
+
+    monkeypatch.setattr(os, "link", refused)
+    with pytest.raises(OSError, match="Too many links"):
+        apply(root, [file("a"), hard_link("b", "a")])
+    assert {path.name for path in root.iterdir()} == {"a"}
 
 
 def test_a_device_is_not_made_and_opens_nothing(root: Path) -> None:

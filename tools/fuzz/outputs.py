@@ -1,0 +1,153 @@
+"""What other programs left: load generators, monitors, tare-probe, and files of others' runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tare.imports import collect, load_mapping
+from tare.monitors import MonitorContext, WatchedProcess
+from tare.monitors.registry import BUILT_IN as MONITORS
+from tare.run.unreadable import read_or_failed
+from tare.sites.fake import FakeHost
+from tare.store.trace import read_trace
+from tare.workloads import Parameters
+from tare.workloads.registry import BUILT_IN as WORKLOADS
+from tools.fuzz import mutations
+
+DATA = Path(__file__).parents[2] / "tests" / "data"
+
+_JOB: Mapping[str, Any] = {
+    "generators": {"id": {"uniform": {"from": 0, "to": 999}}, "value": {"text": {"length": 100}}},
+    "operations": [
+        {"name": "get", "weight": 9.0, "steps": [{"send": "GET key:{id}", "expect": {"bytes": 100}}]},
+        {"name": "set", "steps": [{"send": "SET key:{id} {value}"}]},
+    ],
+    "load": {"records": 1000, "steps": [{"send": "SET key:{record} {value}"}]},
+}
+"""By which the outputs in tests/data/tare-load were made."""
+_PARAMETERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "sysbench": ("sysbench", {"measure_s": 4.0}),
+    "sysbench-cpu": ("sysbench-builtin", {"measure_s": 4.0}),
+    "sysbench-fileio": ("sysbench-builtin", {"measure_s": 4.0, "file_test_mode": "rndrw"}),
+    "ycsb": ("ycsb", {"measure_s": 4.0}),
+    "cassandra-stress": ("cassandra-stress", {"measure_s": 4.0}),
+    "fio": ("fio", {"measure_s": 4.0, "rw": "randread"}),
+    "tare-load": ("tare-load", {"job": _JOB, "measure_s": 2.0, "warmup_s": 0.5, "window_s": 0.5, "connections": 4}),
+}
+"""Workload → the folder with outputs that it has left, and its parameters."""
+
+
+def generator(chance: Random, place: Path) -> object:
+    """What load generators printed and wrote in real runs."""
+    name = chance.choice(sorted(_PARAMETERS))
+    folder, given = _PARAMETERS[name]
+    workload = WORKLOADS[name]
+    stem = chance.choice(sorted((DATA / folder).glob("*.stdout"))).stem
+    for source in sorted((DATA / folder).glob(f"{stem}.*")):
+        left = source.read_bytes().decode("utf-8", "replace")
+        changed = mutations.text(left, chance) if chance.random() < 0.7 else left
+        target = place / f"measure.{source.name.removeprefix(f'{stem}.')}"
+        target.write_text(changed, encoding="utf-8", errors="surrogatepass")
+    errors = place / "measure.stderr"
+    errors.touch()
+    rate = {"rate": 2000.0} if name == "tare-load" and stem == "open" else {}
+    parameters: Parameters = workload.parameters.model_validate_json(json.dumps({**given, **rate}))
+    with read_or_failed("its output"):
+        return workload.parse(parameters, place / "measure.stdout", errors, chance.choice((0, 0, 0, 1)))
+
+
+_WATCHED = (
+    WatchedProcess("sut", 2879, own_cgroup=True, container_id="c0ffee"),
+    WatchedProcess("dockerd", 5788),
+)
+
+
+def monitor(chance: Random, place: Path) -> object:
+    """What monitors left."""
+    name = chance.choice(("mpstat", "iostat", "sar", "pidstat", "docker-stats"))
+    for source in sorted((DATA / "monitors").glob(f"{name}.*")):
+        shutil.copyfile(source, place / source.name)
+    changed = chance.choice(sorted(place.iterdir()))
+    if changed.suffix == ".json" and chance.random() < 0.5:
+        changed.write_text(json.dumps(mutations.tree(json.loads(changed.read_text()), chance)))
+    else:
+        changed.write_text(mutations.text(changed.read_text(), chance), encoding="utf-8", errors="surrogatepass")
+    scene = MonitorContext(FakeHost(), "/run/m", interval_s=1.0, most_s=100.0, watched=_WATCHED)
+    with read_or_failed("its output"):
+        return MONITORS[name].read(scene, place)
+
+
+def cadvisor(chance: Random, place: Path) -> object:
+    """What a Prometheus told of a cAdvisor."""
+    told = json.loads((DATA / "monitors" / "cadvisor" / "prometheus.json").read_text())
+    (place / "prometheus.json").write_text(json.dumps(mutations.tree(told, chance)))
+    scene = MonitorContext(FakeHost(), "/run/m", interval_s=1.0, most_s=100.0, watched=_WATCHED)
+    with read_or_failed("its output"):
+        return MONITORS["cadvisor"].read(scene, place)
+
+
+def trace(chance: Random, place: Path) -> object:
+    """tare-probe's tables and their header."""
+    shutil.copytree(DATA / "trace", place / "trace")
+    changed = chance.choice(sorted((place / "trace").glob("*.parquet")) + [place / "trace" / "trace.json"] * 6)
+    if changed.suffix == ".json" and chance.random() < 0.8:
+        changed.write_text(json.dumps(mutations.tree(json.loads(changed.read_text()), chance)))
+    else:
+        changed.write_bytes(mutations.binary(changed.read_bytes(), chance))
+    return read_trace(place / "trace")
+
+
+_TABLE = """\
+format: 1
+name: table
+question: What?
+files: all.csv
+parser:
+  name: csv
+  parts: {setup: Setup, threads: Threads, run: Run}
+  figures:
+    throughput: {column: ops, unit: /s}
+    read_latency_mean: {column: READ avg, unit: us}
+  errors: failed
+factors: {setup: {I: I, II: II}}
+baseline: I
+conditions: {threads: any}
+repetition: run
+"""
+_FILES = """\
+format: 1
+name: files
+question: What?
+files: "r-{setup}_{threads}_{run}.txt"
+parser: {name: PARSER}
+factors: {setup: {I: a, II: b}}
+baseline: I
+conditions: {threads: any}
+repetition: run
+"""
+
+
+def runs(chance: Random, place: Path) -> object:
+    """Others' runs: a table of them, or a tool's output each."""
+    (place / "results").mkdir()
+    if chance.random() < 0.5:
+        rows = [f"{s},{t},{n},{1000 + 7 * n},{200 - n},0" for s in ("I", "II") for t in (2, 10) for n in (1, 2, 3)]
+        table = "\n".join(["Setup,Threads,Run,ops,READ avg,failed", *rows, ""])
+        text = _TABLE
+        changed = mutations.text(table, chance)
+        (place / "results" / "all.csv").write_text(changed, encoding="utf-8", errors="surrogatepass")
+    else:
+        parser = chance.choice(("ycsb", "sysbench", "cassandra-stress"))
+        text = _FILES.replace("PARSER", parser)
+        source = chance.choice(sorted((DATA / parser).glob("*.stdout"))).read_text(errors="replace")
+        for setup in ("a", "b"):
+            changed = mutations.text(source, chance)
+            target = place / "results" / f"r-{setup}_2_1.txt"
+            target.write_text(changed, encoding="utf-8", errors="surrogatepass")
+    (place / "import.yaml").write_text(text)
+    return collect(load_mapping(place / "import.yaml"), place / "results")

@@ -1,0 +1,115 @@
+"""Stores, and what is told of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sqlite3
+import unicodedata
+from contextlib import closing
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from random import Random
+from unittest.mock import patch
+
+from tare.errors import StoreError
+from tare.report import EXPORTERS, build_report, html_page
+from tare.store import open_store, verify
+from tare.store.repair import repair
+from tools.fuzz import mutations
+from tools.fuzz.documents import REPOSITORY, Accepted
+
+
+@cache
+def _golden() -> bytes:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript((REPOSITORY / "tests" / "golden" / "store-4" / "store.sql").read_text())
+        return database.serialize()
+
+
+def store(chance: Random, place: Path) -> object:
+    """Stores with damaged pages, records and plans: read, verified and repaired."""
+    where = place / "store"
+    for folder in ("raw", "staging"):
+        (where / folder).mkdir(parents=True)
+    (where / "lock").touch()
+    database = where / "store.sqlite"
+    if chance.random() < 0.5:
+        database.write_bytes(mutations.binary(_golden(), chance))
+    else:
+        database.write_bytes(_golden())
+        _spoil_rows(database, chance)
+    try:
+        opened = open_store(where)
+        verify(opened)
+        opened.endings()
+    except StoreError:
+        pass
+    return repair(where, place / "new")
+
+
+def _spoil_rows(path: Path, chance: Random) -> None:
+    table, column = chance.choice((("runs", "record"), ("facts", "body"), ("study", "plan"), ("endings", "body")))
+    with closing(sqlite3.connect(path)) as database, database:
+        rows = database.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
+        if not rows:
+            return
+        number, body = chance.choice(rows)
+        tree = json.dumps(mutations.tree(json.loads(body), chance)).encode("utf-8", "replace").decode()
+        database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (tree, number))
+
+
+def report(chance: Random, place: Path) -> object:
+    """Stores with hostile texts in their records: every format keeps them texts. Charts are slow and left out."""
+    where = place / "store"
+    for folder in ("raw", "staging"):
+        (where / folder).mkdir(parents=True)
+    (where / "lock").touch()
+    (where / "store.sqlite").write_bytes(_golden())
+    with closing(sqlite3.connect(where / "store.sqlite")) as database, database:
+        share = chance.choice((0.02, 0.1, 0.4))
+        for table, column in (("runs", "record"), ("facts", "body"), ("study", "plan")):
+            for number, body in database.execute(f"SELECT rowid, {column} FROM {table}").fetchall():
+                tree = json.dumps(mutations.strings(json.loads(body), chance, share))
+                database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (tree, number))
+    opened = open_store(where)
+    with patch.object(html_page, "drawings", lambda _report: {}):
+        made = build_report(opened.plan.study, opened.records())
+        told = {name: render(made) for name, render in EXPORTERS.items()}
+    _must_be_harmless(told["html"])
+    if "<script" in told["md"] or re.search(r"(?<!\\)\]\(javascript:", told["md"]):
+        raise Accepted("markup in Markdown")
+    for name in ("terminal", "md"):
+        if odd := next(
+            (each for each in told[name] if unicodedata.category(each) in {"Cc", "Cf"} - {"\n"} and each != "\n"),
+            None,
+        ):
+            raise Accepted(f"{odd!r} in {name}")
+    cells = [cell for row in csv.reader(io.StringIO(told["csv"])) for cell in row]
+    if odd := next((cell for cell in cells if re.match(r"[=@\t\r]|[+-](?![0-9.]+(e[+-]?[0-9]+)?$)", cell)), None):
+        raise Accepted(f"a formula in CSV: {odd[:40]!r}")
+    return json.loads(told["json"])
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.odd: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in {"script", "iframe", "object", "embed", "base", "form"}:
+            self.odd.append(tag)
+        self.odd += [name for name, value in attrs if name[:2] == "on" or (value or "").startswith("javascript:")]
+
+    def handle_data(self, data: str) -> None:
+        self.odd += [repr(each) for each in set(data) & set("\x00\x1b\x07\u202e\u2066")]
+
+
+def _must_be_harmless(page: str) -> None:
+    reader = _Page()
+    reader.feed(page)
+    if reader.odd:
+        raise Accepted(f"{reader.odd[0]} in HTML")
