@@ -18,6 +18,7 @@ from tare.run.between.clocks import (
     between,
     disagreement,
     must_agree,
+    must_not_step,
     offset_of,
 )
 from tare.run.clock import SystemClock
@@ -107,3 +108,11 @@ def test_a_sites_clock_runs_ahead_by_what_it_was_told() -> None:
     clock = SiteClock(own, ahead_s=1000.0, wall_ahead_s=-50.0)
     assert clock.monotonic() - own.monotonic() == pytest.approx(1000.0, abs=1)
     assert clock.wall() - own.wall() == pytest.approx(-50.0, abs=1)
+
+
+def test_a_wall_clock_that_was_set_is_named_with_its_step() -> None:
+    must_not_step(1000.0, 1000.001, "load")
+    with pytest.raises(RunFailed, match=r"the wall clock of load was set forward by 3600\.000 s in the run"):
+        must_not_step(1000.0, 4600.0, "load")
+    with pytest.raises(RunFailed, match=r"was set back by 0\.500 s"):
+        must_not_step(1000.0, 999.5, "load")

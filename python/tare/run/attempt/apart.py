@@ -12,7 +12,7 @@ from tare.run.attempt.directory import take_work_directory
 from tare.run.attempt.job import Draft
 from tare.run.attempt.server import Sut
 from tare.run.attempt.teardown import Teardown
-from tare.run.between.clocks import must_agree
+from tare.run.between.clocks import must_agree, must_not_step
 from tare.run.between.sounding import clock_of_node
 from tare.run.between.wire import counters, growth, side_of
 from tare.run.record import to_tree
@@ -65,16 +65,21 @@ def must_be_routed(context: RunContext, sut: Sut) -> None:
 
 
 def sound_again(context: RunContext, draft: Draft) -> None:
-    """Whether the clocks of all hosts can be laid on one over the whole run; `RunFailed` where they cannot."""
+    """Whether the clocks of all hosts can be laid on one over the whole run; `RunFailed` where they cannot.
+
+    The wall clock of the client's host, and of each node's that asks another, must not have been set either.
+    """
     wire, before = context.machine.wire, draft.between
     if wire is None or before is None:
         return
     draft.between = sounded = wire.after(rooms(context), before)
     if sounded.after is not None:
         must_agree(sounded.before.clocks, sounded.after.clocks, (sounded.sut, sounded.client))
+        must_not_step(sounded.before.client_ahead_s, sounded.after.client_ahead_s, sounded.client)
     for link in sounded.links:
         if link.after is not None:
             must_agree(link.before.clocks, link.after.clocks, (link.answers, link.asks))
+            must_not_step(link.before.client_ahead_s, link.after.client_ahead_s, link.asks)
 
 
 def counted_so_far(context: RunContext, draft: Draft, sut: Sut | None) -> Counters:

@@ -20,6 +20,10 @@ crystals are some tens of ppm apart."""
 MOST_BOUND_S = 0.05
 """An offset that is known no better would place the windows of a run by half a sample of its trace or more."""
 
+MOST_STEP_S = 0.005
+"""NTP slews both clocks of a host alike, so wall less monotonic clock changes by steps alone (clock_gettime(2));
+this is for the reading."""
+
 
 @dataclass(frozen=True)
 class Exchange:
@@ -116,4 +120,18 @@ def must_agree(before: Offset, after: Offset, names: tuple[str, str]) -> None:
         raise RunFailed(
             f"the clocks of {names[0]} and {names[1]} cannot be aligned: {why}",
             hint="synchronise both with one NTP server (chrony), and step no clock during a study",
+        )
+
+
+def must_not_step(before_s: float, after_s: float, name: str) -> None:
+    """Raise `RunFailed` where a host's wall clock was set; arguments: wall less monotonic clock, before and after.
+
+    Many generators write the wall clock into their logs, by which their windows are found.
+    """
+    moved = after_s - before_s
+    if abs(moved) > MOST_STEP_S:
+        way = "forward" if moved > 0 else "back"
+        raise RunFailed(
+            f"the wall clock of {name} was set {way} by {abs(moved):.3f} s in the run",
+            hint="let chrony slew it (no makestep after the start), and set no clock during a study",
         )
