@@ -35,13 +35,18 @@ class TareError(Exception):
 NO_THREAD = "no further thread can be started: Resource temporarily unavailable (see `ulimit -u` and pids.max)"
 
 
+def is_panic(error: BaseException) -> bool:
+    """Whether a library in Rust gave up, which is no `Exception`: as polars does on some damaged Parquet files."""
+    return type(error).__name__ == "PanicException"
+
+
 def is_thread_refused(error: BaseException) -> bool:
     """Whether the kernel had no further thread: by the limit of processes of a user, a control group, the machine.
 
     Python raises a `RuntimeError` in these words (_threadmodule.c), a library in Rust panics, with a type that no
     module names.
     """
-    if type(error).__name__ == "PanicException":
+    if is_panic(error):
         return "Resource temporarily unavailable" in str(error)
     return isinstance(error, RuntimeError) and str(error) == "can't start new thread"
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from random import Random
 
+import polars as pl
 import pytest
 
-from tare.errors import RunFailed
+from tare.errors import RunFailed, StoreError
 from tare.run.unreadable import read_or_failed
+from tare.store.trace import read_trace
 from tools.fuzz.__main__ import finding
 from tools.fuzz.mutations import binary, text, tree
+from tools.fuzz.outputs import DATA
 from tools.fuzz.targets import TARGETS
 
 CASES, SEED = 12, 20261124
 FOUND = {
-    "store": (46, 100010, 100019), "monitor": (213, 100015, 100027, 100226, 100511), "trace": (100140,),
-}  # fmt: skip
+    "store": (46, 100010, 100019, 20278961, 4325975215, 31024644, 52008382),
+    "monitor": (213, 100015, 100027, 100226, 100511),
+    "trace": (100140,),
+    "report": (20262900, 20269830, 4315228514, 31011633),
+    "study": (4326017934,),
+}
 """Seeds of what fuzzing found: each was mended."""
 
 
@@ -38,6 +47,23 @@ def test_a_reader_that_stumbles_fails_the_run_with_what_was_read() -> None:
         read_or_failed("what iostat left"),
     ):
         raise KeyError("x")
+
+
+def test_a_library_that_panics_is_an_error_message_and_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panic = type("PanicException", (BaseException,), {})
+
+    def panics(*_args: object) -> object:
+        raise panic("divisor of zero")
+
+    with pytest.raises(RunFailed, match="divisor of zero"), read_or_failed("its output"):
+        panics()
+    assert (finding(panics, 1) or "").startswith("PanicException")
+    shutil.copytree(DATA / "trace", tmp_path / "trace")
+    monkeypatch.setattr(pl, "read_parquet", panics)
+    with pytest.raises(StoreError, match="divisor of zero"):
+        read_trace(tmp_path / "trace")
 
 
 def test_changes_depend_on_their_seed_alone() -> None:

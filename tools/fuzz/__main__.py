@@ -23,7 +23,7 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 
-from tare.errors import TareError
+from tare.errors import TareError, is_panic
 from tools.fuzz.documents import Accepted
 from tools.fuzz.targets import TARGETS, Case
 
@@ -59,7 +59,9 @@ def finding(case: Case, seed: int) -> str | None:
             return f"more than {HANG_S} s: {traceback.format_exc().splitlines()[-3].strip()}"
         except MemoryError:
             return f"more than {MEMORY_BYTES >> 20} MB"
-        except Exception as error:  # noqa: BLE001 - the finding itself
+        except BaseException as error:
+            if not isinstance(error, Exception) and not is_panic(error):
+                raise
             frames = traceback.extract_tb(error.__traceback__)
             ours = next((each for each in reversed(frames) if "/tare/" in each.filename), frames[-1])
             return f"{type(error).__name__}: {str(error)[:120]!r} at {Path(ours.filename).name}:{ours.lineno}"
@@ -140,9 +142,9 @@ def _many(options: argparse.Namespace) -> dict[str, object]:
             jobs.append(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
         for number, job in enumerate(jobs):
             printed, _ = job.communicate()
-            if job.returncode < 0:
+            if job.returncode not in (0, 1) or not printed:
                 last = Path(f"{place}/{number}").read_text()
-                sys.stderr.write(f"{last}: ended by {signal.Signals(-job.returncode).name}\n")
+                sys.stderr.write(f"{last}: ended with {job.returncode}\n")
                 faults["died"] += 1
                 continue
             told = json.loads(printed)

@@ -72,7 +72,7 @@ def renamed(
 ) -> tuple[Study, tuple[RunRecord, ...]]:
     """Both with other names for the arms."""
     arms = tuple(arm.model_copy(update={"name": names[arm.name]}) for arm in study.arms)
-    return study.model_copy(update={"arms": arms, "baseline": names[study.baseline]}), tuple(
+    return study.model_copy(update={"arms": arms, "baseline": names.get(study.baseline, study.baseline)}), tuple(
         record.model_copy(update={"arm": names.get(record.arm, record.arm)}) for record in records
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tare.errors import RunFailed, TareError
+from tare.errors import RunFailed, TareError, is_panic, is_thread_refused
 
 _LONGEST = 200
 
@@ -17,7 +17,9 @@ def read_or_failed(what: str) -> Iterator[None]:
         yield
     except TareError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and (not is_panic(error) or is_thread_refused(error)):
+            raise
         lines = str(error).splitlines() or [""]
         raise RunFailed(
             f"{what} cannot be read ({type(error).__name__}: {lines[0][:_LONGEST]})",

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import Table, insert
+from sqlalchemy.exc import IntegrityError
 
 from tare.errors import StoreError
 from tare.plan.model import Plan
@@ -187,6 +188,9 @@ def _write(layout: StoreLayout, new: StoreLayout, kept: Mapping[str, Any]) -> No
         raise StoreError(
             f"{new.root} cannot be written: {error.strerror}", hint="name a directory with room for the store"
         ) from error
+    except IntegrityError as error:
+        shutil.rmtree(new.root, ignore_errors=True)
+        raise StoreError(f"a row of {layout.root} lacks what it needs: {error.orig}", hint=_BEGIN_ANEW) from error
 
 
 def _flag(row: Row) -> Row:

@@ -72,7 +72,9 @@ def to_rows(record: RunRecord, committed_at: float) -> Rows:
 
 
 def from_row(row: Mapping[str, Any], bodies: Mapping[str, str]) -> RunRecord:
-    """Put a record together again; `bodies`: the table `facts`, digest → body."""
+    """Put a record together again; `bodies`: the table `facts`, digest → body. `ValueError` where it is none."""
+    if row["record"] is None:
+        raise ValueError("a record is missing")
     shared = "".join(f'"{part}":{"null" if row[part] is None else bodies[row[part]]},' for part in SHARED)
     return RunRecord.model_validate_json(f"{{{shared}{row['record'].lstrip()[1:]}")
 

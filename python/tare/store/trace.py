@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PolarsError
 
-from tare.errors import StoreError
+from tare.errors import StoreError, is_panic, is_thread_refused
 
 VERSION = 1
 """Of the trace's format, as `header.trace_version` states it."""
@@ -90,11 +90,7 @@ def read_trace(path: Path) -> Trace:
         raise StoreError(f"{path} is a trace of version {version}, this tare reads version {VERSION}")
     if lacks := [key for key in _NEEDED if key not in header]:
         raise StoreError(f"{path / 'trace.json'} has no {lacks[0]!r} in its header", hint="tare-probe writes it")
-    try:
-        tables = {file.stem: _whole(pl.read_parquet(file)) for file in sorted(path.glob("*.parquet"))}
-    except (OSError, PolarsError) as error:
-        hint = "`tare-probe convert DIR` rebuilds its tables if the journal still exists"
-        raise StoreError(f"the trace {path} cannot be read: {error}", hint=hint) from error
+    tables = _tables(path)
     counted = head.get("rows", {})
     if not isinstance(counted, dict) or not isinstance(head.get("quanta", {}), dict):
         raise StoreError(f"{path / 'trace.json'} tells of no rows", hint="it is not what tare-probe writes")
@@ -105,6 +101,16 @@ def read_trace(path: Path) -> Trace:
                 f"{path / name}.parquet has {there} of the {rows} rows that trace.json lists", hint=hint
             )
     return Trace(header, head.get("quanta", {}), bool(head.get("complete")), tables)
+
+
+def _tables(path: Path) -> dict[str, pl.DataFrame]:
+    try:
+        return {file.stem: _whole(pl.read_parquet(file)) for file in sorted(path.glob("*.parquet"))}
+    except BaseException as error:
+        if not isinstance(error, OSError | PolarsError) and (not is_panic(error) or is_thread_refused(error)):
+            raise
+        hint = "`tare-probe convert DIR` rebuilds its tables if the journal still exists"
+        raise StoreError(f"the trace {path} cannot be read: {error}", hint=hint) from error
 
 
 def _what_makes_one(path: Path) -> str:

@@ -50,7 +50,7 @@ def _raw(store: Store) -> list[str]:
         f"raw/{path.name} belongs to no record" for path in sorted(root.iterdir()) if path.name not in attempts
     ]
     for row in files:
-        path = root / attempt_name(row.run_id, row.attempt) / row.name
+        path = root / attempt_name(row.run_id, row.attempt) / str(row.name)
         if not path.is_file():
             wrong.append(f"raw file {path.relative_to(root)} is missing")
         elif file_digest(path) != row.sha256:

@@ -168,7 +168,7 @@ def _nodes(text: str) -> Node | None:
     composed in Python: all errors come from there.
     """
     if _is_plain(text):
-        with suppress(YAMLError):
+        with suppress(YAMLError, UnicodeEncodeError):
             return _composed(text, pure=False)
     return _composed(text, pure=True)
 
