@@ -43,8 +43,8 @@ def test_each_fault_has_words_for_what_it_does_or_may_fail_nothing() -> None:
     ],
 )
 def test_a_reason_must_name_the_fault_first(reason: str, kind: str, why: str | None) -> None:
-    told = wrong(reason, 90.0, 105.0, [played(kind)])
-    assert told is None if why is None else why in (told or "")
+    complaint = wrong(reason, 90.0, 105.0, [played(kind)])
+    assert complaint is None if why is None else why in (complaint or "")
 
 
 def test_a_fault_explains_only_attempts_that_it_came_into() -> None:

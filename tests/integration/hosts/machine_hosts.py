@@ -269,8 +269,10 @@ def _running(host: MachineHost, other: MachineHost, kernel: Kernel, initramfs: P
     ]
     argv[-1] += f",remote.type=unix,remote.path={remote}"
     argv += ["-device", f"virtio-net-pci,netdev=measured,mac={mac}:02,romfile="]
-    with (host.directory / "qemu").open("wb") as said:
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
+    with (host.directory / "qemu").open("wb") as output:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
     try:
         yield
     finally:

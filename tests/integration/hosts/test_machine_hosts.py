@@ -159,13 +159,13 @@ def test_a_host_that_is_rebooted_costs_one_attempt(both: tuple[MachineHost, Mach
 def test_a_wall_clock_that_is_set_costs_one_attempt(both: tuple[MachineHost, MachineHost], tmp_path: Path) -> None:
     client = both[1]
 
-    def step() -> None:
+    def set_clock() -> None:
         client.ssh("date", "--set", "'+1 hour'")
 
-    played = play(both, tmp_path / "staging", once(Phase.MEASURE, step))
+    played = play(both, tmp_path / "staging", once(Phase.MEASURE, set_clock))
     first, *others = played.reasons
-    told = re.match(rf"the wall clock of {client.name} was set forward by ([0-9.]+) s", first or "")
-    assert told, played.reasons
-    assert float(told[1]) == pytest.approx(3600, abs=1)
+    step = re.match(rf"the wall clock of {client.name} was set forward by ([0-9.]+) s", first or "")
+    assert step, played.reasons
+    assert float(step[1]) == pytest.approx(3600, abs=1)
     assert others == [None, None]
     assert_nothing_left(both)

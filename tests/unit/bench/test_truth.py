@@ -49,9 +49,9 @@ def test_a_line_that_was_cut_off_costs_itself_alone(tmp_path: Path) -> None:
     add(ledger, [comparison(1), comparison(2)])
     ledger.write_bytes(ledger.read_bytes()[:-40])
     assert add(ledger, [comparison(2), comparison(3)]) == 2
-    found = read([ledger])
-    assert ([each.store for each in found.comparisons], found.torn) == (["store-1", "store-2", "store-3"], 1)
-    assert "crashes cut them off" in tables(proved(found.comparisons, found.torn))
+    ledgers = read([ledger])
+    assert ([each.store for each in ledgers.comparisons], ledgers.torn) == (["store-1", "store-2", "store-3"], 1)
+    assert "crashes cut them off" in tables(proved(ledgers.comparisons, ledgers.torn))
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))

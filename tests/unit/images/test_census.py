@@ -61,13 +61,13 @@ CHANGES: dict[Callable[[Path], None], str] = {
 }
 
 
-@pytest.mark.parametrize(("change", "told"), CHANGES.items(), ids=lambda each: getattr(each, "__name__", ""))
-def test_each_change_is_named(image: Image, change: Callable[[Path], None], told: str) -> None:
+@pytest.mark.parametrize(("change", "differences"), CHANGES.items(), ids=lambda each: getattr(each, "__name__", ""))
+def test_each_change_is_named(image: Image, change: Callable[[Path], None], differences: str) -> None:
     census.take(LocalHost(), image)
     assert census.taken(LocalHost(), image)
     assert census.changed(LocalHost(), image) is None
     change(Path(image.rootfs))
-    assert census.changed(LocalHost(), image) == told
+    assert census.changed(LocalHost(), image) == differences
 
 
 def test_of_a_tree_without_a_census_nothing_is_told(image: Image) -> None:
@@ -96,9 +96,9 @@ def test_a_tree_with_other_content_is_refused_with_the_command_that_mends_it(
     census.must_be_whole(image)
     change(Path(image.rootfs))
     for _ in range(2):
-        with pytest.raises(EnvironmentLacks, match=r"the image tar:x was changed on disk: it (has|lacks)") as told:
+        with pytest.raises(EnvironmentLacks, match=r"the image tar:x was changed on disk: it (has|lacks)") as error:
             census.must_be_whole(image)
-    assert told.value.hint == "`tare images build tar:x --rebuild`"
+    assert error.value.hint == "`tare images build tar:x --rebuild`"
 
 
 def test_an_image_is_refused_before_anything_starts_and_a_rebuild_mends_it(tmp_path: Path) -> None:

@@ -47,10 +47,10 @@ def test_over_all_draws_the_truth_is_ever_rejected_in_one_of_twenty_at_most() ->
 
 def test_the_interval_is_all_means_whose_p_value_is_above_alpha() -> None:
     units = np.random.default_rng(1).normal(-0.03, 0.02, 30).tolist()
-    found = interval(units)
-    assert found is not None
-    assert found.low < -0.03 < found.high
-    for end, inwards in ((found.low, 1), (found.high, -1)):
+    ends = interval(units)
+    assert ends is not None
+    assert ends.low < -0.03 < ends.high
+    for end, inwards in ((ends.low, 1), (ends.high, -1)):
         assert flip_p_value(units, end) == pytest.approx(ALPHA, rel=1e-6)
         assert flip_p_value(units, end + inwards * 1e-4) > ALPHA > flip_p_value(units, end - inwards * 1e-4)
 
@@ -104,29 +104,29 @@ def test_the_study_ends_by_the_same_interval_as_it_reports() -> None:
     last = next(n for n in range(1, 41) if decide(rule, "base", finished[:n]).end is not None)
     decision = decide(rule, "base", finished[:last])
     study = synthetic.study(("bare", "bridge")).model_copy(update={"protocol": FLIP})
-    told = paired(study, ratios[:last])
+    estimate = paired(study, ratios[:last])
     assert decision.end is End.TARGET
     assert last % 2 == 0
-    assert (told.point, told.low, told.high) == (
+    assert (estimate.point, estimate.low, estimate.high) == (
         decision.arms["a"].point,
         decision.arms["a"].low,
         decision.arms["a"].high,
     )
-    assert (told.method, told.confidence, told.n) == (SIGN_FLIP, 0.95, last)
+    assert (estimate.method, estimate.confidence, estimate.n) == (SIGN_FLIP, 0.95, last)
 
 
 def test_few_blocks_have_a_point_and_say_why_there_is_no_interval() -> None:
-    told = sign_flip_log_ratio({1: 1.0, 2: 1.1, 3: 0.9, 4: 1.05})
-    assert (told.low, told.n) == (None, 4)
-    assert "too few for an interval" in (told.why or "")
+    estimate = sign_flip_log_ratio({1: 1.0, 2: 1.1, 3: 0.9, 4: 1.05})
+    assert (estimate.low, estimate.n) == (None, 4)
+    assert "too few for an interval" in (estimate.why or "")
 
 
 def test_verdicts_follow_the_interval() -> None:
     ratios = dict(enumerate(np.exp(np.random.default_rng(6).normal(0, 0.01, 40)).tolist(), 1))
-    told = sign_flip_log_ratio(ratios)
-    assert told.low is not None
-    assert told.high is not None
-    widest = max(told.high, 1 / (1 + told.low) - 1)
+    estimate = sign_flip_log_ratio(ratios)
+    assert estimate.low is not None
+    assert estimate.high is not None
+    widest = max(estimate.high, 1 / (1 + estimate.low) - 1)
     within, beyond = (sign_flip_p_values(ratios, widest * factor) for factor in (1.2, 0.8))
     assert within is not None
     assert beyond is not None

@@ -40,8 +40,8 @@ def test_the_server_stands_on_the_other_host_in_every_even_block(rig: Rig) -> No
     assert [each.outcome.reason for each in records if not each.outcome.ok] == []
     assert {(each.block, each.host["name"]) for each in records} == {(1, "h1"), (2, "h2"), (3, "h1"), (4, "h2")}
     assert len(records) == 8
-    told = {(each.run.block % 2, *each.hosts.items()) for each in rig.events if isinstance(each, RunStarted)}
-    assert told == {(1, ("sut", "h1"), ("client", "h2")), (0, ("sut", "h2"), ("client", "h1"))}
+    places = {(each.run.block % 2, *each.hosts.items()) for each in rig.events if isinstance(each, RunStarted)}
+    assert places == {(1, ("sut", "h1"), ("client", "h2")), (0, ("sut", "h2"), ("client", "h1"))}
 
 
 def between(arm: str, block: int, *, swapped: bool, **changes: Any) -> RunRecord:

@@ -36,7 +36,7 @@ def test_a_home_that_cannot_be_made_is_told_before_there_is_a_store(
 
 
 @pytest.mark.parametrize(
-    ("left", "told"),
+    ("left", "message"),
     [
         (0, "; cleaned up. The same command resumes"),
         (1, "; not removed: container tare-0 on local; remove with `tare clean`. The same command resumes"),
@@ -44,7 +44,7 @@ def test_a_home_that_cannot_be_made_is_told_before_there_is_a_store(
     ],
 )
 def test_what_an_interrupted_study_could_not_remove_is_named(
-    left: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    left: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
         ledger = SqliteLedger(default_layout().ledger)
@@ -59,4 +59,4 @@ def test_what_an_interrupted_study_could_not_remove_is_named(
     with pytest.raises(typer.Exit) as ended, running.carried_out(plan_of(), tmp_path / "store", quiet=True):
         pass
     assert ended.value.exit_code == 128 + signal.SIGTERM
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -82,17 +82,17 @@ def test_what_dangling_links_lead_to_is_made_inside(root: Path, tree: RootedTree
 def test_what_is_no_directory_is_told_apart(root: Path, tree: RootedTree, path: str, number: int) -> None:
     (root / "loop").symlink_to("loop")
     (root / "file").touch()
-    with pytest.raises(OSError) as told, tree.directory(path, make=True):  # noqa: PT011 - by its number
+    with pytest.raises(OSError) as error, tree.directory(path, make=True):  # noqa: PT011 - by its number
         pass
-    assert told.value.errno == number
+    assert error.value.errno == number
 
 
 def test_a_mount_is_another_file_system() -> None:
     tree = RootedTree(Path("/"))
-    with pytest.raises(OSError) as told, tree.directory("proc/self"):  # noqa: PT011 - by its number
+    with pytest.raises(OSError) as error, tree.directory("proc/self"):  # noqa: PT011 - by its number
         pass
     tree.close()
-    assert told.value.errno == errno.EXDEV
+    assert error.value.errno == errno.EXDEV
 
 
 def test_links_of_endless_text_end(root: Path, tree: RootedTree) -> None:
