@@ -38,6 +38,8 @@ _GRACE_S = 2.0
 _CALL_S = 60.0
 _POLL_S = 0.1
 
+REMAINS = "remains of a killed run"
+
 
 @dataclass
 class Swept:
@@ -45,6 +47,10 @@ class Swept:
 
     removed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+
+    def sentences(self, of_what: str) -> tuple[str, ...]:
+        """`removed OF WHAT: …` of each that went, then those of what did not, which are told as they are."""
+        return (*(f"removed {of_what}: {each}" for each in self.removed), *self.failed)
 
 
 def sweep(

@@ -83,7 +83,7 @@ def prepare(
     machine.tell_losses(lambda text: observer(Notice(text)))
     with machine.interrupts.allowed():
         for line in machine.sweep():
-            observer(Notice(f"removed remains of a killed run: {line}"))
+            observer(Notice(line))
     machines = {each.site.sut.name: each for each in map(session.machine_of, runs)}
     for host in (host for each in machines.values() for host in each.site.sut_hosts):
         for line in lowered(plan.study, host):
@@ -140,7 +140,7 @@ def _until_enough(session: _Session, images: Ready) -> Iterator[Kept]:
             yield records
     session.observer(BlockEnded(decision(plan, done)))
     for line in session.machine.sweep_own():
-        session.observer(Notice(f"removed what a failed teardown had left: {line}"))
+        session.observer(Notice(line))
 
 
 def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Ready:

@@ -16,7 +16,7 @@ from tare.deployments import Instance
 from tare.deployments.cgroup.placement import set_cpus
 from tare.deployments.network.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
-from tare.deployments.sweep import orphans, sweep
+from tare.deployments.sweep import REMAINS, orphans, sweep
 from tare.errors import EnvironmentLacks, RunFailed, StudyError, TareError
 from tare.images import Image, ImageConfig, Workshop
 from tare.images.image_store import ImageStore
@@ -130,15 +130,15 @@ def local_machine(
 def sweep_abandoned(host: Host, engine: Engine, ledger: Ledger) -> tuple[str, ...]:
     """Remove what tares that live no more have left on this machine, whichever store they wrote to."""
     entries = [*ledger.abandoned(), *all_orphans(host, engine)]
-    swept = sweep(entries, {host.name: host}, engine.client, ledger, engine.others)
-    return (*swept.removed, *swept.failed)
+    return sweep(entries, {host.name: host}, engine.client, ledger, engine.others).sentences(REMAINS)
 
 
 def sweep_own(host: Host, engine: Engine, ledger: SqliteLedger) -> tuple[str, ...]:
     """Remove what this process has noted and not removed. Only when nothing of its is in use any more."""
     entries = [entry for entry in ledger.entries() if entry.owner == ledger.owner and not entry.keep]
-    swept = sweep(entries, {host.name: host}, engine.client, ledger, engine.others)
-    return (*swept.removed, *swept.failed)
+    return sweep(entries, {host.name: host}, engine.client, ledger, engine.others).sentences(
+        "what a failed teardown had left"
+    )
 
 
 def all_orphans(host: Host, engine: Engine) -> tuple[Made, ...]:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tare.deployments.sweep import Swept
 from tare.run.events import Event, Notice
 from tare.run.execute import execute
 from tare.run.local import Engine, sweep_own
@@ -24,7 +25,7 @@ def test_only_what_this_process_noted_and_does_not_keep_is_removed(tmp_path: Pat
     ledger.note(Kind.PROCESS, to_ident(kept), keep=True)
     try:
         removed = sweep_own(host, Engine(None, "none"), ledger)
-        assert removed == (f"process {to_ident(own)} on local",)
+        assert removed == (f"removed what a failed teardown had left: process {to_ident(own)} on local",)
         assert (alive(host, own), alive(host, kept)) == (False, True)
         assert [entry.ident for entry in ledger.entries()] == [to_ident(kept)]
     finally:
@@ -33,7 +34,15 @@ def test_only_what_this_process_noted_and_does_not_keep_is_removed(tmp_path: Pat
 
 def test_it_is_told_at_the_end_of_a_study(rig: Any, plans: Any) -> None:
     events: list[Event] = []
-    rig.swap(sweep_own=lambda: ("container x on local",))
+    rig.swap(sweep_own=lambda: ("removed container x on local",))
     for _ in execute(plans(), rig.machine, rig.destination(), events.append):
         pass
-    assert Notice("removed what a failed teardown had left: container x on local") == events[-1]
+    assert Notice("removed container x on local") == events[-1]
+
+
+def test_what_could_not_be_removed_is_not_called_removed() -> None:
+    swept = Swept(removed=["path /a on local"], failed=["path /b on local could not be removed: busy"])
+    assert swept.sentences("remains") == (
+        "removed remains: path /a on local",
+        "path /b on local could not be removed: busy",
+    )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.unit.sites.host_contract import HostContract
 
+from tare.errors import RunFailed
 from tare.sites import Host
 from tare.sites.local import LocalHost
 from tare.sites.ssh.dialing import CommandDialer, agent_program
 from tare.sites.ssh.host import SshHost
-from tare.sites.ssh.link import Link
+from tare.sites.ssh.link import Answer, Link
 
 
 class TestLocalHost(HostContract):
@@ -34,3 +38,37 @@ class TestThroughTheAgent(HostContract):
     @pytest.fixture
     def host(self, link: Link) -> Host:
         return SshHost(link)
+
+
+class LyingLink:
+    """An agent that has been taken over: it names what it likes as parts of a directory."""
+
+    name = "far"
+
+    def __init__(self, *parts: dict[str, object]) -> None:
+        self.parts = [{"path": "", "kind": "directory", "mode": 0o755, "modified_ns": 0}, *parts]
+
+    def ask(self, what: str, **_: object) -> Answer:
+        listing = json.dumps(self.parts).encode()
+        return Answer({"whole": True}, listing if what == "list" else b"theirs")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ({"path": "../out", "kind": "file"},),
+        ({"path": "a/../../out", "kind": "file"},),
+        ({"path": "{outside}/out", "kind": "file"},),
+        ({"path": "in", "kind": "link", "link": "{outside}"}, {"path": "in/out", "kind": "file"}),
+    ],
+    ids=["above", "below and above", "absolute", "through its own link"],
+)
+def test_a_host_gets_no_file_beside_the_target(tmp_path: Path, parts: tuple[dict[str, str], ...]) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    named = [{key: value.replace("{outside}", str(outside)) for key, value in part.items()} for part in parts]
+    link = cast("Link", LyingLink(*({**part, "mode": 0o644, "modified_ns": 0} for part in named)))
+    with pytest.raises(RunFailed, match="leads out of it"):
+        SshHost(link).get("/raw", tmp_path / "target")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["outside", "target"]
+    assert list(outside.iterdir()) == []

@@ -14,7 +14,7 @@ from tare.deployments.cgroup.placement import set_cpus
 from tare.deployments.network.between import Ends, observe_between
 from tare.deployments.network.path import Wire as PathWire
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
-from tare.deployments.sweep import orphans, sweep
+from tare.deployments.sweep import REMAINS, orphans, sweep
 from tare.errors import StudyError
 from tare.images import Image
 from tare.images.image_store import ImageStore
@@ -195,8 +195,7 @@ def sweep_site(reached: Mapping[str, Reached], ledger: Ledger) -> tuple[str, ...
         entries = [entry for entry in ledger.abandoned() if entry.host == name]
         if each.engine is not None:
             entries += orphans(each.engine, LocalHost(), engine_host=name)
-        swept = sweep(entries, {name: each.host}, each.engine, ledger)
-        notes += (*swept.removed, *swept.failed)
+        notes += sweep(entries, {name: each.host}, each.engine, ledger).sentences(REMAINS)
     return tuple(notes)
 
 

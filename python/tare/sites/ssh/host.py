@@ -149,6 +149,9 @@ class SshHost:
 
     def _get_entry(self, source: str, target: Path, entry: Mapping[str, Any]) -> None:
         place = target / entry["path"]
+        # A host names its files itself, and a link that it named before may lead anywhere.
+        if ".." in Path(entry["path"]).parts or not place.parent.resolve().is_relative_to(target.resolve()):
+            raise RunFailed(f"{source} cannot be copied from {self.name}: {entry['path']!r} leads out of it")
         if entry["kind"] == "directory":
             place.mkdir(exist_ok=True)
         elif entry["kind"] == "link":
