@@ -14,12 +14,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.integration.hosts.meanwhile import once
 
 from tare.errors import EnvironmentLacks
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.between.reaching import reached_site
-from tare.run.events import Event, PhaseStarted
+from tare.run.events import Event
 from tare.run.execute import Destination, execute
 from tare.run.local import local_engine, local_machine
 from tare.run.record import Phase, RunRecord
@@ -143,18 +144,6 @@ def assert_nothing_left(there: tuple[TestHost, ...], *but: str) -> None:
 def _is_left(what: str, *but: str) -> bool:
     engine = ("dockerd", "containerd --config", "docker-proxy")
     return not any(word in what for word in but) and not any(f"process {name}" in what for name in engine)
-
-
-def once(phase: Phase, do: Callable[[], None]) -> Callable[[Event], None]:
-    """Do it a second after the first such phase has begun, while the run goes on."""
-    begun: list[threading.Thread] = []
-
-    def observe(event: Event) -> None:
-        if isinstance(event, PhaseStarted) and event.phase is phase and not begun:
-            begun.append(threading.Timer(1.0, do))
-            begun[0].start()
-
-    return observe
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -13,12 +12,13 @@ from pathlib import Path
 import pytest
 from tests.integration.hosts import machine_hosts
 from tests.integration.hosts.machine_hosts import AHEAD_S, MachineHost
+from tests.integration.hosts.meanwhile import once
 
 from tare.errors import EnvironmentLacks
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.between.reaching import reached_site
-from tare.run.events import Event, PhaseStarted
+from tare.run.events import Event
 from tare.run.execute import Destination, execute
 from tare.run.local import Engine, local_machine
 from tare.run.record import Phase, RunRecord
@@ -94,18 +94,6 @@ def play(
     return Played(records)
 
 
-def once(phase: Phase, do: Callable[[], None]) -> Callable[[Event], None]:
-    """Do it two seconds after the first such phase has begun, while the run goes on."""
-    begun: list[threading.Timer] = []
-
-    def observe(event: Event) -> None:
-        if isinstance(event, PhaseStarted) and event.phase is phase and not begun:
-            begun.append(threading.Timer(2.0, do))
-            begun[0].start()
-
-    return observe
-
-
 def assert_nothing_left(both: tuple[MachineHost, MachineHost]) -> None:
     """No process, directory or control group of a run; agents have left once their tare was gone."""
     deadline = time.monotonic() + _LEFT_S
@@ -143,7 +131,7 @@ def test_a_host_that_is_rebooted_costs_one_attempt(both: tuple[MachineHost, Mach
         boot, records = host.boot, list[RunRecord]()
         staging = tmp_path / f"staging-{number}"
         with suppress(EnvironmentLacks):  # a host that is away for long ends the study
-            play(both, staging, once(Phase.MEASURE, host.reset), records)
+            play(both, staging, once(Phase.MEASURE, host.reset, 2.0), records)
         host.answers()
         assert host.boot != boot
         played = play(both, staging, records=records)
@@ -162,7 +150,7 @@ def test_a_wall_clock_that_is_set_costs_one_attempt(both: tuple[MachineHost, Mac
     def set_clock() -> None:
         client.ssh("date", "--set", "'+1 hour'")
 
-    played = play(both, tmp_path / "staging", once(Phase.MEASURE, set_clock))
+    played = play(both, tmp_path / "staging", once(Phase.MEASURE, set_clock, 2.0))
     first, *others = played.reasons
     step = re.match(rf"the wall clock of {client.name} was set forward by ([0-9.]+) s", first or "")
     assert step, played.reasons

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.integration.hosts.meanwhile import once
 from tests.integration.hosts.test_cluster_hosts import (
     RECIPE,
     assert_nothing_left,
     engine_restarts,
     must_answer,
-    once,
     one_failed,
     play,
     small_plan,
