@@ -74,7 +74,7 @@ def make(
         return
     if not yes:
         typer.confirm("Make them?", abort=True, err=True)
-    order = Order(wanted, offer, output, f"{getpass.getuser()}@{platform.node()}"[:60], _progress)
+    order = Order(wanted, offer, output, _maker(), _progress)
     with _ending_cleanly() as waits:
         created = create(order, provider, rentals, waits, None if no_wait else _READY)
         _write_sites(created, output)
@@ -104,28 +104,31 @@ def destroy(
     yes: Yes = False,  # noqa: FBT002 - an option, given by name
     dry_run: DryRun = False,  # noqa: FBT002 - an option, given by name
     as_json: AsJson = False,  # noqa: FBT002 - an option, given by name
+    others: Annotated[bool, typer.Option("--others", help="With PLAN: also what other people made.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Destroy machines from a cloud with all that belongs to them (exit code 1: something is left).
 
-    A plan file means everything that bears its name with the provider, also if this tare has no record of it.
+    A plan file means everything of yours that bears its name with the provider, also if this tare has no record of
+    it. What others made by a plan of that name is shown, and destroyed with --others only.
     """
     rentals = Rentals(default_layout())
     chosen = [rentals.named(name) for name in names if not _is_file(name)] if names else list(rentals.all())
     plans = [load_plan(Path(name)) for name in names if _is_file(name)]
-    destroy_all(chosen, plans, Wish(yes=yes, dry_run=dry_run, as_json=as_json))
+    destroy_all(chosen, plans, Wish(yes=yes, dry_run=dry_run, as_json=as_json, others=others))
 
 
 @dataclass(frozen=True)
 class Wish:
-    """How to destroy."""
+    """How to destroy. `others`: also what others made by a plan of the same name."""
 
     yes: bool
     dry_run: bool
     as_json: bool
+    others: bool = False
 
 
 def destroy_all(chosen: Sequence[Rental], plans: Sequence[MachinePlan], wish: Wish) -> None:
-    """Destroy rentals, and all that bears the name of a plan, after asking."""
+    """Destroy rentals, and what bears the name of a plan, after asking."""
     rentals = Rentals(default_layout())
     known = {rental.id: rental for rental in rentals.all()}
     wanted = {rental.id: rental for rental in chosen}
@@ -133,8 +136,11 @@ def destroy_all(chosen: Sequence[Rental], plans: Sequence[MachinePlan], wish: Wi
     for plan in plans:
         there = provider_of(plan).resources(plan.name)
         wanted |= {name: rental for name, rental in known.items() if rental.plan.name == plan.name}
-        if others := [each for each in there if each.tags.rental not in known]:
-            untracked.append((plan, others))
+        unknown = [each for each in there if each.tags.rental not in known]
+        own = {each.tags.rental for each in unknown if wish.others or each.tags.made_by == _maker()}
+        if mine := [each for each in unknown if each.tags.rental in own]:
+            untracked.append((plan, mine))
+        _tell_kept(plan, [each for each in unknown if each not in mine])
     _refuse_in_use(list(wanted.values()))
     if not wanted and not untracked:
         _tell(Removed(), wish, would=wish.dry_run)
@@ -156,6 +162,21 @@ def destroy_all(chosen: Sequence[Rental], plans: Sequence[MachinePlan], wish: Wi
     _tell(total, wish, would=False)
     if total.failed:
         raise typer.Exit(NOT_ALL_REMOVED)
+
+
+def _maker() -> str:
+    """User and machine: several people may use one account, and the same plan."""
+    return f"{getpass.getuser()}@{platform.node()}"[:60]
+
+
+def _tell_kept(plan: MachinePlan, kept: Sequence[Resource]) -> None:
+    # A server group of OpenStack's has no tags, so its maker stands with the rest of its rental only.
+    makers = {each.tags.rental: each.tags.made_by for each in sorted(kept, key=lambda each: each.tags.made_by)}
+    for rental, maker in sorted(makers.items()):
+        sys.stderr.write(
+            f"tare: {rental}, made by {maker or 'somebody'} by a plan named {plan.name}, is left alone; "
+            "tare sites destroy PLAN --others destroys it, too\n"
+        )
 
 
 def _add(total: Removed, more: Removed) -> None:

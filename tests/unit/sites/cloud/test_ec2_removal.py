@@ -123,6 +123,23 @@ def test_machines_of_a_lost_ledger_are_destroyed_by_the_plan_s_tag(
     assert aws.left() == []
 
 
+def test_what_others_made_by_the_same_plan_is_left_alone_unless_it_is_asked_for(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, place: Path
+) -> None:
+    planned(aws)
+    done("sites", "create", "plan.yaml", "--yes")
+    made = len(aws.instances())
+    monkeypatch.setenv("TARE_HOME", str(place / "another"))
+    monkeypatch.setattr("getpass.getuser", lambda: "colleague")
+    for words in (("clean", "--sites", "plan.yaml", "--yes"), ("sites", "destroy", "plan.yaml", "--yes")):
+        kept = done(*words)
+        assert "nothing to remove" in kept.stdout
+        assert "is left alone" in kept.stderr
+        assert len(aws.instances()) == made
+    done("sites", "destroy", "plan.yaml", "--yes", "--others")
+    assert aws.left() == []
+
+
 def test_machines_of_another_plan_are_left_alone(aws: Aws) -> None:
     planned(aws)
     done("sites", "create", "plan.yaml", "--yes")
