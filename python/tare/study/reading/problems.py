@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -196,11 +197,17 @@ def shown(value: Any) -> str:
 
 def _known_keys(model: type[BaseModel], path: KeyPath) -> Iterable[str]:
     """The keys that `model` knows at `path`, from its JSON schema; none where any key may stand."""
-    schema = model.model_json_schema()
-    schemas = [schema]
+    schema = _schema(model)
+    schemas: list[Mapping[str, Any]] = [schema]
     for key in path:
         schemas = [inner for outer in schemas for inner in _inside(outer, key, schema)]
     return sorted({name for outer in schemas for name in _resolved(outer, schema).get("properties", {})})
+
+
+@cache
+def _schema(model: type[BaseModel]) -> Mapping[str, Any]:
+    """Made once a model: it takes 10 ms, and a study with many arms is refused for each of them in turn."""
+    return model.model_json_schema()
 
 
 def _inside(outer: Mapping[str, Any], key: str | int, root: Mapping[str, Any]) -> list[dict[str, Any]]:
