@@ -16,12 +16,12 @@ from tare.analyze.statistics.intervals import FEWEST_BLOCKS, term, welch_t
 from tare.analyze.verdict import holm
 from tare.plan.extension import Shared, shared
 from tare.plan.model import Plan
+from tare.protocols.anytime import NO_SPREAD
 from tare.protocols.registry import as_published
 from tare.protocols.stopping import Rule
 from tare.run.record import RunRecord
 
 METHOD = "welch-log-ratios"
-_NO_SPREAD = 1e-12
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def difference(a: Sequence[float], b: Sequence[float], alpha: float = 0.05) -> D
     if n < FEWEST_BLOCKS:
         return _without(math.expm1(apart), n, f"an interval needs {FEWEST_BLOCKS} blocks of both studies")
     known = welch_t(map(term, logs))
-    if known is None or min(float(each.std(ddof=1)) for each in logs) < _NO_SPREAD:
+    if known is None or min(float(each.std(ddof=1)) for each in logs) < NO_SPREAD:
         return _without(math.expm1(apart), n, "the same ratio in every block of a study, so the spread is unknown")
     reach = known.reach(1 - alpha)
     estimate = Estimate(math.expm1(apart), math.expm1(apart - reach), math.expm1(apart + reach), n, 0.95, METHOD)

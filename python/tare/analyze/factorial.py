@@ -14,13 +14,13 @@ from tare.analyze.estimator import CONFIDENCE, paired
 from tare.analyze.metrics import Metric
 from tare.analyze.runs import Runs, select_runs
 from tare.analyze.statistics.intervals import term, welch_t
+from tare.protocols.anytime import NO_SPREAD
 from tare.protocols.stopping import Rule
 from tare.run.emulated import emulated_arms
 from tare.run.record import RunRecord
 from tare.study.model import Study
 
 METHOD = "contrast-of-block-means-welch"
-_NO_SPREAD = 1e-12
 
 
 def contrast_of_means(
@@ -42,7 +42,7 @@ def contrast_of_means(
             point, n, confidence, "a condition with one block; an interval needs two blocks of each"
         )
     known = welch_t(term(each, weights[name]) for name, each in values.items())
-    if known is None or known.error < _NO_SPREAD:
+    if known is None or known.error < NO_SPREAD:
         return _without_interval(point, n, confidence, "the same value in every block, so the spread is unknown")
     reach = known.reach(confidence)
     return Estimate(math.expm1(point), math.expm1(point - reach), math.expm1(point + reach), n, confidence, METHOD)

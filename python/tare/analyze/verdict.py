@@ -13,7 +13,7 @@ from tare.analyze.estimate import Finding, Judgement, Verdict
 from tare.analyze.metrics import PRIMARY
 from tare.analyze.statistics.intervals import FEWEST_BLOCKS
 from tare.protocols import sign_flip
-from tare.protocols.anytime import ALPHA, p_value
+from tare.protocols.anytime import ALPHA, p_value, spreads
 from tare.protocols.registry import as_published, rule_of
 from tare.protocols.stopping import Rule
 from tare.study.model import Study
@@ -42,7 +42,7 @@ def p_values(
     if margin is not None and margin <= 0:
         raise ValueError(f"a margin is above 0, not {margin:g}")
     logs = np.log(np.asarray(ratios, dtype=float))
-    if len(logs) < FEWEST_BLOCKS or float(np.ptp(logs)) < 1e-12:
+    if len(logs) < FEWEST_BLOCKS or not spreads(logs.tolist()):
         return None
     mean, error, freedom = float(logs.mean()), float(logs.std(ddof=1)) / len(logs) ** 0.5, len(logs) - 1
     if anytime:
@@ -70,17 +70,18 @@ def _anytime(t: float, error: float, n: int, margin: float | None, bucket: float
 def sign_flip_p_values(
     ratios: Mapping[int, float], margin: float | None, bucket: float | None = None, *, blocks_each: int = 1
 ) -> PValues | None:
-    """As `p_values`, by `tare.protocols.sign_flip`; `ratios` by block."""
+    """As `p_values`, by `tare.protocols.sign_flip`; `ratios` by block. Each bound is tested from its own side."""
     units = sign_flip.mirrored({block: math.log(ratio) for block, ratio in ratios.items()}, blocks_each)
-    if len(units) < FEWEST_BLOCKS or float(np.ptp(units)) < 1e-12:
+    if len(units) < FEWEST_BLOCKS or not spreads(units):
         return None
     zero = sign_flip.p_value(units, 0.0)
     if margin is None:
         return PValues(outside=None, zero=zero)
     bound = math.log1p(margin) - math.log1p(bucket or 0.0)
-    if bound <= 0 or not -bound < sum(units) / len(units) < bound:
+    if bound <= 0:
         return PValues(outside=1.0, zero=zero)
-    return PValues(outside=max(sign_flip.p_value(units, end) for end in (-bound, bound)), zero=zero)
+    below, above = (sign_flip.p_value_beyond(units, side * bound, side) for side in (-1, 1))
+    return PValues(outside=max(below, above), zero=zero)
 
 
 def verdict(tested: PValues | None, alpha: float = 0.05, *, resolved: bool = True) -> Verdict:

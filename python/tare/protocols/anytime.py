@@ -15,11 +15,21 @@ Exact for normal log ratios of any spread. Lai, "On confidence sequences", Ann. 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 SCALE = 1.0
 """c: effects of about one standard deviation between blocks are what is bet on; fixed before any study."""
 ALPHA = 0.05
 """No look costs anything, so that nothing has to be paid for beforehand."""
+NO_SPREAD = 1e-12
+"""Standard deviation of log ratios below which they are equal but for rounding, and their spread unknown."""
+
+
+def spreads(log_ratios: Sequence[float]) -> bool:
+    """Whether they differ by more than rounding; of a single one nothing is known."""
+    n = len(log_ratios)
+    mean = math.fsum(log_ratios) / max(1, n)
+    return n > 1 and math.sqrt(math.fsum((each - mean) ** 2 for each in log_ratios) / (n - 1)) >= NO_SPREAD
 
 
 def reach_factor(n: int, alpha: float = ALPHA) -> float:

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from tare.protocols.anytime import ALPHA
+from tare.protocols.anytime import ALPHA, NO_SPREAD, spreads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,41 +75,64 @@ def _paid(stakes: NDArray[np.float64], effect: float) -> NDArray[np.float64]:
 
 
 def stakes_of(away: NDArray[np.float64]) -> NDArray[np.float64]:
-    """x_i / s_i over the last axis, and 0 where x is; s from the sizes up to the own, in which there is no sign."""
+    """x_i / s_i over the last axis; s from the sizes up to the own, in which there is no sign.
+
+    0 while there are sizes of rounding only, whose signs are no coin's.
+    """
     import numpy as np
 
     count = np.arange(1, away.shape[-1] + 1)
     size = np.sqrt(np.cumsum(np.square(away), axis=-1) / count)
-    return np.divide(away, size, out=np.zeros_like(away), where=size > 0)
+    return np.divide(away, size, out=np.zeros_like(away), where=size >= NO_SPREAD)
 
 
 def interval(units: Sequence[float], alpha: float = ALPHA) -> Interval | None:
     """All μ but those that either process rejects, with what lies between; `None` while there are too few units.
 
-    `units`: of `mirrored`. Not always an interval by itself, so each end is the first that is not rejected, coming
-    from outside.
+    `units`: of `mirrored`; `None` too where they do not spread. Not always an interval by itself, so each end is
+    the first that is not rejected, coming from outside. It holds the mean of the units, which one outlier may draw
+    to where the wager of all others rejects it.
     """
     import numpy as np
 
-    values = np.asarray(units, dtype=float)
-    if len(values) < 2 or not float(np.ptp(values)) > 0:
+    if not spreads(units):
         return None
+    values = np.asarray(units, dtype=float)
     low = _low_end(values, math.log(2 / alpha))
     high = _low_end(-values, math.log(2 / alpha))
     if low is None or high is None:
         return None
-    return Interval(min(low, -high), max(low, -high))  # crossed: no mean fits, as where the effect is not the same
+    # crossed: no mean fits, as where the effect is not the same
+    ends = (low, -high, mean(units))
+    return Interval(min(ends), max(ends))
 
 
-def p_value(units: Sequence[float], mean: float) -> float:
-    """That the true mean log ratio is `mean`, whenever one looks: 2 over the larger of the two processes."""
+def mean(units: Sequence[float]) -> float:
+    """The point that belongs to the interval."""
+    return math.fsum(units) / len(units)
+
+
+def p_value(units: Sequence[float], truth: float) -> float:
+    """That the true mean log ratio is `truth`, or lies yet farther from that of the units, whenever one looks."""
+    return p_value_beyond(units, truth, -1) if truth < mean(units) else p_value_beyond(units, truth, 1)
+
+
+def p_value_beyond(units: Sequence[float], bound: float, side: Literal[-1, 1]) -> float:
+    """That the true mean log ratio is `bound` or beyond: below it for side -1, above it for 1. Whenever one looks.
+
+    2 over the wager from that side alone, of the mean beyond the bound that it rejects least: one outlier can draw
+    the mean inside a bound which most pairs lie beyond, and then the wager from the other side wins. 1 where the
+    mean of the units lies there itself.
+    """
     import numpy as np
 
-    away = np.asarray(units, dtype=float) - mean
-    if len(away) == 0:
+    values, end = -side * np.asarray(units, dtype=float), -side * bound  # tested is: the mean is `end` or less
+    if not spreads(units) or -side * mean(units) <= end:
         return 1.0
-    larger = max(float(log_wealth(stakes_of(side))[-1]) for side in (away, -away))
-    return min(1.0, 2 * math.exp(-larger))
+    spread, least = float(np.ptp(values)), float(values.min())
+    inside = np.linspace(min(least, end), end, 2 * _STEPS)
+    below = inside[0] - spread * np.geomspace(_FAR, 1e-3, _STEPS)
+    return min(1.0, 2 * math.exp(-float(_won(values, np.concatenate([below, inside])).min())))
 
 
 def _low_end(values: NDArray[np.float64], threshold: float) -> float | None:

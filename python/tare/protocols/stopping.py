@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tare.protocols import sign_flip
-from tare.protocols.anytime import reach_factor
+from tare.protocols.anytime import NO_SPREAD, reach_factor
 from tare.study.protocol_spec import Anytime, Repetition, Sequential
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 FEWEST = 3
 """Blocks below which there is no interval: with two, t has one degree of freedom."""
-_NO_SPREAD = 1e-12
-"""Standard deviation of log ratios below which they are equal but for rounding, and their spread unknown."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +161,7 @@ def _progress(rule: Rule, log_ratios: Mapping[int, float]) -> Progress:
     within = None if found.low is None else sign_flip.interval(units)
     if within is None:
         return replace(found, low=None, high=None, known=False)
-    point = sum(units) / len(units)
+    point = sign_flip.mean(units)
     at = replace(found, point=math.expm1(point), low=math.expm1(within.low), high=math.expm1(within.high))
     return replace(at, known=True, more_blocks=0) if _known(rule, at) else replace(at, known=False)
 
@@ -178,7 +176,7 @@ def progress(rule: Rule, log_ratios: Sequence[float]) -> Progress:
         return Progress(0)
     mean = float(logs.mean())
     spread = float(logs.std(ddof=1)) if n >= FEWEST else 0.0
-    if spread < _NO_SPREAD:
+    if spread < NO_SPREAD:
         return Progress(n, math.expm1(mean))
     half = _factor(rule, n) * spread / math.sqrt(n)
     if math.isinf(half):

@@ -15,7 +15,7 @@ from tare.analyze.estimator import paired
 from tare.analyze.statistics.intervals import ANYTIME, anytime_log_ratio
 from tare.analyze.verdict import p_values
 from tare.plan.expand import expand
-from tare.protocols.anytime import ALPHA, p_value, reach_factor
+from tare.protocols.anytime import ALPHA, p_value, reach_factor, spreads
 from tare.protocols.stopping import End, Finished, Rule, decide, reach
 from tare.study.protocol_spec import InterleaveSpec
 
@@ -91,6 +91,16 @@ def test_few_blocks_have_a_point_and_say_why_there_is_no_interval() -> None:
     told = anytime_log_ratio([1.0, 1.1, 0.9])
     assert told.low is None
     assert "too few for an interval" in (told.why or "")
+
+
+def test_ratios_that_are_equal_but_for_rounding_have_no_interval() -> None:
+    ratios = [1.01, math.nextafter(1.01, 2.0)] * 10
+    estimate = anytime_log_ratio(ratios)
+    assert (estimate.low, estimate.why) == (None, "the same ratio in every block, so the spread is unknown")
+    assert p_values(ratios, 0.02, anytime=True) is None
+    assert not spreads([math.log(each) for each in ratios])
+    assert spreads([0.0, 1e-9])
+    assert not spreads([0.5])
 
 
 def test_verdicts_follow_the_interval() -> None:

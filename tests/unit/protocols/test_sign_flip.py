@@ -11,11 +11,12 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from bench.anytime.simulation import DRIFT, drifting, skewed_arm, units_of
+from tare.analyze.estimate import Verdict
 from tare.analyze.estimator import paired
 from tare.analyze.statistics.intervals import SIGN_FLIP, sign_flip_log_ratio
-from tare.analyze.verdict import sign_flip_p_values
+from tare.analyze.verdict import sign_flip_p_values, verdict
 from tare.protocols.anytime import ALPHA
-from tare.protocols.sign_flip import interval, log_wealth, mirrored, stakes_of
+from tare.protocols.sign_flip import interval, log_wealth, mean, mirrored, p_value_beyond, stakes_of
 from tare.protocols.sign_flip import p_value as flip_p_value
 from tare.protocols.stopping import End, Finished, Rule, decide
 from tare.study.protocol_spec import DuetSpec, InterleaveSpec
@@ -144,3 +145,63 @@ def test_a_duet_is_read_with_its_own_mirrors() -> None:
     decision = decide(Rule.of(spec, 2), "base", blocks)
     assert {arm.n for arm in decision.arms.values()} == {24}
     assert all(arm.low is not None for arm in decision.arms.values())
+
+
+def with_an_outlier(place: int) -> list[float]:
+    """Pairs that all lie near +3 % but one, which draws their mean to 0."""
+    units: list[float] = (0.03 + np.random.default_rng(8).normal(0, 0.002, 30)).tolist()
+    units[place] = -0.9
+    return units
+
+
+@pytest.mark.parametrize("place", [0, 15, 29])
+def test_an_outlier_that_draws_the_mean_inside_the_margin_makes_nothing_equivalent(place: int) -> None:
+    units = with_an_outlier(place)
+    ratios = {n: math.exp(units[(n - 1) // 2]) for n in range(1, 61)}
+    assert abs(sum(units) / len(units)) < 0.005
+    for side in (ratios, {block: 1 / ratio for block, ratio in ratios.items()}):
+        tested = sign_flip_p_values(side, 0.02)
+        assert tested is not None
+        assert tested.outside == 1.0
+        assert verdict(tested) is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("place", [0, 15, 29])
+def test_an_interval_holds_its_own_point(place: int) -> None:
+    ends = interval(with_an_outlier(place))
+    assert ends is not None
+    assert ends.low <= mean(with_an_outlier(place)) <= ends.high
+
+
+def test_a_bound_is_tested_from_its_own_side() -> None:
+    units = np.random.default_rng(9).normal(0.03, 0.01, 40).tolist()
+    assert p_value_beyond(units, 0.0, -1) < 1e-4
+    assert p_value_beyond(units, 0.0, 1) == 1.0
+    assert p_value_beyond(units, 0.06, 1) < 1e-4
+    assert p_value_beyond(units, 0.06, -1) == 1.0
+    assert p_value_beyond(units, 0.06, 1) == pytest.approx(p_value_beyond([-each for each in units], -0.06, -1))
+
+
+def test_over_all_draws_an_effect_at_a_bound_is_seldom_called_within() -> None:
+    """All 256 orders of eight pairs with the effect just at the margin, at their last look."""
+    sizes = (0.1, -3.0, 0.02, 0.5, -0.3, 0.04, -0.7, 1.1)
+    within = [p_value_beyond((0.02 + 0.01 * draw).tolist(), 0.02, 1) < ALPHA for draw in every_draw(sizes)]
+    assert sum(within) / len(within) <= ALPHA / 2
+
+
+def test_signs_of_rounding_are_not_bet_on() -> None:
+    rounding = [1e-17] * 20
+    assert interval([*rounding, 0.01, -0.012, 0.009]) is not None
+    assert p_value_beyond([*rounding, 0.01, -0.012, 0.009], 0.0, -1) > ALPHA
+
+
+def test_pairs_whose_blocks_cancel_but_for_rounding_have_no_interval() -> None:
+    ratios = {n: math.exp((0.01 + 0.001 * ((n - 1) // 2)) * (1 if n % 2 else -1)) for n in range(1, 41)}
+    ratios[3] = math.nextafter(ratios[3], 2.0)
+    assert len(set(mirrored({block: math.log(ratio) for block, ratio in ratios.items()}))) > 1
+    estimate = sign_flip_log_ratio(ratios)
+    assert (estimate.low, estimate.high) == (None, None)
+    assert "the same ratio in every mirrored pair" in (estimate.why or "")
+    assert sign_flip_p_values(ratios, 0.02) is None
+    finished = [Finished(n, {"base": 1.0, "a": ratio}) for n, ratio in ratios.items()]
+    assert decide(Rule.of(FLIP), "base", finished).arms["a"].low is None

@@ -16,12 +16,12 @@ from scipy.special import stdtr, stdtrit
 
 from tare.analyze.estimate import Estimate, OverHosts, SiteEffect
 from tare.analyze.statistics.intervals import paired_log_ratio_t
+from tare.protocols.anytime import NO_SPREAD
 
 METHOD = "swapped-hosts-log-ratio-t"
 MACHINES = "adjacent-blocks-log-ratio-t"
 FEWEST_EACH = 2
 """Blocks with the server on either host below which nothing tells a host from a wild block."""
-_NO_SPREAD = 1e-12
 
 
 def over_hosts(ratios: Mapping[str, Sequence[float]], confidence: float, pooled: Estimate) -> OverHosts | None:
@@ -48,7 +48,7 @@ def over_hosts(ratios: Mapping[str, Sequence[float]], confidence: float, pooled:
         return without(f"an interval needs {FEWEST_EACH} blocks with the server on each host")
     within = sum(float(((each - each.mean()) ** 2).sum()) for each in (first, second)) / freedom
     spread = math.sqrt(within * (1 / len(first) + 1 / len(second)))
-    if spread < _NO_SPREAD:
+    if spread < NO_SPREAD:
         return without("the same ratio in every block of a host, so the spread is unknown")
     error = spread / 2
     reach = float(stdtrit(freedom, 0.5 + confidence / 2)) * error

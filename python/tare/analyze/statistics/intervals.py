@@ -13,16 +13,13 @@ from scipy.special import stdtr, stdtrit
 from tare.analyze.estimate import Estimate
 from tare.plural import counted
 from tare.protocols import sign_flip
-from tare.protocols.anytime import ALPHA, reach_factor
+from tare.protocols.anytime import ALPHA, NO_SPREAD, reach_factor, spreads
 
 METHOD = "paired-log-ratio-t"
 ANYTIME = "anytime-log-ratio-t-mixture"
 SIGN_FLIP = "anytime-log-ratio-sign-flip"
 FEWEST_BLOCKS = 3
 """With two, t has one degree of freedom (12.7 standard errors) and nothing tells a wild block from a tame one."""
-
-_NO_SPREAD = 1e-12
-"""Standard deviation of log ratios below which they are equal but for rounding."""
 
 
 def paired_log_ratio_t(ratios: Sequence[float], confidence: float = 0.95) -> Estimate:
@@ -49,7 +46,7 @@ def paired_log_ratio_t(ratios: Sequence[float], confidence: float = 0.95) -> Est
             point, n, confidence, f"{counted(n, 'block')} only; an interval needs {FEWEST_BLOCKS}"
         )
     spread = float(logs.std(ddof=1))
-    if spread < _NO_SPREAD:
+    if spread < NO_SPREAD:
         return _without_interval(point, n, confidence, "the same ratio in every block, so the spread is unknown")
     reach = float(stdtrit(n - 1, 0.5 + confidence / 2)) * spread / math.sqrt(n)
     return Estimate(point, math.expm1(mean - reach), math.expm1(mean + reach), n, confidence, METHOD)
@@ -77,9 +74,14 @@ def sign_flip_log_ratio(ratios: Mapping[int, float], blocks_each: int = 1) -> Es
         return estimate
     units = sign_flip.mirrored({block: math.log(ratio) for block, ratio in ratios.items()}, blocks_each)
     within = sign_flip.interval(units)
+    if len(units) < FEWEST_BLOCKS:
+        return _too_few(estimate)
+    point = math.expm1(sign_flip.mean(units))
+    if not spreads(units):
+        why = "the same ratio in every mirrored pair of blocks, so the spread is unknown"
+        return replace(estimate, point=point, low=None, high=None, why=why)
     if within is None:
         return _too_few(estimate)
-    point = math.expm1(sum(units) / len(units))
     return replace(estimate, point=point, low=math.expm1(within.low), high=math.expm1(within.high))
 
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtr, stdtrit
 
 from tare.analyze.estimate import Estimate, OverSites, SiteEffect
+from tare.protocols.anytime import NO_SPREAD
 
 METHOD = "random-site-effect-hksj-t"
 FEWEST_TO_PREDICT = 3
 """Sites below which nothing is said of the next one: t of the prediction has as many degrees less two."""
-_NO_SPREAD = 1e-12
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def mean_of_sites(logs: Sequence[NDArray[np.float64]]) -> MeanOfSites | None:
     effective = float((counts.sum() - (counts**2).sum() / counts.sum()) / (k - 1))
     between = max(0.0, (among - within) / effective) if free else float(means.var(ddof=1))
     variances = between + within / counts
-    if float(variances.max()) < _NO_SPREAD**2:
+    if float(variances.max()) < NO_SPREAD**2:
         return None
     weights = 1 / variances
     mean = float((weights * means).sum() / weights.sum())
@@ -102,7 +102,7 @@ def over_sites(ratios: Mapping[str, Sequence[float]], confidence: float, pooled:
 def _site(site: str, logs: NDArray[np.float64], confidence: float) -> SiteEffect:
     n, mean = len(logs), float(logs.mean())
     spread = float(logs.std(ddof=1)) if n > 2 else 0.0
-    if spread < _NO_SPREAD:
+    if spread < NO_SPREAD:
         return SiteEffect(site, n, math.expm1(mean), None, None)
     reach = float(stdtrit(n - 1, 0.5 + confidence / 2)) * spread / math.sqrt(n)
     return SiteEffect(site, n, math.expm1(mean), math.expm1(mean - reach), math.expm1(mean + reach))
@@ -141,7 +141,7 @@ def stands_out(means: Sequence[float]) -> tuple[int, float] | None:
     for n in range(k):
         rest = np.delete(values, n)
         spread = float(rest.std(ddof=1))
-        if spread < _NO_SPREAD:
+        if spread < NO_SPREAD:
             return None
         t = abs(float(values[n] - rest.mean())) / (spread * math.sqrt(1 + 1 / (k - 1)))
         found.append(min(1.0, 2 * k * float(stdtr(k - 2, -t))))
