@@ -157,7 +157,10 @@ def ever_wrong(studies: int, seed: int, blocks: int = LAST_LOOK) -> Iterator[Eve
 
 @dataclass(frozen=True)
 class Taken:
-    """Blocks in the mean until a study of one arm ended; `right`: studies whose interval then held the truth."""
+    """Blocks in the mean until a study of one arm ended.
+
+    `right`: studies that had an interval then, and one that held the truth.
+    """
 
     goal: str
     effect: float
@@ -196,37 +199,42 @@ def taken_to_margin(margin: float, effect: float, studies: int, seed: int, cap: 
 
 @dataclass(frozen=True)
 class _End:
+    """No `low` and no `high` where there was no interval yet."""
+
     blocks: int
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
+
+    def holds(self, truth: float) -> bool:
+        """What has no interval says nothing, and so nothing right."""
+        return self.low is not None and self.high is not None and self.low <= truth <= self.high
 
 
 def _ended(rule: Rule, logs: NDArray[np.float64]) -> _End:
     """One study as the rule runs it, by the intervals of the code."""
     for n in (n for n in range(1, len(logs) + 1) if rule.looks_at(n)):
         found = _interval(rule, logs[:n])
-        if found is not None and (_does(rule, found) or n == len(logs)):
-            return found
-    return _End(len(logs), -math.inf, math.inf)
+        if found is not None and (_does(rule, found.low, found.high) or n == len(logs)):
+            return _End(n, found.low, found.high)
+    return _End(len(logs))
 
 
-def _interval(rule: Rule, logs: NDArray[np.float64]) -> _End | None:
+def _interval(rule: Rule, logs: NDArray[np.float64]) -> sign_flip.Interval | None:
     n, mean = len(logs), float(logs.mean())
     if rule.anytime == "sign-flip":
         if n % 2:
             return None  # as after the block before
-        within = sign_flip.interval(logs.reshape(-1, 2).mean(axis=1).tolist())
-        return None if within is None else _End(n, within.low, within.high)
+        return sign_flip.interval(logs.reshape(-1, 2).mean(axis=1).tolist())
     factor = reach_factor(n) / math.sqrt(n) if rule.anytime else 0.0
     half = factor * float(logs.std(ddof=1)) if rule.anytime else float(reach(logs, rule.alpha))
-    return _End(n, mean - half, mean + half)
+    return None if math.isinf(half) else sign_flip.Interval(mean - half, mean + half)
 
 
-def _does(rule: Rule, found: _End) -> bool:
+def _does(rule: Rule, low: float, high: float) -> bool:
     if rule.margin is None:
-        return (math.expm1(found.high) - math.expm1(found.low)) / 2 <= (rule.target or 0.0)
+        return (math.expm1(high) - math.expm1(low)) / 2 <= (rule.target or 0.0)
     bound = math.log1p(rule.margin)
-    return -bound <= found.low <= found.high <= bound or found.low >= bound or found.high <= -bound
+    return -bound <= low <= high <= bound or low >= bound or high <= -bound
 
 
 def _taken(goal: str, effect: float, method: str, ends: Sequence[_End], cap: int) -> Taken:
@@ -237,5 +245,5 @@ def _taken(goal: str, effect: float, method: str, ends: Sequence[_End], cap: int
         method,
         blocks=sum(end.blocks for end in ends) / len(ends),
         capped=sum(end.blocks >= cap for end in ends) / len(ends),
-        right=share(sum(end.low <= truth <= end.high for end in ends), len(ends)),
+        right=share(sum(end.holds(truth) for end in ends), len(ends)),
     )

@@ -109,14 +109,18 @@ def _on_sites(night: Night, place: Place) -> None:
 
 
 def write_down(night: Night) -> int:
-    """Add all comparisons of ended studies that the ledger does not hold; how many those were."""
-    known = {store for store, _ in read([night.ledger]).keys}
+    """Add all comparisons of ended studies that the ledger does not hold; how many those were.
+
+    A study may be there in part, where a crash cut its last line off.
+    """
+    known = read([night.ledger]).keys
     new: list[Comparison] = []
     for place in night.archive.places(night.identity):
         result = night.archive.studied(place)
         store = None if result is None else open_store(place.path)
-        if result is not None and store is not None and store.id not in known:
-            new += [_comparison(place, store, each) for each in result.observed]
+        if result is not None and store is not None:
+            left = (each for each in result.observed if (store.id, each.arm) not in known)
+            new += [_comparison(place, store, each) for each in left]
     return add(night.ledger, new)
 
 

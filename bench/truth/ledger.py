@@ -1,15 +1,17 @@
 """The ledger of `make truth`: a line of JSON for each comparison whose truth is known; it is only ever added to.
 
 A line is written by one system call and synced before the next study begins. A line that a crash cut off is closed
-by the next writer and counted by readers, who know nothing of it else. Ledgers of several machines are merged by
-adding what is not there yet: a comparison is known by its store and its arm.
+by the next writer, who writes its comparison again; readers know it by its store and its arm, which come first, and
+count it as torn only where no whole line has the same. Ledgers of several machines are merged by adding what is not
+there yet. Of two lines for one comparison the last one counts.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -32,6 +34,7 @@ class Comparison(Strict):
 
     format: Literal[1] = 1
     store: str
+    arm: str
     at: float
     tare: str
     commit: str | None
@@ -47,7 +50,6 @@ class Comparison(Strict):
     database: str
     path: str
     seed: int
-    arm: str
     injected: str | None
     truth: float | None
     n: int
@@ -87,7 +89,7 @@ class Comparison(Strict):
 
 @dataclass(frozen=True)
 class Ledger:
-    """`torn`: lines that are no comparison; one a crash at the most."""
+    """`torn`: lines that are no comparison, and whose comparison no other line has; one a crash at the most."""
 
     comparisons: tuple[Comparison, ...]
     torn: int = 0
@@ -101,16 +103,29 @@ class Ledger:
 def read(paths: Iterable[Path]) -> Ledger:
     """All of them as one, each comparison once, in the order of files and lines; a missing file is empty."""
     found: dict[tuple[str, str], Comparison] = {}
-    torn = 0
-    for path in paths:
-        for line in path.read_bytes().splitlines() if path.exists() else ():
-            try:
-                comparison = Comparison.model_validate_json(line)
-            except ValidationError:
-                torn += bool(line.strip())
-            else:
-                found.setdefault(comparison.key, comparison)
-    return Ledger(tuple(found.values()), torn)
+    torn: list[bytes] = []
+    for line in (line for path in paths if path.exists() for line in _lines(path.read_bytes())):
+        try:
+            comparison = Comparison.model_validate_json(line)
+        except ValidationError:
+            torn.append(line)
+        else:
+            found[comparison.key] = comparison
+    return Ledger(tuple(found.values()), len({_key(line) or line for line in torn} - {*found}))
+
+
+def _lines(content: bytes) -> Iterator[bytes]:
+    """A line that was begun behind one that was cut off, as where files were joined, is one of its own."""
+    for line in content.splitlines():
+        yield from (part for part in re.split(rb'(?=\{"format":)', line) if part.strip(b" \0"))
+
+
+def _key(torn: bytes) -> tuple[str, str] | None:
+    """Of a line that was cut off, where it got that far; of lines of before 2026-11-26 the arm came late."""
+    parts = [re.search(rb'"%s":"([^"\\]*)"' % name, torn) for name in (b"store", b"arm")]
+    if parts[0] is None or parts[1] is None:
+        return None
+    return parts[0][1].decode(errors="replace"), parts[1][1].decode(errors="replace")
 
 
 def add(path: Path, comparisons: Sequence[Comparison]) -> int:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bench.truth.__main__ import LEDGER, ROOT, chosen_kinds
+from bench.truth.__main__ import LEDGER, ROOT, chosen_kinds, write_down
 from bench.truth.figures import ALL, covered, proved
 from bench.truth.ledger import Comparison, add, read
 from bench.truth.page import BEGIN, END, chart, tables, within
@@ -50,8 +51,66 @@ def test_a_line_that_was_cut_off_costs_itself_alone(tmp_path: Path) -> None:
     ledger.write_bytes(ledger.read_bytes()[:-40])
     assert add(ledger, [comparison(2), comparison(3)]) == 2
     ledgers = read([ledger])
-    assert ([each.store for each in ledgers.comparisons], ledgers.torn) == (["store-1", "store-2", "store-3"], 1)
+    assert ([each.store for each in ledgers.comparisons], ledgers.torn) == (["store-1", "store-2", "store-3"], 0)
+
+
+def test_a_line_that_was_cut_off_and_never_written_again_is_counted(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    add(ledger, [comparison(1), comparison(2)])
+    ledger.write_bytes(ledger.read_bytes()[:-40])
+    add(ledger, [comparison(3)])
+    ledgers = read([ledger])
+    assert ([each.store for each in ledgers.comparisons], ledgers.torn) == (["store-1", "store-3"], 1)
     assert "crashes cut them off" in tables(proved(ledgers.comparisons, ledgers.torn))
+
+
+def test_two_arms_of_a_store_are_told_apart_where_one_was_cut_off(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    add(ledger, [injected(1, 0.0), comparison(1)])
+    ledger.write_bytes(ledger.read_bytes()[:-40])
+    assert read([ledger]).torn == 1
+    assert add(ledger, [injected(1, 0.0), comparison(1)]) == 1
+    assert (len(read([ledger]).comparisons), read([ledger]).torn) == (2, 0)
+
+
+def test_a_line_behind_one_that_was_cut_off_is_not_lost_with_it(tmp_path: Path) -> None:
+    one, other, joined = (tmp_path / name for name in ("one", "other", "joined"))
+    add(one, [comparison(1)])
+    add(other, [comparison(2)])
+    joined.write_bytes(one.read_bytes()[:-40] + other.read_bytes())
+    assert ([each.store for each in read([joined]).comparisons], read([joined]).torn) == (["store-2"], 1)
+
+
+def test_of_two_lines_for_one_comparison_the_last_one_counts(tmp_path: Path) -> None:
+    lines = [each.model_dump_json() for each in (comparison(1, n=8), comparison(2), comparison(1, n=12))]
+    (tmp_path / "ledger.jsonl").write_text("\n".join(lines) + "\n")
+    assert [(each.store, each.n) for each in read([tmp_path / "ledger.jsonl"]).comparisons] == [
+        ("store-1", 12),
+        ("store-2", 8),
+    ]
+
+
+def test_a_study_of_which_a_crash_cut_a_line_off_is_written_down_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, lines = SimpleNamespace(path=tmp_path), [injected(1, 0.0), comparison(1)]
+    night: Any = SimpleNamespace(
+        ledger=tmp_path / "ledger.jsonl",
+        identity=None,
+        archive=SimpleNamespace(
+            places=lambda _: [place],
+            studied=lambda _: SimpleNamespace(observed=[each.as_result() for each in lines]),
+        ),
+    )
+    monkeypatch.setattr("bench.truth.__main__.open_store", lambda _: SimpleNamespace(id="store-1"))
+    monkeypatch.setattr(
+        "bench.truth.__main__._comparison",
+        lambda _place, _store, seen: next(each for each in lines if each.arm == seen.arm),
+    )
+    add(night.ledger, lines[:1])
+    assert write_down(night) == 1
+    assert write_down(night) == 0
+    assert len(read([night.ledger]).comparisons) == 2
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
