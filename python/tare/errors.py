@@ -6,6 +6,7 @@
     ├── RunFailed              1   one run ended without a result that may be used
     │   ├── TimedOut           1   … because something took longer than its limit
     │   ├── EngineSilent       1   … because a container engine did not answer
+    │   ├── HostSilent         1   … because a host had no process or file left, or was not reached
     │   └── EndedAtOnce        1   … because a program ended while it was being started
     ├── NotComparable          5   arms differ in more than the study names
     └── StoreError             2   a store cannot be opened, or holds something else
@@ -15,6 +16,8 @@ Each message says what, where and what to do next, in one sentence a user can ac
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Set
 from typing import ClassVar
 
 
@@ -73,6 +76,22 @@ class TimedOut(RunFailed):
 
 class EngineSilent(RunFailed):
     """An engine that was away, or broke a connection, as one that is restarted does."""
+
+
+class HostSilent(RunFailed):
+    """A host that could not be asked: what it would have answered is unknown, which is not the same as absent."""
+
+
+NO_FILE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""How open(2) fails for what the host has run out of, whatever the file."""
+NO_PROCESS = NO_FILE | {errno.EAGAIN}
+"""The same of fork(2) and execve(2)."""
+
+
+def host_failed(what: str, number: int | None, why: str | None, *, spent: Set[int] = NO_PROCESS) -> RunFailed:
+    """`what` could not be done, with `number` of errno(3): `HostSilent` where it is one of `spent`."""
+    kind = HostSilent if number in spent else RunFailed
+    return kind(f"{what}: {why}")
 
 
 class EndedAtOnce(RunFailed):

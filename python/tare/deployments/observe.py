@@ -9,7 +9,7 @@ from tare.deployments import Observation
 from tare.deployments.cgroup.hierarchy import Cgroups, parse_proc_cgroup
 from tare.deployments.disks import iops_in_force
 from tare.deployments.mounts import covering, describe_mount, parse_mountinfo
-from tare.errors import RunFailed
+from tare.errors import HostSilent, RunFailed
 from tare.sites import Host
 from tare.sites.process import Stat, parse_stat
 
@@ -171,6 +171,8 @@ def _digest(host: Host, pid: int) -> str | None:
 def _text(host: Host, path: str) -> str | None:
     try:
         raw = host.read(path)
+    except HostSilent:
+        raise
     except RunFailed:
         return None
     return None if raw is None else raw.decode(errors="replace").rstrip("\n")

@@ -18,6 +18,7 @@ from tare.errors import RunFailed
 from tare.monitors import SUT, MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess
 from tare.monitors.samples import SECOND_NS, Moment, Row, table
 from tare.sites import Host
+from tare.sites.reading import runs
 
 SERVER = Path(__file__).with_name("cadvisor_server.py")
 READER = Path(__file__).with_name("prometheus_reader.py")
@@ -47,12 +48,16 @@ class Cadvisor:
         if unknown := sorted(set(options) - {"binary"}):
             return f"cadvisor knows no option {unknown[0]!r}; it has `binary`"
         binary = _binary(options)
-        if not _runs(host, binary):
+        if not runs(host, [binary, "--version"]):
             return (
                 f"cAdvisor is not here: {binary} cannot be run; build it (in a clone of google/cadvisor: cd cmd && "
                 "go build -o PATH .) and set CADVISOR=PATH, or let the study run without it: `optional: true`"
             )
-        return None if _runs(host, PROMETHEUS) else "prometheus is not installed; apt-get install prometheus"
+        return (
+            None
+            if runs(host, [PROMETHEUS, "--version"])
+            else "prometheus is not installed; apt-get install prometheus"
+        )
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         """One that runs both, so that each gets a port that is free."""
@@ -214,11 +219,3 @@ def _pids(watched: tuple[WatchedProcess, ...]) -> str:
 def _binary(options: Options) -> str:
     """As the study says, else as the environment does, else by name."""
     return str(options.get("binary") or os.environ.get("CADVISOR") or "cadvisor")
-
-
-def _runs(host: Host, program: str) -> bool:
-    try:
-        host.run([program, "--version"], timeout_s=_CALL_S)
-    except RunFailed:
-        return False
-    return True

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tare.errors import RunFailed
+from tare.errors import HostSilent, RunFailed
 from tare.monitors import MonitorContext, Program
 from tare.monitors.samples import Line, Moment, moments, stamped
 from tare.sites import Host
@@ -28,6 +28,8 @@ def why_unavailable(host: Host, tool: str, interval_s: float) -> str | None:
         return f"{tool} samples every whole number of seconds, not every {interval_s:g}; change interval_s"
     try:
         host.run([tool, "-V"], timeout_s=_QUICK_S, env=ENVIRONMENT, check=False)
+    except HostSilent:
+        raise
     except RunFailed:
         return f"{tool} is not installed; apt-get install sysstat"
     return None

@@ -17,7 +17,7 @@ from tare.deployments.cgroup.placement import set_cpus
 from tare.deployments.network.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.deployments.sweep import REMAINS, orphans, sweep
-from tare.errors import EnvironmentLacks, RunFailed, StudyError, TareError
+from tare.errors import EnvironmentLacks, StudyError, TareError
 from tare.images import Image, ImageConfig, Workshop
 from tare.images.image_store import ImageStore
 from tare.images.prepare import prepare
@@ -35,6 +35,7 @@ from tare.sites.facts import host_facts
 from tare.sites.layout import Layout, default_layout
 from tare.sites.ledger import Ledger, Made
 from tare.sites.local import LocalHost
+from tare.sites.reading import runs
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.workloads.registry import WORKLOADS
 
@@ -54,16 +55,9 @@ def why_no_image(
         return str(error)
     if host.run(["id", "-u"], timeout_s=_TIMEOUT_S).text.strip() != "0":
         return "it is not built yet, and building it keeps the owners of files, which takes root"
-    if scheme == "recipe" and not _runs(host, "mmdebstrap"):
+    if scheme == "recipe" and not runs(host, ["mmdebstrap", "--version"]):
         return "it is not built yet, and building it takes mmdebstrap: apt-get install mmdebstrap"
     return None
-
-
-def _runs(host: Host, program: str) -> bool:
-    try:
-        return host.run([program, "--version"], timeout_s=_TIMEOUT_S, check=False).code == 0
-    except RunFailed:
-        return False
 
 
 _PING_S = 60.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.errors import RunFailed
+from tare.errors import HostSilent, RunFailed
 from tare.sites import Host
 
 _QUICK_S = 10.0
@@ -49,6 +49,8 @@ def find(host: Host, binary: Binary) -> str | None:
 def _proves(host: Host, path: str, binary: Binary) -> bool:
     try:
         done = host.run([path, *binary.words], timeout_s=_QUICK_S, check=False)
+    except HostSilent:
+        raise
     except RunFailed:
         return False
     return binary.proof in done.text + done.stderr.decode(errors="replace")

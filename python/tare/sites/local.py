@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.errors import NO_FILE, EnvironmentLacks, RunFailed, TimedOut, host_failed
 from tare.sites import Completed, Output, Process
 from tare.sites.clocks import ClockReading
 from tare.sites.process import identify
@@ -65,7 +65,8 @@ class LocalHost:
                 start_new_session=True,
             )
         except OSError as error:
-            raise RunFailed(f"{argv[0]} cannot be run on {self.name}: {error.strerror}") from error
+            what = f"{argv[0]} cannot be run on {self.name}"
+            raise host_failed(what, error.errno, error.strerror) from error
         with program:
             try:
                 stdout, stderr = program.communicate(stdin, timeout=timeout_s)
@@ -131,7 +132,8 @@ class LocalHost:
                 setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGQUIT],
             )
         except OSError as error:
-            raise RunFailed(f"{program[0]} cannot be started on {self.name}: {error.strerror}") from error
+            what = f"{program[0]} cannot be started on {self.name}"
+            raise host_failed(what, error.errno, error.strerror) from error
         self._unreaped.add(pid)
         process = identify(self, pid)
         if process is None:  # an unreaped child always has its /proc entry
@@ -175,7 +177,8 @@ class LocalHost:
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
             return None
         except OSError as error:
-            raise RunFailed(f"{path} cannot be read on {self.name}: {error.strerror}") from error
+            what = f"{path} cannot be read on {self.name}"
+            raise host_failed(what, error.errno, error.strerror, spent=NO_FILE) from error
 
     def clocks(self) -> ClockReading:
         """Read one after the other."""

@@ -1,10 +1,13 @@
-"""Values out of a host's pseudo-files. What is not there, cannot be read or makes no sense is `None`."""
+"""Values out of a host's pseudo-files. What is not there, cannot be read or makes no sense is `None`.
+
+A host that could not be asked raises `HostSilent` or `TimedOut`: a value that is unknown is not an absent one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tare.errors import RunFailed
+from tare.errors import HostSilent, RunFailed, TimedOut
 from tare.sites import Host
 
 _QUICK_S = 10.0
@@ -15,6 +18,8 @@ def text(host: Host, path: str) -> str | None:
     """Content without surrounding blanks; an empty file is `None` too."""
     try:
         raw = host.read(path)
+    except (HostSilent, TimedOut):
+        raise
     except RunFailed:
         return None
     return (raw or b"").decode(errors="replace").strip("\0 \t\n") or None
@@ -84,9 +89,21 @@ def answer(host: Host, argv: Iterable[str]) -> str:
     """What a small program prints; nothing where it is missing or fails."""
     try:
         done = host.run(list(argv), timeout_s=_QUICK_S, env={"PATH": _PATH, "LC_ALL": "C"}, check=False)
+    except (HostSilent, TimedOut):
+        raise
     except RunFailed:
         return ""
     return done.text if done.code == 0 else ""
+
+
+def runs(host: Host, argv: Iterable[str]) -> bool:
+    """Whether a program is there and ends well."""
+    try:
+        return host.run(list(argv), timeout_s=_QUICK_S, check=False).code == 0
+    except (HostSilent, TimedOut):
+        raise
+    except RunFailed:
+        return False
 
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,13 +14,15 @@ from typing import Any, cast
 import docker
 import pytest
 
-from tare.errors import RunFailed
+from tare.deployments.cgroup.hierarchy import CgroupKind, Cgroups
+from tare.deployments.observe import observe
+from tare.errors import HostSilent, RunFailed, TimedOut, host_failed
 from tare.sites import Completed
 from tare.sites.engine import engine_facts
 from tare.sites.facts import host_facts
 from tare.sites.fake import FakeHost
 from tare.sites.local import LocalHost
-from tare.sites.reading import chosen, cpu_list, number, table, text
+from tare.sites.reading import answer, chosen, cpu_list, number, runs, table, text
 
 ROOT = Path(__file__).resolve().parents[3]
 REFERENCE = ROOT / "docs" / "reference" / "facts.md"
@@ -309,3 +312,47 @@ def test_a_recycled_pid_is_not_taken_for_the_daemon() -> None:
     host = dockerd_host("--userland-proxy=false")
     host.files["/proc/77/cmdline"] = b"/usr/bin/sleep\0100\0"
     assert engine_facts(client(), host)["engine_userland_proxy"] is None
+
+
+class OutOfFiles(FakeHost):
+    """As a host answers that has no file and no process left for tare."""
+
+    def read(self, path: str) -> bytes | None:
+        raise host_failed(f"{path} cannot be read on {self.name}", errno.ENFILE, "Too many open files in system")
+
+    def run(self, argv: Sequence[str], **_rest: Any) -> Completed:
+        raise host_failed(f"{argv[0]} cannot be run on {self.name}", errno.EAGAIN, "no further process")
+
+
+class Hanging(FakeHost):
+    """Has programs that never end."""
+
+    def run(self, argv: Sequence[str], **_rest: Any) -> Completed:
+        raise TimedOut(f"{argv[0]} did not end within 10 s on {self.name} and was killed")
+
+
+class Forbidding(OutOfFiles):
+    """As a host answers a user who may read nothing."""
+
+    def read(self, path: str) -> bytes | None:
+        raise host_failed(f"{path} cannot be read on {self.name}", errno.EACCES, "Permission denied")
+
+
+def test_a_fact_is_not_absent_because_the_host_could_not_be_asked() -> None:
+    with pytest.raises(HostSilent, match="Too many open files"):
+        text(OutOfFiles(), "/proc/cmdline")
+    with pytest.raises(HostSilent, match="no further process"):
+        answer(OutOfFiles(), ["df", "/"])
+    with pytest.raises(HostSilent, match="no further process"):
+        runs(OutOfFiles(), ["mmdebstrap", "--version"])
+    assert text(Forbidding(), "/proc/cmdline") is None
+
+
+def test_a_program_that_hangs_gives_no_absent_fact() -> None:
+    with pytest.raises(TimedOut):
+        answer(Hanging(), ["df", "/"])
+
+
+def test_a_process_is_not_observed_by_halves_where_the_host_has_no_file_left() -> None:
+    with pytest.raises(HostSilent, match="Too many open files"):
+        observe(OutOfFiles(), Cgroups(CgroupKind.V2, ()), 1, ())

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
 import stat
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tare.errors import RunFailed, TimedOut
+from tare.errors import HostSilent, RunFailed, TimedOut
 from tare.sites import Output, Process
 from tare.sites.local import LocalHost
 from tare.sites.process import alive, identify
@@ -204,3 +207,29 @@ def test_python3_is_the_interpreter_that_tare_runs_on(host: LocalHost, tmp_path:
     assert os.path.realpath(host.run(argv, timeout_s=30, env={"PATH": "/nowhere"}).text.strip()) == mine
     host.start(argv, output=Output(str(tmp_path / "out"), str(tmp_path / "err")), env={"PATH": "/nowhere"})
     assert os.path.realpath(wait_for(tmp_path / "out").strip()) == mine
+
+
+@pytest.fixture
+def no_file_left() -> Iterator[None]:
+    """The process may open no further file."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
+    taken = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 1, before[1]))
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open("/", os.O_RDONLY))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for handle in taken:
+            os.close(handle)
+
+
+@pytest.mark.usefixtures("no_file_left")
+def test_a_host_without_a_file_left_is_silent_rather_than_without_the_file(host: LocalHost) -> None:
+    with pytest.raises(HostSilent, match="/proc/cmdline cannot be read on local: Too many open files"):
+        host.read("/proc/cmdline")
+    with pytest.raises(HostSilent, match="true cannot be run on local: Too many open files"):
+        host.run(["true"], timeout_s=10)

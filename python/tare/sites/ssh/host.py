@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tare.errors import RunFailed, TimedOut
+from tare.errors import NO_FILE, RunFailed, TimedOut, host_failed
 from tare.sites import Completed, Output, Process
 from tare.sites.clocks import ClockReading
 from tare.sites.ssh.carried import Carried
@@ -60,7 +60,8 @@ class SshHost:
         except Refused as refused:
             if refused.kind == "timeout":
                 raise self._late(argv, timeout_s) from refused
-            raise RunFailed(f"{argv[0]} cannot be run on {self.name}: {_reason(refused)}") from refused
+            what = f"{argv[0]} cannot be run on {self.name}"
+            raise host_failed(what, refused.errno, _reason(refused)) from refused
         split = answer.fields["stdout"]
         done = Completed(tuple(argv), answer.fields["code"], answer.data[:split], answer.data[split:])
         if check and done.code != 0:
@@ -95,7 +96,7 @@ class SshHost:
         except Refused as refused:
             why = "no such program may be run there" if announce else os.strerror(2)
             why = why if refused.kind == "absent" else _reason(refused)
-            raise RunFailed(f"{argv[0]} cannot be started on {self.name}: {why}") from refused
+            raise host_failed(f"{argv[0]} cannot be started on {self.name}", refused.errno, why) from refused
         return process
 
     def _announced(self, process: Process, announce: Callable[[Process], None]) -> None:
@@ -178,7 +179,8 @@ class SshHost:
         except Refused as refused:
             if refused.kind == "absent":
                 return None
-            raise RunFailed(f"{path} cannot be read on {self.name}: {_reason(refused)}") from refused
+            what = f"{path} cannot be read on {self.name}"
+            raise host_failed(what, refused.errno, _reason(refused), spent=NO_FILE) from refused
 
     def clocks(self) -> ClockReading:
         """As the agent reads them: the answer to a ping has them."""

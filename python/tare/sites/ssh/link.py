@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
+from tare.errors import EnvironmentLacks, HostSilent, RunFailed, TareError, TimedOut
 from tare.sites.ssh.dialing import Dialer, Line
 from tare.sites.ssh.frames import DamagedStream, Decoder, Message, encoded
 
@@ -102,7 +102,7 @@ class Link:
         self._keeper.start()
 
     def ask(self, op: str, data: bytes = b"", *, timeout_s: float = QUIET_S, **fields: Any) -> Answer:
-        """The agent's answer. Raises `Refused`, and `TimedOut` or `RunFailed` where none came.
+        """The agent's answer. Raises `Refused`, and `TimedOut` or `HostSilent` where none came.
 
         `timeout_s`: an answer that is later by some seconds is still taken while the connection stands.
         """
@@ -116,7 +116,7 @@ class Link:
             self._drop(pending)
             raise self._unanswered(op, timeout_s)
         if pending.lost is not None:
-            raise RunFailed(pending.lost)
+            raise HostSilent(pending.lost)
         assert pending.answer is not None  # noqa: S101 - for the type alone
         return _answer_of(pending.answer)
 
