@@ -1,6 +1,6 @@
 #!/bin/sh
 # What must be installed beside Python: packages.sh demo (to run studies) | storage (on every file system too) |
-# hosts (on test hosts of tools/hosts.py too) | test (to run every test).
+# hosts (on test hosts of tools/hosts.py too) | kube (on the cluster of scripts/kube.sh too) | test (to run every test).
 set -eu
 cd "$(dirname "$0")"
 
@@ -19,6 +19,8 @@ cni=/usr/lib/cni
 set -- mmdebstrap:mmdebstrap pgrep:procps
 [ "$purpose" != storage ] || set -- "$@" mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs ganesha.nfsd:nfs-ganesha-vfs
 [ "$purpose" != hosts ] || set -- "$@" sshd:openssh-server ssh:openssh-client ip:iproute2 dockerd:docker.io
+[ "$purpose" != kube ] || set -- "$@" etcd:etcd-server containerd:containerd runc:runc "$cni/portmap:containernetworking-plugins" \
+    iptables:iptables conntrack:conntrack ip:iproute2 curl:curl openssl:openssl
 [ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat prometheus:prometheus \
     qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs ip:iproute2 podman:podman iptables:iptables nft:nftables \
     slirp4netns:slirp4netns pasta:passt fuse-overlayfs:fuse-overlayfs newuidmap:uidmap \
@@ -47,6 +49,9 @@ had_rpcbind=$(command -v rpcbind || true)
 had_postgresql=$(command -v pg_lsclusters || true)
 had_mariadb=$(command -v mariadbd || true)
 had_redis=$(command -v redis-server || true)
+# And for the parts of a cluster.
+had_etcd=$(command -v etcd || true)
+had_containerd=$(command -v containerd || true)
 ./apt_install.sh "needed to $purpose" "$@"
 
 # These packages start services on every address, of which tare makes no use: it starts its own.
@@ -64,3 +69,5 @@ unserved "$had_rpcbind" rpcbind rpcbind.service rpcbind.socket
 unserved "$had_postgresql" pg_lsclusters postgresql
 unserved "$had_mariadb" mariadbd mariadb
 unserved "$had_redis" redis-server redis-server
+unserved "$had_etcd" etcd etcd
+[ "$purpose" != kube ] || unserved "$had_containerd" containerd containerd
