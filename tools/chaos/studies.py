@@ -40,17 +40,20 @@ _JOB = """\
     load: {records: 100, steps: [{send: "SET key:{record} {value}"}]}
 """
 
-REDIS = f"""\
-format: 1
-name: chaos-redis
-question: Do runs of Redis survive?
+_REDIS = """\
 sut:
   image: redis-7
   database: redis
   deployment: container
-  limits: {{memory: 256M}}
-  settings: {{save: "", appendonly: true, appendfsync: everysec}}
-client: {{image: tare-load, deployment: bare, limits: {{memory: 256M}}}}
+  limits: {memory: 256M}
+  settings: {save: "", appendonly: true, appendfsync: everysec}
+"""
+
+REDIS = f"""\
+format: 1
+name: chaos-redis
+question: Do runs of Redis survive?
+{_REDIS}client: {{image: tare-load, deployment: bare, limits: {{memory: 256M}}}}
 workload:
   name: tare-load
   connections: 2
@@ -119,13 +122,7 @@ STAGES = f"""\
 format: 1
 name: chaos-stages
 question: Do two stages on one server survive?
-sut:
-  image: redis-7
-  database: redis
-  deployment: container
-  limits: {{memory: 256M}}
-  settings: {{save: "", appendonly: true, appendfsync: everysec}}
-client: {{image: tare-load, deployment: bare}}
+{_REDIS}client: {{image: tare-load, deployment: bare}}
 workload:
   name: tare-load
 {_JOB}  measure_s: 2

@@ -102,23 +102,6 @@ def trace(chance: Random, place: Path) -> object:
     return read_trace(place / "trace")
 
 
-_TABLE = """\
-format: 1
-name: table
-question: What?
-files: all.csv
-parser:
-  name: csv
-  parts: {setup: Setup, threads: Threads, run: Run}
-  figures:
-    throughput: {column: ops, unit: /s}
-    read_latency_mean: {column: READ avg, unit: us}
-  errors: failed
-factors: {setup: {I: I, II: II}}
-baseline: I
-conditions: {threads: any}
-repetition: run
-"""
 _FILES = """\
 format: 1
 name: files
@@ -138,7 +121,7 @@ def runs(chance: Random, place: Path) -> object:
     if chance.random() < 0.5:
         rows = [f"{s},{t},{n},{1000 + 7 * n},{200 - n},0" for s in ("I", "II") for t in (2, 10) for n in (1, 2, 3)]
         table = "\n".join(["Setup,Threads,Run,ops,READ avg,failed", *rows, ""])
-        text = _TABLE
+        text = (DATA / "imports" / "table.yaml").read_text()
         changed = mutations.text(table, chance)
         (place / "results" / "all.csv").write_text(changed, encoding="utf-8", errors="surrogatepass")
     else:

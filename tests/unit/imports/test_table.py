@@ -11,6 +11,8 @@ from tare.analyze import analyze
 from tare.errors import StudyError
 from tare.imports import Import
 
+TABLE = Path(__file__).parents[2] / "data" / "imports" / "table.yaml"
+
 
 def test_a_table_has_a_run_a_row(tmp_path: Path) -> None:
     place = tmp_path / "results"
@@ -19,23 +21,7 @@ def test_a_table_has_a_run_a_row(tmp_path: Path) -> None:
         "Setup,Threads,Run,ops,READ avg,failed\n"
         "I,10,1,1000,200,0\nI,10,2,1010,,0\nII,10,1,900,250,0\nII,10,2,905,240,3\nII,10,3,906,241,\n"
     )
-    text = """\
-format: 1
-name: table
-question: What?
-files: all.csv
-parser:
-  name: csv
-  parts: {setup: Setup, threads: Threads, run: Run}
-  figures:
-    throughput: {column: ops, unit: /s}
-    read_latency_mean: {column: READ avg, unit: us}
-  errors: failed
-factors: {setup: {I: I, II: II}}
-baseline: I
-conditions: {threads: any}
-repetition: run
-"""
+    text = TABLE.read_text()
     found = imported(tmp_path, place, text)
     rows = {(run.record.arm, run.record.block): run.record for run in found.runs}
     told = rows["II", 1].measurement
