@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tools.chaos.canaries import differences
+from tools.chaos import __main__ as chaos
+from tools.chaos.canaries import Canaries, differences
 from tools.chaos.faults import FAULTS
+from tools.chaos.ground import Here
 from tools.chaos.processes import below, part_of
 from tools.chaos.real_faults import REAL
 from tools.chaos.reasons import REASONS, wrong
-from tools.chaos.session import Played, inner_pid
-from tools.chaos.tally import Tally, merged
+from tools.chaos.session import Played, Session, inner_pid
+from tools.chaos.tally import BrokenOff, Tally, merged
+from tools.chaos.trial import processes_left
 
 HARMLESS = {"kill -9 tare", "SIGTERM of tare", "a second tare", "another home's tare", "another user's tare"}
 """After these no attempt may be kept as failed."""
@@ -90,3 +94,64 @@ def test_a_process_that_is_no_part_has_no_name() -> None:
     assert part_of(os.getpid()) is None
     assert inner_pid(os.getpid()) == os.getpid()
     assert os.getpid() in below(os.getppid())
+
+
+def test_nothing_is_played_where_a_canary_is_missing_from_the_start(tmp_path: Path) -> None:
+    with pytest.raises(BrokenOff, match=r"canaries are missing: volume, mount$"):
+        Canaries(tmp_path / "c", lambda: {"container": "0 id", "volume": "1 ", "mount": "False", "file": "True"})
+    there = Canaries(tmp_path / "c", lambda: {"container": "0 id", "mount": "True"})
+    try:
+        assert there.problems() == []
+    finally:
+        there.end()
+
+
+@pytest.mark.parametrize("kind", REASONS)
+def test_no_fault_explains_a_reason_that_says_nothing(kind: str) -> None:
+    assert wrong("it went somehow", 90.0, 105.0, [played(kind)]) is not None
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("the client was ended by SIGKILL during measure", "kill -9 a process of tare's"),
+        ("monitor probe ended during measure", "kill -9 a process of tare's"),
+        ("sysbench did not end within 30 s", "SIGSTOP of a process of tare's"),
+    ],
+)
+def test_what_a_process_of_tares_may_have_been_is_named(reason: str, kind: str) -> None:
+    assert wrong(reason, 90.0, 105.0, [played(kind)]) is None
+
+
+def test_a_call_that_cannot_go_on_prints_what_it_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    struck = iter((True, True))
+
+    def fault(_session: Session) -> bool:
+        if next(struck, False):
+            return True
+        raise BrokenOff("the engine of tare-host-1\ndoes not answer")
+
+    monkeypatch.setenv("DOCKER_HOST", "")  # which the call sets for itself
+    monkeypatch.setattr(chaos, "FAULTS", {"a second tare": fault})
+    code = chaos.main(["--faults", "20", "--seed", "3", "--json", str(tmp_path / "out.json")])
+    told = capsys.readouterr()
+    counts = json.loads(told.out)
+    assert code == 1
+    assert counts == json.loads((tmp_path / "out.json").read_text())
+    assert sum(counts["cells"]["a second tare"].values()) == 2
+    assert (counts["violations"], counts["broken_off"]) == (0, ["the engine of tare-host-1 does not answer"])
+    assert "chaos: the engine of tare-host-1 does not answer\n" in told.err
+    assert chaos.main(["--merge", str(tmp_path / "out.json")]) == 1
+    assert "1 calls were broken off" in capsys.readouterr().out
+
+
+def test_a_sleeper_of_a_fake_that_is_left_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.chaos.trial._SETTLED_S", 0.0)
+    ground = Here(tmp_path)
+    env = {**os.environ, "TARE_HOME": f"{tmp_path}/home"}
+    with subprocess.Popen(["sleep", "3601.6"], env=env) as sleeper:
+        assert processes_left(ground) == [f"process {sleeper.pid}: sleep 3601.6"]
+        sleeper.kill()
+    assert processes_left(ground) == []

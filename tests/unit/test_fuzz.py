@@ -13,8 +13,10 @@ from tare.errors import RunFailed, StoreError
 from tare.run.unreadable import read_or_failed
 from tare.store.trace import read_trace
 from tools.fuzz.__main__ import finding
+from tools.fuzz.documents import Accepted
 from tools.fuzz.mutations import binary, text, tree
 from tools.fuzz.outputs import DATA
+from tools.fuzz.stores import as_read, must_be_harmless
 from tools.fuzz.targets import TARGETS
 
 CASES, SEED = 12, 20261124
@@ -22,7 +24,7 @@ FOUND = {
     "store": (46, 100010, 100019, 20278961, 4325975215, 31024644, 52008382),
     "monitor": (213, 100015, 100027, 100226, 100511),
     "trace": (100140,),
-    "report": (20262900, 20269830, 4315228514, 31011633),
+    "report": (20262900, 20269830, 4315228514, 31011633, 52004997),
     "study": (4326017934,),
 }
 """Seeds of what fuzzing found: each was mended."""
@@ -64,6 +66,26 @@ def test_a_library_that_panics_is_an_error_message_and_a_finding(
     monkeypatch.setattr(pl, "read_parquet", panics)
     with pytest.raises(StoreError, match="divisor of zero"):
         read_trace(tmp_path / "trace")
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "a <script>alert(1)</script>",
+        "[l](javascript:alert(1))",
+        "| a |\n|---|\n| ![i](http://x/y) |",
+        '<b onmouseover="alert(1)">x</b>',
+        "`` <script>` ``<script>",
+    ],
+)
+def test_markup_in_markdown_is_a_finding(markdown: str) -> None:
+    with pytest.raises(Accepted, match="in Markdown"):
+        must_be_harmless(as_read(markdown), "Markdown")
+
+
+def test_text_in_a_code_span_or_behind_a_backslash_is_none() -> None:
+    told = "scale `]]></svg><script>alert(2)</script>`, \\<script\\>, \\[l\\](javascript:alert(1))\n"
+    must_be_harmless(as_read(f"{told}\n```\n<script>\n```\n"), "Markdown")
 
 
 def test_changes_depend_on_their_seed_alone() -> None:

@@ -7,7 +7,8 @@
 Real studies: redis, mariadb, duet, stages, cassandra, vm (once a study with a virtual machine ran in TARE_HOME,
 which gets its kernel), or one that comes with tare, with `--scale`. A session is
 one `tare run`; it meets up to three faults and is then killed or left to end. The next goes on with the same store.
-Exit code 0 if all held; the seed that is printed first plays the same faults again, at the same moments.
+Exit code 0 if all held; 1 too where a call could not go on, with what it had counted until then. The seed that is
+printed first plays the same faults again, at the same moments.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tools.chaos.canaries import Canaries, footprint, on_engine
 from tools.chaos.faults import FAULTS, Fault
 from tools.chaos.real_faults import REAL
 from tools.chaos.studies import FAKES, STUDIES, Chosen
-from tools.chaos.tally import Tally, merged
+from tools.chaos.tally import BrokenOff, Tally, merged
 from tools.chaos.trial import Chaos, play
 
 _LONGEST_FAKE_S = 3.0
@@ -40,21 +41,28 @@ def main(words: Sequence[str] | None = None) -> int:
     if given.merge:
         whole = merged(given.merge)
         print(json.dumps(whole.tree(), indent=1) if given.json else whole.table())
-        return 1 if whole.violations else 0
+        return 1 if whole.violations or whole.broken_off else 0
     print(f"seed {given.seed}", file=sys.stderr)
     began = time.monotonic()
+    tally = Tally(seeds=[f"{given.study or 'fakes'} {given.seed}"])
     os.environ["DOCKER_HOST"] = "unix:///nonexistent"  # whatever engine this machine has is not looked at
     with tempfile.TemporaryDirectory(prefix="tare-chaos-", dir="/var/tmp") as scratch:
         place = Path(scratch)
         place.chmod(0o755)  # another user's tare has a place in it
-        tally = _on_fakes(given, place) if given.study is None else _on_real(given, place)
+        try:
+            if given.study is None:
+                _on_fakes(given, place, tally)
+            else:
+                _on_real(given, place, tally)
+        except BrokenOff as error:
+            tally.broken_off.append(str(error))
+            print(f"chaos: {error}", file=sys.stderr)
     tally.seconds = round(time.monotonic() - began)
-    tally.seeds.append(f"{given.study or 'fakes'} {given.seed}")
     print("".join(f"VIOLATION: {problem}\n" for problem in tally.violations), end="", file=sys.stderr)
     print(json.dumps(tally.tree(), indent=1))
     if given.json:
         given.json.write_text(json.dumps(tally.tree(), indent=1))
-    return 1 if tally.violations else 0
+    return 1 if tally.violations or tally.broken_off else 0
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -80,7 +88,7 @@ def _chosen(given: argparse.Namespace, faults: Mapping[str, Fault]) -> Mapping[s
     return found
 
 
-def _on_fakes(given: argparse.Namespace, place: Path) -> Tally:
+def _on_fakes(given: argparse.Namespace, place: Path, tally: Tally) -> None:
     (place / "study.yaml").write_text(FAKES)
     with ground.here(place) as here:
         trial = Chaos(
@@ -92,12 +100,12 @@ def _on_fakes(given: argparse.Namespace, place: Path) -> Tally:
             ground=here,
             env=here.env,
             faults=_chosen(given, FAULTS),
+            tally=tally,
         )
         _play(trial, Canaries(place / "canaries"), given)
-    return trial.tally
 
 
-def _on_real(given: argparse.Namespace, place: Path) -> Tally:
+def _on_real(given: argparse.Namespace, place: Path, tally: Tally) -> None:
     chosen = STUDIES.get(given.study, Chosen("", ("mariadb", "sysbench")))
     study, options = str(place / "study.yaml"), list[str]()
     if chosen.text:
@@ -118,9 +126,9 @@ def _on_real(given: argparse.Namespace, place: Path) -> Tally:
             end_s=chosen.end_s,
             fakes=False,
             before=footprint(host),
+            tally=tally,
         )
         _play(trial, Canaries(place / "canaries", also), given)
-    return trial.tally
 
 
 def _play(trial: Chaos, canaries: Canaries, given: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from tools.chaos.ground import OnTestHost
 from tools.chaos.processes import text
 from tools.chaos.session import Ground
+from tools.chaos.tally import BrokenOff
 from tools.lab import GROUPS
 
 _NAME = "tare-canary"
@@ -48,12 +49,14 @@ class Canaries:
     others: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.others = self.also()
+        if lacking := missing(self.others):  # one that was never there would be the same after each fault
+            raise BrokenOff(f"nothing was played, as canaries are missing: {', '.join(lacking)}")
         (self.directory / "tare").mkdir(parents=True)
         (self.directory / "tare" / "store.sqlite").write_bytes(b"not tare's")
         (self.directory / "link").symlink_to("tare")
         self.process = subprocess.Popen(["sleep", _SLEEP], start_new_session=True)
         self.before = self._listing()
-        self.others = self.also()
 
     def _listing(self) -> str:
         paths = sorted(self.directory.rglob("*"))
@@ -77,6 +80,11 @@ class Canaries:
         """The process alone is not removed with its directory."""
         self.process.kill()
         self.process.wait()
+
+
+def missing(told: Mapping[str, str]) -> list[str]:
+    """The kinds, of what `on_engine` returns, that are not there."""
+    return [what for what, how in told.items() if how != "True" and not how.startswith("0 ")]
 
 
 def on_engine(ground: OnTestHost) -> Callable[[], Mapping[str, str]]:

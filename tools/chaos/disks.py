@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tools.chaos.tally import BrokenOff
+
 Run = Callable[[Sequence[str]], object]
 _LONG_S, _BUSY_S = 120.0, 30.0
 _PAGE = 4096
@@ -19,7 +21,7 @@ def run(argv: Sequence[str], *, check: bool = True) -> subprocess.CompletedProce
     """A program of this machine."""
     done = subprocess.run(argv, capture_output=True, text=True, timeout=_LONG_S, check=False)
     if check and done.returncode != 0:
-        raise RuntimeError(f"{' '.join(argv)} ended with {done.returncode}: {done.stderr.strip()[-400:]}")
+        raise BrokenOff(f"{' '.join(argv)} ended with {done.returncode}: {done.stderr.strip()[-400:]}")
     return done
 
 
@@ -106,5 +108,5 @@ class Disk:
         try:
             (self.place / "probe").touch()
         except OSError as error:  # a namespace that was made meanwhile has it mounted, as a new test host's
-            raise RuntimeError(f"{self.place} cannot be repaired: play alone on a machine: {error}") from error
+            raise BrokenOff(f"{self.place} cannot be repaired: play alone on a machine: {error}") from error
         (self.place / "probe").unlink()

@@ -20,8 +20,9 @@ from tare.sites.local import LocalHost
 from tools import hosts
 from tools.chaos.clock import steppable
 from tools.chaos.disks import Disk, run
-from tools.chaos.processes import only_child, part_of, with_word
+from tools.chaos.processes import only_child, part_of, with_variable, with_word
 from tools.chaos.session import Group
+from tools.chaos.tally import BrokenOff
 from tools.lab import GROUPS, PATH, TestHost
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,10 +72,11 @@ class Here:
         return run(argv, check=check)
 
     def processes(self) -> list[int]:
-        """All that names its directory, or stands in its group."""
+        """All that names its directory, stands in its group or has its environment."""
         group = self.group.pids or self.group.memory
         inside = [] if group is None else [int(line) for line in (group / "cgroup.procs").read_text().split()]
-        return [*with_word(f"{self.place}/".encode()), *inside]
+        word = f"{self.place}/".encode()
+        return sorted({*with_word(word), *inside, *with_variable(b"TARE_HOME=" + word)})
 
     def start_engine(self, options: Sequence[str] = ()) -> None:
         """There is none."""
@@ -127,10 +129,10 @@ class OnTestHost:
         return sorted(hosts.members([self.host.name]))
 
     def start_engine(self, options: Sequence[str] = ()) -> None:
-        """Unless one runs with these very options; return when it answers. Raises `RuntimeError`."""
+        """Unless one runs with these very options; return when it answers. Raises `BrokenOff`."""
         running = [pid for pid in self.processes() if part_of(pid) == "dockerd"]
         if running and tuple(options) == self.options:
-            with suppress(RuntimeError):  # one that hangs, as it may after its containerd was killed, is made anew
+            with suppress(BrokenOff):  # one that hangs, as it may after its containerd was killed, is made anew
                 self._await_engine()
                 return
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -156,7 +158,7 @@ class OnTestHost:
         while self.inside(["timeout", "10", "docker", "version"], check=False).returncode != 0:
             if time.monotonic() > end:
                 log = self.inside(["tail", "-n", "5", "/run/dockerd.log"], check=False).stdout
-                raise RuntimeError(f"the engine of {self.host.name} does not answer: {log}")
+                raise BrokenOff(f"the engine of {self.host.name} does not answer: {log}")
             time.sleep(0.3)
 
 
@@ -251,7 +253,7 @@ def _bring(name: str, home: Path, to: Path) -> None:
     argv = [*TARE, "images", "build", name]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=_BUILD_S, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"the image {name} cannot be built: {done.stderr[-400:]}")
+        raise BrokenOff(f"the image {name} cannot be built: {done.stderr[-400:]}")
     (to / "images" / "keys").mkdir(parents=True, exist_ok=True)
     for description in (home / "images").glob("*/image.json"):
         reference = json.loads(description.read_bytes())["image"]["reference"]

@@ -69,12 +69,17 @@ def only_child(pid: int, within_s: float = 10.0) -> int:
 def with_word(word: bytes, but: Iterable[int] = ()) -> list[int]:
     """Those whose arguments hold it."""
     passed = set(but)
-    return [pid for pid in parents() if pid not in passed and word in _line(pid)]
+    return [pid for pid in parents() if pid not in passed and word in _file(pid, "cmdline")]
 
 
-def _line(pid: int) -> bytes:
+def with_variable(start: bytes) -> list[int]:
+    """Those that were started with a variable in their environment that begins so."""
+    return [pid for pid in parents() if any(each.startswith(start) for each in _file(pid, "environ").split(b"\0"))]
+
+
+def _file(pid: int, name: str) -> bytes:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
+        return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
         return b""
 

@@ -22,8 +22,8 @@ _CUT = r"connect|network|route|unreachable|went away|reset|reply|answer|path|did
 _ENDED = r"the server (was ended by SIG|ended with)"
 
 REASONS: Mapping[str, str] = {
-    "kill -9 a process of tare's": r".",
-    "SIGSTOP of a process of tare's": r".",
+    "kill -9 a process of tare's": rf"{_KILLED}|{_ENDED}|monitor|trace|virtual machine",
+    "SIGSTOP of a process of tare's": _LATE,
     "SIGSTOP of tare": _LATE,
     "no room for the store": _FULL,
     "EIO below the store": _EIO,

@@ -54,7 +54,7 @@ class Ground(Protocol):
         ...
 
     def start_engine(self, options: Sequence[str] = ()) -> None:
-        """Return when it answers."""
+        """Return when it answers. Raises `BrokenOff`."""
         ...
 
 

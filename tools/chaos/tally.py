@@ -13,15 +13,26 @@ PHASES = ("starting", "preparing", "provision", "load", "warm-up", "measure", "c
 """All others are between runs."""
 
 
+class BrokenOff(RuntimeError):
+    """Why a call cannot go on, one sentence; neither tare's doing nor a violation."""
+
+    def __str__(self) -> str:
+        return " ".join(super().__str__().split())
+
+
 @dataclass
 class Tally:
-    """`cells`: (kind, phase) → faults; `failed`: reasons of attempts; `seeds`: study and seed, one a call."""
+    """`cells`: (kind, phase) → faults; `failed`: reasons of attempts; `seeds`: study and seed, one a call.
+
+    `broken_off`: why calls could not go on, which is no violation, and no call that held either.
+    """
 
     cells: Counter[tuple[str, str]] = field(default_factory=Counter)
     sessions: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
     seeds: list[str] = field(default_factory=list)
+    broken_off: list[str] = field(default_factory=list)
     attempts: int = 0
     stores: int = 0
     seconds: int = 0
@@ -38,6 +49,7 @@ class Tally:
         self.failed += other.failed
         self.violations += other.violations
         self.seeds += other.seeds
+        self.broken_off += other.broken_off
         self.attempts += other.attempts
         self.stores += other.stores
         self.seconds += other.seconds
@@ -59,7 +71,7 @@ class Tally:
             "format": 1, "faults": self.faults, "violations": len(self.violations), "seeds": self.seeds,
             "stores": self.stores, "attempts": self.attempts, "seconds": self.seconds,
             "sessions": dict(self.sessions), "cells": cells, "failed": dict(self.failed.most_common()),
-            "found": self.violations,
+            "found": self.violations, "broken_off": self.broken_off,
         }  # fmt: skip
 
     @classmethod
@@ -70,7 +82,7 @@ class Tally:
         )
         return cls(
             cells, Counter(tree["sessions"]), Counter(tree["failed"]), list(tree["found"]), list(tree["seeds"]),
-            tree["attempts"], tree["stores"], tree["seconds"],
+            list(tree.get("broken_off", ())), tree["attempts"], tree["stores"], tree["seconds"],
         )  # fmt: skip
 
     def table(self) -> str:
@@ -87,7 +99,8 @@ class Tally:
         between = [self.faults - sum(sums)] if rest else []
         rows.append(_row(["all", *(str(count) for count in (*sums, *between, self.faults))]))
         told = f"{self.faults} faults, {len(self.violations)} violations, {self.attempts} attempts kept"
-        return "\n".join([*rows, "", f"{told} in {self.stores} stores, {self.seconds} s.", ""])
+        ended = f" {len(self.broken_off)} calls were broken off." if self.broken_off else ""
+        return "\n".join([*rows, "", f"{told} in {self.stores} stores, {self.seconds} s.{ended}", ""])
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import tempfile
 import time
@@ -17,9 +18,10 @@ from tools.chaos import clock
 from tools.chaos.canaries import Canaries, differences, footprint
 from tools.chaos.faults import ENDED_BY_TARE, FAULTS, SESSION_S, Fault
 from tools.chaos.ground import Here, OnTestHost
+from tools.chaos.processes import text
 from tools.chaos.reasons import wrong
 from tools.chaos.session import Played, Session
-from tools.chaos.tally import Tally
+from tools.chaos.tally import BrokenOff, Tally
 from tools.kill_nine import Trial, left_behind
 
 _ENDED_BY_SIGNAL = {130, 143}
@@ -53,11 +55,15 @@ class Chaos(Trial):
         with tempfile.TemporaryFile() as output:
             with self.ground.start(command, output.fileno(), self.env) as tare:
                 under_way = Session(tare, command, self.ground, self.rng, self.store)
-                code = self._faults(under_way, faults)
+                try:
+                    code = self._faults(under_way, faults)
+                except BrokenOff:
+                    under_way.signal([under_way.pid, tare.pid], signal.SIGKILL)
+                    raise
+                finally:
+                    self.tally.cells.update((each.kind, each.phase) for each in under_way.played)
             output.seek(0)
             words = output.read().decode(errors="replace")
-        for each in under_way.played:
-            self.tally.cells[each.kind, each.phase] += 1
         self.tally.sessions["killed" if code is None or code < 0 else str(code)] += 1
         if "Traceback (most recent call last)" in words and not _in_wrapper(words):
             self.problems.append(f"a traceback: {words[-1500:]}")
@@ -143,13 +149,22 @@ class Chaos(Trial):
         """What is still there that should be gone."""
         staged = [f"staged: {path}" for path in (self.store / "staging").glob("*")]
         if isinstance(self.ground, Here):
-            return [*staged, *left_behind(self.opened(), self.layout)]
+            return [*staged, *left_behind(self.opened(), self.layout), *processes_left(self.ground)]
         ledger = SqliteLedger(self.layout.ledger)
         noted = [f"in the ledger: {entry.kind} {entry.ident}" for entry in ledger.entries() if not entry.keep]
         end = time.monotonic() + _SETTLED_S
         while (found := differences(self.before, footprint(self.ground))) and time.monotonic() < end:
             time.sleep(0.5)
         return [*staged, *noted, *found]
+
+
+def processes_left(ground: Here) -> list[str]:
+    """What fakes are made of names nothing of tare's: `sleep 3601.6`, told by its group and its environment."""
+    end = time.monotonic() + _SETTLED_S
+    while (pids := ground.processes()) and time.monotonic() < end:
+        time.sleep(0.2)
+    lines = ((pid, text(f"/proc/{pid}/cmdline").replace("\0", " ").strip()) for pid in pids)
+    return [f"process {pid}: {line}" for pid, line in lines if line]
 
 
 def _in_wrapper(words: str) -> bool:
@@ -160,6 +175,14 @@ def _in_wrapper(words: str) -> bool:
 def play(trial: Chaos, canaries: Canaries, faults: int, until: float = float("inf")) -> None:
     """Session by session, until so many faults were played, it is late, or one shows something; then to the end."""
     trial.stores.mkdir()
+    try:
+        _play(trial, canaries, faults, until)
+    finally:  # what was counted and seen stays counted and seen, whatever keeps it from going on
+        trial.tally.violations += trial.problems
+        trial.tally.stores += trial.number
+
+
+def _play(trial: Chaos, canaries: Canaries, faults: int, until: float) -> None:
     while trial.tally.faults < faults and not trial.problems and time.time() < until:
         under_way = trial.session(min(3, faults - trial.tally.faults))
         trial.problems += canaries.problems()
@@ -170,5 +193,3 @@ def play(trial: Chaos, canaries: Canaries, faults: int, until: float = float("in
     if not trial.problems:
         trial.finish()
         trial.problems += canaries.problems()
-    trial.tally.violations += trial.problems
-    trial.tally.stores += trial.number
