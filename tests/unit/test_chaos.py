@@ -51,6 +51,19 @@ def test_a_reason_must_name_the_fault_first(reason: str, kind: str, why: str | N
     assert complaint is None if why is None else why in (complaint or "")
 
 
+@pytest.mark.parametrize("kind", ["SIGSTOP of server", "bridge down", "wire removed"])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "the server did not answer in the 3 s of the measure phase: it sent no answer",
+        "the server did not answer in the measure phase: no transaction in 6 s",
+        "YCSB reports no operation: the server did not answer",
+    ],
+)
+def test_a_server_that_was_silent_is_told_in_words_that_explain_it(kind: str, reason: str) -> None:
+    assert wrong(reason, 90.0, 105.0, [played(kind)]) is None
+
+
 def test_a_fault_explains_only_attempts_that_it_came_into() -> None:
     reason = "the server was ended by SIGKILL"
     assert wrong(reason, 200.0, 205.0, [played("kill -9 server")]) == "no fault came into it"

@@ -90,7 +90,7 @@ def must_have_done(printed: Printed, asked: Expected) -> tuple[Interval, ...]:
     if asked.operations is not None and operations != asked.operations:
         raise RunFailed(f"cassandra-stress did {operations} operations of {asked.operations}")
     if operations == 0:
-        raise RunFailed("cassandra-stress did no operation")
+        raise RunFailed("the server did not answer in the measure phase: cassandra-stress ended no operation")
     return totals
 
 

@@ -71,7 +71,7 @@ def _must_be_whole(printed: Printed, parameters: SysbenchParameters) -> None:
         raise RunFailed(f"sysbench's report is cut short: it lacks {', '.join(printed.missing)}")
     seconds, asked = printed.figure("total_time_s"), parameters.measure_s
     if printed.count("events") == 0:
-        raise RunFailed(f"no transaction in {seconds:g} s")
+        raise RunFailed(f"the server did not answer in the measure phase: no transaction in {seconds:g} s")
     if seconds < asked:
         raise RunFailed(f"cut short: {seconds:g} s of {asked:g} s")
     last = printed.intervals[-1].end_s if printed.intervals else 0

@@ -94,7 +94,10 @@ def _must_be_right(document: Document, own: TareLoadParameters) -> None:
             hint=f"{asks}`max_error_share` says how many are acceptable",
         )
     if not measured.right:
-        raise RunFailed("tare-load did no operation")
+        begun = (
+            f"{measured.failed} operations failed and none succeeded" if measured.failed else "it sent no answer"
+        )
+        raise RunFailed(f"the server did not answer in the {measured.seconds:g} s of the measure phase: {begun}")
 
 
 def _must_be_what_was_asked(document: Document, own: TareLoadParameters) -> None:

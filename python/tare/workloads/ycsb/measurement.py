@@ -77,7 +77,8 @@ def measurement(printed: Printed, asked: Expected) -> Measurement:
     must_be_one_report(printed)
     kinds = {kind: _Kind.of(printed, kind) for kind in KINDS if _has(printed, kind)}
     if not kinds:
-        raise RunFailed(f"YCSB reports no operation{_because(printed)}")
+        because = _because(printed) or ": the server did not answer"
+        raise RunFailed(f"YCSB reports no operation{because}")
     operations = {_name(kind): each.operation(asked) for kind, each in kinds.items()}
     done = sum(each.operations for each in _statements(operations).values())
     errors = sum(each.errors for each in operations.values())

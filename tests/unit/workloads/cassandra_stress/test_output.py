@@ -10,7 +10,7 @@ import pytest
 
 from tare.errors import RunFailed
 from tare.imports.reading import measurement_of_cassandra_stress
-from tare.workloads.cassandra_stress.measurement import must_be_whole
+from tare.workloads.cassandra_stress.measurement import Expected, must_be_whole, must_have_done
 from tare.workloads.cassandra_stress.output import Printed, read_output
 
 DATA = Path(__file__).parents[3] / "data" / "cassandra-stress"
@@ -152,3 +152,14 @@ def test_a_window_without_operations_has_no_percentile() -> None:
     windows = measurement_of_cassandra_stress("".join((*lines[: at + 1], still, *lines[at + 1 :])), 0.0).windows
     (stood,) = [window for window in windows if window.throughput_per_s == 0]
     assert (stood.latency_p95_ms, stood.errors_per_s) == (None, None)
+
+
+def test_a_server_that_answers_nothing_is_the_reason() -> None:
+    whole = printed("mixed")
+    silent = replace(
+        whole,
+        results={**whole.results, "errors": dict.fromkeys(whole.results["errors"], 0.0)},
+        intervals=tuple(replace(each, operations=0) for each in whole.intervals),
+    )
+    with pytest.raises(RunFailed, match=r"^the server did not answer in the measure phase: cassandra-stress ended"):
+        must_have_done(silent, Expected(seconds=5.0))
