@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tare.run.attempt.job import Job
 from tare.run.attempt.loading import contents_of, ensure_snapshot, loader_of, shelf_of
 from tare.run.attempt.server import nodes_of
 from tare.run.attempt.stages import attempt_stages
-from tare.run.clock import Deadline
+from tare.run.clock import Clock, Deadline
 from tare.run.duet.attempt import attempt_duet
 from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Preparing, RunEnded, RunStarted
 from tare.run.machine import Machine
@@ -28,8 +28,8 @@ from tare.sites import Host
 from tare.study.model import ArmSettings, Placement
 from tare.study.rules.repetition import instances
 
-_ENGINE_BACK_S, _ENGINE_POLL_S = 30.0, 0.5
-"""How long an engine that does not answer may take to start anew."""
+_BACK_S, _POLL_S = 30.0, 0.5
+"""How long an engine, or what a host has run out of, is waited for."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +233,7 @@ def _until_good(
         for run in together:
             _refuse_without_hosts(session, run)
             _refuse_without_engine(session, run)
+            _refuse_without_means(session, run)
 
 
 def _hosts(machine: Machine, settings: ArmSettings) -> Mapping[str, str]:
@@ -252,19 +253,31 @@ def _refuse_without_hosts(session: _Session, run: PlannedRun) -> None:
 
 
 def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
-    """An engine that has gone fails all runs to come: better to end, with the cause, than to use up retries.
-
-    One that is restarted takes some seconds.
-    """
+    """An engine that has gone fails all runs to come. One that is restarted takes some seconds."""
     settings, machine = session.settings(run), session.machine_of(run)
-    deadline = Deadline(machine.clock, _ENGINE_BACK_S)
-    while (why := machine.engine_lost(settings)) is not None:
-        if deadline.passed:
-            raise EnvironmentLacks(
-                f"the container engine stopped answering: {why}",
-                hint="start it again, then repeat the command to resume",
-            )
-        machine.clock.sleep(_ENGINE_POLL_S)
+    why = _waited_for(machine.clock, lambda: machine.engine_lost(settings))
+    if why is not None:
+        raise EnvironmentLacks(
+            f"the container engine stopped answering: {why}",
+            hint="start it again, then repeat the command to resume",
+        )
+
+
+def _refuse_without_means(session: _Session, run: PlannedRun) -> None:
+    """The same of a host with no process, file or disk space left for tare."""
+    machine = session.machine_of(run)
+    if (why := _waited_for(machine.clock, machine.host_spent)) is not None:
+        raise EnvironmentLacks(
+            f"no run can be started: {why}", hint="free what is short, then repeat the command to resume"
+        )
+
+
+def _waited_for(clock: Clock, lacks: Callable[[], str | None]) -> str | None:
+    """What still lacks after a while: better to end, with the cause, than to use up retries."""
+    deadline = Deadline(clock, _BACK_S)
+    while (why := lacks()) is not None and not deadline.passed:
+        clock.sleep(_POLL_S)
+    return why
 
 
 def _attempt(jobs: Sequence[Job], session: _Session) -> Kept:

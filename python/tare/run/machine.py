@@ -38,6 +38,12 @@ from tare.workloads import Workload
 
 Tree = Mapping[str, Any]
 
+_QUICK_S = 10.0
+_HAS_ROOM = (
+    'mkdir -p -- "$1" && f=$(mktemp "$1/.XXXXXX") || exit; head -c 4096 /dev/zero >"$f"; c=$?; rm -f "$f"; exit $c'
+)
+"""Writes a block, which a full file system has not, and removes it even if tare is killed meanwhile."""
+
 
 def cannot_repin(instance: Instance, cpus: str) -> None:
     """Of a machine that knows no control groups."""
@@ -189,6 +195,19 @@ class Machine:
                 engine.ping()
             except (DockerException, RequestException, EnvironmentLacks) as error:
                 return f"{error} (on {host.name})" if self.parts else str(error)
+        return None
+
+    def host_spent(self) -> str | None:
+        """Which of the site's hosts can start no program or has no room under TARE_HOME, and why."""
+        for host in self.site.hosts:
+            work = str(self.layout_on(host).work)
+            try:
+                done = host.run(["sh", "-c", _HAS_ROOM, "sh", work], timeout_s=_QUICK_S, check=False)
+            except RunFailed as error:
+                return error.what
+            if done.code != 0:
+                last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+                return f"{work} on {host.name} cannot be written: {''.join(last) or 'no room'}"
         return None
 
     def host_lost(self) -> str | None:

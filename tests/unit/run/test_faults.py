@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest.mock import MagicMock
@@ -15,7 +16,7 @@ from docker.errors import DockerException
 
 from tare.deployments import Instance, Right, Task
 from tare.deployments.fake import FakeDeployment
-from tare.errors import EndedAtOnce, EnvironmentLacks
+from tare.errors import EndedAtOnce, EnvironmentLacks, host_failed
 from tare.plan.model import Plan
 from tare.run.attempt import raw_files as collecting
 from tare.run.clock import SystemClock
@@ -23,7 +24,7 @@ from tare.run.events import Event, Notice, Observer, PhaseStarted
 from tare.run.execute import execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.record import Phase, RunRecord
-from tare.sites import Site
+from tare.sites import Completed, Site
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 
@@ -224,7 +225,7 @@ def test_no_password_is_kept_anywhere(rig: Any, plans: Any, monkeypatch: pytest.
 def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(
     rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tare.run.execute._ENGINE_BACK_S", 0.0)
+    monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
 
     class Gone:
         api = MagicMock()
@@ -247,7 +248,7 @@ def test_an_engine_that_was_away_when_the_study_began_costs_no_retries(
     rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found by `make chaos`: 304 attempts failed at once, as none asks for it again."""
-    monkeypatch.setattr("tare.run.execute._ENGINE_BACK_S", 0.0)
+    monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
 
     class NeedsEngine(FakeDeployment):
         needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
@@ -284,6 +285,55 @@ def test_an_engine_that_is_restarted_is_waited_for(rig: Any, plans: Any) -> None
     first, second = rig.execute(plans(retries=1, fault="crash"))
     assert (first.outcome.ok, second.outcome.ok) == (False, False)
     assert engine.pings >= 2
+
+
+class Spent(LocalHost):
+    """Starts no program as many times as `refusals` says."""
+
+    refusals = 0
+
+    def run(self, argv: Sequence[str], **rest: Any) -> Completed:
+        if self.refusals:
+            self.refusals -= 1
+            raise host_failed(f"{argv[0]} cannot be run on {self.name}", errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return super().run(argv, **rest)
+
+
+def test_a_host_without_a_process_left_costs_no_retries(
+    rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by `make chaos`: 215 attempts failed in a minute, each at its first program."""
+    monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
+    host = Spent()
+    rig.swap(site=Site(sut=host, client=host))
+    observer = At(Phase.PROVISION, lambda: setattr(host, "refusals", 10**6))
+    records: list[RunRecord] = []
+    with pytest.raises(EnvironmentLacks, match=r"no run can be started: sh cannot be run .*repeat the command"):
+        _take(rig, plans(retries=3), observer, records)
+    assert [record.outcome.ok for record in records] == [False]
+
+
+def test_a_host_that_has_processes_again_is_waited_for(
+    rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tare.run.execute._POLL_S", 0.01)
+    host = Spent()
+    rig.swap(site=Site(sut=host, client=host))
+    records: list[RunRecord] = []
+    _take(rig, plans(retries=1), At(Phase.PROVISION, lambda: setattr(host, "refusals", 30)), records)
+    failed, good = records
+    assert (failed.outcome.ok, good.outcome.ok) == (False, True)
+    assert not list(rig.machine.layout.work.iterdir())
+
+
+def test_a_full_disk_under_the_home_costs_no_retries(rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
+    rig.machine.layout.home.mkdir(parents=True, exist_ok=True)
+    rig.machine.layout.work.write_text("in the way of a directory")
+    records: list[RunRecord] = []
+    with pytest.raises(EnvironmentLacks, match=r"no run can be started: .*work on local cannot be written: mkdir"):
+        _take(rig, plans(retries=3), lambda _: None, records)
+    assert len(records) == 1
 
 
 def test_a_host_that_is_lost_for_good_ends_the_study_with_its_record_kept(rig: Any, plans: Any) -> None:
