@@ -149,13 +149,13 @@ def test_a_call_that_cannot_go_on_prints_what_it_counted(
     monkeypatch.setenv("DOCKER_HOST", "")  # which the call sets for itself
     monkeypatch.setattr(chaos, "FAULTS", {"a second tare": fault})
     code = chaos.main(["--faults", "20", "--seed", "3", "--json", str(tmp_path / "out.json")])
-    told = capsys.readouterr()
-    counts = json.loads(told.out)
+    printed = capsys.readouterr()
+    counts = json.loads(printed.out)
     assert code == 1
     assert counts == json.loads((tmp_path / "out.json").read_text())
     assert sum(counts["cells"]["a second tare"].values()) == 2
     assert (counts["violations"], counts["broken_off"]) == (0, ["the engine of tare-host-1 does not answer"])
-    assert "chaos: the engine of tare-host-1 does not answer\n" in told.err
+    assert "chaos: the engine of tare-host-1 does not answer\n" in printed.err
     assert chaos.main(["--merge", str(tmp_path / "out.json")]) == 1
     assert "1 calls were broken off" in capsys.readouterr().out
 

@@ -84,8 +84,8 @@ def test_markup_in_markdown_is_a_finding(markdown: str) -> None:
 
 
 def test_text_in_a_code_span_or_behind_a_backslash_is_none() -> None:
-    told = "scale `]]></svg><script>alert(2)</script>`, \\<script\\>, \\[l\\](javascript:alert(1))\n"
-    must_be_harmless(as_read(f"{told}\n```\n<script>\n```\n"), "Markdown")
+    words = "scale `]]></svg><script>alert(2)</script>`, \\<script\\>, \\[l\\](javascript:alert(1))\n"
+    must_be_harmless(as_read(f"{words}\n```\n<script>\n```\n"), "Markdown")
 
 
 def test_changes_depend_on_their_seed_alone() -> None:
