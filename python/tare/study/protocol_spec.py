@@ -40,7 +40,7 @@ class Sequential(Repetition):
     """Blocks between looks; shown for 4, and looks that are rarer cost blocks only."""
     looks: Literal["set", "any"] = "set"
     """`set`: at those blocks, by a t interval that they are paid for in; `any`: at every block from `min_blocks`
-    on, by an interval that holds at all of them at once, and takes 1.6 to 2.2 times the blocks."""
+    on, by an interval that holds at all of them at once, and takes 1.6 to 2.3 times the blocks."""
     anytime: Anytime = "t-mixture"
     """Of `looks: any`. `t-mixture`: exact for normal noise of any spread; `sign-flip`: by the random order of the
     plan alone, whatever the noise, from mirrored pairs of blocks, and with more blocks again."""
