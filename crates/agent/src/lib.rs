@@ -8,6 +8,7 @@ mod answer;
 mod clearing;
 mod connect;
 mod daemon;
+mod echo;
 mod engine;
 mod files;
 mod frame;
@@ -17,6 +18,7 @@ mod ledger;
 mod outcomes;
 mod program;
 mod request;
+mod sounding;
 mod started;
 mod work;
 

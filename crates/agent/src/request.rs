@@ -1,6 +1,7 @@
 //! What the daemon can be asked.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -83,6 +84,24 @@ pub(crate) enum Request {
         ident: String,
     },
     Entries,
+    /// Answer at an address of this host, for other hosts that sound the wire; the port is in the answer.
+    Echo {
+        address: IpAddr,
+    },
+    EndEcho {
+        port: u16,
+    },
+    /// Round trips to what answers on another host.
+    Sound {
+        address: IpAddr,
+        port: u16,
+    },
+    /// Throughput to it and back.
+    Fill {
+        address: IpAddr,
+        port: u16,
+        seconds: f64,
+    },
     /// End the program of the request `of`, whose own answer nobody waits for any more.
     Cancel {
         of: u64,
@@ -100,6 +119,7 @@ impl Request {
             self,
             Self::Run { .. }
                 | Self::Start { .. }
+                | Self::Echo { .. }
                 | Self::Release { .. }
                 | Self::Put { .. }
                 | Self::PutWhole { .. }

@@ -3,25 +3,29 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Fault};
 use crate::clearing;
+use crate::echo::{Echoes, nanoseconds};
 use crate::files::{self, Parts};
 use crate::identity::Identity;
 use crate::ledger::Ledger;
 use crate::program::{self, Cancel};
 use crate::request::Request;
+use crate::sounding;
 use crate::started::Started;
 
 /// Of programs that wait longer, nobody would see the end.
 const LONGEST_S: f64 = 366.0 * 86400.0;
+const LONGEST_FILL_S: f64 = 60.0;
 
 /// The host, with what has been started and begun on it.
 pub(crate) struct Workplace {
     started: Started,
     parts: Parts,
+    echoes: Echoes,
     ledger: Ledger,
     engine: Mutex<String>,
 }
@@ -29,7 +33,13 @@ pub(crate) struct Workplace {
 impl Workplace {
     pub(crate) fn new(ledger: Ledger) -> Self {
         let engine = Mutex::new("/var/run/docker.sock".to_owned());
-        Self { started: Started::default(), parts: Parts::default(), ledger, engine }
+        Self {
+            started: Started::default(),
+            parts: Parts::default(),
+            echoes: Echoes::default(),
+            ledger,
+            engine,
+        }
     }
 
     pub(crate) fn use_engine(&self, socket: String) {
@@ -40,6 +50,7 @@ impl Workplace {
     pub(crate) fn clear(&self) {
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.started.end_all();
+        self.echoes.close_all();
         self.parts.remove_all();
         clearing::clear(&self.ledger, &engine);
     }
@@ -94,6 +105,21 @@ impl Workplace {
                 Ok(Answer::done())
             }
             Request::Entries => self.entries(),
+            Request::Echo { address } => {
+                Ok(Answer::of(json!({"port": self.echoes.open(address)?})))
+            }
+            Request::EndEcho { port } => {
+                self.echoes.close(port);
+                Ok(Answer::done())
+            }
+            Request::Sound { address, port } => {
+                let seen = sounding::ask(address, port)?.to_string();
+                Ok(Answer::with(json!({}), vec![seen.into_bytes()]))
+            }
+            Request::Fill { address, port, seconds } => {
+                let lasts = Duration::from_secs_f64(seconds.clamp(0.0, LONGEST_FILL_S));
+                Ok(Answer::of(sounding::fill(address, port, lasts)?))
+            }
             Request::Ping => Ok(Answer::of(clocks())),
             Request::Hello { .. } | Request::Cancel { .. } | Request::Ack | Request::Bye => {
                 Err(Fault::Other("this is no work".to_owned()))
@@ -121,9 +147,4 @@ impl Workplace {
 fn clocks() -> Value {
     let (monotonic, wall) = (nanoseconds(ClockId::Monotonic), nanoseconds(ClockId::Realtime));
     json!({"monotonic_ns": monotonic, "wall_ns": wall})
-}
-
-fn nanoseconds(clock: ClockId) -> i64 {
-    let now = clock_gettime(clock);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
 }

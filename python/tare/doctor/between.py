@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 
-from tare.deployments.directories import remove_tree
 from tare.doctor import Line, Verdict, cannot, ok, warning
 from tare.errors import TareError
 from tare.run.between.clocks import SiteClock
@@ -14,14 +12,12 @@ from tare.run.between.wire import Side
 from tare.run.clock import SystemClock
 from tare.sites import Host
 from tare.sites.connected import ConnectedSite
-from tare.sites.ledger import Kind
 from tare.sites.reading import answer
 
 _LEAST_MTU = 1500
 _LOOSE_CLOCK_S = 0.001
 """A bound that windows of a second do not feel, and latencies seen from both sides would."""
 _MOST_LOST = 0.01
-_QUICK_S = 30.0
 _OFFLOADS = {
     "tcp-segmentation-offload": "TSO",
     "generic-segmentation-offload": "GSO",
@@ -35,20 +31,12 @@ def sounded(found: ConnectedSite) -> tuple[Line, ...]:
     """Sound the wires between client and SUT, and among the hosts of a cluster, and say what they are like."""
     site = found.site
     ledgers = dict.fromkeys(found.homes, found.ledger)
-    wire = Wire(site.sut, site.client, site.addresses, SiteClock(SystemClock()), ledgers, site.nodes)
-    rooms = {host.name: f"{found.homes[host.name].work}/doctor" for host in site.sut_hosts}
+    works = {name: str(home.work) for name, home in found.homes.items()}
+    wire = Wire(site.sut, site.client, site.addresses, SiteClock(SystemClock()), ledgers, works, site.nodes)
     try:
-        for host in site.sut_hosts:
-            found.ledger.note(Kind.PATH, rooms[host.name], host=host.name)
-            host.run(["mkdir", "-p", "--", rooms[host.name]], timeout_s=_QUICK_S)
-        between = wire.before(rooms)
+        between = wire.before()
     except TareError as error:
         return (cannot("wire", error.what, error.hint or "open all ports of the measured network between them"),)
-    finally:
-        for host in site.sut_hosts:
-            with suppress(TareError):
-                remove_tree(host, rooms[host.name])
-                found.ledger.forget(Kind.PATH, rooms[host.name], host=host.name)
     hosts = {"client": site.client, **{wire.side_of_host(host): host for host in site.sut_hosts}}
     features = {part: offloads(host, wire.devices[part].device) for part, host in hosts.items()}
     return tuple(between_lines(between, wire.devices, features))

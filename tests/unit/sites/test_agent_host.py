@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -38,6 +39,38 @@ class TestThroughTheAgent(HostContract):
     @pytest.fixture
     def host(self, link: Link) -> Host:
         return SshHost(link)
+
+
+class TestSoundingByTheAgent:
+    def test_moments_of_both_ends_follow_each_other(self, link: Link) -> None:
+        host = SshHost(link)
+        with host.echo("127.0.0.1") as port:
+            seen = host.sound("127.0.0.1", port)
+        assert 20 <= len(seen["exchanges"]) <= 100
+        assert all(sorted(moments) == moments for moments in seen["exchanges"])
+        assert abs(seen["own_ahead_ns"] - (time.time_ns() - time.monotonic_ns())) < 1_000_000_000
+
+    def test_throughput_is_of_both_ways(self, link: Link) -> None:
+        host = SshHost(link)
+        with host.echo("127.0.0.1") as port:
+            rates = host.fill("127.0.0.1", port, 0.1)
+        assert min(rates["to_bytes_per_s"], rates["from_bytes_per_s"]) > 1e6
+
+    def test_nothing_answers_any_more_once_it_is_over(self, link: Link) -> None:
+        host = SshHost(link)
+        with host.echo("127.0.0.1") as port:
+            pass
+        assert host.sound("127.0.0.1", port)["exchanges"] == []
+        with pytest.raises(RunFailed, match=r"no data come from far to 127\.0\.0\.1: Connection refused"):
+            host.fill("127.0.0.1", port, 0.1)
+
+    def test_an_address_that_is_not_the_hosts_own_is_named(self, link: Link) -> None:
+        with (
+            pytest.raises(RunFailed, match=r"cannot listen at 192\.0\.2\.1 on far: Cannot assign") as refused,
+            SshHost(link).echo("192.0.2.1"),  # RFC 5737: nobody's
+        ):
+            pass
+        assert "sites.yaml" in (refused.value.hint or "")
 
 
 class LyingLink:

@@ -39,14 +39,8 @@ def with_other_hosts(context: RunContext, draft: Draft, teardown: Teardown) -> R
     for workdir in other_workdirs(machine, settings, context.token):
         take_work_directory(workdir, machine.ledger_on(workdir.host), teardown, named=True)
     if machine.wire is not None:
-        draft.between = machine.wire.before(rooms(context))
+        draft.between = machine.wire.before()
     return replace(context, client_workdir=client_workdir)
-
-
-def rooms(context: RunContext) -> Mapping[str, str]:
-    """Host of the SUT → the attempt's work directory there."""
-    places = (context.workdir_of(node) for node in context.nodes)
-    return {workdir.host.name: workdir.path for workdir in places}
 
 
 def must_be_routed(context: RunContext, sut: Sut) -> None:
@@ -72,7 +66,7 @@ def sound_again(context: RunContext, draft: Draft) -> None:
     wire, before = context.machine.wire, draft.between
     if wire is None or before is None:
         return
-    draft.between = sounded = wire.after(rooms(context), before)
+    draft.between = sounded = wire.after(before)
     if sounded.after is not None:
         must_agree(sounded.before.clocks, sounded.after.clocks, (sounded.sut, sounded.client))
         must_not_step(sounded.before.client_ahead_s, sounded.after.client_ahead_s, sounded.client)

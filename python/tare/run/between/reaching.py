@@ -86,7 +86,7 @@ class ReachedSite:
         if Right.ENGINE in needs and name in self.no_engine:
             yield f"{name}: a container engine is needed: {self.no_engine[name]}"
         if host.run(["sh", "-c", "command -v python3"], timeout_s=_QUICK_S, check=False).code != 0:
-            yield f"{name}: python3 is missing: tare needs it for bare tasks and to measure the wire; install it"
+            yield f"{name}: python3 is missing: tare needs it for bare tasks and for what monitors cost; install it"
         if (fault := home_on(host, str(reached.layout.home)).fault) is not None:
             yield f"{name}: {fault}; give the host another `home` in sites.yaml"
 

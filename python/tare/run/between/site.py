@@ -138,6 +138,7 @@ def site_machine(  # noqa: PLR0913, PLR0917 - all that a site's machine is made 
         addresses=site.addresses,
         clock=SiteClock(SystemClock()),
         ledgers=dict.fromkeys(reached, ledger),
+        works={name: str(each.layout.work) for name, each in reached.items()},
         swapped=swapped,
         nodes=tuple(reached[host.name].host for host in site.nodes),
     )

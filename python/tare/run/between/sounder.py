@@ -2,7 +2,7 @@
 
     python3 -I -S sounder.py now                          this host's clocks, read twice
     python3 -I -S sounder.py serve ADDRESS SECONDS        answers by UDP and TCP; prints its port
-    python3 -I -S sounder.py ask ADDRESS PORT COUNT       round trips, with the clocks of both ends
+    python3 -I -S sounder.py ask ADDRESS PORT             round trips, with the clocks of both ends
     python3 -I -S sounder.py fill ADDRESS PORT SECONDS    bytes a second that one connection carries, each way
 
 Clocks are CLOCK_MONOTONIC in nanoseconds; `ahead`: what CLOCK_REALTIME is ahead of it.
@@ -18,9 +18,10 @@ import sys
 import time
 
 _ASKED = struct.Struct("!IQ")
-_ANSWERED = struct.Struct("!IQQq")
+_ANSWERED = struct.Struct("!IQQ")
 _LOST_S = 1.0
-_BETWEEN_S = 0.002
+_MOST, _FEWEST, _ENOUGH_S, _SILENT = 100, 20, 0.05, 3
+"""As crates/agent/src/sounding.rs has them."""
 _BLOCK = bytes(1 << 20)
 _UP, _DOWN = b"u", b"d"
 
@@ -63,8 +64,7 @@ def _answer(datagram: socket.socket) -> None:
     received = time.monotonic_ns()
     if len(asked) == _ASKED.size:
         number, _ = _ASKED.unpack(asked)
-        ahead = ahead_ns() if number == 0 else 0
-        datagram.sendto(_ANSWERED.pack(number, received, time.monotonic_ns(), ahead), peer)
+        datagram.sendto(_ANSWERED.pack(number, received, time.monotonic_ns()), peer)
 
 
 def _carry(connection: socket.socket, deadline: float) -> None:
@@ -82,32 +82,34 @@ def _carry(connection: socket.socket, deadline: float) -> None:
             return  # the other end has had enough
 
 
-def ask(address: str, port: int, count: int) -> dict[str, object]:
+def ask(address: str, port: int) -> dict[str, object]:
     """`exchanges`: sent, received, replied, returned; the first and the last by this host's clock."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    exchanges, lost, theirs = [], 0, 0
+    exchanges: list[tuple[int, int, int, int]] = []
+    lost = 0
     with socket.socket(family, socket.SOCK_DGRAM) as datagram:
         datagram.connect((address, port))
         datagram.settimeout(_LOST_S)
-        for number in range(count + 1):
+        began = time.monotonic()
+        for number in range(_MOST + 1):
+            if number > _FEWEST and time.monotonic() - began > _ENOUGH_S:
+                break
+            if lost >= _SILENT and not exchanges:
+                break
             sent = time.monotonic_ns()
             try:
                 datagram.send(_ASKED.pack(number, sent))
-                answered, received, replied, ahead = 0, 0, 0, 0
                 while True:
-                    answered, received, replied, ahead = _ANSWERED.unpack(datagram.recv(64))
+                    answered, received, replied = _ANSWERED.unpack(datagram.recv(64))
                     if answered == number:
                         break
             except OSError:
                 lost += 1
                 continue
             returned = time.monotonic_ns()
-            if number == 0:
-                theirs = ahead  # it took its time over this one
-            else:
+            if number:  # the first wakes both ends
                 exchanges.append((sent, received, replied, returned))
-            time.sleep(_BETWEEN_S)
-    return {"exchanges": exchanges, "lost": lost, "own_ahead_ns": ahead_ns(), "their_ahead_ns": theirs}
+    return {"exchanges": exchanges, "lost": lost, "own_ahead_ns": ahead_ns()}
 
 
 def fill(address: str, port: int, seconds: float) -> dict[str, float]:
@@ -139,7 +141,7 @@ def main(words: list[str]) -> None:
     if what == "serve":
         serve(more[0], float(more[1]))
     elif what == "ask":
-        _tell(ask(more[0], int(more[1]), int(more[2])))
+        _tell(ask(more[0], int(more[1])))
     elif what == "fill":
         _tell(fill(more[0], int(more[1]), float(more[2])))
     else:

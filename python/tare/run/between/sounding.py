@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from tare.errors import RunFailed, TimedOut
+from tare.errors import RunFailed
+from tare.run.between.by_program import clocks_of, sounder_of
 from tare.run.between.clocks import Exchange, Offset, SiteClock, offset_of
 from tare.run.between.wire import Side, side_of
-from tare.run.clock import Clock, Deadline
-from tare.sites import Host, Output, Process
+from tare.run.clock import Clock
+from tare.sites import Host
 from tare.sites.clocks import TellsTime
-from tare.sites.ledger import Kind, Ledger, noting
-from tare.sites.process import alive, boot_id, to_ident
+from tare.sites.echo import SoundsWire
+from tare.sites.ledger import Ledger
+from tare.sites.process import boot_id
 
-SOUNDER = Path(__file__).with_name("sounder.py")
 _NS = 1e-9
-_ROUND_TRIPS = 200
 _FILL_S = 1.0
-_SERVE_S, _CALL_S, _START_S, _POLL_S = 60.0, 60.0, 10.0, 0.01
 _TRIES, _PROGRAMS = 20, 5
 """Exchanges by which tare knows the SUT's clock: with a host that tells time, and by programs elsewhere."""
-
-_NOT_ITS_ADDRESS = "`address` in sites.yaml must be that host's own, on the measured network"
-_NO_MODULE = "a host needs all of Python's standard library: apt-get install python3 (python3-minimal lacks parts)"
 
 
 @dataclass(frozen=True)
@@ -100,15 +94,6 @@ class Between:
     """Of a SUT whose nodes have hosts of their own: from the client to its further nodes, and among the nodes."""
 
 
-@dataclass(frozen=True)
-class _Clocks:
-    """`ahead_ns`: wall less monotonic clock."""
-
-    received_ns: int
-    replied_ns: int
-    ahead_ns: int
-
-
 @dataclass
 class Wire:
     """Sounds the wire of a site. `clock`: the SUT's host's, set anew before each run."""
@@ -119,6 +104,8 @@ class Wire:
     clock: SiteClock
     ledgers: Mapping[str, Ledger]
     """By host."""
+    works: Mapping[str, str]
+    """Host → below which tare's programs may write there."""
     nodes: tuple[Host, ...] = ()
     """Of a SUT whose nodes have hosts of their own, `sut` the first."""
     carried: dict[tuple[str, str], Throughput] = field(default_factory=dict)
@@ -130,14 +117,14 @@ class Wire:
 
     @property
     def answering(self) -> tuple[Host, ...]:
-        """The hosts on which a sounder answers: those of the SUT."""
+        """The hosts that answer when the wire is sounded: those of the SUT."""
         return self.nodes or (self.sut,)
 
-    def before(self, rooms: Mapping[str, str]) -> Between:
-        """Sound before a run; `rooms`: host of the SUT → a directory that exists there. Raises `RunFailed`."""
+    def before(self) -> Between:
+        """Sound before a run. Raises `RunFailed`."""
         self._set_clock()
         self._look_up_routes()
-        with self._served(rooms) as ports:
+        with self._served() as ports:
             sounding = self._sound(self.client, self.sut, ports)
             throughput = self._fill(self.client, self.sut, ports)
             links = tuple(
@@ -164,10 +151,10 @@ class Wire:
             links=links,
         )
 
-    def after(self, rooms: Mapping[str, str], between: Between) -> Between:
+    def after(self, between: Between) -> Between:
         """Sound once more when the run is over."""
         hosts = {host.name: host for host in (*self.answering, self.client)}
-        with self._served(rooms) as ports:
+        with self._served() as ports:
             again = self._sound(self.client, self.sut, ports)
             links = tuple(
                 replace(link, after=self._sound(hosts[link.asks], hosts[link.answers], ports))
@@ -203,7 +190,7 @@ class Wire:
         exchanges, ahead_s = [], 0.0
         for _ in range(_TRIES if isinstance(self.sut, TellsTime) else _PROGRAMS):
             sent = self.clock.own.monotonic()
-            answer = self._clocks()
+            answer = clocks_of(self.sut)
             returned = self.clock.own.monotonic()
             exchanges.append(Exchange(sent, answer.received_ns * _NS, answer.replied_ns * _NS, returned))
             ahead_s = answer.ahead_ns * _NS
@@ -212,51 +199,17 @@ class Wire:
         self.clock.ahead_s, self.clock.bound_s = offset.offset_s, offset.bound_s
         self.clock.wall_ahead_s = offset.offset_s + ahead_s - own_ahead
 
-    def _clocks(self) -> _Clocks:
-        if isinstance(self.sut, TellsTime):
-            read = self.sut.clocks()
-            return _Clocks(read.monotonic_ns, read.monotonic_ns, read.wall_ns - read.monotonic_ns)
-        return _Clocks(**json.loads(self._python(self.sut, "now")))
-
     @contextmanager
-    def _served(self, rooms: Mapping[str, str]) -> Iterator[Mapping[str, int]]:
-        """Host → the port at which a sounder answers at its measured address while this lasts."""
+    def _served(self) -> Iterator[Mapping[str, int]]:
+        """Host → the port at which it answers at its measured address while this lasts."""
         with ExitStack() as stack:
             yield {
-                host.name: stack.enter_context(self._served_on(host, rooms[host.name])) for host in self.answering
+                host.name: stack.enter_context(self._sounder(host).echo(self.addresses[host.name]))
+                for host in self.answering
             }
 
-    @contextmanager
-    def _served_on(self, host: Host, room: str) -> Iterator[int]:
-        output = Output(f"{room}/sounder.stdout", f"{room}/sounder.stderr")
-        host.put(SOUNDER, f"{room}/sounder.py")
-        words = ("serve", self.addresses[host.name], f"{_SERVE_S * len(self.answering) ** 2:g}")
-        argv = ["python3", "-I", "-S", f"{room}/sounder.py", *words]
-        ledger = self.ledgers[host.name]
-        process = host.start(argv, output=output, announce=noting(ledger, host))
-        try:
-            yield self._port(host, process, output)
-        finally:
-            host.run(["kill", "-s", "KILL", str(process.pid)], timeout_s=_CALL_S, check=False)
-            ledger.forget(Kind.PROCESS, to_ident(process), host=host.name)
-
-    def _port(self, host: Host, process: Process, output: Output) -> int:
-        deadline = Deadline(self.clock.own, _START_S)
-        while not (printed := host.read(output.stdout) or b"").endswith(b"\n"):
-            if not alive(host, process):
-                words = (host.read(output.stderr) or b"").decode(errors="replace").strip().splitlines()
-                why = words[-1] if words else "it printed nothing"
-                raise RunFailed(
-                    f"cannot listen at {self.addresses[host.name]} on {host.name}: {why}",
-                    hint=_NO_MODULE if "ModuleNotFoundError" in why else _NOT_ITS_ADDRESS,
-                )
-            if deadline.passed:
-                raise TimedOut(f"the sounder on {host.name} was not running within {_START_S:g} s")
-            self.clock.own.sleep(_POLL_S)
-        return int(printed)
-
     def _sound(self, asks: Host, answers: Host, ports: Mapping[str, int]) -> Sounding:
-        answer = json.loads(self._ask(asks, answers, ports, "ask", _ROUND_TRIPS))
+        answer = self._sounder(asks).sound(self.addresses[answers.name], ports[answers.name])
         exchanges = [Exchange(*(moment * _NS for moment in each)) for each in answer["exchanges"]]
         if not exchanges:
             raise RunFailed(
@@ -274,17 +227,13 @@ class Wire:
         """Measured once a session."""
         pair = asks.name, answers.name
         if pair not in self.carried:
-            answer = json.loads(self._ask(asks, answers, ports, "fill", _FILL_S))
+            address, port = self.addresses[answers.name], ports[answers.name]
+            answer = self._sounder(asks).fill(address, port, _FILL_S)
             self.carried[pair] = Throughput(answer["to_bytes_per_s"], answer["from_bytes_per_s"])
         return self.carried[pair]
 
-    def _ask(self, asks: Host, answers: Host, ports: Mapping[str, int], what: str, how_much: float) -> bytes:
-        words = (self.addresses[answers.name], str(ports[answers.name]), f"{how_much:g}")
-        return self._python(asks, what, *words)
-
-    def _python(self, host: Host, *words: str) -> bytes:
-        argv = ["python3", "-I", "-S", "-", *words]
-        return host.run(argv, timeout_s=_CALL_S, stdin=SOUNDER.read_bytes()).stdout
+    def _sounder(self, host: Host) -> SoundsWire:
+        return sounder_of(host, self.ledgers[host.name], self.works[host.name], self.clock.own)
 
 
 def on_sut_clock(between: Between, client_s: float) -> float:

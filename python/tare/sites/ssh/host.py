@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -186,6 +187,36 @@ class SshHost:
         """As the agent reads them: the answer to a ping has them."""
         fields = self._link.ask("ping").fields
         return ClockReading(fields["monotonic_ns"], fields["wall_ns"])
+
+    @contextmanager
+    def echo(self, address: str) -> Iterator[int]:
+        """By the agent, which ends it where nobody else does."""
+        try:
+            port: int = self._link.ask("echo", address=address).fields["port"]
+        except Refused as refused:
+            hint = "`address` in sites.yaml must be that host's own, on the measured network"
+            raise RunFailed(
+                f"cannot listen at {address} on {self.name}: {_reason(refused)}", hint=hint
+            ) from refused
+        try:
+            yield port
+        finally:
+            self._link.ask("end_echo", port=port)
+
+    def sound(self, address: str, port: int) -> Mapping[str, Any]:
+        """By the agent; a host that answers nothing has no exchanges."""
+        try:
+            seen: dict[str, Any] = json.loads(self._link.ask("sound", address=address, port=port).data)
+        except Refused as refused:
+            raise RunFailed(f"{self.name} cannot ask {address}: {_reason(refused)}") from refused
+        return seen
+
+    def fill(self, address: str, port: int, seconds: float) -> Mapping[str, float]:
+        """By the agent."""
+        try:
+            return self._link.ask("fill", address=address, port=port, seconds=seconds).fields
+        except Refused as refused:
+            raise RunFailed(f"no data come from {self.name} to {address}: {_reason(refused)}") from refused
 
     def _parts(self, path: str, *, regular: bool = False) -> Iterator[bytes]:
         offset, whole = 0, False

@@ -33,7 +33,7 @@ _TELL_S = 5.0
 _HELLO_S = 60.0  # greeted, an agent may first clear up after a tare that died
 _BYE_S, _LATE_BYE_S = 60.0, 10.0
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
-_ONCE = frozenset({"run", "start", "release", "put", "put_whole"})
+_ONCE = frozenset({"run", "start", "release", "put", "put_whole", "echo"})
 """What an agent that was started anew meanwhile must not be asked again."""
 
 

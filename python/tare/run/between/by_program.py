@@ -1,0 +1,107 @@
+"""A host without an agent sounds the wire by a program of Python's: the machine that tare itself runs on."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from tare.deployments.directories import remove_tree
+from tare.errors import RunFailed, TimedOut
+from tare.run.clock import Clock, Deadline
+from tare.sites import Host, Output, Process
+from tare.sites.clocks import TellsTime
+from tare.sites.echo import SoundsWire
+from tare.sites.ledger import Kind, Ledger, noting
+from tare.sites.process import alive, to_ident
+
+SOUNDER = Path(__file__).with_name("sounder.py")
+NOT_ITS_ADDRESS = "`address` in sites.yaml must be that host's own, on the measured network"
+_NO_MODULE = "a host needs all of Python's standard library: apt-get install python3 (python3-minimal lacks parts)"
+_SERVE_S, _CALL_S, _START_S, _POLL_S = 120.0, 60.0, 10.0, 0.01
+
+
+@dataclass(frozen=True)
+class SoundsByProgram:
+    """`work`: below which its programs may write on the host."""
+
+    host: Host
+    ledger: Ledger
+    work: str
+    clock: Clock
+
+    @contextmanager
+    def echo(self, address: str) -> Iterator[int]:
+        """As `SoundsWire` has it; the program ends by itself where nobody ends it."""
+        host, room = self.host, f"{self.work}/wire-{os.getpid()}"
+        output = Output(f"{room}/sounder.stdout", f"{room}/sounder.stderr")
+        self.ledger.note(Kind.PATH, room, host=host.name)
+        try:
+            host.run(["mkdir", "-p", "--", room], timeout_s=_CALL_S)
+            host.put(SOUNDER, f"{room}/sounder.py")
+            argv = ["python3", "-I", "-S", f"{room}/sounder.py", "serve", address, f"{_SERVE_S:g}"]
+            process = host.start(argv, output=output, announce=noting(self.ledger, host))
+            try:
+                yield self._port(address, process, output)
+            finally:
+                host.run(["kill", "-s", "KILL", str(process.pid)], timeout_s=_CALL_S, check=False)
+                self.ledger.forget(Kind.PROCESS, to_ident(process), host=host.name)
+        finally:
+            remove_tree(host, room)
+            self.ledger.forget(Kind.PATH, room, host=host.name)
+
+    def sound(self, address: str, port: int) -> Mapping[str, Any]:
+        """As `SoundsWire` has it."""
+        return cast("Mapping[str, Any]", self._asked("ask", address, str(port)))
+
+    def fill(self, address: str, port: int, seconds: float) -> Mapping[str, float]:
+        """As `SoundsWire` has it."""
+        return cast("Mapping[str, float]", self._asked("fill", address, str(port), f"{seconds:g}"))
+
+    def _asked(self, *words: str) -> object:
+        return json.loads(_python(self.host, *words))
+
+    def _port(self, address: str, process: Process, output: Output) -> int:
+        host, deadline = self.host, Deadline(self.clock, _START_S)
+        while not (printed := host.read(output.stdout) or b"").endswith(b"\n"):
+            if not alive(host, process):
+                words = (host.read(output.stderr) or b"").decode(errors="replace").strip().splitlines()
+                why = words[-1] if words else "it printed nothing"
+                raise RunFailed(
+                    f"cannot listen at {address} on {host.name}: {why}",
+                    hint=_NO_MODULE if "ModuleNotFoundError" in why else NOT_ITS_ADDRESS,
+                )
+            if deadline.passed:
+                raise TimedOut(f"the sounder on {host.name} was not running within {_START_S:g} s")
+            self.clock.sleep(_POLL_S)
+        return int(printed)
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Of a host, read between two moments of its monotonic clock. `ahead_ns`: wall less monotonic clock."""
+
+    received_ns: int
+    replied_ns: int
+    ahead_ns: int
+
+
+def clocks_of(host: Host) -> Clocks:
+    """As the host tells them, else by a program there."""
+    if isinstance(host, TellsTime):
+        read = host.clocks()
+        return Clocks(read.monotonic_ns, read.monotonic_ns, read.wall_ns - read.monotonic_ns)
+    return Clocks(**json.loads(_python(host, "now")))
+
+
+def sounder_of(host: Host, ledger: Ledger, work: str, clock: Clock) -> SoundsWire:
+    """The host itself where it can, else by a program there."""
+    return host if isinstance(host, SoundsWire) else SoundsByProgram(host, ledger, work, clock)
+
+
+def _python(host: Host, *words: str) -> bytes:
+    return host.run(["python3", "-I", "-S", "-", *words], timeout_s=_CALL_S, stdin=SOUNDER.read_bytes()).stdout
