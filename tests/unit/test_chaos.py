@@ -58,6 +58,7 @@ def test_a_reason_must_name_the_fault_first(reason: str, kind: str, why: str | N
         "the server did not answer in the 3 s of the measure phase: it sent no answer",
         "the server did not answer in the measure phase: no transaction in 6 s",
         "YCSB reports no operation: the server did not answer",
+        "the server did not answer in any complete window of one half of the duet",
     ],
 )
 def test_a_server_that_was_silent_is_told_in_words_that_explain_it(kind: str, reason: str) -> None:

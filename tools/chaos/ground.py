@@ -257,7 +257,8 @@ def _bring(name: str, home: Path, to: Path) -> None:
     (to / "images" / "keys").mkdir(parents=True, exist_ok=True)
     for description in (home / "images").glob("*/image.json"):
         reference = json.loads(description.read_bytes())["image"]["reference"]
-        if Path(reference).stem == name and not (to / "images" / description.parent.name).exists():
+        known = name in (reference, Path(reference).stem)  # a recipe's name or file, and a name may hold a dot
+        if known and not (to / "images" / description.parent.name).exists():
             run(["cp", "-a", str(description.parent), str(to / "images")])
     for key in (home / "images" / "keys").iterdir():
         if (to / "images" / key.read_text().strip()).is_dir():

@@ -40,20 +40,17 @@ def split_at_swap(
     stood still.
     """
     ends = [window.end_s for window in windows]
-    by_half = [_half([windows[at] for at in kept]) for kept in _kept(ends, own, both_s, swap)]
-    if None in by_half:
+    kept = [[windows[at] for at in half] for half in _kept(ends, own, both_s, swap)]
+    if not all(kept):
         raise RunFailed(
             "one half of the duet has no complete window with both arms",
             hint="make workload.measure_s longer, or window_s shorter; a warm-up shows how long a generator "
             "takes to start",
         )
-    first, second = (half for half in by_half if half is not None)
+    first, second = (SwapHalf(len(half), fmean(window.throughput_per_s for window in half)) for half in kept)
+    if not (first.throughput_per_s > 0 and second.throughput_per_s > 0):
+        raise RunFailed("the server did not answer in any complete window of one half of the duet")
     return first, second
-
-
-def _half(kept: Sequence[Window]) -> SwapHalf | None:
-    rate = fmean(window.throughput_per_s for window in kept) if kept else 0.0
-    return SwapHalf(len(kept), rate) if rate > 0 else None
 
 
 def _kept(ends_s: Sequence[float], own: Bounds, both_s: tuple[float, float], swap: Swap) -> Iterator[list[int]]:
