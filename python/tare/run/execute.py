@@ -90,6 +90,9 @@ def prepare(
             observer(Notice(f"{line} ({host.name})" if machine.site.nodes else line))
     images = _prepare_images(session, runs)
     _prepare_data(session, runs, images)
+    if any(session.settings(run).client is not None for run in runs):
+        for each in machines.values():
+            _prepare_wire(session, each)
     return images
 
 
@@ -191,6 +194,18 @@ def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Ready) 
                 ensure_snapshot(machine, settings, images[place])
         except (RunFailed, OSError) as error:
             session.observer(Notice(f"the data could not be loaded yet: {error}"))
+
+
+def _prepare_wire(session: _Session, machine: Machine) -> None:
+    """Measure what the wire carries, once a session. What fails here is tried again by the runs."""
+    if machine.wire is None:
+        return
+    session.observer(Preparing(f"throughput between {' and '.join(host.name for host in machine.site.hosts)}"))
+    try:
+        with machine.interrupts.allowed():
+            machine.wire.fill()
+    except (RunFailed, OSError) as error:
+        session.observer(Notice(f"the throughput could not be measured yet: {error}"))
 
 
 def _together(plan: Plan, run: PlannedRun) -> Sequence[PlannedRun]:

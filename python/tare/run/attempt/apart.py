@@ -3,43 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tare.errors import RunFailed
-from tare.run.attempt.context import RunContext, client_workdir_for, other_workdirs
-from tare.run.attempt.directory import take_work_directory
-from tare.run.attempt.job import Draft
-from tare.run.attempt.server import Sut
+from tare.run.at_once import at_once
+from tare.run.attempt.context import RunContext, client_workdir_for, other_workdirs, workdir_on
+from tare.run.attempt.directory import WorkDirectory, clear_later, make_work_directory
+from tare.run.attempt.job import Draft, Job
+from tare.run.attempt.server import Sut, nodes_of
 from tare.run.attempt.teardown import Teardown
 from tare.run.between.clocks import must_agree, must_not_step
 from tare.run.between.sounding import clock_of_node
 from tare.run.between.wire import counters, growth, side_of
+from tare.run.machine import Machine, Tree
 from tare.run.record import to_tree
 from tare.sites import Host
+from tare.study.model import ArmSettings
 from tare.study.values import NetworkKind
 
 Counters = Mapping[str, Mapping[str, int | None]]
 """Side, or further node → counters of its host: see `run.between.wire.counters`. Empty where there is one host."""
 
 
-def with_other_hosts(context: RunContext, draft: Draft, teardown: Teardown) -> RunContext:
-    """Add a work directory on each other host, and measure the wire; unchanged where one host plays all parts."""
-    machine, settings = context.machine, context.settings
-    client_workdir = client_workdir_for(machine, settings, context.token)
-    if client_workdir is None or machine.client_part is None:
+@dataclass(frozen=True)
+class _Facts:
+    host: Tree
+    engine: Tree | None
+
+
+def take_hosts(job: Job, machine: Machine, draft: Draft, teardown: Teardown) -> WorkDirectory:
+    """Make a work directory on each host that takes part and take its facts down; the SUT's, or first node's."""
+    settings, site = job.arm.settings, machine.site
+    first = workdir_on(machine, site.sut, job.token)
+    apart = client_workdir_for(machine, settings, job.token) is not None
+    workdirs = (first, *(other_workdirs(machine, settings, job.token) if apart else ()))
+    for workdir in workdirs:
+        clear_later(workdir, machine.ledger_on(workdir.host), teardown, named=bool(machine.parts))
+    taken = at_once([partial(_taken, machine, settings, workdir) for workdir in workdirs])
+    facts = {workdir.host.name: each for workdir, each in zip(workdirs, taken, strict=True)}
+    draft.host, draft.engine = facts[site.sut.name].host, facts[site.sut.name].engine
+    if apart:
+        draft.client_host, draft.client_engine = facts[site.client.name].host, facts[site.client.name].engine
+        for node in nodes_of(settings.sut.nodes) if site.nodes else ():
+            of_node = facts[(name := site.host_of(node.number).name)]
+            draft.of_nodes("on", {node.name: name})
+            draft.of_nodes("host", {node.name: of_node.host})
+            draft.of_nodes("engine", {node.name: of_node.engine})
+    return first
+
+
+def _taken(machine: Machine, settings: ArmSettings, workdir: WorkDirectory) -> _Facts:
+    host, part = workdir.host, machine.parts.get(workdir.host.name)
+    engine = machine.facts_of_engine(settings) if part is None else part.engine_facts()
+    facts = _Facts(machine.facts_of(host), engine)
+    make_work_directory(workdir, machine.ledger_on(host))
+    return facts
+
+
+def with_wire(context: RunContext, draft: Draft) -> RunContext:
+    """Measure what lies between the hosts; unchanged where one host plays all parts."""
+    client_workdir = client_workdir_for(context.machine, context.settings, context.token)
+    if client_workdir is None:
         return context
-    draft.client_host, draft.client_engine = machine.client_part.host_facts(), machine.client_part.engine_facts()
-    for node in context.nodes if machine.site.nodes else ():
-        host = machine.site.host_of(node.number)
-        part = machine.parts.get(host.name)
-        draft.of_nodes("on", {node.name: host.name})
-        draft.of_nodes("host", {node.name: draft.host if part is None else part.host_facts()})
-        draft.of_nodes("engine", {node.name: draft.engine if part is None else part.engine_facts()})
-    for workdir in other_workdirs(machine, settings, context.token):
-        take_work_directory(workdir, machine.ledger_on(workdir.host), teardown, named=True)
-    if machine.wire is not None:
-        draft.between = machine.wire.before()
+    if context.machine.wire is not None:
+        draft.between = context.machine.wire.before()
     return replace(context, client_workdir=client_workdir)
 
 

@@ -94,9 +94,14 @@ def make_work_directory(workdir: WorkDirectory, ledger: Ledger) -> None:
 
 def take_work_directory(workdir: WorkDirectory, ledger: Ledger, teardown: Teardown, *, named: bool = False) -> None:
     """Make the directory, to be cleared away in the teardown. `named`: it is one of several hosts'."""
+    clear_later(workdir, ledger, teardown, named=named)
+    make_work_directory(workdir, ledger)
+
+
+def clear_later(workdir: WorkDirectory, ledger: Ledger, teardown: Teardown, *, named: bool) -> None:
+    """Have a directory that is about to be made cleared away in the teardown."""
     on = f" on {workdir.host.name}" if named else ""
     teardown.add(f"removing the work directory{on}", lambda: clear_work_directory(workdir, ledger))
-    make_work_directory(workdir, ledger)
 
 
 def clear_work_directory(workdir: WorkDirectory, ledger: Ledger) -> None:

@@ -17,12 +17,12 @@ from tare.run.attempt.apart import (
     note_counters,
     proxies_of,
     sound_again,
+    take_hosts,
     walls_ahead,
-    with_other_hosts,
+    with_wire,
 )
 from tare.run.attempt.client import Started
-from tare.run.attempt.context import RunContext, parameters_of, ports_for, workdir_on
-from tare.run.attempt.directory import take_work_directory
+from tare.run.attempt.context import RunContext, parameters_of, ports_for
 from tare.run.attempt.disk_space import telling_of_full_disks
 from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
@@ -171,12 +171,10 @@ class Phases:
     def _provision(self) -> RunContext:
         """A directory, names, ports and a password of its own."""
         job, machine, settings = self.job, self.machine, self.job.arm.settings
-        self.draft.host, self.draft.engine = machine.host_facts(), machine.facts_of_engine(settings)
-        workdir = workdir_on(machine, machine.site.sut, job.token)
-        take_work_directory(workdir, machine.ledger, self.teardown, named=bool(machine.parts))
+        workdir = take_hosts(job, machine, self.draft, self.teardown)
         ports = ports_for(machine, settings, job.token)
         context = RunContext(machine, settings, job.images, workdir, job.token, ports, self.secrets)
-        return with_other_hosts(context, self.draft, self.teardown)
+        return with_wire(context, self.draft)
 
     def _load(self, context: RunContext) -> Sut | None:
         """A server that answers on the data; `None` where the workload's own program is the SUT."""

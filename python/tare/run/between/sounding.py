@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from tare.errors import RunFailed
+from tare.run.at_once import at_once
 from tare.run.between.by_program import clocks_of, sounder_of
 from tare.run.between.clocks import Exchange, Offset, SiteClock, offset_of
 from tare.run.between.wire import Side, side_of
@@ -120,6 +122,14 @@ class Wire:
         """The hosts that answer when the wire is sounded: those of the SUT."""
         return self.nodes or (self.sut,)
 
+    def fill(self) -> None:
+        """Measure throughput where that was not done yet, so that no run waits for it. Raises `RunFailed`."""
+        pairs = [pair for pair in self._pairs() if (pair[0].name, pair[1].name) not in self.carried]
+        if pairs:
+            with self._served() as ports:
+                for asks, answers in pairs:
+                    self._fill(asks, answers, ports)
+
     def before(self) -> Between:
         """Sound before a run. Raises `RunFailed`."""
         self._set_clock()
@@ -169,14 +179,19 @@ class Wire:
 
     def _look_up_routes(self) -> None:
         hosts = (*self.answering, self.client)
-        self.routes = {
-            (one.name, other.name): side_of(one, self.addresses[other.name])
-            for one in hosts
-            for other in hosts
-            if one is not other
-        }
+        found = at_once([partial(self._routes_of, one, hosts) for one in hosts])
+        self.routes = {pair: side for of_one in found for pair, side in of_one.items()}
         of_nodes = {self.side_of_host(host): self.routes[host.name, self.client.name] for host in self.answering}
         self.devices = {**of_nodes, "client": self.routes[self.client.name, self.sut.name]}
+
+    def _routes_of(self, one: Host, hosts: Sequence[Host]) -> Mapping[tuple[str, str], Side]:
+        others = [other for other in hosts if other is not one]
+        return {(one.name, other.name): side_of(one, self.addresses[other.name]) for other in others}
+
+    def _pairs(self) -> Iterator[tuple[Host, Host]]:
+        """Who asks whom."""
+        yield self.client, self.sut
+        yield from self._further()
 
     def _further(self) -> Iterator[tuple[Host, Host]]:
         """Who asks whom beside client and first node: the client every node, each node those before it."""
