@@ -18,6 +18,8 @@ use crate::frame::MOST_DATA;
 /// Their content is not stored but listed, so that nothing can be renamed into their place.
 const PSEUDO: [&str; 2] = ["/proc/", "/sys/"];
 const NO_SUCH_PROCESS: i32 = 3;
+/// Of files that are read many at once.
+const SMALL: usize = 1 << 18;
 /// Of names for files under way.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
@@ -108,6 +110,25 @@ pub(crate) fn read(
             error.into()
         }
     })
+}
+
+/// Many small files at once: of each its length, -1 where there is none, -2 where it is to be asked for alone, as it is
+/// longer than `SMALL` or cannot be read; and the contents.
+pub(crate) fn read_all(paths: &[String], regular: bool) -> (Vec<i64>, Vec<Vec<u8>>) {
+    let (mut lengths, mut contents) = (Vec::new(), Vec::new());
+    let mut left = MOST_DATA;
+    for path in paths {
+        lengths.push(match read(path, 0, SMALL.min(left) as u64, regular) {
+            Ok((content, true)) => {
+                left -= content.len();
+                contents.push(content);
+                contents.last().map_or(0, Vec::len) as i64
+            }
+            Err(Fault::Absent) => -1,
+            _ => -2,
+        });
+    }
+    (lengths, contents)
 }
 
 /// Opening neither follows a link nor waits for the other end of a pipe.
@@ -269,6 +290,21 @@ mod tests {
         }
         assert!(matches!(read(&path("absent"), 0, 10, true), Err(Fault::Absent)));
         assert_eq!(list(&path("link")).ok().unwrap()[0]["kind"], "link");
+    }
+
+    #[test]
+    fn many_small_files_come_at_once_and_the_others_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        fs::write(path("a"), b"abc").unwrap();
+        fs::write(path("empty"), b"").unwrap();
+        fs::write(path("long"), vec![0; SMALL + 1]).unwrap();
+        std::os::unix::fs::symlink(path("a"), path("link")).unwrap();
+        let paths = ["a", "absent", "empty", "long", "link", "a"].map(path);
+        let (lengths, contents) = read_all(&paths, true);
+        assert_eq!(lengths, [3, -1, 0, -2, -2, 3]);
+        assert_eq!(contents.concat(), b"abcabc");
+        assert_eq!(read_all(&paths, false).0, [3, -1, 0, -2, 3, 3]);
     }
 
     #[test]

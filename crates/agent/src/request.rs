@@ -71,6 +71,11 @@ pub(crate) enum Request {
         #[serde(default)]
         regular: bool,
     },
+    /// Small files at once; `lengths` in the answer.
+    ReadAll {
+        paths: Vec<String>,
+        regular: bool,
+    },
     List {
         path: String,
     },

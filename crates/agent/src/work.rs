@@ -92,6 +92,11 @@ impl Workplace {
                 let (content, whole) = files::read(&path, offset, limit, regular)?;
                 Ok(Answer::with(json!({"whole": whole}), vec![content]))
             }
+            Request::ReadAll { paths, regular } => {
+                self.started.reap();
+                let (lengths, contents) = files::read_all(&paths, regular);
+                Ok(Answer::with(json!({"lengths": lengths}), contents))
+            }
             Request::List { path } => {
                 let listing = serde_json::Value::from(files::list(&path)?).to_string();
                 Ok(Answer::with(json!({}), vec![listing.into_bytes()]))

@@ -73,6 +73,36 @@ class TestSoundingByTheAgent:
         assert "sites.yaml" in (refused.value.hint or "")
 
 
+class TestManyFilesAtOnce:
+    def test_each_comes_as_if_it_were_read_alone(self, link: Link, tmp_path: Path) -> None:
+        host = SshHost(link)
+        (tmp_path / "a").write_bytes(b"abc")
+        (tmp_path / "empty").write_bytes(b"")
+        paths = [str(tmp_path / name) for name in ("a", "empty", "absent")] + ["/proc/sys/kernel/osrelease"]
+        assert host.read_all(paths) == {path: host.read(path) for path in paths}
+        assert host.read_all([]) == {}
+
+    def test_long_ones_and_those_that_cannot_be_read_are_left_out(self, link: Link, tmp_path: Path) -> None:
+        (tmp_path / "long").write_bytes(bytes(1 << 19))
+        assert SshHost(link).read_all([str(tmp_path / "long"), str(tmp_path)]) == {}
+
+    def test_a_directory_comes_whole_whatever_the_sizes(self, link: Link, tmp_path: Path) -> None:
+        source = tmp_path / "source"
+        (source / "d").mkdir(parents=True)
+        sizes = {
+            "d/small": 3,
+            "empty": 0,
+            "long": 1 << 20,
+            "d/middle": 200_000,
+            **{f"f{n}": 150_000 for n in range(9)},
+        }
+        for name, size in sizes.items():
+            (source / name).write_bytes(name[:1].encode() * size)
+        SshHost(link).get(str(source), tmp_path / "target")
+        for name in sizes:
+            assert (tmp_path / "target" / name).read_bytes() == (source / name).read_bytes()
+
+
 class LyingLink:
     """An agent that has been taken over: it names what it likes as parts of a directory."""
 
@@ -82,6 +112,8 @@ class LyingLink:
         self.parts = [{"path": "", "kind": "directory", "mode": 0o755, "modified_ns": 0}, *parts]
 
     def ask(self, what: str, **_: object) -> Answer:
+        if what == "read_all":
+            return Answer({"lengths": []}, b"")
         listing = json.dumps(self.parts).encode()
         return Answer({"whole": True}, listing if what == "list" else b"theirs")
 

@@ -34,6 +34,7 @@ from tare.sites.facts import host_facts
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
+from tare.sites.read_ahead import ReadAhead
 from tare.study.model import Arm
 from tare.study.values import OWN_ADDRESS, NetworkKind
 from tare.workloads.registry import WORKLOADS
@@ -207,13 +208,15 @@ def _part(reached: Reached, home: Home) -> HostPart:
         image = home.prepare(reference)
         return image if host.name == LOCAL else ship(image, home.image_store, Harbour(host, layout, ledger, engine))
 
+    ahead = ReadAhead(host)
+
     return HostPart(
         host=host,
         layout=layout,
         ledger=ledger,
         engine=engine,
         prepare=ready,
-        host_facts=lambda: host_facts(host, data_path=str(layout.home)),
+        host_facts=lambda: host_facts(ahead.look(), data_path=str(layout.home)),
         engine_facts=lambda: None if engine is None else engine_facts(engine, host),
     )
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from tare.deployments import Instance
 from tare.monitors import SUT, Monitor, MonitorContext, WatchedProcess
 from tare.monitors.probe import TRACE
 from tare.plan.model import Plan
+from tare.run.at_once import at_once
 from tare.run.attempt.context import RunContext
 from tare.run.attempt.directory import WorkDirectory
+from tare.run.attempt.server import Node
 from tare.run.clock import Clock
 from tare.run.machine import Machine
 from tare.run.monitoring.scene import ENGINE, around, side
@@ -120,26 +123,34 @@ class Monitors:
     after: Look | None = None
 
     def begin(self, context: RunContext, servers: Mapping[str, Instance], parameters: Parameters) -> None:
-        """Begin the trace: engine and host, and the servers, by name. Returns once it is at work."""
-        apart, site, spec = bool(self.machine.parts), self.machine.site, tracer_of(context.settings)
-        for node in context.nodes if site.nodes else ():
+        """Begin the trace of each host: engine, host and its servers, by name. Returns once all are at work."""
+        site, spec = self.machine.site, tracer_of(context.settings)
+
+        def of_node(node: Node) -> None:
             host = site.host_of(node.number)
             own = {name: instance for name, instance in servers.items() if name == node.name}
             self.around[node.number] = around(host, own, context.storages[host.name], with_tare=False)
-        here = context.workdir.host
-        self.watched = (
-            self.around[1]
-            if site.nodes
-            else around(here, servers, context.storages[here.name], with_tare=not apart)
-        )
-        self._start(context, parameters, TRACER, spec)
-        for node in context.nodes[1:] if site.nodes else ():
-            place = Place(context.workdir_of(node), self.around[node.number], TRACER, node.name)
-            self._start(context, parameters, node_tracer(node.name), spec, place)
-        if context.client_workdir is not None:
-            workdir = context.workdir_for_client
+            if node.number == 1:
+                self.watched = self.around[1]
+                self._start(context, parameters, TRACER, spec)
+            else:
+                place = Place(context.workdir_of(node), self.around[node.number], TRACER, node.name)
+                self._start(context, parameters, node_tracer(node.name), spec, place)
+
+        def of_sut() -> None:
+            here, with_tare = context.workdir.host, not self.machine.parts
+            self.watched = around(here, servers, context.storages[here.name], with_tare=with_tare)
+            self._start(context, parameters, TRACER, spec)
+
+        def of_client(workdir: WorkDirectory) -> None:
             place = Place(workdir, around(workdir.host, {}, with_tare=False), TRACER, CLIENT)
             self._start(context, parameters, CLIENT_TRACER, spec, place)
+
+        calls = [partial(of_node, node) for node in context.nodes] if site.nodes else [of_sut]
+        if context.client_workdir is not None:
+            calls.append(partial(of_client, context.client_workdir))
+        at_once(calls)
+        self.running = dict(sorted(self.running.items()))  # as ever, whichever host was the quickest
 
     def begin_measure(self, context: RunContext, parameters: Parameters) -> None:
         """Start the monitors that the study names; those that it can do without, where they can be had."""
@@ -265,6 +276,17 @@ class Monitors:
         watch.start()
 
     def _stop(self, names: Iterable[str]) -> None:
+        """Those of one host in turn, and the hosts at once."""
+        order, before = list(names), len(self.ended)
+        on: dict[str, list[str]] = {}
+        for name in order:
+            on.setdefault(self.running[name].scene.host.name, []).append(name)
+        try:
+            at_once([partial(self._stop_on_a_host, each) for each in on.values()])
+        finally:
+            self.ended[before:] = sorted(self.ended[before:], key=lambda watch: order.index(watch.name))
+
+    def _stop_on_a_host(self, names: Iterable[str]) -> None:
         for name in names:
             watch = self.running[name]
             watch.stop()

@@ -19,6 +19,9 @@ from tare.sites.ssh.link import Link, Refused
 
 _PART = 4 << 20
 """Bytes of a long file that go at once: what a broken connection costs again."""
+_TOGETHER = 1 << 20
+_SMALL, _ABSENT = 1 << 18, -1
+"""Of files that are read many at once, as crates/agent/src/files.rs has it."""
 _PSEUDO = ("/proc/", "/sys/")
 
 
@@ -138,8 +141,9 @@ class SshHost:
                 raise RunFailed(f"{source} cannot be copied from {self.name}: it is a link")
             if listing[0]["kind"] == "directory":
                 target.mkdir(parents=True, exist_ok=True)
+                small = self._small_files(source, listing[1:])
                 for entry in listing[1:]:
-                    self._get_entry(source, target, entry)
+                    self._get_entry(source, target, entry, small)
                 for entry in reversed([each for each in listing if each["kind"] == "directory"]):
                     _as_it_was(target / entry["path"], entry)
             else:
@@ -149,7 +153,18 @@ class SshHost:
         except OSError as error:
             raise RunFailed(f"{source} cannot be copied from {self.name}: {error}") from error
 
-    def _get_entry(self, source: str, target: Path, entry: Mapping[str, Any]) -> None:
+    def _small_files(self, source: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, bytes | None]:
+        """The contents of those that come many at once, as far as an agent's memory should hold them."""
+        paths, left = [], _TOGETHER
+        for entry in entries:
+            if entry["kind"] == "file" and entry.get("size", _PART) <= min(_SMALL, left):
+                left -= entry["size"]
+                paths.append(f"{source}/{entry['path']}")
+        return self._read_all(paths, regular=True)
+
+    def _get_entry(
+        self, source: str, target: Path, entry: Mapping[str, Any], small: Mapping[str, bytes | None]
+    ) -> None:
         place = target / entry["path"]
         # A host names its files itself, and a link that it named before may lead anywhere.
         if ".." in Path(entry["path"]).parts or not place.parent.resolve().is_relative_to(target.resolve()):
@@ -159,15 +174,16 @@ class SshHost:
         elif entry["kind"] == "link":
             place.symlink_to(entry["link"])
         else:
-            self._get_file(f"{source}/{entry['path']}", place)
+            path = f"{source}/{entry['path']}"
+            self._get_file(path, place, small.get(path))
             _as_it_was(place, entry)
 
-    def _get_file(self, source: str, target: Path) -> None:
-        """Under another name until it is whole."""
+    def _get_file(self, source: str, target: Path, content: bytes | None = None) -> None:
+        """Under another name until it is whole. `content`: where it has come already."""
         scratch = target.with_name(f"{target.name}.{secrets.token_hex(16)}")
         try:
             with scratch.open("wb") as file:
-                for part in self._parts(source, regular=True):
+                for part in self._parts(source, regular=True) if content is None else (content,):
                     file.write(part)
             scratch.replace(target)
         finally:
@@ -182,6 +198,24 @@ class SshHost:
                 return None
             what = f"{path} cannot be read on {self.name}"
             raise host_failed(what, refused.errno, _reason(refused), spent=NO_FILE) from refused
+
+    def read_all(self, paths: Sequence[str]) -> Mapping[str, bytes | None]:
+        """Of small files, as `ReadsAhead` has it."""
+        return self._read_all(paths, regular=False)
+
+    def _read_all(self, paths: Sequence[str], *, regular: bool) -> Mapping[str, bytes | None]:
+        if not paths:
+            return {}
+        answer = self._link.ask("read_all", paths=list(paths), regular=regular)
+        contents: dict[str, bytes | None] = {}
+        start = 0
+        for path, length in zip(paths, answer.fields["lengths"], strict=False):
+            if length >= 0:
+                contents[path] = answer.data[start : start + length]
+                start += length
+            elif length == _ABSENT:
+                contents[path] = None
+        return contents
 
     def clocks(self) -> ClockReading:
         """As the agent reads them: the answer to a ping has them."""
