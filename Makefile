@@ -42,7 +42,7 @@ coverage: setup ## Line coverage of the package by the unit tests, each line in 
 		--cov=tare --cov-report=term:skip-covered --cov-report=html:build/coverage tests/unit
 
 test-slow: setup ## The tests that take minutes
-	@scripts/packages.sh test
+	@scripts/packages.sh slow
 	@scripts/engine.sh run $(PY) -m pytest -m slow $(PYTEST_ARGS)
 
 check: setup ## Exactly what CI checks before the tests: format, lint, types, schemas, architecture

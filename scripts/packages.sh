@@ -1,6 +1,7 @@
 #!/bin/sh
 # What must be installed beside Python: packages.sh demo (to run studies) | storage (on every file system too) |
-# hosts (on test hosts of tools/hosts.py too) | kube (on the cluster of scripts/kube.sh too) | test (to run every test).
+# hosts (on test hosts of tools/hosts.py too) | kube (on the cluster of scripts/kube.sh too) | test (to run every test) |
+# slow (the slow ones too: a Slurm).
 set -eu
 cd "$(dirname "$0")"
 
@@ -21,7 +22,8 @@ set -- mmdebstrap:mmdebstrap pgrep:procps
 [ "$purpose" != hosts ] || set -- "$@" sshd:openssh-server ssh:openssh-client ip:iproute2 dockerd:docker.io
 [ "$purpose" != kube ] || set -- "$@" etcd:etcd-server containerd:containerd runc:runc "$cni/portmap:containernetworking-plugins" \
     iptables:iptables conntrack:conntrack ip:iproute2 curl:curl openssl:openssl
-[ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat prometheus:prometheus \
+[ "$purpose" != slow ] || set -- "$@" slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge
+case $purpose in test | slow) set -- "$@" busybox:busybox-static mpstat:sysstat prometheus:prometheus \
     qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs ip:iproute2 podman:podman iptables:iptables nft:nftables \
     slirp4netns:slirp4netns pasta:passt fuse-overlayfs:fuse-overlayfs newuidmap:uidmap \
     runc:runc catatonit:catatonit "$cni/portmap:containernetworking-plugins" \
@@ -29,7 +31,8 @@ set -- mmdebstrap:mmdebstrap pgrep:procps
     ganesha.nfsd:nfs-ganesha-vfs nfs-ls:libnfs-utils \
     sshd:openssh-server ssh:openssh-client strace:strace \
     pg_lsclusters:postgresql mariadbd:mariadb-server sysbench:sysbench \
-    redis-server:redis-server openssl:openssl
+    redis-server:redis-server openssl:openssl ;;
+esac
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring
 # The engine itself. A `docker` client alone is none, and one that answers by DOCKER_HOST is enough.
 if ! ../scripts/engine.sh answers; then
@@ -52,6 +55,10 @@ had_redis=$(command -v redis-server || true)
 # And for the parts of a cluster.
 had_etcd=$(command -v etcd || true)
 had_containerd=$(command -v containerd || true)
+# And for the queue that workers are started from.
+had_slurmctld=$(command -v slurmctld || true)
+had_slurmd=$(command -v slurmd || true)
+had_munge=$(command -v munged || true)
 ./apt_install.sh "needed to $purpose" "$@"
 
 # These packages start services on every address, of which tare makes no use: it starts its own.
@@ -71,3 +78,6 @@ unserved "$had_mariadb" mariadbd mariadb
 unserved "$had_redis" redis-server redis-server
 unserved "$had_etcd" etcd etcd
 [ "$purpose" != kube ] || unserved "$had_containerd" containerd containerd
+unserved "$had_slurmctld" slurmctld slurmctld
+unserved "$had_slurmd" slurmd slurmd
+unserved "$had_munge" munged munge

@@ -1,7 +1,8 @@
 """The `tare` command with the fakes let in, for tests that need a whole process to kill: no study can name them.
 
 `HOST_FACTS` in the environment names a file of facts that this machine is to have: those of a stored run, which
-later runs are held against. With `FAKE_SITES`, a directory, the sites of `--sites` are machines of fakes below it.
+later runs are held against. With `FAKE_SITES`, a directory, the sites of `--sites` are machines of fakes below it,
+those of `tare worker` too.
 """
 
 from __future__ import annotations
@@ -9,20 +10,24 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
 from unittest.mock import patch
 
+from tests.unit.run.fleet.fake_site import fake
+
 from tare import cli
+from tare.cli.machine import worker
 from tare.cli.study import running as planned
 from tare.deployments.registry import DEPLOYMENTS
 from tare.monitors import Monitor
 from tare.monitors.registry import MONITORS
 from tare.run import local
 from tare.run.fleet import crew
+from tare.run.fleet.block_task import Post
 from tare.study.registry import Registry, installed
 from tare.workloads.registry import WORKLOADS
 
@@ -44,7 +49,10 @@ if __name__ == "__main__":
     facts = None if stored is None else json.loads(Path(stored).read_text())
     on_that_machine = nullcontext() if facts is None else patch.object(local, "host_facts", lambda *_, **__: facts)
     fake_site = (sys.executable, "-m", "tests.unit.run.fleet.fake_site")
-    to_fakes = patch.object(crew, "OwnCrew", partial(crew.OwnCrew, command=fake_site))
-    on_fake_sites = to_fakes if "FAKE_SITES" in os.environ else nullcontext()
-    with patch.object(planned, "installed", with_fakes), traced_by_nobody, on_that_machine, on_fake_sites:
+    on_fakes = ExitStack()
+    if "FAKE_SITES" in os.environ:
+        on_fakes.enter_context(patch.object(crew, "OwnCrew", partial(crew.OwnCrew, command=fake_site)))
+        of_fakes = patch.object(worker, "by_ssh", lambda spec, interrupts: Post(spec, fake, interrupts))
+        on_fakes.enter_context(of_fakes)
+    with patch.object(planned, "installed", with_fakes), traced_by_nobody, on_that_machine, on_fakes:
         cli.main()

@@ -53,11 +53,15 @@ def resource_of(site: str) -> str:
 
 @dataclass(frozen=True)
 class Orders:
-    """What the process of a site is to do. `security`: of the scheduler's TLS, as Dask's `Security` takes it."""
+    """What the process of a site is to do. `security`: of the scheduler's TLS, as Dask's `Security` takes it.
+
+    `name`: by which the scheduler knows the worker, where it is not the site's.
+    """
 
     scheduler: str
     site: Mapping[str, Any]
     security: Mapping[str, Any] = field(default_factory=dict)
+    name: str | None = None
 
     @property
     def spec(self) -> SiteSpec:
@@ -205,7 +209,7 @@ def _live(  # noqa: PLR0913, PLR0917 - all that a worker is made of
         worker = await Worker(
             orders.scheduler,
             nthreads=1,
-            name=orders.spec.name,
+            name=orders.name or orders.spec.name,
             resources={resource_of(orders.spec.name): 1},
             executor={"default": calls},
             extensions={name: _given(each) for name, each in extensions.items()},
