@@ -86,7 +86,7 @@ def test_a_half_without_a_window_voids_the_run() -> None:
 
 
 def test_a_half_that_stood_still_voids_the_run() -> None:
-    with pytest.raises(RunFailed, match="^the server did not answer in any complete window of one half"):
+    with pytest.raises(RunFailed, match=r"^the server did not answer in any complete window of one half"):
         split_at_swap(windows(1, 1, 1, 0, 0, 0, 0), began(0.0), (0.0, 7.1), Swap(3.5, 3.51))
 
 
