@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import cast
 from unittest.mock import patch
 
-from tests.unit.run.fleet.fake_site import fake
-
 from tare import cli
 from tare.cli.machine import worker
 from tare.cli.study import running as planned
@@ -51,6 +49,8 @@ if __name__ == "__main__":
     fake_site = (sys.executable, "-m", "tests.unit.run.fleet.fake_site")
     on_fakes = ExitStack()
     if "FAKE_SITES" in os.environ:
+        from tests.unit.run.fleet.fake_site import fake  # by PYTHONPATH, which other tests do without
+
         on_fakes.enter_context(patch.object(crew, "OwnCrew", partial(crew.OwnCrew, command=fake_site)))
         of_fakes = patch.object(worker, "by_ssh", lambda spec, interrupts: Post(spec, fake, interrupts))
         on_fakes.enter_context(of_fakes)

@@ -149,12 +149,18 @@ def test_an_interrupted_study_tears_down_says_how_to_go_on_and_does(
 
 def test_a_second_run_on_a_store_in_use_is_refused(home: Path, study: Path, tmp_path: Path, started: Any) -> None:
     store = tmp_path / "store"
+    # Enough blocks that it still runs when the second tare has started, however slowly.
+    study.write_text(STUDY.replace("blocks: 2", "blocks: 200"))
     running = started("run", str(study), "--store", str(store))
-    wait_for_work(home)
+    wait_for_first_record(store)
     refused = tare("run", str(study), "--store", str(store), code=2)
     assert f"being written by another tare (process {running.pid})" in refused.stderr
-    assert running.wait(PATIENCE_S) == 0
-    assert_whole(store)
+    before = good(store).total()
+    deadline = time.monotonic() + PATIENCE_S
+    while good(store).total() == before:
+        assert running.poll() is None, "the refused one ended it"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_two_stores_can_be_filled_at_once(home: Path, study: Path, tmp_path: Path, started: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -22,6 +22,7 @@ from tare.sites import Host, Process
 from tare.sites.cloud.plan import plan_in
 from tare.sites.connected import connected
 from tare.sites.file import SiteSpec
+from tare.sites.in_use import alone
 from tare.sites.layout import default_layout
 from tare.sites.ledger import Made
 from tare.sites.local import LocalHost, own_process
@@ -59,8 +60,8 @@ def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
     if (where := chosen_site(sites, site)) is not None:
         _clean_site(where, wish)
         return
-    host, ledger = LocalHost(), SqliteLedger(default_layout().ledger)
-    with local_engine() as engine:
+    host, ledger, home = LocalHost(), SqliteLedger(default_layout().ledger), default_layout().home
+    with local_engine() as engine, nullcontext() if dry_run else alone(home):
         entries = list(ledger.entries())
         _refuse_in_use(entries, {host.name: host}, frozenset({own_process()}))
         entries += [orphan for orphan in all_orphans(host, engine) if orphan not in entries]

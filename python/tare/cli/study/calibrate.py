@@ -39,6 +39,7 @@ from tare.run.resume import StudyState
 from tare.sites import Host
 from tare.sites.facts import host_facts
 from tare.sites.file import SiteSpec
+from tare.sites.in_use import in_use
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.workloads.registry import WORKLOADS
@@ -124,7 +125,7 @@ def _here(layout: Layout) -> Iterator[_Where]:
         disk = estimate(plan, data_sets(WORKLOADS)).disk_bytes
         refuse_without_rights(plan, disk, layout=layout, deployments=_DEPLOYMENTS)
 
-    with local_engine() as engine:
+    with in_use(layout.home), local_engine() as engine:
         yield _Where(
             identity_here(engine.client, layout),
             (LocalHost(),),

@@ -29,6 +29,7 @@ from tare.run.parity.references import References, until_refused
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState, finished, remaining
 from tare.sites.file import SiteSpec
+from tare.sites.in_use import in_use
 from tare.sites.layout import default_layout
 from tare.sites.ledger import Ledger
 from tare.sites.local import own_process
@@ -204,6 +205,7 @@ def _run(  # noqa: PLR0913 - all that runs are made of
 ) -> None:
     herald = StatusWriter(writer.now, plan, writer.id, default_layout().work)
     with (
+        in_use(default_layout().home),
         local_engine() as engine,
         progress(plan, done, quiet=quiet) as shown,
         with_status_file(herald, shown) as observer,
@@ -241,7 +243,11 @@ def _run_on(  # noqa: PLR0913, PLR0917 - all that runs are made of
 
     herald = StatusWriter(writer.now, plan, writer.id, default_layout().work)
     made = writer.records()
-    with progress(plan, done, quiet=quiet) as shown, with_status_file(herald, shown) as observer:
+    with (
+        in_use(default_layout().home),
+        progress(plan, done, quiet=quiet) as shown,
+        with_status_file(herald, shown) as observer,
+    ):
         refuse_one_order(plan, made)
         fleet = Fleet(sites, crew(), writer.path, interrupts)
         runs = execute_on(fleet, plan, Destination(writer.id, done, writer.staging), made, observer)
