@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import signal
 import subprocess
 import sys
@@ -214,9 +215,12 @@ def test_addresses_that_are_all_taken_are_one_sentence_and_nothing_is_left(
 
 
 def bridge_address(engine: DockerClient) -> str:
-    """The node's on Docker's own bridge."""
-    (config,) = engine.networks.get("bridge").attrs["IPAM"]["Config"]
-    return f"{config['Gateway']}/{config['Subnet'].rpartition('/')[2]}"
+    """The node's on Docker's own bridge; an engine that has just made the bridge does not list its gateway."""
+    bridge = engine.networks.get("bridge").attrs["Options"]["com.docker.network.bridge.name"]
+    argv = ["ip", "-4", "-json", "address", "show", "dev", bridge]
+    shown = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
+    (address,) = json.loads(shown)[0]["addr_info"]
+    return f"{address['local']}/{address['prefixlen']}"
 
 
 @pytest.fixture
