@@ -25,7 +25,7 @@ ON_HOST = {
     "monitors/cpu_clock.py",
     "monitors/stamper.py", "monitors/stats_reader.py", "monitors/cadvisor_server.py",
     "monitors/prometheus_reader.py", "databases/cassandra/cql_query.py", "databases/mongodb/mongo_query.py",
-    "databases/ferretdb/together.py", "run/between/sounder.py",
+    "databases/ferretdb/together.py", "run/between/sounder.py", "doctor/offloads.py",
 }  # fmt: skip
 """Programs that are sent to a host and run by its own Python: they are the machine's side of `Host`."""
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "base", "core", "lib"}

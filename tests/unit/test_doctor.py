@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tare.cli import app
-from tare.doctor import Line, Verdict
+from tare.doctor import Line, Verdict, ok
 from tare.doctor.cpu import cpu_lines
 from tare.doctor.engine import engine_lines
 from tare.doctor.examination import examine, home_line
@@ -105,6 +105,12 @@ def test_a_good_machine_gets_no_advice() -> None:
         *engine_lines(GOOD_ENGINE),
     ]
     assert [line for line in lines if line.verdict is not Verdict.OK or line.advice] == []
+
+
+def test_images_are_not_built_on_other_hosts() -> None:
+    rights = ok("rights", "root")
+    assert "mmdebstrap" in by_name(trial_lines(host(), LAYOUT))
+    assert "mmdebstrap" not in by_name(trial_lines(host(), LAYOUT, rights))
 
 
 @pytest.mark.parametrize(

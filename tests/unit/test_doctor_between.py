@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tare.doctor import Verdict
 from tare.doctor.between import between_lines, offloads
@@ -11,6 +13,7 @@ from tare.run.between.sounding import Between, RoundTrip, Sounding, Throughput
 from tare.run.between.wire import Side
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
+from tare.sites.local import LocalHost
 
 SIDE = Side(device="eth1", source="192.168.7.2", gateway=None, mtu=1500, speed_mbit=10_000, qdisc="mq")
 OTHER = replace(SIDE, source="192.168.7.3")
@@ -40,7 +43,7 @@ def test_a_good_wire_is_all_ok() -> None:
     assert rows["round trip"][1] == "40 µs at least, 50 µs in the median of 200, by UDP"
     assert rows["throughput"][1] == "8800 Mbit/s to the SUT, 9600 Mbit/s to the client, one TCP connection"
     assert rows["route of db"][1] == "eth1, MTU 1500, 10000 Mbit/s, qdisc mq"
-    assert rows["offloads of load"][1] == "cannot be read: ethtool is not there"
+    assert rows["offloads of load"][1] == "cannot be read: neither ethtool nor python3 tells"
 
 
 def test_what_spoils_results_is_a_warning() -> None:
@@ -67,3 +70,21 @@ def test_offloads_are_read_where_ethtool_is() -> None:
     assert offloads(host, "eth1") == "TSO on, GRO off"
     assert offloads(FakeHost(), "eth1") is None
     assert offloads(host, None) is None
+
+
+def test_without_ethtool_the_kernel_is_asked_by_python() -> None:
+    printed = b"tcp-segmentation-offload: off\nlarge-receive-offload: off\n"
+    absent = Completed((), 127)
+    host = FakeHost(answers={("ethtool",): absent, ("python3", "-I", "-S", "-c"): Completed((), 0, printed)})
+    assert offloads(host, "eth1") == "TSO off, LRO off"
+    assert host.ran()[-1][-1] == "eth1"
+
+
+def test_the_kernel_tells_what_loopback_offloads() -> None:
+    class Here(FakeHost):
+        def run(self, argv: Sequence[str], **options: Any) -> Completed:
+            return Completed((), 127) if argv[0] == "ethtool" else LocalHost().run(argv, **options)
+
+    found = offloads(Here(), "lo")
+    assert found is not None
+    assert {word.split()[0] for word in found.split(", ")} >= {"TSO", "GSO", "GRO"}

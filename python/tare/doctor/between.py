@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from tare.doctor import Line, Verdict, cannot, ok, warning
 from tare.errors import TareError
@@ -25,6 +26,7 @@ _OFFLOADS = {
     "large-receive-offload": "LRO",
 }
 """As ethtool(8) names them with -k."""
+_BY_PROGRAM = Path(__file__).with_name("offloads.py")
 
 
 def sounded(found: ConnectedSite) -> tuple[Line, ...]:
@@ -61,7 +63,7 @@ def between_lines(
         yield from _link(link)
     for part, name in _named(between).items():
         yield _route(name, between.addresses[name], sides[part])
-        yield ok(f"offloads of {name}", features[part] or "cannot be read: ethtool is not there")
+        yield ok(f"offloads of {name}", features[part] or "cannot be read: neither ethtool nor python3 tells")
     mtus = {side.mtu for side in sides.values()} - {None}
     if len(mtus) > 1:
         yield warning(
@@ -146,6 +148,8 @@ def offloads(host: Host, device: str | None) -> str | None:
     """Which of an interface's offloads are on; `None` where nothing tells."""
     if device is None:
         return None
-    lines = (line.strip().partition(": ") for line in answer(host, ["ethtool", "-k", device]).splitlines())
+    by_ethtool = answer(host, ["ethtool", "-k", device])
+    text = by_ethtool or answer(host, ["python3", "-I", "-S", "-c", _BY_PROGRAM.read_text(), device])
+    lines = (line.strip().partition(": ") for line in text.splitlines())
     known = {_OFFLOADS[name]: value.split()[0] for name, _, value in lines if name in _OFFLOADS and value}
     return ", ".join(f"{name} {value}" for name, value in known.items()) or None

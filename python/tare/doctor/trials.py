@@ -24,9 +24,13 @@ _OPEN_KVM = "import os; os.close(os.open('/dev/kvm', os.O_RDWR | os.O_CLOEXEC))"
 
 
 def trial_lines(host: Host, layout: Layout, rights: Line | None = None) -> Iterator[Line]:
-    """Takes about two seconds, in which one CPU is kept busy. `rights`: found out before, on another host."""
+    """Takes about two seconds, in which one CPU is kept busy. `rights`: found out before, on another host.
+
+    Images are built on the machine that tare runs on, and other hosts get them from there.
+    """
     yield rights or _rights(host)
-    yield _image_builder(host)
+    if rights is None:
+        yield _image_builder(host)
     yield _kvm(host, layout)
     yield _nfs(host)
     yield _noise(host)

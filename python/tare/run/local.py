@@ -27,7 +27,7 @@ from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine, Tree
 from tare.run.monitoring.monitors import lacking_monitors
 from tare.run.record import to_tree
-from tare.run.rights import lacking_engines, lacking_runtimes, means_of, needs_of, require
+from tare.run.rights import lacking_engines, lacking_runtimes, means_of, needs_of, placements_of, require
 from tare.sites import Host, Site
 from tare.sites.engine import connect, engine_facts
 from tare.sites.engines import Engines
@@ -160,12 +160,13 @@ def _preparer(  # noqa: PLR0913, PLR0917 - all that preparing an image may take
     deployments: Mapping[str, DeploymentFactory],
 ) -> Callable[[str], Image]:
     """How images are made ready; a plan none of whose deployments looks into one is spared of it."""
-    if not _looks_into_images(plan, deployments):
+    if not looks_into_images(plan, deployments):
         return _unopened
     return lambda reference: prepare(reference, host=host, layout=layout, ledger=ledger, engine=engine)
 
 
-def _looks_into_images(plan: Plan, deployments: Mapping[str, DeploymentFactory]) -> bool:
+def looks_into_images(plan: Plan, deployments: Mapping[str, DeploymentFactory]) -> bool:
+    """Whether the plan's images have to be there; those of fakes need not."""
     placements = [each for arm in plan.study.arms for each in arm.settings.sides.values()]
     return any(deployments[placement.deployment].own_root for placement in placements)
 
@@ -202,7 +203,7 @@ def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float
     host, layout = machine.site.sut, machine.layout
 
     def no_image(reference: str) -> str | None:
-        if not _looks_into_images(plan, machine.deployments):
+        if not looks_into_images(plan, machine.deployments):
             return None
         return why_no_image(reference, host, engine.client, machine.ledger, layout)
 
@@ -210,6 +211,6 @@ def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float
     means = replace(
         means,
         no_monitor=lacking_monitors(plan, machine.monitors, host),
-        no_named={**lacking_engines(plan, engine.others), **lacking_runtimes(plan, engine.runtimes)},
+        no_named={**lacking_engines(plan, engine.others), **lacking_runtimes(placements_of(plan), engine.runtimes)},
     )
     require(plan, needs_of(plan, machine.deployments, disk_bytes), means)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tare.deployments import MACHINES, Right
@@ -80,6 +80,20 @@ def needs_of(
     )
 
 
+@dataclass(frozen=True)
+class Resources:
+    """What limits and data are held against. `None`: could not be read."""
+
+    cpus: frozenset[int] | None
+    memory_bytes: int | None
+    free_disk_bytes: int | None
+
+
+def resources_of(host: Host, layout: Layout) -> Resources:
+    """Of one host; `layout`: where data will lie."""
+    return Resources(_online(host), _memory(host), _free(host, str(layout.home)))
+
+
 def means_of(
     host: Host, layout: Layout, *, no_engine: str | None, no_image: Callable[[str], str | None], plan: Plan
 ) -> Means:
@@ -87,12 +101,13 @@ def means_of(
     references = {placement.image for _, placement in _placements(plan)}
     machines = any(placement.deployment in MACHINES for _, placement in _placements(plan))
     nfs = any(arm.settings.sut.storage.kind == "nfs" for arm in plan.study.arms)
+    has = resources_of(host, layout)
     return Means(
         root=host.run(["id", "-u"], timeout_s=_TIMEOUT_S).text.strip() == "0",
         no_engine=no_engine,
-        cpus=_online(host),
-        memory_bytes=_memory(host),
-        free_disk_bytes=_free(host, str(layout.home)),
+        cpus=has.cpus,
+        memory_bytes=has.memory_bytes,
+        free_disk_bytes=has.free_disk_bytes,
         no_image={each: why for each in sorted(references) if (why := no_image(each)) is not None},
         no_machine=why_no_machine(host) if machines else None,
         no_home=home_on(host, str(layout.home)).fault,
@@ -115,15 +130,17 @@ def lacking_engines(plan: Plan, engines: Engines) -> Mapping[str, str]:
     return missing
 
 
-def lacking_runtimes(plan: Plan, there: Callable[[], Collection[str] | None]) -> Mapping[str, str]:
+def lacking_runtimes(
+    placements: Iterable[Placement], there: Callable[[], Collection[str] | None]
+) -> Mapping[str, str]:
     """Runtime that an arm names → why the engine has it not.
 
     `there`: what it has, asked only if one is named; `None`: it does not answer, which is told elsewhere.
     A name with a dot is containerd's for a program of its own, which engines need not list. Of engines that arms
     name nothing is known here: they say themselves what they lack.
     """
-    placements = (placed for _, placed in _placements(plan) if placed.engine is None)
-    named = {placed.runtime for placed in placements if placed.runtime and "." not in placed.runtime}
+    default = (placed for placed in placements if placed.engine is None)
+    named = {placed.runtime for placed in default if placed.runtime and "." not in placed.runtime}
     known = there() if named else None
     return (
         {}
@@ -165,16 +182,21 @@ def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
     return (
         *_rights(plan, needs, means),
         *([f"{means.no_home}; {ADVICE}"] if means.no_home else []),
-        *_cpus(plan, means),
+        *lacking_cpus(placements_of(plan), means.cpus),
         *_duet(plan, means),
-        *_memory_limits(plan, means),
-        *_disk(needs, means),
+        *lacking_memory(_at_once(plan), means.memory_bytes),
+        *lacking_disk(needs.disk_bytes, means.free_disk_bytes, otherwise="set TARE_HOME to a larger file system"),
         *(f"the image {reference} is not available: {why}" for reference, why in means.no_image.items()),
         *(f"the monitor {name} cannot run: {why}" for name, why in means.no_monitor.items()),
         *([f"no virtual machine can be started: {means.no_machine}"] if means.no_machine else []),
         *([f"the storage nfs is not available: {means.no_nfs}"] if means.no_nfs else []),
         *(f"no pod can be made: {why}" for why in means.no_pods),
     )
+
+
+def placements_of(plan: Plan) -> tuple[Placement, ...]:
+    """Both sides of every arm."""
+    return tuple(placement for _, placement in _placements(plan))
 
 
 def _placements(plan: Plan) -> Iterator[tuple[str, Placement]]:
@@ -224,13 +246,14 @@ def _is_limited(placement: Placement, needs: Needs) -> bool:
     return not by_engine and placement.limits.in_cgroups
 
 
-def _cpus(plan: Plan, means: Means) -> Iterator[str]:
-    if means.cpus is None:
+def lacking_cpus(placements: Iterable[Placement], online: frozenset[int] | None) -> Iterator[str]:
+    """CPUs that limits name and the host has not."""
+    if online is None:
         return
-    wanted = {each.limits.cpus for _, each in _placements(plan) if each.limits.cpus is not None}
+    wanted = {each.limits.cpus for each in placements if each.limits.cpus is not None}
     for cpus in sorted(wanted):
-        if missing := cpu_set(cpus) - means.cpus:
-            have = ",".join(str(cpu) for cpu in sorted(means.cpus))
+        if missing := cpu_set(cpus) - online:
+            have = ",".join(str(cpu) for cpu in sorted(online))
             yield (
                 f"limits.cpus {cpus!r} names CPU {','.join(map(str, sorted(missing)))}, but this host has {have}; "
                 "change limits.cpus in the study"
@@ -261,33 +284,36 @@ def _at_once(plan: Plan) -> Mapping[str, int]:
     return {f"{name} with {baseline}": own + wanted[baseline] for name, own in pairs.items()}
 
 
-def _memory_limits(plan: Plan, means: Means) -> Iterator[str]:
-    for name, wanted in _at_once(plan).items():
-        if means.memory_bytes is not None and wanted > means.memory_bytes:
+def lacking_memory(at_once: Mapping[str, int], there: int | None) -> Iterator[str]:
+    """`at_once`: memory that is wanted at a time, by name of who wants it."""
+    for name, wanted in at_once.items():
+        if there is not None and wanted > there:
             yield (
                 f"arm {name} may use {wanted / 2**30:.1f} GiB of memory by its limits, but this host has "
-                f"{means.memory_bytes / 2**30:.1f} GiB; lower limits.memory"
+                f"{there / 2**30:.1f} GiB; lower limits.memory"
             )
 
 
 def _wanted_memory(settings: ArmSettings) -> int:
-    """By the limits, of each node; a virtual machine has some more, for its kernel."""
-
-    def of(placement: Placement) -> int:
-        limit, kernel = placement.limits.memory, placement.deployment in MACHINES
-        return (0 if limit is None else size_bytes(limit)) + kernel * KERNEL_BYTES
-
-    client = 0 if settings.client is None else of(settings.client)
-    return settings.sut.nodes * of(settings.sut) + client
+    """By the limits, of each node."""
+    client = 0 if settings.client is None else memory_of(settings.client)
+    return settings.sut.nodes * memory_of(settings.sut) + client
 
 
-def _disk(needs: Needs, means: Means) -> Iterator[str]:
-    if needs.disk_bytes is None or means.free_disk_bytes is None:
+def memory_of(placement: Placement) -> int:
+    """By its limits; a virtual machine has some more, for its kernel."""
+    limit, kernel = placement.limits.memory, placement.deployment in MACHINES
+    return (0 if limit is None else size_bytes(limit)) + kernel * KERNEL_BYTES
+
+
+def lacking_disk(disk_bytes: float | None, free: int | None, *, otherwise: str) -> Iterator[str]:
+    """`otherwise`: what to do where no room can be made."""
+    if disk_bytes is None or free is None:
         return
-    if (wanted := needs.disk_bytes * _SPARE_DISK) > means.free_disk_bytes:
+    if (wanted := disk_bytes * _SPARE_DISK) > free:
         yield (
-            f"the data needs about {wanted / 1e9:.1f} GB of disk, but {means.free_disk_bytes / 1e9:.1f} GB are "
-            "free; make room, or set TARE_HOME to a larger file system"
+            f"the data needs about {wanted / 1e9:.1f} GB of disk, but {free / 1e9:.1f} GB are "
+            f"free; make room, or {otherwise}"
         )
 
 

@@ -94,7 +94,8 @@ def _by_ssh(session: str) -> Dial:
 
 def _site(spec: SiteSpec, hosts: Mapping[str, Host]) -> Site:
     nodes = tuple(hosts[called(each)] for each in spec.nodes)
-    addresses = {called(each): address_of(each) for each in spec.hosts if isinstance(each, SshSpec)}
+    alone = len(spec.hosts) == 1
+    addresses = {called(each): address_of(each, alone=alone) for each in spec.hosts if isinstance(each, SshSpec)}
     if LOCAL in hosts and addresses:
         addresses[LOCAL] = own_address(next(iter(addresses.values())))
     return Site(

@@ -60,21 +60,23 @@ Absolute = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")]
 class SshSpec(Strict):
     """A host that is reached by OpenSSH's client, with all that the user's ~/.ssh/config says of it."""
 
-    ssh: Annotated[str, AfterValidator(_destination)]
+    ssh: Annotated[str, AfterValidator(_destination), Field(examples=["root@10.0.0.2"])]
     """Destination as ssh(1) takes it: `user@host`, `ssh://user@host:port`, or an alias."""
-    name: Name | None = None
+    name: Name | None = Field(default=None, examples=["db-1"])
     """What reports call it; by default the host part of `ssh`."""
-    address: Annotated[str, AfterValidator(_address)] | None = None
+    address: Annotated[str, AfterValidator(_address)] | None = Field(default=None, examples=["192.168.7.2"])
     """By which the other hosts reach it on the measured network; by default the one that `ssh` goes to."""
-    container_address: Annotated[str, AfterValidator(_interface)] | None = None
+    container_address: Annotated[str, AfterValidator(_interface)] | None = Field(
+        default=None, examples=["192.168.7.102/24"]
+    )
     """A free address on the measured network, with its prefix length, for a container on `macvlan` or `ipvlan`."""
-    sudo: bool = False
+    sudo: bool = Field(default=False, examples=[True])
     """Whether tare's agent is started through `sudo -n`, for a user who is not root."""
-    home: Absolute | None = None
+    home: Absolute | None = Field(default=None, examples=["/srv/tare"])
     """TARE_HOME on that host."""
-    engine: Absolute = "/var/run/docker.sock"
+    engine: Absolute = Field(default="/var/run/docker.sock", examples=["/run/podman/podman.sock"])
     """The socket of the container engine on that host."""
-    ssh_config: Absolute | None = None
+    ssh_config: Absolute | None = Field(default=None, examples=["/home/bench/ssh_config"])
     """A configuration file in the place of ~/.ssh/config (ssh -F)."""
 
     @property
@@ -117,11 +119,11 @@ SutSpec = Annotated[
 class SiteSpec(Strict):
     """The machines that one block runs on."""
 
-    name: Name
-    sut: SutSpec
+    name: Annotated[Name, Field(examples=["rack-3"])]
+    sut: Annotated[SutSpec, Field(examples=[{"ssh": "root@10.0.0.2"}])]
     """The host of the SUT; a list has one host a node."""
-    client: HostSpec
-    swap: bool = False
+    client: Annotated[HostSpec, Field(examples=[{"ssh": "root@10.0.0.3"}])]
+    swap: bool = Field(default=False, examples=[True])
     """Whether server and client change places every other block; for two hosts that are alike."""
 
     @property
@@ -138,8 +140,14 @@ class SiteSpec(Strict):
 class SitesFile(Strict):
     """sites.yaml."""
 
-    format: Literal[1]
-    sites: Annotated[tuple[SiteSpec, ...], Field(min_length=1)]
+    format: Annotated[Literal[1], Field(examples=[1])]
+    sites: Annotated[
+        tuple[SiteSpec, ...],
+        Field(
+            min_length=1,
+            examples=[[{"name": "rack-3", "sut": {"ssh": "root@10.0.0.2"}, "client": {"ssh": "root@10.0.0.3"}}]],
+        ),
+    ]
 
 
 @dataclass(frozen=True)
@@ -195,12 +203,34 @@ def _check_hosts(document: Document, where: KeyPath, site: SiteSpec) -> None:
     """Within a site one name is one host, one host has one name, and no node stands where another does."""
     named: dict[str, tuple[HostSpec, KeyPath]] = {}
     for path, host in _placed(where, site):
+        _check_address(document, path, host, alone=len(site.hosts) == 1)
         for other, first in named.values():
             _check_two(document, (path, host), (first, other))
         named.setdefault(called(host), (host, path))
     if site.swap and (len(site.nodes) != 1 or site.nodes[0] == site.client):
         hint = "leave swap out, or give one host to the server and another to the client"
         raise document.error((*where, "swap"), "only a server and a client on separate hosts can swap", hint=hint)
+
+
+def _check_address(document: Document, path: KeyPath, host: HostSpec, *, alone: bool) -> None:
+    """That other hosts can reach it by its address, where there are others."""
+    if not isinstance(host, SshSpec) or host.address is None or alone:
+        return
+    if why := leads_nowhere(host.address):
+        hint = "give the address of the interface on the measured network, as in `address: 192.168.7.2`"
+        raise document.error((*path, "address"), f"no other host is reached at {host.address}, {why}", hint=hint)
+
+
+def leads_nowhere(address: str) -> str | None:
+    """What keeps other hosts from an address wherever they are; `None` where nothing does."""
+    given = ipaddress.ip_address(address)
+    if given.is_loopback:
+        return "which is each host's own"
+    if given.is_unspecified or given.is_multicast:
+        return "which is no host's"
+    if given.version == 6 and given.is_link_local:
+        return "which is valid on one interface only (link-local)"
+    return None
 
 
 def _check_two(document: Document, later: tuple[KeyPath, HostSpec], first: tuple[KeyPath, HostSpec]) -> None:
@@ -219,9 +249,14 @@ def _check_two(document: Document, later: tuple[KeyPath, HostSpec], first: tuple
     if (host.ssh, host.ssh_config) == (other.ssh, other.ssh_config):
         hint = f"the other is on line {line}; one host has one name"
         raise document.error(path, f"{host.ssh} is called {called(host)} here and {called(other)} there", hint=hint)
-    if host.address is not None and host.address == other.address:
+    if host.address is not None and other.address is not None and _same(host.address, other.address):
         hint = f"the other is on line {line}"
         raise document.error((*path, "address"), f"two hosts with the address {host.address}", hint=hint)
+
+
+def _same(one: str, other: str) -> bool:
+    """However they are written: IPv6 has many ways."""
+    return ipaddress.ip_address(one) == ipaddress.ip_address(other)
 
 
 def _placed(where: KeyPath, site: SiteSpec) -> Iterator[tuple[KeyPath, HostSpec]]:

@@ -13,7 +13,17 @@ from tare.errors import EnvironmentLacks, RunFailed
 from tare.plan.expand import with_control
 from tare.plan.model import Plan
 from tare.run.attempt.context import limits_of
-from tare.run.rights import Means, Needs, lacking, lacking_runtimes, lowered, means_of, needs_of, require
+from tare.run.rights import (
+    Means,
+    Needs,
+    lacking,
+    lacking_runtimes,
+    lowered,
+    means_of,
+    needs_of,
+    placements_of,
+    require,
+)
 from tare.sites import Completed
 from tare.sites.binaries import GUEST, candidates
 from tare.sites.fake import FakeHost
@@ -264,13 +274,13 @@ def test_a_runtime_that_the_engine_lacks_is_told_before_anything_is_started(
     sut = boxed.settings.sut.model_copy(update={"runtime": runtime, "engine": engine})
     named = boxed.model_copy(update={"settings": boxed.settings.model_copy(update={"sut": sut})})
     asking = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": (named,)})})
-    found = lacking_runtimes(asking, lambda: there)
+    found = lacking_runtimes(placements_of(asking), lambda: there)
     assert found.get(runtime, "").startswith(told or "")
     assert (runtime in found) is (told is not None)
 
 
 def test_engines_are_asked_for_runtimes_only_where_one_is_named(plan: Plan) -> None:
-    assert lacking_runtimes(plan, lambda: pytest.fail("asked")) == {}
+    assert lacking_runtimes(placements_of(plan), lambda: pytest.fail("asked")) == {}
 
 
 def test_open_files_that_the_host_lowers_are_told_where_a_study_asks_for_them(plan: Plan) -> None:

@@ -74,6 +74,10 @@ FAULTS = [
     ("ssh: x}, swap", "ssh: a b}, swap", "sites[2].client.ssh: a destination of ssh(1)"),
     ("ssh: x}, swap", "ssh: 'root:pw@x'}, swap", "sites[2].client.ssh: no password belongs here"),
     ("ssh: x}, swap", "ssh: 'ssh://root:pw@x'}, swap", "sites[2].client.ssh: no password belongs here: use a key"),
+    ("192.168.7.3", "127.0.0.1", "client.address: no other host is reached at 127.0.0.1, which is each host's own"),
+    ("192.168.7.3", "'::'", "client.address: no other host is reached at ::, which is no host's"),
+    ("192.168.7.3", "224.0.0.1", "client.address: no other host is reached at 224.0.0.1, which is no host's"),
+    ("192.168.7.3", "fe80::1", "client.address: no other host is reached at fe80::1, which is valid on one"),
     ("192.168.7.3", "here", "s:5:34: sites[0].client.address: expected an IPv4 or IPv6 address, got 'here'"),
     ("home: /srv/tare", "home: tare", "s:8:40: sites[1].client.home: 'tare' is not an absolute path"),
     ("home: /srv/tare", "engine: tcp", "s:8:40: sites[1].client.engine: 'tcp' is not an absolute path"),
@@ -91,6 +95,7 @@ FAULTS = [
     ("root@10.0.0.3,", "root@10.0.0.2,", "s:5:5: sites[0].client: two hosts called 10.0.0.2 (the other is on"),
     ("root@10.0.0.3,", "root@10.0.0.2, name: z,", "s:5:5: sites[0].client: root@10.0.0.2 is called z here and"),
     ("{ssh: root@10.0.0.2}", "{ssh: q, address: 192.168.7.3}", "client.address: two hosts with the address"),
+    ("{ssh: a}, {ssh: b}", "{ssh: a, address: 'fd::1'}, {ssh: b, address: 'fd:0::1'}", "sut[1].address: two hosts"),
     ("swap: true", "swap: 1", "s:9:48: sites[2].swap: expected true or false, got 1"),
     ("client: {ssh: x}, swap", "client: local, swap", "sites[2].swap: only a server and a client on separate"),
     ("{name: here", "{nam: here", 's:9:6: sites[2].nam: unknown key (did you mean "name"?)'),
@@ -104,6 +109,7 @@ def test_each_fault_is_told_with_its_line_key_and_hint(right: str, wrong: str, s
     with pytest.raises(StudyError) as raised:
         resolve(parse(GOOD.replace(right, wrong, 1), "s"))
     assert sentence in str(raised.value)
+    assert raised.value.hint
 
 
 @pytest.mark.parametrize("model", [SitesFile, SiteSpec, SshSpec])

@@ -79,7 +79,7 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
         if unreachable is not None:
             raise unreachable
         if reached is not None:
-            reached.refuse(made)
+            reached.refuse(made, expected.disk_bytes)
         elif not elsewhere:
             refuse_without_rights(made, expected.disk_bytes)
 

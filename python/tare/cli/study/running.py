@@ -178,12 +178,17 @@ def _site_for(plan: Plan, path: Path, sites: Sequence[SiteSpec], *, fleet: bool)
                 raise StudyError(what, hint=f"choose it by --site {site.name}, or leave `swap` out")
         yield None
     elif not sites:
-        refuse_without_rights(plan, estimate(plan, data_sets(WORKLOADS)).disk_bytes)
+        refuse_without_rights(plan, _disk_bytes(plan))
         yield None
     else:
         with reached_site(sites[0], path) as reached:
-            reached.refuse(plan)
+            reached.refuse(plan, _disk_bytes(plan))
             yield reached
+
+
+def _disk_bytes(plan: Plan) -> float | None:
+    """What loaded data will take."""
+    return estimate(plan, data_sets(WORKLOADS)).disk_bytes
 
 
 def _finished(path: Path, plan: Plan) -> bool:

@@ -9,24 +9,26 @@ from pathlib import Path
 
 from docker import DockerClient
 
-from tare.deployments import Right
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.errors import EnvironmentLacks, StudyError
 from tare.images.image_store import ImageStore
 from tare.plan.model import Plan
+from tare.run.between.lacks import Knowledge, lacking_on, shares
 from tare.run.between.site import Home, Reached, refuse_between, refuse_swap, site_machine, turned
 from tare.run.interrupts import Interrupts
+from tare.run.local import local_engine, looks_into_images, why_no_image
 from tare.run.machine import Machine
+from tare.run.rights import placements_of
 from tare.sites import Host
 from tare.sites.connected import ConnectedSite, connected, session_of
 from tare.sites.engine import connect
 from tare.sites.facts import host_facts
 from tare.sites.file import SiteSpec
-from tare.sites.layout import Layout, home_on
-from tare.study.model import Placement
+from tare.sites.layout import Layout, default_layout
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
 
 _PING_S = 60.0
-_QUICK_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,16 @@ class ReachedSite:
     no_engine: Mapping[str, str]
     deployments: Mapping[str, DeploymentFactory] = field(default_factory=lambda: DEPLOYMENTS)
 
-    def refuse(self, plan: Plan) -> None:
-        """Raise `StudyError` or `EnvironmentLacks` with all that keeps the plan from being run on the site."""
+    def refuse(self, plan: Plan, disk_bytes: float | None = None) -> None:
+        """Raise `StudyError` or `EnvironmentLacks` with all that keeps the plan from being run on the site.
+
+        `disk_bytes`: of its loaded data, on all hosts of the SUT together.
+        """
         refuse_between(plan, self.connection.site)
         if self.connection.spec.swap:
             facts = {name: host_facts(each.host) for name, each in self.reached.items()}
             refuse_swap(plan, self.connection.site, facts)
-        if problems := list(self._lacking(plan)):
+        if problems := list(self._lacking(plan, disk_bytes)):
             listed = "".join(f"\n  - {problem}" for problem in problems)
             name = self.connection.spec.name
             raise EnvironmentLacks(f"the site {name} cannot run {plan.study.name}; nothing was started:{listed}")
@@ -61,34 +66,24 @@ class ReachedSite:
             return machine
         return replace(machine, swapped=site_machine(plan, turned(site), *known, swapped=True))
 
-    def _lacking(self, plan: Plan) -> Iterator[str]:
+    def _lacking(self, plan: Plan, disk_bytes: float | None) -> Iterator[str]:
         """A sentence each with the host's name and what to do."""
-        sides: dict[str, list[Placement]] = {}
         own = self.connection.site
-        for site in (own, turned(own)) if self.connection.spec.swap else (own,):
-            for arm in plan.study.arms:
-                for side, placement in arm.settings.sides.items():
-                    for host in site.sut_hosts if side == "sut" else (site.client,):
-                        sides.setdefault(host.name, []).append(placement)
-        for name, placements in sides.items():
-            yield from self._lacking_on(self.reached[name], placements)
+        a_node = None if disk_bytes is None else disk_bytes / len(own.sut_hosts)
+        known = Knowledge(self.no_engine, a_node, self.deployments)
+        for name, share in shares(plan, (own, turned(own)) if self.connection.spec.swap else (own,)).items():
+            yield from (f"{name}: {problem}" for problem in lacking_on(self.reached[name], share, known))
+        if looks_into_images(plan, self.deployments):
+            yield from _lacking_images(plan, default_layout())
 
-    def _lacking_on(self, reached: Reached, placements: list[Placement]) -> Iterator[str]:
-        host, name = reached.host, reached.host.name
-        needs = {right for each in placements for right in self.deployments[each.deployment].needs}
-        by_tare = any(
-            each.limits.in_cgroups and Right.ENGINE not in self.deployments[each.deployment].needs
-            for each in placements
-        )
-        if (Right.ROOT in needs or by_tare) and host.run(["id", "-u"], timeout_s=_QUICK_S).text.strip() != "0":
-            what = "root is needed for bare tasks and control groups"
-            yield f"{name}: {what}; log in as root, or give it `sudo: true`"
-        if Right.ENGINE in needs and name in self.no_engine:
-            yield f"{name}: a container engine is needed: {self.no_engine[name]}"
-        if host.run(["sh", "-c", "command -v python3"], timeout_s=_QUICK_S, check=False).code != 0:
-            yield f"{name}: python3 is missing: tare needs it for bare tasks and for what monitors cost; install it"
-        if (fault := home_on(host, str(reached.layout.home)).fault) is not None:
-            yield f"{name}: {fault}; give the host another `home` in sites.yaml"
+
+def _lacking_images(plan: Plan, layout: Layout) -> Iterator[str]:
+    """Of the machine that tare runs on, where images are made ready for all hosts."""
+    host, ledger = LocalHost(), SqliteLedger(layout.ledger)
+    with local_engine() as engine:
+        for reference in sorted({placement.image for placement in placements_of(plan)}):
+            if (why := why_no_image(reference, host, engine.client, ledger, layout)) is not None:
+                yield f"here: the image {reference} is not available: {why}"
 
 
 def refuse_site(spec: SiteSpec) -> None:

@@ -64,12 +64,16 @@ def refuse_between(plan: Plan, site: Site) -> None:
     for arm in plan.study.arms:
         _refuse_count(plan, arm, len(site.sut_hosts))
         sut, client = arm.settings.sut, arm.settings.client
+        if sut.deployment in MACHINES or (client is not None and client.deployment in MACHINES):
+            raise StudyError(
+                f"study {plan.study.name}: the arm {arm.name} is in a virtual machine, which tare starts only on "
+                "the machine that it runs on",
+                hint="leave the arm out (`only`, `exclude`), or run it without --sites",
+            )
         if client is None:
             continue
         why = None
-        if client.deployment in MACHINES or sut.deployment in MACHINES:
-            why = "virtual machines are reachable only from their own host"
-        elif sut.nodes > 1 and sut.network is not NetworkKind.HOST:
+        if sut.nodes > 1 and sut.network is not NetworkKind.HOST:
             why = _why_no_cluster(sut.network)
         elif sut.network in OWN_ADDRESS and site.sut.name not in site.container_addresses:
             why = f"`{sut.network.value}` needs a `container_address` of {site.sut.name}, which sites.yaml lacks"

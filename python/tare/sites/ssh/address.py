@@ -7,7 +7,7 @@ import socket
 import subprocess
 
 from tare.errors import EnvironmentLacks
-from tare.sites.file import SshSpec
+from tare.sites.file import SshSpec, leads_nowhere
 from tare.sites.ssh.dialing import ssh_argv
 
 _LIMIT_S = 10.0
@@ -15,8 +15,11 @@ _ANY_PORT = 9
 """No packet goes there: a connected UDP socket only asks the kernel for its route."""
 
 
-def address_of(spec: SshSpec) -> str:
-    """`address`, else where ssh(1) would go. Raises `EnvironmentLacks` where that has no address."""
+def address_of(spec: SshSpec, *, alone: bool = False) -> str:
+    """`address`, else where ssh(1) would go. Raises `EnvironmentLacks` where that has no address for other hosts.
+
+    `alone`: there are no others.
+    """
     if spec.address is not None:
         return spec.address
     argv = [*ssh_argv(spec), "-G", "--", spec.ssh]
@@ -24,8 +27,16 @@ def address_of(spec: SshSpec) -> str:
     words = (line.partition(" ") for line in done.stdout.decode(errors="replace").splitlines())
     name = next((value for key, _, value in words if key == "hostname"), "")
     with contextlib.suppress(OSError):
-        for *_, address in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM):
-            return str(address[0])
+        found = [str(address[0]) for *_, address in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
+        usable = [each for each in found if alone or leads_nowhere(each) is None]
+        if usable:
+            return usable[0]
+        if found:
+            raise EnvironmentLacks(
+                f"{spec.called} has no address at which other hosts can reach it: ssh reaches it at {found[0]}, "
+                f"{leads_nowhere(found[0])}",
+                hint="give the host an `address` in sites.yaml",
+            )
     raise EnvironmentLacks(
         f"{spec.called} has no address at which other hosts can reach it: {name or spec.ssh} is not known here",
         hint="give the host an `address` in sites.yaml",

@@ -87,6 +87,7 @@ def _first(
 
     path = min(placed, key=position)
     what, hint = _sentence(placed[path], _known_keys(model, path[:-1]))
+    hint = hint or _as_in(model, path)
     if not path:
         hint = hint or _patches(document, prefix)
     return document.error(prefix + path, what, hint=hint)
@@ -202,6 +203,30 @@ def _known_keys(model: type[BaseModel], path: KeyPath) -> Iterable[str]:
     for key in path:
         schemas = [inner for outer in schemas for inner in _inside(outer, key, schema)]
     return sorted({name for outer in schemas for name in _resolved(outer, schema).get("properties", {})})
+
+
+def _as_in(model: type[BaseModel], path: KeyPath) -> str | None:
+    """The key as its model's example has it, of those that give one."""
+    while path and not isinstance(path[-1], str):
+        path = path[:-1]
+    if not path:
+        return None
+    schema = _schema(model)
+    schemas: list[Mapping[str, Any]] = [schema]
+    for key in path[:-1]:
+        schemas = [inner for outer in schemas for inner in _inside(outer, key, schema)]
+    of_key = (_resolved(outer, schema).get("properties", {}).get(path[-1], {}) for outer in schemas)
+    example = next((each["examples"][0] for each in of_key if "examples" in each), None)
+    return None if example is None else f"as in `{path[-1]}: {_flow(example)}`"
+
+
+def _flow(value: object) -> str:
+    """A small value in YAML's short form."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @cache

@@ -1,0 +1,122 @@
+"""What a plan needs of each host of a site and the host has not, found out before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tare.deployments import Right
+from tare.deployments.pod.lacks import why_no_pods
+from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
+from tare.monitors import Monitor
+from tare.monitors.registry import MONITORS
+from tare.plan.model import Plan
+from tare.run.between.site import LOCAL, Reached
+from tare.run.monitoring.monitors import interval_of, others_of
+from tare.run.rights import lacking_cpus, lacking_disk, lacking_memory, lacking_runtimes, memory_of, resources_of
+from tare.sites import Site
+from tare.sites.engine import engine_facts
+from tare.sites.layout import home_on
+from tare.storage.nfs.client import why_no_nfs
+from tare.study.model import ArmSettings, Placement
+
+_QUICK_S = 30.0
+
+
+@dataclass(frozen=True)
+class Share:
+    """What of a plan stands on one host: `placed` by arm; `served`: the settings of arms whose server is there."""
+
+    placed: tuple[tuple[str, Placement], ...] = ()
+    served: tuple[ArmSettings, ...] = ()
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """Without their arms."""
+        return tuple(placement for _, placement in self.placed)
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """`no_engine`: host → why none answers there; `disk_bytes`: of loaded data, on a host of the SUT."""
+
+    no_engine: Mapping[str, str]
+    disk_bytes: float | None = None
+    deployments: Mapping[str, DeploymentFactory] = field(default_factory=lambda: DEPLOYMENTS)
+    monitors: Mapping[str, Monitor] = field(default_factory=lambda: MONITORS)
+
+
+def shares(plan: Plan, sites: Sequence[Site]) -> Mapping[str, Share]:
+    """Host → its share. `sites`: one, or two where server and client change places."""
+    found: dict[str, Share] = {}
+
+    def add(name: str, arm: str, placement: Placement, *served: ArmSettings) -> None:
+        share = found.get(name, Share())
+        found[name] = Share((*share.placed, (arm, placement)), (*share.served, *served))
+
+    for site in sites:
+        for arm in plan.study.arms:
+            for host in site.sut_hosts:
+                add(host.name, arm.name, arm.settings.sut, arm.settings)
+            if arm.settings.client is not None:
+                add(site.client.name, arm.name, arm.settings.client)
+    return found
+
+
+def lacking_on(reached: Reached, share: Share, known: Knowledge) -> Iterator[str]:
+    """A sentence for each thing that stands in the way, without the host's name."""
+    host = reached.host
+    needs = {right for each in share.placements for right in known.deployments[each.deployment].needs}
+    by_tare = any(
+        each.limits.in_cgroups and Right.ENGINE not in known.deployments[each.deployment].needs
+        for each in share.placements
+    )
+    if (Right.ROOT in needs or by_tare) and host.run(["id", "-u"], timeout_s=_QUICK_S).text.strip() != "0":
+        yield "root is needed for bare tasks and control groups; log in as root, or give it `sudo: true`"
+    if host.run(["sh", "-c", "command -v python3"], timeout_s=_QUICK_S, check=False).code != 0:
+        yield "python3 is missing: tare needs it for bare tasks and for what monitors cost; install it"
+    if (fault := home_on(host, str(reached.layout.home)).fault) is not None:
+        yield f"{fault}; give the host another `home` in sites.yaml"
+    yield from _engines(reached, share, known, needs)
+    yield from _resources(reached, share, known)
+    yield from _plug_ins(reached, share, known)
+
+
+def _engines(reached: Reached, share: Share, known: Knowledge, needs: set[Right]) -> Iterator[str]:
+    name = reached.host.name
+    if Right.ENGINE in needs and name in known.no_engine:
+        yield f"a container engine is needed: {known.no_engine[name]}"
+    # Named engines are those of the machine that tare runs on (`Engines`), and there of its servers.
+    if name != LOCAL or len(share.placed) > len(share.served):
+        yield from (
+            f"the engine `{named}` cannot be selected by name there; leave `engine` out of the study, and give the "
+            "host the socket as `engine` in sites.yaml"
+            for named in sorted({each.engine for each in share.placements if each.engine is not None})
+        )
+    engine = reached.engine
+    yield from lacking_runtimes(
+        share.placements, lambda: None if engine is None else engine_facts(engine)["engine_runtimes"]
+    ).values()
+
+
+def _resources(reached: Reached, share: Share, known: Knowledge) -> Iterator[str]:
+    has = resources_of(reached.host, reached.layout)
+    yield from lacking_cpus(share.placements, has.cpus)
+    yield from lacking_memory({arm: memory_of(placed) for arm, placed in share.placed}, has.memory_bytes)
+    if share.served:
+        wider = "set TARE_HOME" if reached.host.name == LOCAL else "set `home` in sites.yaml"
+        otherwise = f"{wider} to a larger file system"
+        yield from lacking_disk(known.disk_bytes, has.free_disk_bytes, otherwise=otherwise)
+
+
+def _plug_ins(reached: Reached, share: Share, known: Knowledge) -> Iterator[str]:
+    """Pods, NFS and monitors, of a server's host."""
+    host = reached.host
+    yield from (f"no pod can be made: {why}" for why in why_no_pods(host, (each.sut for each in share.served)))
+    if any(each.sut.storage.kind == "nfs" for each in share.served) and (why := why_no_nfs(host)) is not None:
+        yield f"the storage nfs is not available: {why}"
+    wanted = {name: spec for each in share.served for name, spec in others_of(each).items() if not spec.optional}
+    for name, spec in sorted(wanted.items()):
+        why = known.monitors[name].why_unavailable(host, interval_of(name, spec, 0.0), spec.options)
+        if why is not None:
+            yield f"the monitor {name} cannot run: {why}"
