@@ -1,6 +1,7 @@
 #!/bin/sh
-# A cluster of one node, this machine: kube.sh build | run COMMAND... | up | down
+# A cluster of one node, this machine: kube.sh build | built | run COMMAND... | up | down
 #   build  Kubernetes' programs from their source, as Go modules, kept in ~/.cache/tare/kube (first time: half an hour)
+#   built  whether they are there
 #   run    start the cluster, run COMMAND with KUBECONFIG, remove the cluster and all that it made
 #   up     start it and print the path of its kubeconfig; `down` removes it
 # Everything listens on 127.0.0.1 or on the address of a bridge without a wire. Nothing is shared with an engine.
@@ -29,6 +30,10 @@ say() { echo "tare: $*" >&2; }
 refuse() {
     say "$1"
     exit 3
+}
+
+built() {
+    for program in $programs; do [ -x "$bin/$program" ] || return 1; done
 }
 
 build() {
@@ -348,7 +353,7 @@ run() {
 
 action=${1:-}
 case $action in
-    build | up | down) "$action" ;;
+    build | built | up | down) "$action" ;;
     run) shift; run "$@" ;;
-    *) echo "usage: scripts/kube.sh build | run COMMAND... | up | down" >&2; exit 2 ;;
+    *) echo "usage: scripts/kube.sh build | built | run COMMAND... | up | down" >&2; exit 2 ;;
 esac

@@ -5,7 +5,8 @@
     ├── EnvironmentLacks       3   this machine, user or engine cannot do what was asked
     ├── RunFailed              1   one run ended without a result that may be used
     │   ├── TimedOut           1   … because something took longer than its limit
-    │   ├── EngineSilent       1   … because a container engine did not answer
+    │   ├── EngineSilent       1   … because a container engine or a cluster did not answer
+    │   ├── PodLost            1   … because a cluster took a pod away, or lost its node
     │   ├── HostSilent         1   … because a host had no process or file left, or was not reached
     │   └── EndedAtOnce        1   … because a program ended while it was being started
     ├── NotComparable          5   arms differ in more than the study names
@@ -75,7 +76,11 @@ class TimedOut(RunFailed):
 
 
 class EngineSilent(RunFailed):
-    """An engine that was away, or broke a connection, as one that is restarted does."""
+    """An engine that was away, or broke a connection, as one that is restarted does; so too a cluster's API."""
+
+
+class PodLost(RunFailed):
+    """A pod that its cluster ended or lost: evicted, deleted by someone else, its node silent."""
 
 
 class HostSilent(RunFailed):

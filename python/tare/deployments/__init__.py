@@ -28,6 +28,8 @@ class Right(StrEnum):
 
 MACHINES = frozenset({"vm", "vm-container"})
 """Deployments whose tasks stand in a virtual machine of their own."""
+POD = "pod"
+"""The deployment whose tasks are pods of a cluster, in control groups that kubelet makes."""
 IN_TREE = frozenset({"bare"})
 """Deployments whose tasks run in the image's own tree, and those of root could write to it."""
 
@@ -166,7 +168,7 @@ class Task:
     confinement: Confinement = field(default_factory=Confinement)
     """Of an engine's containers only."""
     pod: PodSetting | None = None
-    """Of an engine's containers only; `None`: in no pod."""
+    """Of an engine's containers, and of a cluster's pods: there only class of service and requests say anything."""
 
     @property
     def targets(self) -> tuple[str, ...]:

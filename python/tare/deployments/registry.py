@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from tare.deployments import Deployment, Right
+from tare.deployments import POD, Deployment, Right
 from tare.deployments.bare.bare import Bare
 from tare.deployments.container.container import Container
 from tare.deployments.fake import FakeDeployment, FakeEmulated
+from tare.deployments.kube.cluster_pod import ClusterPod
 from tare.deployments.vm.vm import Vm
 from tare.deployments.vm_container.vm_container import VmContainer
 from tare.plugins import Implementations, breach_of_factory
@@ -51,6 +52,7 @@ BUILT_IN: Mapping[str, DeploymentFactory] = {
     "container": Container,
     "fake": FakeDeployment,
     "fake-emulated": FakeEmulated(),
+    POD: ClusterPod,
     "vm": Vm,
     "vm-container": VmContainer(),
 }

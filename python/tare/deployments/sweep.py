@@ -20,6 +20,8 @@ from tare.deployments.cgroup.hierarchy import parse_cgroups
 from tare.deployments.cgroup.placement import clear, warden
 from tare.deployments.container.rootless import end_watchers
 from tare.deployments.directories import force_unmount, remove_tree
+from tare.deployments.kube.namespaces import remove_namespace
+from tare.deployments.kube.node_image import remove_node_image
 from tare.deployments.network.bridge import RUN_LABEL, is_ours
 from tare.deployments.pod import cni, rules
 from tare.deployments.pod.pod import scratch_of
@@ -233,4 +235,6 @@ _OF_HOST: Mapping[Kind, Callable[[Host, str], bool]] = {
     Kind.RULES: _drop_rules,
     Kind.LINK: remove_link,
     Kind.PATH: _remove_path,
+    Kind.NAMESPACE: lambda _, ident: remove_namespace(ident),
+    Kind.NODE_IMAGE: remove_node_image,
 }

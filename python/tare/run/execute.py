@@ -71,8 +71,12 @@ def execute(plan: Plan, machine: Machine, destination: Destination, observer: Ob
     runs = remaining(plan, destination.done)
     if not runs:
         return
-    images = prepare(plan, machine, destination, observer, runs)
-    yield from _until_enough(_Session(plan, machine, destination, observer), images)
+    try:
+        images = prepare(plan, machine, destination, observer, runs)
+        yield from _until_enough(_Session(plan, machine, destination, observer), images)
+    finally:
+        for line in machine.leave_clusters():
+            observer(Notice(line))
 
 
 def prepare(
@@ -115,11 +119,15 @@ def execute_block(  # noqa: PLR0913, PLR0917 - all that a block is made of
     """
     session, tried = _Session(plan, machine, destination, observer), set(destination.done.good)
     machine.tell_losses(lambda text: observer(Notice(text)))
-    for run in plan.runs:
-        if run.id not in tried:
-            together = _together(plan, run)
-            tried |= {each.id for each in together}
-            yield from _until_good(session, together, images, choice)
+    try:
+        for run in plan.runs:
+            if run.id not in tried:
+                together = _together(plan, run)
+                tried |= {each.id for each in together}
+                yield from _until_good(session, together, images, choice)
+    finally:
+        for line in machine.leave_clusters():
+            observer(Notice(line))
 
 
 def _until_enough(session: _Session, images: Ready) -> Iterator[Kept]:

@@ -33,7 +33,7 @@ from tare.sites.engine import connect, engine_facts
 from tare.sites.engines import Engines
 from tare.sites.facts import host_facts
 from tare.sites.layout import Layout, default_layout
-from tare.sites.ledger import Ledger, Made
+from tare.sites.ledger import Kind, Ledger, Made
 from tare.sites.local import LocalHost
 from tare.sites.reading import runs
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -116,6 +116,7 @@ def local_machine(
         engines=engine.others,
         sweep=lambda: sweep_abandoned(host, engine, ledger),
         sweep_own=lambda: sweep_own(host, engine, ledger),
+        leave_clusters=lambda: leave_clusters(host, ledger),
         set_cpus=lambda instance, cpus: set_cpus(host, instance, cpus),
         interrupts=interrupts or Interrupts(),
     )
@@ -133,6 +134,12 @@ def sweep_own(host: Host, engine: Engine, ledger: SqliteLedger) -> tuple[str, ..
     return sweep(entries, {host.name: host}, engine.client, ledger, engine.others).sentences(
         "what a failed teardown had left"
     )
+
+
+def leave_clusters(host: Host, ledger: SqliteLedger) -> tuple[str, ...]:
+    """Remove this process's namespaces in clusters; a sentence for each that does not go."""
+    own = [each for each in ledger.entries() if each.owner == ledger.owner and each.kind is Kind.NAMESPACE]
+    return tuple(sweep(own, {host.name: host}, None, ledger).failed)
 
 
 def all_orphans(host: Host, engine: Engine) -> tuple[Made, ...]:

@@ -78,7 +78,8 @@ class Machine:
     `prepare`: image reference → image ready on the site. `observe_path`: how a client's connections reach
     the server, `None` while there is none to see. `host_facts`, `engine_facts`: what the record keeps of the
     host and, where there is one, of its engine. `sweep` removes what dead processes left and says what;
-    `sweep_own` what this process could not remove when it was due, as its engine did not answer.
+    `sweep_own` what this process could not remove when it was due, as its engine did not answer; `leave_clusters`
+    the namespaces in clusters that it made for its study.
     `set_cpus` moves a running task to the CPUs of a list. `references`: the runs made so far that later ones are
     held against. `parts`: the hosts other than that of the SUT or its first node, by name; empty where one host
     plays all parts. `engines`: those that arms name, of the SUT's host. `swapped`: the same with server and client
@@ -98,6 +99,7 @@ class Machine:
     engine_facts: Callable[[], Tree | None]
     sweep: Callable[[], tuple[str, ...]]
     sweep_own: Callable[[], tuple[str, ...]] = tuple
+    leave_clusters: Callable[[], tuple[str, ...]] = tuple
     monitors: Mapping[str, Monitor] = field(default_factory=lambda: MONITORS)
     chroniclers: Mapping[str, Chronicler] = field(default_factory=lambda: CHRONICLERS)
     clusters: Mapping[str, Cluster] = field(default_factory=lambda: CLUSTERS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tare.deployments import MACHINES, Right
+from tare.deployments import MACHINES, POD, Right
+from tare.deployments.kube.lacks import why_no_cluster
 from tare.deployments.pod.lacks import why_no_pods
 from tare.deployments.registry import DeploymentFactory
 from tare.deployments.rlimits import ceilings
@@ -35,7 +36,8 @@ class Means:
     `no_engine`: why none answers. `no_image`: image reference → why it cannot be had; others are not in it.
     `no_monitor`: the same of monitors; `no_named`: of engines that arms name. `no_machine`: why no virtual machine
     can be started, where one is wanted; `no_nfs`: the same of NFS storage. `no_home`: why nothing can be kept where
-    tare is told to. `no_pods`: a sentence for each program that pods need and that is not there.
+    tare is told to. `no_pods`: a sentence for each program that pods need and that is not there. `no_cluster`: why
+    no cluster takes pods of this user on this host, where one is wanted.
     """
 
     root: bool
@@ -50,6 +52,7 @@ class Means:
     no_nfs: str | None = None
     no_named: Mapping[str, str] = field(default_factory=dict)
     no_pods: tuple[str, ...] = ()
+    no_cluster: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ def means_of(
     """Read what the host has; `no_image` says of a reference why it cannot be had, `None` where it can."""
     references = {placement.image for _, placement in _placements(plan)}
     machines = any(placement.deployment in MACHINES for _, placement in _placements(plan))
+    pods = any(placement.deployment == POD for _, placement in _placements(plan))
     nfs = any(arm.settings.sut.storage.kind == "nfs" for arm in plan.study.arms)
     has = resources_of(host, layout)
     return Means(
@@ -112,6 +116,7 @@ def means_of(
         no_machine=why_no_machine(host) if machines else None,
         no_home=home_on(host, str(layout.home)).fault,
         no_nfs=why_no_nfs(host) if nfs else None,
+        no_cluster=why_no_cluster(host) if pods else None,
         no_pods=why_no_pods(host, (arm.settings.sut for arm in plan.study.arms)),
     )
 
@@ -191,6 +196,7 @@ def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
         *([f"no virtual machine can be started: {means.no_machine}"] if means.no_machine else []),
         *([f"the storage nfs is not available: {means.no_nfs}"] if means.no_nfs else []),
         *(f"no pod can be made: {why}" for why in means.no_pods),
+        *([f"no cluster takes pods: {means.no_cluster}"] if means.no_cluster else []),
     )
 
 
@@ -219,7 +225,7 @@ def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
 
     if not means.root and (arms := arms_that_need(Right.ROOT)):
         yield (
-            "root is needed for bare tasks, control groups (of rootless Podman's containers too) and storages "
+            "root is needed for bare tasks, pods, control groups (also of rootless Podman) and storages "
             f"({arms}); run tare with sudo"
         )
     if means.no_engine is not None and (arms := arms_that_need(Right.ENGINE)):

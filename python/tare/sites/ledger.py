@@ -20,6 +20,7 @@ class Kind(StrEnum):
     From `ADDRESS` on, things from a cloud: only the ledger of rentals (`sites/cloud/`) lists them.
     """
 
+    NAMESPACE = "namespace"
     CONTAINER = "container"
     PROCESS = "process"
     CGROUP = "cgroup"
@@ -31,6 +32,7 @@ class Kind(StrEnum):
     VOLUME = "volume"
     PATH = "path"
     IMAGE = "image"
+    NODE_IMAGE = "node image"
     ADDRESS = "address"
     MACHINE = "machine"
     DISK = "disk"
@@ -45,8 +47,9 @@ class Made:
 
     `ident`: container, network, volume, interface or image name, path below the cgroup root, absolute path,
     "pid:started_ticks:boot_id" of a process, or "iptables:TAG", "nftables:TAG", "cni:TASK" of rules; a process that
-    a mount lives on is a `server`. `keep`: caches (images,
-    snapshots), which outlive the process that made them.
+    a mount lives on is a `server`; of a cluster, "NAME@UID" with the uid of its namespace `kube-system`; of an
+    image in a node's containerd, "NAME@SOCKET". `keep`: caches (images, snapshots), which outlive the process that
+    made them.
     """
 
     kind: Kind

@@ -151,7 +151,10 @@ class VmSpec(Strict):
 
 
 class PodSpec(Strict):
-    """Of a container in a pod, as kubelet, a CNI plug-in and kube-proxy make it, without Kubernetes."""
+    """Of a container in a pod, as kubelet, a CNI plug-in and kube-proxy make it, without Kubernetes.
+
+    Of `deployment: pod` only class of service and requests: the cluster decides all else.
+    """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

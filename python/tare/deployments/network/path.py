@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tare.deployments import Endpoint, Instance
+from tare.deployments import POD, Endpoint, Instance
 from tare.deployments.cgroup.hierarchy import parse_cgroups, parse_proc_cgroup
 from tare.deployments.network.sockets import Connection, connections, socket_inodes
 from tare.deployments.network.tracking import tracked, translations
@@ -307,7 +307,7 @@ def _observe_once(host: Host, client: Instance, server: Instance) -> NetworkPath
         Side(namespace(host, server.process.pid), theirs),
         endpoints(server),
         proxies(host, outside, inside),
-        None if server.task.pod is None else translations(tracked(host)),
+        None if server.task.pod is None and server.deployment != POD else translations(tracked(host)),
     )
 
 

@@ -34,7 +34,11 @@ def pause_program(machine: str) -> bytes:
             f"pods are made on {' and '.join(_CODE)}, and this host is {machine}",
             hint="use a container without `pod`",
         )
-    number, code = _CODE[machine]
+    return executable(*_CODE[machine])
+
+
+def executable(number: int, code: bytes) -> bytes:
+    """A static ELF executable of instructions alone, for the machine with that number in elf(5)."""
     size = _HEADERS + len(code)
     ident = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
     header = struct.pack("<16sHHIQQQIHHHHHH", ident, 2, number, 1, _BASE + _HEADERS, 64, 0, 0, 64, 56, 1, 0, 0, 0)

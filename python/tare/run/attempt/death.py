@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from tare.deployments import Deployment, Instance
 from tare.deployments.vm.guest import guest_end
-from tare.errors import EngineSilent, RunFailed, TareError
+from tare.errors import EngineSilent, PodLost, RunFailed, TareError
 from tare.sites import Host, Output
 from tare.sites.process import boot_id
 
@@ -71,6 +71,8 @@ def must_not_be_killed(host: Host, instance: Instance, code: int, oom_kills_befo
 def _untold(host: Host, instance: Instance, error: TareError, oom_kills_before: int | None) -> str:
     """Of one whose end nobody can tell: its engine does not answer, or its machine went before."""
     if instance.guest is None:
+        if isinstance(error, PodLost):
+            return error.what
         return f"{error.what}, and the server ended" if isinstance(error, EngineSilent) else "the server ended"
     if _struck(host, oom_kills_before):
         return f"the kernel killed a process, out of memory, and {error.what}"

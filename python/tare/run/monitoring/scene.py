@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from tare.deployments import Instance
+from tare.deployments import POD, Instance
 from tare.errors import TareError
 from tare.monitors import OF_SUT, WatchedProcess
 from tare.sites import Host, Process
 from tare.sites.local import own_process
-from tare.study.values import OWN_ADDRESS, NetworkKind
+from tare.study.values import OWN_ADDRESS, POD_NETWORKS, NetworkKind
 
 _DAEMONS = ("dockerd", "containerd", "podman")
 _PROXY = "docker-proxy"
@@ -50,13 +50,14 @@ def side(host: Host, name: str, instance: Instance) -> tuple[WatchedProcess, ...
     """
     task, pid = instance.task, instance.process.pid
     groups = (host.read(f"/proc/{pid}/cgroup") or b"").decode(errors="replace")
-    own_cgroup = task.cgroup_parent.rpartition("/")[2] in groups
-    boxed = instance.container_id is not None
+    in_cluster = instance.deployment == POD
+    own_cgroup = in_cluster or task.cgroup_parent.rpartition("/")[2] in groups
+    boxed = in_cluster or instance.container_id is not None
     watched = WatchedProcess(
         name,
         pid,
         own_cgroup=own_cgroup,
-        own_network=boxed and task.network in _ISOLATED,
+        own_network=boxed and task.network in (POD_NETWORKS if in_cluster else _ISOLATED),
         tree=not own_cgroup,
         container_id=instance.container_id,
     )

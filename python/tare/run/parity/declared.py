@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tare.deployments import POD
 from tare.deployments.defaults import cpu_shares
 from tare.deployments.network.path import Hop
 from tare.run.parity.properties import NAMES, parent_cgroup
@@ -25,6 +27,7 @@ _NO_FILTER, _FILTER = "0", "2"
 """SECCOMP_MODE_* of include/uapi/linux/seccomp.h, as /proc/PID/status has them."""
 _SYS_ADMIN = 21
 """CAP_SYS_ADMIN, which no engine gives by default (include/uapi/linux/capability.h)."""
+_KUBEPODS = re.compile(r"/kubepods(?:\.slice)?/")
 _GUESTS = {NetworkKind.USER: Hop.USER, NetworkKind.TAP: Hop.TAP}
 _BETWEEN = {
     NetworkKind.HOST: frozenset({Hop.WIRE}),
@@ -142,10 +145,22 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
     if limits.disk_iops != iops:
         yield f"disk operations: {limits.disk_iops or 'no limit'} declared, {iops or 'none'} in force"
     yield from _confinement(placement, seen)
+    if placement.deployment == POD:
+        yield from _kubelets(seen)
+        return
     parent = parent_cgroup(seen["cgroups"])
     inside = any(token in path for path in seen["cgroups"].values())
     if (placement.cgroup is CgroupPlace.RUN) != inside:
         yield f"parent cgroup: cgroup {placement.cgroup.value} declared, {parent} in force"
+
+
+def _kubelets(seen: Mapping[str, Any]) -> Iterator[str]:
+    """A pod of a cluster stands in kubelet's control groups, below those of its class of service."""
+    qos = (seen.get("pod") or {}).get("qos")
+    wanted = "" if qos == Qos.GUARANTEED else str(qos or "").replace("-", "")
+    if not any(_KUBEPODS.search(path) and wanted in path for path in seen["cgroups"].values()):
+        where = parent_cgroup(seen["cgroups"])
+        yield f"parent cgroup: a pod of the class {qos} declared, {where} in force"
 
 
 def _confinement(placement: Placement, seen: Mapping[str, Any]) -> Iterator[str]:
@@ -186,6 +201,10 @@ def _pod(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[str]
     if spec is None or not isinstance(pod, Mapping):
         return
     network = settings.sut.network
+    if settings.sut.deployment == POD:
+        if spec.qos is not None and pod.get("qos") != spec.qos:
+            yield f"SUT: class {spec.qos.value} declared, the cluster gave it {pod.get('qos') or 'none'}"
+        return
     held = set((pod.get("held by the sandbox") or "").split(","))
     wanted = {"ipc"} if network is NetworkKind.HOST else {"ipc", "net"}
     if not wanted <= held:

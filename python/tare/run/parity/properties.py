@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tare.deployments import POD
 from tare.run.record import RunRecord
 
 SIDES = ("sut", "client")
 NAMES = {"sut": "SUT", "client": "client"}
 
+_OF_KUBELET = frozenset({"seccomp", "speculation", "capabilities", "cgroup"})
 BY_NATURE: Mapping[frozenset[str], frozenset[str]] = {
+    **{frozenset({POD, other}): _OF_KUBELET for other in ("bare", "container", "vm", "vm-container")},
     frozenset({"bare", "container"}): frozenset({"seccomp", "speculation", "capabilities"}),
     frozenset({"bare", "vm"}): frozenset({"speculation", "capabilities"}),
     frozenset({"container", "vm"}): frozenset({"seccomp", "speculation", "capabilities"}),
@@ -25,7 +28,8 @@ BY_NATURE: Mapping[frozenset[str], frozenset[str]] = {
     frozenset({"vm", "vm-container"}): frozenset({"seccomp", "speculation", "capabilities"}),
 }
 """What two deployments differ in by what they are: an engine's seccomp filter and capabilities, the speculation
-controls that kernels before 5.16 tie to one (commit 2f46993d83ff), and those of a virtual machine's own kernel.
+controls that kernels before 5.16 tie to one (commit 2f46993d83ff), those of a virtual machine's own kernel, and
+kubelet's control groups with the weight and oom_score_adj of the pod's class of service.
 Namespaces and the last part of a control group's path are each run's own, and compared between no two runs."""
 
 _SECCOMP = ("engine", "runtime", "confinement.seccomp", "confinement.no_new_privileges")
@@ -38,7 +42,8 @@ _POD = {
     "proxy": ("pod.proxy", "network"),
     "services": ("pod.services", "network"),
     "rules": ("pod.services", "pod.proxy", "network"),
-    "qos": ("pod.qos",),
+    "qos": ("deployment", "pod.qos"),
+    **dict.fromkeys(("node", "kubelet", "runtime", "cpu manager"), ("deployment",)),
     "kubelet's oom_score_adj": ("pod.qos", "pod.memory_request"),
 }
 """What of two pods is held against each other, and the keys that vary it; a pod where there is none is by any."""
@@ -65,6 +70,10 @@ ENVIRONMENT = "environment variable "
 """Begins the name of each."""
 _OWN_VARIABLES = frozenset({"HOSTNAME", "container", "TERM"})
 """Each run's own name, and what Podman tells a program of its place."""
+_OF_CLUSTER = "KUBERNETES_"
+"""Begins the variables by which a pod finds the API's server."""
+_UID = re.compile(r"pod[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}")
+"""A pod's control group, which is each pod's own."""
 _OF_HOST = "host: "
 PLUGIN = "plug-in: "
 _HOST = {
@@ -112,22 +121,22 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     if not isinstance(seen, Mapping):
         return
     yield one("binary digest", seen.get("binary_digest"), "image", "database")
-    yield one("parent cgroup", parent_cgroup(seen.get("cgroups") or {}), "cgroup", "pod.qos")
-    yield one("cpu weight", seen.get("cpu_weight"), "cgroup", "limits.cpu_weight", *_REQUESTED)
+    yield one("parent cgroup", parent_cgroup(seen.get("cgroups") or {}), "cgroup", "pod.qos", nature="cgroup")
+    yield one("cpu weight", seen.get("cpu_weight"), "cgroup", "limits.cpu_weight", *_REQUESTED, nature="cgroup")
     yield one("CPU set", seen.get("cpus_allowed"), "limits.cpus")
     yield one("CPU quota", seen.get("cpu_quota"), "limits.cpu_quota")
     yield one("memory limit", seen.get("memory_bytes"), "limits.memory")
     yield one("disk operations", seen.get("disk_iops"), "limits.disk_iops")
     yield one("scheduler", seen.get("scheduler"))
-    yield one("oom_score_adj", seen.get("oom_score_adj"), *_REQUESTED)
-    yield one("pod", "yes" if seen.get("pod") else "no", *_POD_KEYS)
+    yield one("oom_score_adj", seen.get("oom_score_adj"), *_REQUESTED, nature="cgroup")
+    yield one("pod", "yes" if seen.get("pod") else "no", "deployment", *_POD_KEYS)
     for name, value in _of_pod(seen).items():
         yield one(f"pod: {name}", value, *(_POD.get(name, _POD_KEYS)))
     yield from _confinement(seen, one)
     for name, value in (seen.get("limits") or {}).items():
         yield one(f"ulimit {name!r}", value, *(["limits.nofile"] if name == "Max open files" else []))
     for name, value in (seen.get("environment") or {}).items():
-        if name not in _OWN_VARIABLES:
+        if name not in _OWN_VARIABLES and not name.startswith(_OF_CLUSTER):
             yield one(f"{ENVIRONMENT}{name}", value, "image", "database")
     for name, value in (seen.get("guest") or {}).items():
         if name in _GUEST:
@@ -252,7 +261,7 @@ def parent_cgroup(cgroups: Mapping[str, str]) -> str | None:
     for names, path in cgroups.items():
         if _CONTROLLERS & set(names.split(",")) or (not names and len(cgroups) == 1):
             parent = path.rstrip("/").rpartition("/")[0] or "/"
-            parents.setdefault(TOKEN.sub("RUN", parent), []).append(names)
+            parents.setdefault(TOKEN.sub("RUN", _UID.sub("podUID", parent)), []).append(names)
     if len(parents) < 2:
         return next(iter(parents), None)
     return ", ".join(f"{parent} ({'+'.join(sorted(names))})" for parent, names in sorted(parents.items()))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from tare.deployments import MACHINES
+from tare.deployments import MACHINES, POD
 from tare.monitors import ONE_CONTAINER
 from tare.study.model import ArmSettings, ClientSpec, Placement, StorageSpec, SutSpec, VmSpec
 from tare.study.protocol_spec import DuetSpec, Repetition
 from tare.study.reading.document import Document, KeyPath
 from tare.study.registry import Usable
+from tare.study.rules.cluster_pods import refuse_cluster_pod
 from tare.study.rules.pods import refuse_pod
 from tare.study.rules.refusal import Refusal
 from tare.study.values import OWN_ADDRESS, ROOTLESS_NETWORKS, CgroupPlace, NetworkKind
@@ -41,7 +42,7 @@ def refuse_placement(
 
     `…_isolates`: whether the side's deployment can have a network namespace of its own.
     """
-    if (pod := refuse_pod(sut, client)) is not None:
+    if (pod := refuse_pod(sut, client) or refuse_cluster_pod(sut, client)) is not None:
         return pod
     if client is None:
         return (
@@ -65,7 +66,7 @@ def _engine(side: str, placed: Placement, *, has_one: bool) -> Refusal | None:
     """Only what is made by an engine can be made by another one, or otherwise by it."""
     usual = Placement(image=placed.image, deployment=placed.deployment)
     differing = [key for key in _OF_ENGINE if getattr(placed, key) != getattr(usual, key)]
-    if differing and not (has_one and placed.deployment not in MACHINES):
+    if differing and not (has_one and placed.deployment not in MACHINES | {POD}):
         why = f"`{placed.deployment}` is not made by an engine"
         return Refusal(
             ((side, differing[0]), (side, "deployment")), why, f"leave `{differing[0]}` out, or use `container`"

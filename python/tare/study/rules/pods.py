@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tare.deployments import POD
 from tare.study.model import Placement, PodSpec, SutSpec
 from tare.study.reading.document import KeyPath
 from tare.study.rules.refusal import Refusal
@@ -21,13 +22,16 @@ def refuse_pod(sut: SutSpec, client: Placement | None) -> Refusal | None:
 
 def _faults(sut: SutSpec, client: Placement | None) -> Iterator[Refusal]:
     pod = sut.pod
+    if sut.deployment == POD:
+        return  # a cluster's: rules/cluster_pods.py
     if client is not None and client.network in POD_NETWORKS:
         why = f"`{client.network}` attaches a pod, and a client is in none"
         yield Refusal((("client", "network"),), why, "use `client.network: host`")
     if pod is None:
         if sut.network in POD_NETWORKS:
             why = f"`{sut.network}` attaches a pod, and the SUT is in none"
-            yield Refusal((_NETWORK,), why, "describe its pod: `sut.pod: {cni: bridge}`")
+            hint = "describe its pod: `sut.pod: {cni: bridge}`, or use `deployment: pod`"
+            yield Refusal((_NETWORK,), why, hint)
         return
     given: list[KeyPath] = [("sut", "pod", key) for key in sorted(pod.model_fields_set)]
     if sut.deployment != "container" or sut.engine not in {None, "docker"}:
@@ -44,7 +48,7 @@ def _faults(sut: SutSpec, client: Placement | None) -> Iterator[Refusal]:
         why = f"{sut.nodes} pods would need addresses before they are made"
         yield Refusal((("sut", "nodes"), ("sut", "pod")), why, "use one node, or leave `pod` out")
     yield from _network_faults(sut, pod)
-    yield from _qos_faults(sut, pod)
+    yield from qos_faults(sut, pod)
 
 
 def _network_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
@@ -58,7 +62,8 @@ def _network_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
             yield Refusal((("sut", "pod", key), _NETWORK), why, "use `cluster-ip` or `node-port`, or leave it out")
 
 
-def _qos_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
+def qos_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
+    """By what makes a pod one of a class of service: kubelet takes it by requests and limits, not by name."""
     limits = sut.limits
     for key in ("cpu_request", "memory_request"):
         if getattr(pod, key) is not None and pod.qos is not Qos.BURSTABLE:

@@ -1,0 +1,332 @@
+"""`pod`: the image in a pod of a real cluster, on the node that the task's host is.
+
+The cluster makes and ends the pod, and tells of it; what is in force around it is read on its node, as of any task.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import uuid4
+
+from tare.deployments import POD, Endpoint, Instance, Observation, Right, Task
+from tare.deployments.bare.bare import LAUNCHER
+from tare.deployments.cgroup.hierarchy import Cgroups, parse_cgroups, parse_proc_cgroup
+from tare.deployments.cgroup.placement import warden
+from tare.deployments.defaults import environment, user
+from tare.deployments.directories import remove_tree
+from tare.deployments.kube.api import Cluster, Tree, connect
+from tare.deployments.kube.gate import FIFO, PROGRAM, gate_program
+from tare.deployments.kube.manifest import pod_of, refused, service_of
+from tare.deployments.kube.namespaces import Namespaces
+from tare.deployments.kube.node import Node, node_of, printed_by, process_of, why_not_ready
+from tare.deployments.kube.node_image import NodeImages
+from tare.deployments.kube.states import CONTAINER, ended, qos_of, running, taken_away, why_not_started
+from tare.deployments.observe import observe, parse_status
+from tare.deployments.rlimits import ceilings, rlimits
+from tare.errors import PodLost, RunFailed, TareError, TimedOut
+from tare.sites import Completed, Host
+from tare.sites.ledger import Kind, Ledger
+from tare.sites.local import own_process
+from tare.sites.process import alive, identify
+from tare.study.values import SERVICE_NETWORKS, NetworkKind, Qos
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+_CALL_S = 30.0
+_START_S, _PENDING_S = 180.0, 45.0
+"""How long a pod may take to start; how long no node may take it, as one that ended just now still counts."""
+_TOLD_S, _GONE_S = 20.0, 60.0
+_POLL_S = 0.1
+_TELLS_END_S = "0.1"
+_BY_KUBELET_S, _BY_FORCE_S = 1, 0
+"""Grace of a pod whose program has ended already; without any, the API forgets it before its node does."""
+
+
+class ClusterPod:
+    """One pod a task, with a Service before it where the network has one."""
+
+    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+    isolates_network: ClassVar[bool] = True
+    own_root: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        host: Host,
+        ledger: Ledger,
+        engine: DockerClient | None = None,  # noqa: ARG002 - as every deployment is made
+        reach: Callable[[], Cluster] = connect,
+    ) -> None:
+        """`reach`: the way to the cluster, taken with the first task."""
+        self._host = host
+        self._reach = reach
+        self._ledger = ledger
+        self._pods: dict[str, Tree] = {}
+        """By the name of the task, as they were when they began to run."""
+
+    def start(self, task: Task) -> Instance:
+        """What fails takes away what was made before it."""
+        if problems := tuple(refused(task)):
+            raise RunFailed(f"{task.name}: {'; '.join(problems)}")
+        try:
+            return self._start(task)
+        except BaseException:
+            with suppress(TareError):  # what cannot be taken away stays in the ledger; why nothing started is told
+                self._remove(task)
+            raise
+
+    def exec(
+        self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
+    ) -> Completed:
+        """In the namespaces and control groups of the container, by the node; any exit code is handed back."""
+        task, pid = instance.task, instance.process.pid
+        if not alive(self._host, instance.process):
+            raise RunFailed(f"{task.name} has ended")
+        cgroup = (self._host.read(f"/proc/{pid}/cgroup") or b"").decode()
+        limits = rlimits(task.limits, ceilings(self._host))
+        spec = {
+            "argv": list(argv),
+            "env": dict(environment(task)),
+            "user": user or _user(task),
+            "workdir": task.workdir,
+            "rlimits": {name: (limit.soft, limit.hard) for name, limit in limits.items()},
+            "enter": pid,
+            "own_output": False,
+            "cgroup_procs": list(self._cgroups.procs_files(cgroup)),
+            "network_of": pid,
+            "pod_of": pid,
+        }
+        path = f"{_scratch(task)}/exec-{uuid4().hex}.json"
+        self._host.put(json.dumps(spec).encode(), path, mode=0o600)
+        command = ["python3", "-I", "-S", f"{_scratch(task)}/launcher.py", "exec", path]
+        done = self._host.run(command, timeout_s=timeout_s, stdin=stdin, check=False)
+        return Completed(tuple(argv), done.code, done.stdout, done.stderr)
+
+    def wait(self, instance: Instance, timeout_s: float) -> int:
+        """Waits on the node, then for kubelet's word; `PodLost` where the cluster ended it, with the reason."""
+        process, name = instance.process, instance.task.name
+        if alive(self._host, process):
+            argv = ["tail", f"--pid={process.pid}", f"--sleep-interval={_TELLS_END_S}", "-f", "/dev/null"]
+            try:
+                self._host.run(argv, timeout_s=timeout_s, check=False)
+            except TimedOut as error:
+                raise TimedOut(f"{name} did not end within {timeout_s:g} s") from error
+        deadline = time.monotonic() + _TOLD_S
+        while True:
+            pod = self._pod(instance.task)
+            if pod is None:
+                raise PodLost(f"the pod {name} is gone: someone else deleted it")
+            if (why := taken_away(pod)) is not None:
+                self._collect(instance.task, pod)
+                raise PodLost(why)
+            if (how := ended(pod)) is not None:
+                self._collect(instance.task, pod)
+                return how.code
+            if time.monotonic() > deadline:
+                raise PodLost(self._why_silent(name))
+            time.sleep(_POLL_S)
+
+    def observe(self, instance: Instance) -> Observation:
+        """From /proc and the control groups on the node, and from what the API tells of pod and node."""
+        seen = observe(self._host, self._cgroups, instance.process.pid, instance.task.targets)
+        return replace(seen, pod=self._facts(instance))
+
+    def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
+        """The program is ended on the node, as with a bare task; its output is fetched before the pod goes."""
+        task, process = instance.task, instance.process
+        try:
+            if alive(self._host, process):
+                words = ("end", str(process.pid), str(process.started_ticks), f"{grace_s:g}")
+                warden(self._host, *words, timeout_s=grace_s + _CALL_S)
+            if (pod := self._pod(task)) is not None:
+                self._collect(task, self._told_end(task, pod))
+        finally:
+            self._remove(task)
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        return self._reach()
+
+    @cached_property
+    def _node(self) -> Node:
+        return node_of(self._cluster, self._host)
+
+    @cached_property
+    def _cgroups(self) -> Cgroups:
+        return parse_cgroups((self._host.read("/proc/self/mountinfo") or b"").decode())
+
+    @cached_property
+    def _namespace(self) -> str:
+        return Namespaces(self._cluster, self._host, self._ledger, own_process()).ensure()
+
+    def _start(self, task: Task) -> Instance:
+        node, scratch = self._node, _scratch(task)
+        namespace = self._namespace
+        image = NodeImages(self._host, self._ledger, node.socket).ensure(task.image, f"{scratch}.image")
+        self._ledger.note(Kind.PATH, scratch, host=self._host.name)
+        gate = self._put_gate(scratch)
+        published = self._publish(task, namespace)
+        pods = f"/api/v1/namespaces/{namespace}/pods"
+        self._cluster.post(pods, pod_of(task, namespace, node, image, gate))
+        pod, container = self._started(task)
+        pid = process_of(self._host, self._cgroups, container)
+        process = identify(self._host, pid)
+        if process is None:
+            raise RunFailed(f"{task.name} ended before its program was let in")
+        self._limit(task, pid)
+        self._host.run(["tee", "--", f"{gate}/{FIFO}"], timeout_s=_CALL_S, stdin=b"\n")
+        self._pods[task.name] = pod
+        address = task.listen if task.network is NetworkKind.HOST else str(pod["status"]["podIP"])
+        if task.network is NetworkKind.HOST_PORT and task.port:
+            published = Endpoint(node.address, task.port)
+        return Instance(task, POD, process, container_id=None, address=address, published=published)
+
+    def _put_gate(self, scratch: str) -> str:
+        """The directory that the pod begins with: only the program and the FIFO are in it."""
+        gate, machine = f"{scratch}/gate", self._host.run(["uname", "-m"], timeout_s=_CALL_S).text.strip()
+        program = gate_program(machine)
+        remove_tree(self._host, scratch)
+        self._host.run(["install", "-d", "-m", "0711", "--", scratch], timeout_s=_CALL_S)
+        self._host.run(["install", "-d", "-m", "0755", "--", gate], timeout_s=_CALL_S)
+        self._host.put(program, f"{gate}/{PROGRAM}", mode=0o755)
+        self._host.run(["mkfifo", "--mode=0644", "--", f"{gate}/{FIFO}"], timeout_s=_CALL_S)
+        self._host.put(LAUNCHER, f"{scratch}/launcher.py")
+        return gate
+
+    def _publish(self, task: Task, namespace: str) -> Endpoint | None:
+        """Where clients dial, if that is not the pod's own address."""
+        if task.network not in SERVICE_NETWORKS:
+            return None
+        made = self._cluster.post(f"/api/v1/namespaces/{namespace}/services", service_of(task, namespace))
+        if task.network is NetworkKind.NODE_PORT:
+            return Endpoint(self._node.address, int(made["spec"]["ports"][0]["nodePort"]))
+        return Endpoint(str(made["spec"]["clusterIP"]), task.port)
+
+    def _started(self, task: Task) -> tuple[Tree, str]:
+        """The pod and its container's id, once it runs; raises as soon as waiting helps nothing."""
+        began = time.monotonic()
+        while True:
+            pod = self._pod(task)
+            if pod is None:
+                raise PodLost(f"the pod {task.name} is gone: someone else deleted it while it was started")
+            if (container := running(pod)) is not None:
+                return pod, container
+            stuck, waited_s = why_not_started(pod), time.monotonic() - began
+            late_s = _PENDING_S if "pending" in stuck.why else _START_S
+            if stuck.at_once or waited_s > late_s:
+                after = "" if stuck.at_once else f" (for {waited_s:.0f} s)"
+                raise RunFailed(f"{stuck.why}{after}", hint=stuck.hint)
+            time.sleep(_POLL_S)
+
+    def _limit(self, task: Task, pid: int) -> None:
+        """What a pod cannot be asked to have, and every other task has: resource limits, and CPUs by their numbers.
+
+        Without CAP_SYS_RESOURCE only a process's own user may lower its limits, so that one calls prlimit(2).
+        """
+        status = parse_status((self._host.read(f"/proc/{pid}/status") or b"").decode())
+        ids = [status[name].split()[0] for name in ("Uid", "Gid")]
+        limits = ceilings(self._host)
+        as_user = ["setpriv", f"--reuid={ids[0]}", f"--regid={ids[1]}", "--clear-groups"] if limits else []
+        wanted = [
+            f"--{name}={_number(limit.soft)}:{_number(limit.hard)}"
+            for name, limit in rlimits(task.limits, limits).items()
+        ]
+        try:
+            self._host.run([*as_user, "prlimit", f"--pid={pid}", *wanted], timeout_s=_CALL_S)
+        except RunFailed as error:
+            raise RunFailed(
+                f"the resource limits of {task.name} cannot be set: {error.what}",
+                hint="containerd's own limits must be as high: see LimitNOFILE of its unit",
+            ) from error
+        own = task.pod is not None and task.pod.qos is Qos.GUARANTEED and self._node.cpu_manager == "static"
+        if task.limits.cpus is not None and not own:
+            paths = parse_proc_cgroup((self._host.read(f"/proc/{pid}/cgroup") or b"").decode())
+            path = next((path for names, path in paths.items() if "cpuset" in names.split(",")), paths.get("", ""))
+            mount = self._cgroups.mount_of("cpuset")
+            self._host.put(task.limits.cpus.encode(), f"{mount}/{path.strip('/')}/cpuset.cpus")
+
+    def _facts(self, instance: Instance) -> dict[str, Any]:
+        pod, node = self._pods.get(instance.task.name) or {}, self._node
+        qos = qos_of(pod)
+        return {
+            "qos": None if qos is None else qos.value,
+            "node": node.name,
+            "kubelet": node.kubelet,
+            "runtime": node.runtime,
+            "cpu manager": node.cpu_manager,
+        }
+
+    def _told_end(self, task: Task, pod: Tree) -> Tree:
+        """The pod once kubelet has told its end, or as it is when that takes too long."""
+        deadline = time.monotonic() + _TOLD_S
+        while ended(pod) is None and time.monotonic() < deadline and (latest := self._pod(task)) is not None:
+            pod = latest
+            time.sleep(_POLL_S)
+        return pod
+
+    def _collect(self, task: Task, pod: Tree) -> None:
+        out = printed_by(self._host, self._node, pod, CONTAINER)
+        if (
+            out.stdout or out.stderr or self._host.read(task.output.stdout) is None
+        ):  # taken once, before the pod goes
+            self._host.put(out.stdout, task.output.stdout)
+            self._host.put(out.stderr, task.output.stderr)
+
+    def _pod(self, task: Task) -> Tree | None:
+        return self._cluster.get(f"/api/v1/namespaces/{self._namespace}/pods/{task.name}")
+
+    def _why_silent(self, name: str) -> str:
+        tree = self._cluster.get(f"/api/v1/nodes/{self._node.name}")
+        if tree is None:
+            return (
+                f"the node {self._node.name} is no longer in the cluster, so nothing tells how the pod {name} ended"
+            )
+        if (why := why_not_ready(tree)) is not None:
+            return f"the node {self._node.name} is lost, so nothing tells how the pod {name} ended: {why}"
+        return f"kubelet on {self._node.name} told no end of the pod {name} within {_TOLD_S:g} s"
+
+    def _remove(self, task: Task) -> None:
+        """Pod, Service and directory; where the cluster does not answer, its namespace stays in the ledger."""
+        self._pods.pop(task.name, None)
+        try:
+            if "_namespace" in vars(self):
+                self._delete("services", task)
+                self._delete("pods", task)
+        finally:
+            remove_tree(self._host, _scratch(task))
+            self._ledger.forget(Kind.PATH, _scratch(task), host=self._host.name)
+
+    def _delete(self, kind: str, task: Task) -> None:
+        """By kubelet; where that is silent, by force, which leaves the node to clear up once it is back."""
+        path = f"/api/v1/namespaces/{self._namespace}/{kind}/{task.name}"
+        if (tree := self._cluster.get(path)) is None:
+            return
+        uid = tree["metadata"]["uid"]
+        for grace_s in (_BY_KUBELET_S, _BY_FORCE_S):
+            self._cluster.delete(path, uid=uid, grace_s=grace_s)
+            deadline = time.monotonic() + _GONE_S
+            while time.monotonic() < deadline:
+                left = self._cluster.get(path)
+                if left is None or left["metadata"]["uid"] != uid:
+                    return
+                time.sleep(_POLL_S)
+        raise TimedOut(f"{path} does not go, even by force", hint="is the cluster's controller manager at work?")
+
+
+def _user(task: Task) -> str:
+    return user(task)
+
+
+def _number(limit: int) -> str:
+    return "unlimited" if limit < 0 else str(limit)
+
+
+def _scratch(task: Task) -> str:
+    """No directory above it is shared, as of bare tasks."""
+    return f"/run/tare-pod-of.{task.name}"

@@ -1,0 +1,69 @@
+"""Why no pod can be made in the user's cluster, found out before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tare.deployments.kube.api import Cluster, connect
+from tare.deployments.kube.node import Node, node_of, why_not_ready
+from tare.deployments.kube.node_image import ctr
+from tare.errors import EnvironmentLacks, RunFailed, TareError
+from tare.sites import Host
+
+_RIGHTS = (
+    ("create", "namespaces"), ("delete", "namespaces"), ("get", "namespaces"), ("list", "nodes"),
+    ("create", "pods"), ("get", "pods"), ("delete", "pods"),
+    ("create", "services"), ("get", "services"), ("delete", "services"), ("get", "serviceaccounts"),
+)  # fmt: skip
+"""In all namespaces, as the one for them is still to be made."""
+_PROGRAMS = ("ctr", "mkfifo", "prlimit", "setpriv", "tail", "tee")
+_QUICK_S = 10.0
+
+
+def why_no_cluster(host: Host) -> str | None:
+    """Why the cluster takes no pods on `host`, `None` where it does; nothing is made."""
+    try:
+        usable_node(host)
+    except TareError as error:
+        return str(error)
+    return None
+
+
+def usable_node(host: Host) -> Node:
+    """The node that the host is, ready for pods of this user's. Raises `EnvironmentLacks`, or `RunFailed`."""
+    cluster = connect()
+    if missing := tuple(_missing_rights(cluster)):
+        raise EnvironmentLacks(
+            f"the user at {cluster.server} may not {', '.join(missing)}",
+            hint="ask its administrator for these rights, see docs/reference/kubernetes.md",
+        )
+    node = node_of(cluster, host)
+    if (why := why_not_ready(cluster.must_get(f"/api/v1/nodes/{node.name}"))) is not None:
+        raise EnvironmentLacks(
+            f"the node {node.name} starts no pods: {why}", hint=f"kubectl describe node {node.name}"
+        )
+    if absent := [each for each in _PROGRAMS if not _is_there(host, each)]:
+        hint = "install containerd and util-linux on the node"
+        raise EnvironmentLacks(f"{', '.join(absent)} is missing on the node {host.name}", hint=hint)
+    ctr(host, node.socket, "version")
+    return node
+
+
+def _missing_rights(cluster: Cluster) -> Iterator[str]:
+    """By the API's own review of each, which every user may ask for."""
+    for verb, resource in _RIGHTS:
+        asked = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {"verb": verb, "resource": resource}},
+        }
+        answer = cluster.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", asked)
+        if not (answer.get("status") or {}).get("allowed"):
+            yield f"{verb} {resource}"
+
+
+def _is_there(host: Host, program: str) -> bool:
+    try:
+        return host.run([program, "--help"], timeout_s=_QUICK_S, check=False).code in {0, 1}
+    except RunFailed:
+        return False

@@ -1,0 +1,109 @@
+"""One namespace for each tare: all that it makes in a cluster lies in it, and goes away with it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+
+from tare.deployments.kube.api import ApiRefused, Cluster, connect
+from tare.deployments.kube.manifest import MANAGED
+from tare.errors import RunFailed, TimedOut
+from tare.sites import Host, Process
+from tare.sites.ledger import Kind, Ledger
+from tare.sites.process import to_ident
+
+OWNER = "org.tare-bench.owner"
+_GONE_S, _ACCOUNT_S, _POLL_S = 180.0, 60.0, 0.2
+_DIGITS = 12
+_EXISTS = 409
+_OF_CLUSTER = "/api/v1/namespaces/kube-system"
+"""It is in every cluster, and its uid is the usual name of one."""
+
+
+@dataclass(frozen=True)
+class Namespaces:
+    """Those of one tare in one cluster."""
+
+    cluster: Cluster
+    host: Host
+    ledger: Ledger
+    owner: Process
+
+    def ensure(self) -> str:
+        """The name of the one that is this tare's, made with the first pod; `RunFailed` where another's has it."""
+        name, owner = name_of(self.owner), to_ident(self.owner)
+        path = f"/api/v1/namespaces/{name}"
+        tree = self.cluster.get(path)
+        if tree is None:
+            self.ledger.note(Kind.NAMESPACE, self._ident(name), host=self.host.name)
+            meta = {
+                "name": name,
+                # Directories of the node are mounted into its pods (Pod Security Standards).
+                "labels": {**MANAGED, "pod-security.kubernetes.io/enforce": "privileged"},
+                "annotations": {OWNER: owner},
+            }
+            try:
+                tree = self.cluster.post(
+                    "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+                )
+            except ApiRefused as error:
+                self.ledger.forget(Kind.NAMESPACE, self._ident(name), host=self.host.name)
+                if error.status != _EXISTS:
+                    raise
+                tree = self.cluster.must_get(path)
+        if (tree["metadata"].get("annotations") or {}).get(OWNER) != owner:
+            raise RunFailed(
+                f"the namespace {name} exists, and it is not this tare's",
+                hint=f"kubectl get namespace {name} --output yaml tells whose it is; delete it if nobody's",
+            )
+        self._wait_for_account(name)
+        return name
+
+    def _ident(self, name: str) -> str:
+        return f"{name}@{self.cluster.must_get(_OF_CLUSTER)['metadata']['uid']}"
+
+    def _wait_for_account(self, name: str) -> None:
+        """Before its controller has made it, no pod is admitted."""
+        deadline = time.monotonic() + _ACCOUNT_S
+        while self.cluster.get(f"/api/v1/namespaces/{name}/serviceaccounts/default") is None:
+            if time.monotonic() > deadline:
+                raise TimedOut(
+                    f"the namespace {name} got no account `default` within {_ACCOUNT_S:g} s",
+                    hint="is the cluster's controller manager at work?",
+                )
+            time.sleep(_POLL_S)
+
+
+def name_of(owner: Process) -> str:
+    """The namespace of a tare, told by its process."""
+    return f"tare-{hashlib.sha256(to_ident(owner).encode()).hexdigest()[:_DIGITS]}"
+
+
+def remove_namespace(ident: str) -> bool:
+    """Remove a namespace as it stands in the ledger, `NAME@CLUSTER`, with all in it; whether it was there.
+
+    Raises `RunFailed` for another cluster, for one that bears no mark of tare's, and where it does not go.
+    """
+    name, _, of = ident.partition("@")
+    cluster = connect()
+    uid = cluster.must_get(_OF_CLUSTER)["metadata"]["uid"]
+    if uid != of:
+        raise RunFailed(
+            f"it is in another cluster than {cluster.server}", hint="set KUBECONFIG to that cluster's file"
+        )
+    path = f"/api/v1/namespaces/{name}"
+    tree = cluster.get(path)
+    if tree is None:
+        return False
+    if OWNER not in (tree["metadata"].get("annotations") or {}):
+        raise RunFailed(
+            "it has no mark of tare's, so it belongs to someone else", hint=f"kubectl delete namespace {name}"
+        )
+    cluster.delete(path, uid=tree["metadata"]["uid"])
+    deadline = time.monotonic() + _GONE_S
+    while (left := cluster.get(path)) is not None and left["metadata"]["uid"] == tree["metadata"]["uid"]:
+        if time.monotonic() > deadline:
+            raise TimedOut(f"it does not go within {_GONE_S:g} s", hint=f"kubectl get all --namespace {name}")
+        time.sleep(_POLL_S)
+    return True

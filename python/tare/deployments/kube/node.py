@@ -1,0 +1,139 @@
+"""The node of a cluster that one of tare's hosts is: told by its boot, asked for what a pod's traces lie in."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tare.deployments.cgroup.hierarchy import Cgroups
+from tare.deployments.kube.api import ApiRefused, Cluster, Tree
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.sites import Host
+from tare.sites.process import boot_id
+
+_CALL_S = 30.0
+_SOCKET = "unix:///run/containerd/containerd.sock"
+_LOGS = "/var/log/pods"
+"""kubelet's defaults (KubeletConfiguration, v1beta1)."""
+_CONTAINERD = "containerd://"
+_LONGEST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Node:
+    """`address`: by which the cluster knows it. `socket`: of its containerd. `logs`: kubelet's directory of them.
+
+    `cpu_manager`: kubelet's policy, `None` where the user may not ask for its configuration.
+    """
+
+    name: str
+    address: str
+    runtime: str
+    kubelet: str
+    socket: str = _SOCKET
+    logs: str = _LOGS
+    cpu_manager: str | None = None
+
+
+def node_of(cluster: Cluster, host: Host) -> Node:
+    """The node that `host` is. Raises `EnvironmentLacks` where it is none, or one without containerd."""
+    boot = boot_id(host)
+    listed = cluster.must_get("/api/v1/nodes").get("items") or []
+    tree = next((each for each in listed if each["status"]["nodeInfo"].get("bootID") == boot), None)
+    if tree is None:
+        names = ", ".join(sorted(each["metadata"]["name"] for each in listed)) or "none"
+        raise EnvironmentLacks(
+            f"{host.name} is no node of the cluster at {cluster.server} (its nodes: {names})",
+            hint="run tare on a node, or name nodes as the hosts of a site: --sites sites.yaml",
+        )
+    name, info = tree["metadata"]["name"], tree["status"]["nodeInfo"]
+    runtime = str(info["containerRuntimeVersion"])
+    if not runtime.startswith(_CONTAINERD):
+        raise EnvironmentLacks(
+            f"the node {name} runs pods by {runtime}, and tare brings images to containerd only",
+            hint="use a node with containerd",
+        )
+    own = _configuration(cluster, name)
+    return Node(
+        name=name,
+        address=internal_address(tree),
+        runtime=runtime,
+        kubelet=str(info["kubeletVersion"]),
+        socket=str(own.get("containerRuntimeEndpoint") or _SOCKET).removeprefix("unix://"),
+        logs=str(own.get("podLogsDir") or _LOGS),
+        cpu_manager=own.get("cpuManagerPolicy"),
+    )
+
+
+def internal_address(tree: Tree) -> str:
+    """Of a node, by which the others reach it."""
+    every = {each["type"]: each["address"] for each in tree["status"].get("addresses") or []}
+    return str(every.get("InternalIP") or every.get("ExternalIP") or "")
+
+
+def why_not_ready(tree: Tree) -> str | None:
+    """Why a node starts no pods, as it or its controller told last; `None` where it does."""
+    ready = next((each for each in tree["status"].get("conditions") or [] if each["type"] == "Ready"), None)
+    if ready is not None and ready["status"] == "True":
+        return None
+    return (
+        "it never reported"
+        if ready is None
+        else str(ready.get("message") or ready.get("reason") or ready["status"])
+    )
+
+
+def process_of(host: Host, cgroups: Cgroups, container: str) -> int:
+    """The first process of a container, by the control group that bears its id; `RunFailed` where there is none."""
+    mount = cgroups.mount_of("memory") or cgroups.hierarchies[0].mount
+    argv = ["find", mount, "-type", "d", "-name", f"*{container}*"]
+    places = host.run(argv, timeout_s=_CALL_S, check=False).text.split()
+    for place in places:
+        if pids := (host.read(f"{place}/cgroup.procs") or b"").split():
+            return int(pids[0])
+    raise RunFailed(f"no process of the container {container[:12]} is in a control group of {host.name}")
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a container printed."""
+
+    stdout: bytes
+    stderr: bytes
+
+
+def printed_by(host: Host, node: Node, pod: Tree, container: str) -> Printed:
+    """From the files that the runtime writes on the node: the API tells both outputs as one.
+
+    kubelet turns a file over at 10 MiB (`containerLogMaxSize`) and packs all but the last two.
+    """
+    meta = pod["metadata"]
+    directory = f"{node.logs}/{meta['namespace']}_{meta['name']}_{meta['uid']}/{container}"
+    argv = ["find", directory, "-type", "f", "-name", "0.log*", "-printf", "%f\n"]
+    names = sorted(
+        host.run(argv, timeout_s=_CALL_S, check=False).text.split(), key=lambda name: (name == "0.log", name)
+    )
+    raw = [host.read(f"{directory}/{name}") or b"" for name in names]
+    return parse_log(gzip.decompress(each) if each[:2] == b"\x1f\x8b" else each for each in raw)
+
+
+def parse_log(files: Iterable[bytes]) -> Printed:
+    """Lines `TIME STREAM TAG CONTENT`; a line that was cut is tagged P, its last part F (CRI logging design)."""
+    streams = {b"stdout": list[bytes](), b"stderr": list[bytes]()}
+    for line in (line for raw in files for line in raw.split(b"\n")):
+        parts = line.split(b" ", 3)
+        if len(parts) >= 3 and parts[1] in streams:
+            content = parts[3] if len(parts) == 4 else b""
+            streams[parts[1]].append(content + (b"\n" if parts[2][:1] == b"F" else b""))
+    return Printed(b"".join(streams[b"stdout"])[-_LONGEST_BYTES:], b"".join(streams[b"stderr"])[-_LONGEST_BYTES:])
+
+
+def _configuration(cluster: Cluster, name: str) -> Tree:
+    """Kubelet's own, where the user may ask for it; else its defaults are taken to be in force."""
+    try:
+        tree = cluster.get(f"/api/v1/nodes/{name}/proxy/configz")
+    except ApiRefused:
+        return {}
+    own = (tree or {}).get("kubeletconfig")
+    return own if isinstance(own, dict) else {}
