@@ -7,8 +7,10 @@ keys/KEY names a digest.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
+import struct
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -27,6 +29,8 @@ from tare.sites.ledger import Kind, Ledger
 from tare.sites.local import LocalHost
 
 FORMAT = 1
+_FLOCK = "hhqqi4x"
+"""struct flock of 64-bit Linux: type, whence, start, length, process."""
 _LEAST_DIGITS = 4
 """As git has it."""
 
@@ -106,10 +110,22 @@ class ImageStore:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """One builder at a time; the others wait and then find what it built."""
+        """Nobody else changes what is here; for as long as an image is looked up, moved in or removed."""
         self.layout.images.mkdir(parents=True, exist_ok=True)
         with (self.layout.images / "lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def builder(self, reference: str) -> Iterator[None]:
+        """One builder of an image at a time; the others wait and then find what it built. Not under the lock.
+
+        A byte of the lock's file stands for the image (F_OFD_SETLKW of fcntl(2)), so that no file is left.
+        """
+        self.layout.images.mkdir(parents=True, exist_ok=True)
+        byte = int.from_bytes(hashlib.sha256(reference.encode()).digest()[:7], "big")
+        with (self.layout.images / "lock").open("a") as file:
+            fcntl.fcntl(file, fcntl.F_OFD_SETLKW, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0))
             yield
 
     def hold(self, digest: str) -> None:

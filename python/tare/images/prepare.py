@@ -41,23 +41,13 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
     wrong, `EnvironmentLacks` for what cannot be had.
     """
     image_store, workshop = ImageStore(layout, ledger), Workshop(host, engine)
-    scheme, rest = split_reference(reference)
-    source = IMAGE_SOURCES[scheme]
     try:
-        with image_store.lock():
-            image_store.sweep()
-            key = source.cache_key(rest, workshop)
-            stored = image_store.find(key) if key is not None and not rebuild else None
-            if stored is None:
-                stored = _make(reference, image_store, workshop)
-                key = key or source.cache_key(rest, workshop)
-                if key is not None:
-                    image_store.remember(key, stored.image.digest)
-            must_be_whole(stored.image)
-            image = _in_engine(stored, image_store, engine)
-            if hold:
-                image_store.hold(image.digest)
-            return replace(image, reference=reference)
+        if not rebuild and (ready := _ready(reference, image_store, workshop, hold=hold)) is not None:
+            return ready
+        with image_store.builder(reference):
+            if not rebuild and (ready := _ready(reference, image_store, workshop, hold=hold)) is not None:
+                return ready  # built by the one that was waited for
+            return _built(reference, image_store, workshop, hold=hold)
     except OSError as error:
         raise EnvironmentLacks(
             f"the image {reference} cannot be prepared: {error.strerror or error}{_where(error)}",
@@ -77,10 +67,21 @@ def into(image: Image, *, layout: Layout, ledger: Ledger, engine: DockerClient) 
         return replace(image, engine_id=engine_id)
 
 
-def _make(reference: str, image_store: ImageStore, workshop: Workshop) -> StoredImage:
+def _ready(reference: str, image_store: ImageStore, workshop: Workshop, *, hold: bool) -> Image | None:
+    """What is there already. It waits for no build: one of another image may take minutes."""
     scheme, rest = split_reference(reference)
+    with image_store.lock():
+        image_store.sweep()
+        key = IMAGE_SOURCES[scheme].cache_key(rest, workshop)
+        stored = image_store.find(key) if key is not None else None
+        return None if stored is None else _given(reference, stored, image_store, workshop.engine, hold=hold)
+
+
+def _built(reference: str, image_store: ImageStore, workshop: Workshop, *, hold: bool) -> Image:
+    scheme, rest = split_reference(reference)
+    source = IMAGE_SOURCES[scheme]
     with image_store.scratch() as scratch:
-        archive = IMAGE_SOURCES[scheme].fetch(rest, workshop, scratch)
+        archive = source.fetch(rest, workshop, scratch)
         root = scratch / "rootfs"
         root.mkdir()
         unpack(archive.layers, root)
@@ -88,7 +89,23 @@ def _make(reference: str, image_store: ImageStore, workshop: Workshop) -> Stored
         digest = image_digest(tree, archive.config)
         owner = owner_in(root, archive.config.user)
         image = Image(reference, digest, str(root), None, archive.config, installed_packages(root), owner=owner)
-        return image_store.put(image, tree, root)
+        key = source.cache_key(rest, workshop)
+        with image_store.lock():
+            stored = image_store.put(image, tree, root)
+            if key is not None:
+                image_store.remember(key, stored.image.digest)
+            return _given(reference, stored, image_store, workshop.engine, hold=hold)
+
+
+def _given(
+    reference: str, stored: StoredImage, image_store: ImageStore, engine: DockerClient | None, *, hold: bool
+) -> Image:
+    """Whole, in the engine, and held. Only under the lock."""
+    must_be_whole(stored.image)
+    image = _in_engine(stored, image_store, engine)
+    if hold:
+        image_store.hold(image.digest)
+    return replace(image, reference=reference)
 
 
 def _in_engine(stored: StoredImage, image_store: ImageStore, engine: DockerClient | None) -> Image:

@@ -203,6 +203,23 @@ def test_two_processes_at_once_make_it_once(image_store: ImageStore, tmp_path: P
     assert len(image_store.all()) == 1
 
 
+def test_a_build_is_waited_for_by_those_who_want_its_image_alone(
+    prepared: Prepared, image_store: ImageStore, tmp_path: Path
+) -> None:
+    there = prepared("fake:b")
+    slow = building(image_store, tmp_path / "log", 60.0)
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "log").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert prepared("fake:b") == there
+        assert prepared("fake:c") != there
+        assert slow.poll() is None
+    finally:
+        slow.kill()
+        slow.wait(60)
+
+
 def test_what_a_killed_builder_left_is_cleared_by_the_next(
     prepared: Prepared, image_store: ImageStore, tmp_path: Path
 ) -> None:
