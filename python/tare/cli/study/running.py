@@ -21,6 +21,7 @@ from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.plural import counted
 from tare.run.between.reaching import ReachedSite, reached_site, refuse_site
+from tare.run.between.same_hosts import refuse_other_hosts
 from tare.run.ending import ending_of
 from tare.run.execute import Destination, execute
 from tare.run.interrupts import Interrupted, Interrupts
@@ -217,7 +218,9 @@ def _run(  # noqa: PLR0913 - all that runs are made of
     ):
         here = local_machine(plan, engine, interrupts)
         machine = here if reached is None else reached.machine(plan, here, interrupts)
-        machine = replace(machine, references=References(writer.records()))
+        made = tuple(writer.records())
+        refuse_other_hosts(made, machine.site, str(writer.path))
+        machine = replace(machine, references=References(made))
         runs = execute(plan, machine, Destination(writer.id, done, writer.staging), observer)
         for records in until_refused(runs, observer):
             writer.commit_all(records)

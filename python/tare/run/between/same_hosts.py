@@ -1,0 +1,60 @@
+"""A study goes on where it began: runs on other hosts cannot be compared with those that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tare.errors import StudyError
+from tare.run.record import RunRecord
+from tare.sites import Site
+
+Parts = tuple[tuple[str, ...], str]
+"""The hosts of the SUT in the order of its nodes, and the client's."""
+
+
+def refuse_other_hosts(records: Iterable[RunRecord], site: Site, store: str) -> None:
+    """Raise `StudyError` where good runs of the store were made on other hosts than this site's.
+
+    Those of sites with another name are left alone: a store may hold blocks of several sites.
+    """
+    name, here = site.labels.get("site"), parts_of_site(site)
+    other = f"or give the study another store than {store} (--store)"
+    for record in (record for record in records if record.outcome.ok):
+        if record.site is None and name is not None:
+            raise StudyError(
+                f"the runs in {store} were made on one machine alone, without --sites",
+                hint=f"go on without --sites, {other}",
+            )
+        if record.site is not None and name is None:
+            raise StudyError(
+                f"the runs in {store} were made on the site {record.site}, not on this machine alone",
+                hint=f"add --sites FILE --site {record.site}, {other}",
+            )
+        there = parts_of(record)
+        if record.site == name and there is not None and there != here:
+            raise StudyError(
+                f"the site {name} has {_told(here)}, and the runs in {store} were made with {_told(there)}",
+                hint=f"restore the file of sites, {other}",
+            )
+
+
+def parts_of(record: RunRecord) -> Parts | None:
+    """As the file of sites had them; `None` of a run that was not between hosts."""
+    between = record.between
+    if not between:
+        return None
+    sut, client = str(between["sut"]), str(between["client"])
+    if between.get("swapped"):
+        return (client,), sut
+    nodes = tuple(str(node["on"]) for node in (record.nodes or {}).values() if node.get("on"))
+    return nodes or (sut,), client
+
+
+def parts_of_site(site: Site) -> Parts:
+    """The same of a site."""
+    return tuple(host.name for host in site.sut_hosts), site.client.name
+
+
+def _told(parts: Parts) -> str:
+    servers, client = parts
+    return f"the server on {' and '.join(servers)} and the client on {client}"
