@@ -14,13 +14,14 @@ __all__ = ["__version__", "open_store"]
 
 
 def open_store(path: str | PathLike[str]) -> Results:
-    """Open a store for reading, also while `tare run` writes it: docs/reference/python.md.
+    """Open a store, a directory or a URL, for reading, also while `tare run` writes it: docs/reference/python.md.
 
     Raises `tare.errors.StoreError` where there is none, or it is damaged or newer than this tare.
     """
-    from pathlib import Path
+    from os import fspath
 
     from tare.report.frames.results import Results  # polars and scipy are slow to import
     from tare.store import open_store as opened
+    from tare.store_place import place_of
 
-    return Results(opened(Path(path)))
+    return Results(opened(place_of(fspath(path))))

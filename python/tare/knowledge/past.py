@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from tare.calibrate.summary import identity_of_run
 from tare.errors import StudyError
@@ -21,6 +20,7 @@ from tare.knowledge.prior import applicable, contrast_of, point_of
 from tare.report.content import readable
 from tare.sites.layout import Layout
 from tare.store import open_store
+from tare.store_place import Place
 from tare.study.model import Study
 
 THROUGHPUT = "throughput"
@@ -55,7 +55,7 @@ class Past:
         )
 
 
-def past_of(store: Path, layout: Layout) -> Past:
+def past_of(store: Place, layout: Layout) -> Past:
     """Raises `StudyError` where the store has no good run, or its machine was never weighed here."""
     opened = open_store(store)
     study, records = readable(opened.plan.study, opened.records())

@@ -35,6 +35,11 @@ class StoreLayout:
         return self.root / "staging"
 
     @property
+    def copies(self) -> Path:
+        """copies/STORE/RUN-ATTEMPT/: of a store at a URL, raw files that this machine has made or read."""
+        return self.root / "copies"
+
+    @property
     def lock(self) -> Path:
         """Held (flock(2)) by the one process that writes."""
         return self.root / "lock"
@@ -70,19 +75,6 @@ def sync_file(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def move_durably(source: Path, target: Path) -> None:
-    """Rename a directory of plain files so that afterwards the whole of it, or nothing, is at `target`."""
-    for path in sorted(source.rglob("*")):
-        if path.is_dir():
-            sync_directory(path)
-        else:
-            sync_file(path)
-    sync_directory(source)
-    source.rename(target)
-    sync_directory(target.parent)
-    sync_directory(source.parent)
 
 
 def move_all_durably(source: Path, target: Path, names: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,8 @@ from tare.errors import StoreError
 from tare.plan.model import Plan
 from tare.run.ending import Ending
 from tare.run.record import RunRecord
-from tare.store.files import StoreLayout, attempt_name
+from tare.store.files import StoreLayout
+from tare.store.raw import OwnFiles, RawFile, RawFiles, SharedFiles
 from tare.store.rows import from_row
 from tare.store.schema import (
     FORMAT,
@@ -39,9 +40,11 @@ from tare.store.schema import (
     connect,
     endings,
     facts,
+    raw_files,
     runs,
     study,
 )
+from tare.store_place import Place, StorePlace, place_of
 
 _BULK = ("$.effective", "$.parity", "$.usage", "$.monitors", "$.snapshot", "$.measurement.histogram",
          "$.measurement.by_operation", "$.measurement.details", "$.measurement.windows", "$.nodes",
@@ -88,17 +91,23 @@ _UNREADABLE = (SQLAlchemyError, sqlite3.Error, ValidationError, ValueError, KeyE
 class Store:
     """One study's plan and the records made of it so far. Every call reads what is committed now."""
 
-    def __init__(self, path: Path, engine: Engine) -> None:
-        self.path = path
+    def __init__(self, place: StorePlace, engine: Engine, files: RawFiles | None = None) -> None:
+        self.place = place
         self.engine = engine
-        self._layout = StoreLayout(path)
+        self._layout = StoreLayout(place.directory)
         with self.reading() as connection:
             row = connection.execute(select(study)).mappings().one_or_none()
         if row is None:
-            raise StoreError(f"{path} holds no study yet", hint="`tare run` writes one")
+            raise StoreError(f"{place} holds no study yet", hint="`tare run` writes one")
         self.id: str = row["store_id"]
         self.tare_version: str = row["tare_version"]
         self.plan = Plan.model_validate_json(row["plan"])
+        self.files: RawFiles = files or self._files_of(place)
+
+    @property
+    def path(self) -> Path:
+        """Its directory; of one at a URL, where this machine works on its files."""
+        return self.place.directory
 
     def records(self) -> tuple[RunRecord, ...]:
         """Every attempt of every run, failed ones too, in the order of the plan and of the attempts."""
@@ -114,21 +123,63 @@ class Store:
             return tuple(Ending.model_validate_json(row.body) for row in rows)
 
     def raw(self, record: RunRecord, name: str) -> Path:
-        """Where a raw file of a record lies."""
-        return self._layout.raw / attempt_name(record.run_id, record.attempt) / name
+        """Where a raw file of a record lies, or a directory of them; a copy where the store is at a URL."""
+        return self.files.path(record, name)
+
+    def holds(self, record: RunRecord, name: str) -> bool:
+        """Whether a record has that raw file; it is not read."""
+        return self.files.holds(record, name)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection; whatever SQLite has to say against it is a `StoreError`."""
+        """A connection; whatever the database has to say against it is a `StoreError`."""
         try:
             with self.engine.connect() as connection:
                 yield connection
         except _UNREADABLE as error:
-            raise StoreError(f"the store {self.path} cannot be read: {_reason(error)}") from error
+            raise _unreadable(self.place, error) from error
+
+    def _files_of(self, place: StorePlace) -> RawFiles:
+        if place.is_directory:
+            return OwnFiles(self._layout)
+        return SharedFiles(place.raw, self._layout.copies / self.id, self._listing)
+
+    def _listing(self, record: RunRecord) -> Mapping[str, RawFile]:
+        columns = (raw_files.c.run_id, raw_files.c.attempt, raw_files.c.name, raw_files.c.bytes, raw_files.c.sha256)
+        asked = select(*columns).where(raw_files.c.run_id == record.run_id, raw_files.c.attempt == record.attempt)
+        with self.reading() as connection:
+            return {row.name: RawFile(*row) for row in connection.execute(asked)}
 
 
-def open_store(path: Path) -> Store:
+def open_store(where: Place) -> Store:
     """Open a store for reading only; an older format is migrated in memory, the files stay as they are."""
+    place = place_of(where)
+    return _in_directory(place) if place.is_directory else _at_url(place)
+
+
+def _at_url(place: StorePlace) -> Store:
+    from tare.store import postgresql  # its driver is an extra
+
+    engine = postgresql.connect(place, read_only=True)
+    try:
+        with engine.connect() as connection:
+            if not postgresql.is_store(connection, place):
+                raise StoreError(f"there is no store at {place}", hint="`tare run STUDY --store URL` makes one")
+        return Store(place, engine)
+    except _UNREADABLE as error:
+        raise _unreadable(place, error) from error
+
+
+def _unreadable(place: StorePlace, error: Exception) -> StoreError:
+    if place.is_directory or not isinstance(error, SQLAlchemyError):
+        return StoreError(f"the store {place} cannot be read: {_reason(error)}")
+    from tare.store import postgresql
+
+    return postgresql.told(place, error)
+
+
+def _in_directory(place: StorePlace) -> Store:
+    path = place.directory
     layout = StoreLayout(path)
     if not layout.database.is_file():
         raise StoreError(f"there is no store at {path}", hint="`tare run STUDY --store DIR` makes one")
@@ -138,7 +189,7 @@ def open_store(path: Path) -> Store:
             version = check_format(connection, path)
             if 0 < version < FORMAT:
                 engine = _migrated_copy(connection, path)
-        return Store(path, engine)
+        return Store(place, engine)
     except _UNREADABLE as error:
         raise StoreError(f"the store {path} cannot be read: {_reason(error)}") from error
 

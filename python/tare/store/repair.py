@@ -18,9 +18,9 @@ from sqlalchemy.exc import IntegrityError
 from tare.errors import StoreError
 from tare.plan.model import Plan
 from tare.store.files import StoreLayout, attempt_name, holder, sync_directory, sync_file
+from tare.store.raw import file_digest
 from tare.store.rows import digest_of, from_row, stored_digest
 from tare.store.schema import bring_up_to_date, connect, endings, facts, raw_files, runs, study
-from tare.store.write import file_digest
 
 _UNREADABLE = (sqlite3.Error, ValidationError, ValueError, KeyError, TypeError, OSError)
 """What a damaged page, a damaged record and a damaged file give."""

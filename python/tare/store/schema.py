@@ -7,9 +7,11 @@ import os
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -31,6 +33,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects import sqlite
 
 from tare.errors import StoreError
 
@@ -42,6 +45,8 @@ FORMAT = 4
 APPLICATION_ID = 0x74617265
 """SQLite's application_id of a store: "tare" in ASCII."""
 _BUSY_S = 30.0
+_WHOLE = Integer().with_variant(BigInteger(), "postgresql")
+"""SQLite's integers have 64 bits by themselves."""
 metadata = MetaData()
 study = Table(
     "study",
@@ -52,7 +57,7 @@ study = Table(
     Column("tare_version", String, nullable=False),
     Column("name", String, nullable=False),
     Column("scale", String, nullable=False),
-    Column("seed", Integer, nullable=False),
+    Column("seed", _WHOLE, nullable=False),
     Column("plan_digest", String, nullable=False),
     Column("text", Text, nullable=False),
     Column("plan", Text, nullable=False),
@@ -89,7 +94,7 @@ raw_files = Table(
     Column("run_id", String, primary_key=True),
     Column("attempt", Integer, primary_key=True),
     Column("name", String, primary_key=True),
-    Column("bytes", Integer, nullable=False),
+    Column("bytes", _WHOLE, nullable=False),
     Column("sha256", String, nullable=False),
     ForeignKeyConstraint(["run_id", "attempt"], ["runs.run_id", "runs.attempt"]),
 )
@@ -150,7 +155,7 @@ def bring_up_to_date(connection: Connection, where: Path, steps: Mapping[int, St
         connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
 
 
-Index("one_good_attempt_a_run", runs.c.run_id, unique=True, sqlite_where=runs.c.ok)
+Index("one_good_attempt_a_run", runs.c.run_id, unique=True, sqlite_where=runs.c.ok, postgresql_where=runs.c.ok)
 
 
 def connect(path: Path, *, read_only: bool) -> Engine:
@@ -191,6 +196,15 @@ def begin_with(engine: Engine, statement: str) -> None:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         connection.exec_driver_sql(statement)
+
+
+def upsert(connection: Connection, table: Table) -> Any:
+    """An insert that may say what happens to a row that is there, in the words of the database."""
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql  # slow to import
+
+        return postgresql.insert(table)
+    return sqlite.insert(table)
 
 
 def pragma(connection: Connection, name: str) -> int:

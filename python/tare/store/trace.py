@@ -16,6 +16,8 @@ from tare.errors import StoreError, is_panic, is_thread_refused
 VERSION = 1
 """Of the trace's format, as `header.trace_version` states it."""
 
+TRACE_HEAD = "trace.json"
+"""Without it a directory holds no recording."""
 _NEEDED = ("cpus", "page_bytes", "period_ns", "ticks")
 
 
@@ -71,7 +73,7 @@ class Trace:
 
 def is_trace(path: Path) -> bool:
     """Whether a directory holds a recording."""
-    return (path / "trace.json").is_file()
+    return (path / TRACE_HEAD).is_file()
 
 
 def read_trace(path: Path) -> Trace:

@@ -7,10 +7,10 @@ from collections import Counter
 from sqlalchemy import select
 
 from tare.store.files import StoreLayout, attempt_name
+from tare.store.raw import RawFile, SharedFiles, file_digest
 from tare.store.read import Store
 from tare.store.rows import stored_digest
 from tare.store.schema import facts, raw_files, runs
-from tare.store.write import file_digest
 
 
 def verify(store: Store) -> tuple[str, ...]:
@@ -19,6 +19,8 @@ def verify(store: Store) -> tuple[str, ...]:
 
 
 def _database(store: Store) -> list[str]:
+    if not store.place.is_directory:
+        return []  # PostgreSQL checks its pages as it reads them, where `initdb --data-checksums` has it do so
     with store.reading() as connection:
         problems = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
     return [f"SQLite: {line}" for line in problems if line != "ok"]
@@ -41,6 +43,15 @@ def _records(store: Store) -> list[str]:
 
 
 def _raw(store: Store) -> list[str]:
+    if isinstance(store.files, SharedFiles):
+        with store.reading() as connection:
+            there = connection.execute(select(raw_files).order_by(*raw_files.primary_key)).all()
+        looked = store.files.check([RawFile(*row) for row in there])
+        return [
+            f"raw file {attempt_name(file.run_id, file.attempt)}/{file.name} {wrong}"
+            for file, wrong in looked
+            if wrong
+        ]
     root = StoreLayout(store.path).raw
     with store.reading() as connection:
         attempts = {attempt_name(row.run_id, row.attempt) for row in connection.execute(select(runs))}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from uuid import uuid4
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, Engine, insert, select, update
-from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
 from tare.errors import StoreError
@@ -21,18 +20,20 @@ from tare.plan.extension import changes_between, extends
 from tare.plan.model import Plan
 from tare.run.ending import Ending
 from tare.run.record import RunRecord
-from tare.store.files import StoreLayout, attempt_name, held, move_all_durably, move_durably, sync_directory
+from tare.store.files import StoreLayout, attempt_name, held, sync_directory
+from tare.store.raw import RawFile, file_digest, file_system
 from tare.store.read import Store
-from tare.store.rows import to_rows
-from tare.store.schema import bring_up_to_date, connect, endings, facts, raw_files, runs, study
+from tare.store.rows import Rows, to_rows
+from tare.store.schema import bring_up_to_date, connect, endings, facts, raw_files, runs, study, upsert
+from tare.store_place import Place, StorePlace, place_of
 from tare.version import __version__
 
 
 class Writer(Store):
     """A store held by this process."""
 
-    def __init__(self, path: Path, engine: Engine, clock: Callable[[], float] = time.time) -> None:
-        super().__init__(path, engine)
+    def __init__(self, place: StorePlace, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(place, engine)
         self._clock = clock
 
     @property
@@ -46,54 +47,46 @@ class Writer(Store):
         return self._layout.now
 
     def commit(self, record: RunRecord) -> None:
-        """Make a record and its staged raw files durable; after this returns, no crash loses it.
+        """Make a record and its staged raw files durable; after this returns, no crash loses it."""
+        self.commit_all([record])
+
+    def commit_all(self, records: Sequence[RunRecord]) -> None:
+        """As `commit`, all of them in one transaction: all are there afterwards or none is.
 
         The files go first: a crash in between leaves files without a record, which the next open drops.
         """
-        name = attempt_name(record.run_id, record.attempt)
-        staged, kept = self._layout.staging / name, self._layout.raw / name
-        try:
-            staged.mkdir(exist_ok=True)
-            files = _inventory(record, staged)
-            rows = to_rows(record, self._clock())
-            move_durably(staged, kept)
-            with self.engine.begin() as connection:
-                for digest, body in rows.facts.items():
-                    connection.execute(upsert(facts).values(digest=digest, body=body).on_conflict_do_nothing())
-                connection.execute(insert(runs).values(rows.run))
-                if files:
-                    connection.execute(insert(raw_files), files)
-        except (SQLAlchemyError, sqlite3.Error, OSError) as error:
-            raise StoreError(
-                f"the record of {name} cannot be written to {self.path}: {getattr(error, 'orig', None) or error}",
-                hint="free disk space or repair the disk, then run the same command again; committed runs are kept",
-            ) from error
-
-    def commit_all(self, records: Sequence[RunRecord]) -> None:
-        """As `commit`, all of them in one transaction: all are there afterwards or none is."""
+        names = [attempt_name(record.run_id, record.attempt) for record in records]
         try:
             rows, files = [], []
-            for record in records:
-                name = attempt_name(record.run_id, record.attempt)
+            for record, name in zip(records, names, strict=True):
                 staged = self._layout.staging / name
                 staged.mkdir(exist_ok=True)
                 files += _inventory(record, staged)
                 rows.append(to_rows(record, self._clock()))
-            names = [attempt_name(record.run_id, record.attempt) for record in records]
-            move_all_durably(self._layout.staging, self._layout.raw, names)
-            bodies = {digest: body for row in rows for digest, body in row.facts.items()}
-            with self.engine.begin() as connection:
-                for digest, body in bodies.items():
-                    connection.execute(upsert(facts).values(digest=digest, body=body).on_conflict_do_nothing())
-                if rows:
-                    connection.execute(insert(runs), [row.run for row in rows])
-                if files:
-                    connection.execute(insert(raw_files), files)
+            self.files.keep(self._layout.staging, files, names)
+            self._insert(rows, files)
         except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+            if not self.place.is_directory and isinstance(error, SQLAlchemyError):
+                from tare.store import postgresql
+
+                raise postgresql.told(self.place, error) from error
+            what = f"the record of {names[0]}" if len(records) == 1 else f"{len(records)} records"
             raise StoreError(
-                f"{len(records)} records cannot be written to {self.path}: {getattr(error, 'orig', None) or error}",
-                hint="free disk space or repair the disk, then run the same command again",
+                f"{what} cannot be written to {self.place}: {getattr(error, 'orig', None) or error}",
+                hint="free disk space or repair the disk, then run the same command again; committed runs are kept",
             ) from error
+
+    def _insert(self, rows: Sequence[Rows], files: Sequence[RawFile]) -> None:
+        bodies = {digest: body for row in rows for digest, body in row.facts.items()}
+        with self.engine.begin() as connection:
+            for digest, body in bodies.items():
+                connection.execute(
+                    upsert(connection, facts).values(digest=digest, body=body).on_conflict_do_nothing()
+                )
+            if rows:
+                connection.execute(insert(runs), [row.run for row in rows])
+            if files:
+                connection.execute(insert(raw_files), [asdict(file) for file in files])
 
     def end(self, ending: Ending) -> None:
         """Note why the study ended, unless that is what was noted last."""
@@ -105,26 +98,53 @@ class Writer(Store):
                 connection.execute(insert(endings).values(at=self._clock(), body=ending.model_dump_json(), **row))
         except (SQLAlchemyError, sqlite3.Error) as error:
             raise StoreError(
-                f"the ending cannot be written to {self.path}: {getattr(error, 'orig', None)}"
+                f"the ending cannot be written to {self.place}: {getattr(error, 'orig', None)}"
             ) from error
 
 
 @contextmanager
-def resume_store(path: Path, plan: Plan) -> Iterator[Writer]:
+def resume_store(where: Place, plan: Plan) -> Iterator[Writer]:
     """Hold the store for this plan, made when there is none; leftovers of a crash are dropped first."""
-    layout = StoreLayout(path)
+    place = place_of(where)
+    layout = StoreLayout(place.directory)
     _make_directory(layout)
     with held(layout.lock):
+        if not place.is_directory:
+            with _at_url(place, layout, plan) as writer:
+                yield writer
+            return
         engine = connect(layout.database, read_only=False)
         try:
-            _enrol(engine, layout, plan)
-            writer = Writer(path, engine)
+            with engine.begin() as connection:
+                bring_up_to_date(connection, layout.root)
+                _enrol(connection, place, plan)
+            writer = Writer(place, engine)
             _drop_leftovers(writer, layout)
         except (SQLAlchemyError, sqlite3.Error, OSError, ValidationError) as error:
             raise StoreError(
-                f"the store {path} cannot be opened: {getattr(error, 'orig', None) or error}"
+                f"the store {place} cannot be opened: {getattr(error, 'orig', None) or error}"
             ) from error
         yield writer
+
+
+@contextmanager
+def _at_url(place: StorePlace, layout: StoreLayout, plan: Plan) -> Iterator[Writer]:
+    from tare.store import postgresql  # its driver is an extra
+
+    engine = postgresql.connect(place, read_only=False)
+    try:
+        file_system(place.raw)
+        with postgresql.one_writer(engine, place):
+            with engine.begin() as connection:
+                postgresql.bring_up_to_date(connection, place)
+                _enrol(connection, place, plan)
+            for leftover in layout.staging.iterdir():
+                shutil.rmtree(leftover)
+            yield Writer(place, engine)
+    except (SQLAlchemyError, ValidationError) as error:
+        raise postgresql.told(place, error) from error
+    finally:
+        engine.dispose()
 
 
 def _make_directory(layout: StoreLayout) -> None:
@@ -152,36 +172,34 @@ def _half_made(layout: StoreLayout) -> bool:
     return not kept or layout.database.is_file()
 
 
-def _enrol(engine: Engine, layout: StoreLayout, plan: Plan) -> None:
+def _enrol(connection: Connection, place: StorePlace, plan: Plan) -> None:
     """Write the study into a new store; refuse a store of another plan, unless this one only raises its cap."""
-    with engine.begin() as connection:
-        bring_up_to_date(connection, layout.root)
-        row = connection.execute(select(study)).mappings().one_or_none()
-        if row is None:
-            connection.execute(
-                insert(study).values(
-                    id=1,
-                    store_id=uuid4().hex,
-                    created_at=time.time(),
-                    tare_version=__version__,
-                    name=plan.study.name,
-                    scale=plan.study.scale,
-                    seed=plan.seed,
-                    plan_digest=plan.digest,
-                    text=plan.study.text,
-                    plan=plan.model_dump_json(),
-                )
+    row = connection.execute(select(study)).mappings().one_or_none()
+    if row is None:
+        connection.execute(
+            insert(study).values(
+                id=1,
+                store_id=uuid4().hex,
+                created_at=time.time(),
+                tare_version=__version__,
+                name=plan.study.name,
+                scale=plan.study.scale,
+                seed=plan.seed,
+                plan_digest=plan.digest,
+                text=plan.study.text,
+                plan=plan.model_dump_json(),
             )
-        elif row["plan_digest"] != plan.digest:
-            _extend(connection, layout, Plan.model_validate_json(row["plan"]), plan)
+        )
+    elif row["plan_digest"] != plan.digest:
+        _extend(connection, place, Plan.model_validate_json(row["plan"]), plan)
 
 
-def _extend(connection: Connection, layout: StoreLayout, was: Plan, now: Plan) -> None:
+def _extend(connection: Connection, place: StorePlace, was: Plan, now: Plan) -> None:
     """Put a plan with a higher cap in place of the one that is there; records keep the digest of their own."""
     if not extends(was, now):
         only = "" if now.study.imported else "; only a cap may be raised"
         raise StoreError(
-            f"the store {layout.root} belongs to another plan: {changes_between(was, now)}",
+            f"the store {place} belongs to another plan: {changes_between(was, now)}",
             hint=f"use another store with --store{only}",
         )
     row = {"plan_digest": now.digest, "text": now.study.text, "plan": now.model_dump_json()}
@@ -198,7 +216,7 @@ def _drop_leftovers(writer: Writer, layout: StoreLayout) -> None:
             shutil.rmtree(directory)
 
 
-def _inventory(record: RunRecord, staged: Path) -> list[dict[str, str | int]]:
+def _inventory(record: RunRecord, staged: Path) -> list[RawFile]:
     """Size and digest of each raw file; the record and the directory must name the same ones."""
     names = sorted(str(path.relative_to(staged)) for path in staged.rglob("*") if not path.is_dir())
     if names != sorted(record.raw):
@@ -207,18 +225,6 @@ def _inventory(record: RunRecord, staged: Path) -> list[dict[str, str | int]]:
             f"but {', '.join(names) or 'none'} were staged"
         )
     return [
-        {
-            "run_id": record.run_id,
-            "attempt": record.attempt,
-            "name": name,
-            "bytes": (staged / name).stat().st_size,
-            "sha256": file_digest(staged / name),
-        }
+        RawFile(record.run_id, record.attempt, name, (staged / name).stat().st_size, file_digest(staged / name))
         for name in names
     ]
-
-
-def file_digest(path: Path) -> str:
-    """sha256 of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tare.errors import StoreError
-from tare.store import open_store, resume_store, verify
+from tare.store import open_store, raw, resume_store, verify
 from tare.store import write as writing
 from tare.store.rows import from_row, record_digest, stored_digest, to_rows
 
@@ -82,7 +82,7 @@ def test_an_interrupted_commit_leaves_all_or_nothing(
         staged(store, second)
         monkeypatch = stack.enter_context(pytest.MonkeyPatch.context())
         if step == "before the rename":
-            monkeypatch.setattr(writing, "move_durably", die)
+            monkeypatch.setattr(raw, "move_all_durably", die)
         elif step == "between rename and record":
             monkeypatch.setattr(store.engine, "begin", die)
         else:

@@ -15,7 +15,7 @@ from tare.analyze.views.laid import with_sides_elsewhere
 from tare.errors import StoreError
 from tare.run.record import Phase, RunRecord
 from tare.store.read import Store
-from tare.store.trace import Trace, is_trace, read_trace
+from tare.store.trace import TRACE_HEAD, Trace, is_trace, read_trace
 from tare.study.model import Study
 from tare.study.suggest import did_you_mean
 
@@ -76,7 +76,7 @@ def representative(runs: Sequence[RunRecord]) -> RunRecord | None:
 
 def _traced(store: Store, records: Sequence[RunRecord], arm: str) -> list[RunRecord]:
     good = (record for record in records if record.arm == arm and record.outcome.ok)
-    return [record for record in good if is_trace(store.raw(record, TRACE))]
+    return [record for record in good if store.holds(record, f"{TRACE}/{TRACE_HEAD}")]
 
 
 def _timeline(store: Store, run: RunRecord) -> Timeline:
@@ -167,7 +167,7 @@ def _named(records: Sequence[RunRecord], name: str) -> RunRecord:
 
 
 def _telling(store: Store, record: RunRecord) -> bool:
-    return bool((record.measurement or {}).get("windows")) or is_trace(store.raw(record, TRACE))
+    return bool((record.measurement or {}).get("windows")) or store.holds(record, f"{TRACE}/{TRACE_HEAD}")
 
 
 def _laid(store: Store, run: RunRecord, *, shown: bool) -> OverlaidRun:

@@ -22,7 +22,7 @@ from tare.errors import StoreError
 from tare.monitors import OF_SUT
 from tare.run.record import Phase, RunRecord, Side
 from tare.store.read import Store
-from tare.store.trace import Trace, is_trace, read_trace
+from tare.store.trace import TRACE_HEAD, Trace, is_trace, read_trace
 
 _MONITORS = "monitors"
 _MOST_SAMPLES = 300
@@ -175,7 +175,7 @@ class RunViews:
 
 def has_trace(store: Store, record: RunRecord) -> bool:
     """Whether a trace of it was kept; runs of older stores have none."""
-    return is_trace(store.raw(record, TRACE))
+    return store.holds(record, f"{TRACE}/{TRACE_HEAD}")
 
 
 def views_of_run(store: Store, record: RunRecord, interval_s: float | None = None) -> RunViews:

@@ -22,6 +22,7 @@ from tare.knowledge.own import EXPORTS, as_json
 from tare.plural import counted
 from tare.sites.layout import default_layout
 from tare.store import open_store
+from tare.store_place import StorePlace, place_of
 from tare.study.catalogue import claims_folder
 from tare.study.suggest import did_you_mean
 
@@ -119,7 +120,7 @@ def export(
 
 @app.command()
 def add(
-    store: Annotated[Path, typer.Argument(help="Store of `tare run`.")],
+    store: Annotated[StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="Store of `tare run`.")],
     to: Annotated[Path | None, typer.Option(help="Folder to write to (default: knowledge/ in TARE_HOME).")] = None,
 ) -> None:
     """Add the findings of your own store; emulated, imported and invalid findings are refused."""
@@ -176,7 +177,12 @@ def check(
 
 @app.command()
 def predicted(
-    stores: Annotated[list[Path], typer.Argument(help="Stores of studies that tare has run on weighed machines.")],
+    stores: Annotated[
+        list[StorePlace],
+        typer.Argument(
+            parser=place_of, metavar="STORE", help="Stores of studies that tare has run on weighed machines."
+        ),
+    ],
     keep: Annotated[bool, typer.Option("--keep", help="Let `tare advise` use the error that they teach.")] = False,  # noqa: FBT002 - an option, given by name
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
     claims: Folder = None,

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from tare.errors import StudyError
+from tare.store_place import StorePlace, place_of
 
 INCONCLUSIVE = 4
 """Exit code of a check that the intervals leave open."""
@@ -26,7 +27,9 @@ class Open(StrEnum):
 
 
 def check(  # noqa: PLR0913, PLR0917 - one argument an option
-    store: Annotated[Path, typer.Argument(help="Store of a finished study.")],
+    store: Annotated[
+        StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="Store of a finished study.")
+    ],
     max_overhead: Annotated[str, typer.Option(help="Highest overhead allowed: 5%, or 0.05.")],
     metric: Annotated[
         list[str] | None, typer.Option(help="Metric to check (default: throughput); repeatable.")

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from tare.errors import StudyError
+from tare.store_place import StorePlace, place_of
 
 if TYPE_CHECKING:
     from tare.analyze.comparison import Recorded
@@ -27,8 +28,10 @@ class Format(StrEnum):
 
 
 def compare(
-    store_a: Annotated[Path, typer.Argument(help="Store to compare with.")],
-    store_b: Annotated[Path, typer.Argument(help="Another store of the same study.")],
+    store_a: Annotated[StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="Store to compare with.")],
+    store_b: Annotated[
+        StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="Another store of the same study.")
+    ],
     style: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
 ) -> None:
@@ -67,14 +70,14 @@ def _side(label: str, store: Store, made: Recorded) -> Side:
 
     records = tuple(made.records)
     why = unfinished(made.plan, records)
-    return Side(label, str(store.path), made.plan.study, records, why, store.tare_version)
+    return Side(label, str(store.place), made.plan.study, records, why, store.tare_version)
 
 
 def _refuse_the_same(stores: list[Store], sides: list[Recorded]) -> None:
     """Runs that are in both are not independent, and would make the interval of their difference a lie."""
     hint = "compare two stores of separate runs"
     if stores[0].id == stores[1].id:
-        raise StudyError(f"{stores[0].path} and {stores[1].path} are the same store, or copies of it", hint=hint)
+        raise StudyError(f"{stores[0].place} and {stores[1].place} are the same store, or copies of it", hint=hint)
     files = [{run.imported["sha256"] for run in side.records if run.imported is not None} for side in sides]
     if files[0] & files[1]:
         raise StudyError(f"{len(files[0] & files[1])} imported files are in both stores", hint=hint)

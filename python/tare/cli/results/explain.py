@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from tare.errors import StudyError
+from tare.store_place import StorePlace, place_of
 
 if TYPE_CHECKING:
     from tare.analyze.explain.explanation import ArmExplanation, Explanation
@@ -36,7 +37,9 @@ _OF_STACKS = (Format.COLLAPSED, Format.SPEEDSCOPE, Format.FLAMEGRAPH, Format.PPR
 
 
 def explain(
-    store: Annotated[Path, typer.Argument(help="Store of `tare run --profile`.")],
+    store: Annotated[
+        StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="Store of `tare run --profile`.")
+    ],
     arm: Annotated[str | None, typer.Argument(help="One arm, in full (default: all arms side by side).")] = None,
     style: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=_FORMATS)] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,

@@ -11,12 +11,15 @@ from tare.imports import Import, collect, load_mapping
 from tare.plural import counted
 from tare.store import Writer, resume_store
 from tare.store.files import attempt_name
+from tare.store_place import StorePlace, place_of
 
 
 def import_results(
     mapping: Annotated[Path, typer.Argument(help="Mapping file: which files belong to which runs.")],
     directory: Annotated[Path, typer.Argument(help="Directory of the results.")],
-    store: Annotated[Path, typer.Option(help="Directory of the store to write.")],
+    store: Annotated[
+        StorePlace, typer.Option(parser=place_of, metavar="STORE", help="Directory of the store to write.")
+    ],
 ) -> None:
     """Import results measured elsewhere, so that `tare report` can analyse them.
 

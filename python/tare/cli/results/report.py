@@ -14,6 +14,7 @@ from tare.errors import StudyError
 from tare.run.ending import ending_of
 from tare.run.resume import StudyState
 from tare.store import Store, open_store
+from tare.store_place import StorePlace, place_of
 
 if TYPE_CHECKING:
     from tare.report import Report
@@ -43,7 +44,10 @@ class Table(StrEnum):
 
 
 def report(
-    store: Annotated[Path, typer.Argument(help="Store of `tare run`, finished or still running.")],
+    store: Annotated[
+        StorePlace,
+        typer.Argument(parser=place_of, metavar="STORE", help="Store of `tare run`, finished or still running."),
+    ],
     style: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=_FORMATS)] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
     table: Annotated[Table | None, typer.Option(help="Rows of CSV and Parquet (default: estimates).")] = None,

@@ -14,6 +14,7 @@ from tare.store import open_store
 from tare.store import verify as problems_of
 from tare.store.files import StoreLayout
 from tare.store.repair import repair as repaired
+from tare.store_place import StorePlace, place_of
 
 DAMAGED = 1
 """Exit code where something is not as it was committed."""
@@ -23,15 +24,21 @@ app = typer.Typer(help="Check a store against its digests, or save its undamaged
 
 
 @app.command()
-def verify(store: Annotated[Path, typer.Argument(help="A store; it is only read.")]) -> None:
+def verify(
+    store: Annotated[
+        StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="A store; it is only read.")
+    ],
+) -> None:
     """Check every record and raw file against the digest of its commit (exit code 1: something differs)."""
-    if not StoreLayout(store).database.is_file():
+    if store.is_directory and not StoreLayout(store.directory).database.is_file():
         raise StoreError(f"there is no store at {store}", hint="`tare run STUDY --store DIR` makes one")
     try:
         opened = open_store(store)
         problems = problems_of(opened)
         attempts = len(opened.records())
     except StoreError as error:
+        if not store.is_directory:  # the server's fault, or the network's: what the store holds is not known
+            raise
         problems, attempts = (str(error),), 0
     if not problems:
         typer.echo(f"{store} is whole: {counted(attempts, 'attempt')}, each as it was committed")
@@ -39,17 +46,21 @@ def verify(store: Annotated[Path, typer.Argument(help="A store; it is only read.
     for problem in problems:
         typer.echo(plain(problem, _LONGEST))
     save = f"`tare store repair {store} --to NEW` saves the undamaged runs"
+    if not store.is_directory:
+        save = "restore what is damaged from a backup of the database and of the raw files"
     typer.echo(f"tare: {counted(len(problems), 'problem')}; {save}", err=True)
     raise typer.Exit(DAMAGED)
 
 
 @app.command()
 def repair(
-    store: Annotated[Path, typer.Argument(help="The damaged store; it is only read.")],
+    store: Annotated[
+        StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="The damaged store; it is only read.")
+    ],
     to: Annotated[Path, typer.Option(help="Directory of the new store.")],
 ) -> None:
     """Copy the study and every undamaged attempt into a new store (exit code 1: some were left out)."""
-    done = repaired(store, to)
+    done = repaired(store.local("`tare store repair`"), to)
     for name, why in done.lost.items():
         typer.echo(f"left out {plain(name)}: {plain(why, _LONGEST)}")
     typer.echo(f"{to}: {counted(len(done.kept), 'attempt')} saved, {len(done.lost)} left out")

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from tare.errors import StudyError
+from tare.store_place import StorePlace, place_of
 
 if TYPE_CHECKING:
     from tare.analyze.views.summary import Views
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 def views(  # noqa: PLR0913, PLR0917 - one argument an option
     run: Annotated[str, typer.Argument(help="A run of the store, or a directory that `tare-probe record` wrote.")],
-    store: Annotated[Path | None, typer.Option(help="Store of the run.")] = None,
+    store: Annotated[
+        StorePlace | None, typer.Option(parser=place_of, metavar="STORE", help="Store of the run.")
+    ] = None,
     every: Annotated[float, typer.Option(help="Seconds between two samples of the tools.")] = 1.0,
     everything: Annotated[  # noqa: FBT002 - typer's way
         bool, typer.Option("--all", help="Include single CPUs, idle devices and idle processes.")
@@ -48,7 +51,7 @@ def views(  # noqa: PLR0913, PLR0917 - one argument an option
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
 
 
-def _found(run: str, store: Path | None, every: float) -> Views:
+def _found(run: str, store: StorePlace | None, every: float) -> Views:
     from tare.analyze.views.summary import views_of, views_of_run
     from tare.store import open_store
     from tare.store.trace import read_trace

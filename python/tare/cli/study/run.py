@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,6 +31,7 @@ from tare.run.ending import Ending, ending_of
 from tare.run.resume import StudyState, remaining
 from tare.sites.layout import default_layout
 from tare.store import Store
+from tare.store_place import StorePlace, place_of
 
 NO_GOOD_RESULT = 1
 """A run failed for good, or the control arm differs from the baseline."""
@@ -51,7 +51,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     blocks: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Cap on blocks, in place of the study's own.")
     ] = None,
-    store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-SCALE-store).")] = None,
+    store: Annotated[
+        StorePlace | None,
+        typer.Option(parser=place_of, metavar="STORE", help="Where results go (default: NAME-SCALE-store)."),
+    ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
     profile: Annotated[  # noqa: FBT002 - an option, given by name
@@ -71,7 +74,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     where = chosen_sites(sites, site)
     cluster = chosen_scheduler(scheduler, (tls_ca, tls_cert, tls_key), wait, sites=bool(where))
     plan = planned(study, scale, seed, blocks, profile=profile)
-    path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
+    path = store or place_of(f"{plan.study.name}-{plan.study.scale}-store")
     page = page_beside(path, wanted=serve, port=port)
     with carried_out(plan, path, quiet=quiet, beside=page, sites=where, cluster=cluster) as writer:
         done = StudyState.from_records(writer.records())

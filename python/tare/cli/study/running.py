@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -37,6 +36,7 @@ from tare.sites.local import own_process
 from tare.sites.process import from_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store import Writer, open_store, resume_store
+from tare.store_place import Place, StorePlace, place_of
 from tare.study.catalogue import find_study
 from tare.study.model import Arm, MonitorSpec, Study
 from tare.study.reading.load import load
@@ -106,22 +106,22 @@ SIGNALLED = 128
 @contextmanager
 def carried_out(  # noqa: PLR0913 - all that a command may choose
     plan: Plan,
-    path: Path,
+    where: Place,
     *,
     quiet: bool,
     beside: AbstractContextManager[object] | None = None,
     sites: Sequence[SiteSpec] = (),
     cluster: Scheduler | None = None,
 ) -> Iterator[Writer]:
-    """The store at `path`, held, once all remaining runs are made; a signal ends the command with its number.
+    """The store, held, once all remaining runs are made; a signal ends the command with its number.
 
     `beside`: entered for as long as runs are made. `sites`: where, if not on this machine alone; on
     several of them blocks are made at once. `cluster`: whose workers make them, if not processes of tare's own.
     """
-    interrupts = Interrupts()
+    interrupts, place = Interrupts(), place_of(where)
     with (
-        _site_for(plan, path, sites, fleet=cluster is not None) as reached,  # before there is a store
-        resume_store(path, plan) as writer,
+        _site_for(plan, place, sites, fleet=cluster is not None) as reached,  # before there is a store
+        resume_store(place, plan) as writer,
         interrupts.installed(),
     ):
         try:
@@ -137,7 +137,7 @@ def carried_out(  # noqa: PLR0913 - all that a command may choose
             good = len(StudyState.from_records(writer.records()).good)
             sys.stderr.write(
                 f"tare: interrupted by {interrupted} with {good} of at most {len(plan.runs)} runs done; "
-                f"{cleaned_up(reached)}. The same command resumes (store: {path}).\n"
+                f"{cleaned_up(reached)}. The same command resumes (store: {place}).\n"
             )
             raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
         yield writer
@@ -161,12 +161,14 @@ def cleaned_up(reached: ReachedSite | None) -> str:
 
 
 @contextmanager
-def _site_for(plan: Plan, path: Path, sites: Sequence[SiteSpec], *, fleet: bool) -> Iterator[ReachedSite | None]:
+def _site_for(
+    plan: Plan, place: StorePlace, sites: Sequence[SiteSpec], *, fleet: bool
+) -> Iterator[ReachedSite | None]:
     """The one site, connected; `None` for this machine and for several, each of which has a process of its own.
 
     Raises where what is meant cannot run the plan.
     """
-    if _finished(path, plan):
+    if _finished(place, plan):
         yield None
     elif len(sites) > 1 or fleet:
         from tare.run.fleet.coordinator import refuse_one_order
@@ -182,7 +184,7 @@ def _site_for(plan: Plan, path: Path, sites: Sequence[SiteSpec], *, fleet: bool)
         refuse_without_rights(plan, _disk_bytes(plan))
         yield None
     else:
-        with reached_site(sites[0], path) as reached:
+        with reached_site(sites[0], place.directory) as reached:
             reached.refuse(plan, _disk_bytes(plan))
             yield reached
 
@@ -192,10 +194,10 @@ def _disk_bytes(plan: Plan) -> float | None:
     return estimate(plan, data_sets(WORKLOADS)).disk_bytes
 
 
-def _finished(path: Path, plan: Plan) -> bool:
+def _finished(place: StorePlace, plan: Plan) -> bool:
     """Whether the store has it all: then neither rights nor an engine are needed to show it."""
     try:
-        return not remaining(plan, StudyState.from_records(open_store(path).records()))
+        return not remaining(plan, StudyState.from_records(open_store(place).records()))
     except StoreError:
         return False
 

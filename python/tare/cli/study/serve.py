@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tare.errors import EnvironmentLacks
+from tare.store_place import Place, StorePlace, place_of
 
 
 def serve(
-    store: Annotated[Path, typer.Argument(help="Store of `tare run`, finished or still running.")],
+    store: Annotated[
+        StorePlace,
+        typer.Argument(parser=place_of, metavar="STORE", help="Store of `tare run`, finished or still running."),
+    ],
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any free port.")] = 0,
 ) -> None:
     """Show a store live in the browser, read-only: plan, phase, figures, intervals, log.
@@ -26,26 +29,28 @@ def serve(
     from tare.live.serving import serve as serve_page
     from tare.store import open_store
 
-    open_store(store)  # before there is a link to a page that cannot be shown
+    path = store.local("`tare serve`")
+    open_store(path)  # before there is a link to a page that cannot be shown
     door = open_listener(port, new_token())
     sys.stdout.write(f"{door.link}\n")
     sys.stdout.flush()
     sys.stderr.write("tare: the page is only reachable from this machine; Ctrl-C ends it\n")
-    serve_page(store, door)
+    serve_page(path, door)
 
 
 @contextmanager
-def page_beside(store: Path, *, wanted: bool, port: int) -> Iterator[None]:
+def page_beside(store: Place, *, wanted: bool, port: int) -> Iterator[None]:
     """The page while a study is run, where it is wanted; that it cannot be had is told, and the run goes on."""
     if not wanted:
         yield
         return
+    path = place_of(store).local("--serve")
     from tare.live.guard import new_token
     from tare.live.serving import beside
 
     with ExitStack() as stack:
         try:
-            door = stack.enter_context(beside(store, port, new_token()))
+            door = stack.enter_context(beside(path, port, new_token()))
             sys.stderr.write(f"tare: watch the run at {door.link}\n")
         except (EnvironmentLacks, OSError) as error:
             sys.stderr.write(f"tare: the run continues without its page: {error}\n")

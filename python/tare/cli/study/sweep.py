@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,6 +24,7 @@ from tare.report.figures import NONE, amount
 from tare.report.plain import plain
 from tare.run.emulated import MARK, marked, sides_text
 from tare.run.resume import StudyState, remaining
+from tare.store_place import StorePlace, place_of
 
 _AT_LIMIT = 0.9
 """As the rule `client-bottleneck` has it."""
@@ -150,7 +150,10 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     ] = None,
     arm: Annotated[str | None, typer.Option(help="Arm to run (default: the baseline).")] = None,
     scale: Annotated[str | None, typer.Option(help="Scale of the study (default: full).")] = None,
-    store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-sweep-SCALE-store).")] = None,
+    store: Annotated[
+        StorePlace | None,
+        typer.Option(parser=place_of, metavar="STORE", help="Where results go (default: NAME-sweep-SCALE-store)."),
+    ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
@@ -160,7 +163,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     swept = sweep_of(loaded(study, scale), known().workloads, _counts(threads), repetitions, arm)
     plan = expand(swept)
-    path = store or Path(f"{swept.name}-{swept.scale}-store")
+    path = store or place_of(f"{swept.name}-{swept.scale}-store")
     with carried_out(plan, path, quiet=quiet) as writer:
         records = writer.records()
     knee = knee_of(plan.study, records, tuple(share or (0.66,)))

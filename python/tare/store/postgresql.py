@@ -1,0 +1,153 @@
+"""A store in a schema of a PostgreSQL database: connections, its format, and what the server says in a sentence."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    NullPool,
+    Table,
+    create_engine,
+    func,
+    insert,
+    inspect,
+    make_url,
+    select,
+)
+from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.schema import CreateSchema
+
+from tare.errors import EnvironmentLacks, StoreError
+from tare.store.schema import FORMAT, metadata
+from tare.store_place import StorePlace
+
+_CONNECT_S, _STATEMENT_S, _SILENT_S = 10, 120, 60
+_own = MetaData()
+store_format = Table(
+    "store_format",
+    _own,
+    Column("id", Integer, primary_key=True),
+    Column("format", Integer, nullable=False),
+    CheckConstraint("id = 1", name="one_format_a_store"),
+)
+"""What SQLite keeps in user_version."""
+
+
+def connect(place: StorePlace, *, read_only: bool) -> Engine:
+    """Connections whose names are those of the store's schema; a reader's is closed after each use.
+
+    Passwords come from libpq's own chain: PGPASSWORD, PGPASSFILE, a service file, certificates.
+    """
+    if place.database is None:
+        raise ValueError("a directory is no database")
+    url = make_url(place.database)
+    given = url.query.get("options", "")
+    options = [given if isinstance(given, str) else " ".join(given), f"-csearch_path={place.name}",
+               f"-cstatement_timeout={1000 * _STATEMENT_S}", f"-clock_timeout={1000 * _STATEMENT_S}",
+               f"-cidle_in_transaction_session_timeout={1000 * _STATEMENT_S}"]  # fmt: skip
+    if read_only:
+        options.append("-cdefault_transaction_read_only=on")
+    arguments: dict[str, Any] = {
+        "connect_timeout": int(str(url.query.get("connect_timeout", _CONNECT_S))),
+        "application_name": "tare",
+        "options": " ".join(filter(None, options)),
+        "keepalives_idle": _SILENT_S,
+        "tcp_user_timeout": 1000 * _SILENT_S,
+    }
+    pool: dict[str, Any] = {"poolclass": NullPool} if read_only else {"pool_size": 2, "max_overflow": 4}
+    try:
+        return create_engine(
+            url.difference_update_query(["options", "connect_timeout"]),
+            connect_args=arguments,
+            pool_pre_ping=True,
+            **pool,
+        )
+    except (ImportError, NoSuchModuleError) as error:
+        hint = "install tare-bench[fleet-store]"
+        raise EnvironmentLacks(f"a store in PostgreSQL needs psycopg: {error}", hint=hint) from error
+
+
+def is_store(connection: Connection, place: StorePlace) -> bool:
+    """Whether the schema holds a store of this tare's format. Raises `StoreError` where it holds something else."""
+    tables = set(inspect(connection).get_table_names(schema=place.name))
+    if not tables:
+        return False
+    if store_format.name not in tables:
+        hint = "name another one by store=NAME"
+        raise StoreError(f"the schema {place.name} of {place} holds other things than a store", hint=hint)
+    version = connection.execute(select(store_format.c.format)).scalar_one()
+    if version > FORMAT:
+        what = f"{place} was written by a newer tare (format {version}, this one knows {FORMAT})"
+        raise StoreError(what, hint="update tare")
+    return True
+
+
+def bring_up_to_date(connection: Connection, place: StorePlace) -> None:
+    """Make the store where there is none, in the caller's transaction; others who would wait for its end."""
+    connection.execute(select(func.pg_advisory_xact_lock(_number(place, "made"))))
+    if is_store(connection, place):
+        return
+    if not inspect(connection).has_schema(place.name):
+        connection.execute(CreateSchema(place.name))
+    _own.create_all(connection)
+    metadata.create_all(connection)
+    connection.execute(insert(store_format).values(id=1, format=FORMAT))
+
+
+@contextmanager
+def one_writer(engine: Engine, place: StorePlace) -> Iterator[None]:
+    """Held as long as this connection lasts. Raises `StoreError` where another tare holds it."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        if not connection.execute(select(func.pg_try_advisory_lock(_number(place, "written")))).scalar_one():
+            raise StoreError(
+                f"the store {place} is being written by another tare",
+                hint="wait for it to end, or name another store by store=NAME",
+            )
+        yield
+
+
+def _number(place: StorePlace, what: str) -> int:
+    """Of an advisory lock (https://www.postgresql.org/docs/15/explicit-locking.html#ADVISORY-LOCKS)."""
+    digest = hashlib.sha256(f"tare\0{place.name}\0{what}".encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+_HINTS: Mapping[str, str] = {
+    "password": "put the right password into ~/.pgpass (PGPASSFILE) or PGPASSWORD",
+    "authentication": "check the user of the URL and the server's pg_hba.conf",
+    "no pg_hba.conf entry": "check the user of the URL and the server's pg_hba.conf",
+    "role ": "check the user of the URL, or have the server's administrator create it",
+    "database ": "create it with `createdb`, or correct the URL",
+    '"store_format" does not exist': "have its owner grant this user USAGE on the schema and SELECT on its tables",
+    "permission denied": "have its owner grant this user USAGE on the schema, or CREATE on the database to make it",
+    "read-only transaction": "use the primary server, not a standby",
+    "No space left": "free disk space at the server, then run the same command again",
+    "could not extend file": "free disk space at the server, then run the same command again",
+    "starting up": "wait until the server is up, then run the same command again",
+    "too many": "raise max_connections at the server, or end other connections",
+}
+_OTHERWISE = "check that the server is up and reached from here, then run the same command again"
+
+
+def told(place: StorePlace, error: Exception) -> StoreError:
+    """What the server or its driver says, with a way forward."""
+    why = reason(error)
+    hint = next((hint for words, hint in _HINTS.items() if words in why), _OTHERWISE)
+    return StoreError(f"the store {place} cannot be used: {why}", hint=hint)
+
+
+def reason(error: Exception) -> str:
+    """The first line, without what psycopg says of each address that it tried."""
+    if not isinstance(error, SQLAlchemyError):
+        return str(error).splitlines()[0]
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,278 @@
+"""The raw files of a store: in its own directory, or behind fsspec with copies on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from tare.errors import EnvironmentLacks, StoreError
+from tare.run.record import RunRecord
+from tare.store.files import StoreLayout, attempt_name, move_all_durably, sync_file
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+CHUNK = 4 * 2**20
+"""Bytes of a file that are in memory at once, whatever its size."""
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """A row of the table `raw_files`."""
+
+    run_id: str
+    attempt: int
+    name: str
+    bytes: int
+    sha256: str
+
+
+class RawFiles(Protocol):
+    """Where the raw files of a store lie."""
+
+    def path(self, record: RunRecord, name: str) -> Path:
+        """A file, or a directory of them, on this machine; brought there first where it lies elsewhere."""
+        ...
+
+    def holds(self, record: RunRecord, name: str) -> bool:
+        """Whether the record has such a file; nothing is brought for it."""
+        ...
+
+    def keep(self, staging: Path, files: Sequence[RawFile], names: Sequence[str]) -> None:
+        """Make what the directories `names` of the staging area hold durable. Raises `OSError`, `StoreError`."""
+        ...
+
+
+class OwnFiles:
+    """In the store's directory."""
+
+    def __init__(self, layout: StoreLayout) -> None:
+        self._layout = layout
+
+    def path(self, record: RunRecord, name: str) -> Path:
+        """Where it lies; it need not be there."""
+        return self._layout.raw / attempt_name(record.run_id, record.attempt) / name
+
+    def holds(self, record: RunRecord, name: str) -> bool:
+        """As the directory tells."""
+        return self.path(record, name).is_file()
+
+    def keep(self, staging: Path, files: Sequence[RawFile], names: Sequence[str]) -> None:  # noqa: ARG002 - one shape
+        """By renames."""
+        move_all_durably(staging, self._layout.raw, names)
+
+
+Listing = Callable[[RunRecord], Mapping[str, RawFile]]
+"""The files of an attempt by name, as the database tells."""
+
+
+class SharedFiles:
+    """Content-addressed below a URL of fsspec: PREFIX/sha256/AB/DIGEST. Files are equal where their names are.
+
+    An object of a bucket is there whole or not at all. In a file system a file is written under another name first.
+    """
+
+    def __init__(self, url: str, copies: Path, listing: Listing) -> None:
+        self._url, self._copies, self._listing = url, copies, listing
+        self._remote: tuple[AbstractFileSystem, str] | None = None
+
+    def path(self, record: RunRecord, name: str) -> Path:
+        """A copy; each file is held against its digest when it is brought. Raises `StoreError`."""
+        own = self._copies / attempt_name(record.run_id, record.attempt)
+        known = self._listing(record)
+        wanted = [file for key, file in known.items() if not name or key == name or key.startswith(f"{name}/")]
+        lacking = [file for file in wanted if not _is_copy(own / file.name, file)]
+        try:
+            own.mkdir(parents=True, exist_ok=True)
+            _each(lambda file: self._bring(file, own / file.name), lacking)
+        except OSError as error:
+            raise StoreError(f"raw files cannot be copied to {own}: {error}", hint="free disk space") from error
+        return own / name
+
+    def holds(self, record: RunRecord, name: str) -> bool:
+        """As the record tells."""
+        return name in record.raw
+
+    def keep(self, staging: Path, files: Sequence[RawFile], names: Sequence[str]) -> None:
+        """Upload what is not there yet; afterwards the staged files are this machine's copies."""
+        first = {file.sha256: file for file in files}
+        _each(lambda file: self._send(staging / attempt_name(file.run_id, file.attempt) / file.name, file),
+              list(first.values()))  # fmt: skip
+        self._copies.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            shutil.rmtree(self._copies / name, ignore_errors=True)
+            (staging / name).rename(self._copies / name)
+
+    def check(self, files: Sequence[RawFile]) -> list[tuple[RawFile, str | None]]:
+        """What is wrong with each where it lies, `None` where nothing is; they are read, and not kept."""
+        wrong: dict[str, str | None] = {}
+
+        def look(file: RawFile) -> None:
+            wrong[file.sha256] = self._fault(file)
+
+        _each(look, list({file.sha256: file for file in files}.values()))
+        return [(file, wrong[file.sha256]) for file in files]
+
+    def _fault(self, file: RawFile) -> str | None:
+        with self._told(f"{file.name} of {attempt_name(file.run_id, file.attempt)}"):
+            system, root = self._opened()
+            try:
+                digest = hashlib.sha256()
+                with system.open(_key(root, file.sha256), "rb") as source:
+                    for chunk in _chunks(source, file.bytes):
+                        digest.update(chunk)
+            except FileNotFoundError:
+                return "is missing"
+        return None if digest.hexdigest() == file.sha256 else "was changed"
+
+    def _send(self, path: Path, file: RawFile) -> None:
+        with self._told(f"{file.name} of {attempt_name(file.run_id, file.attempt)}"):
+            system, root = self._opened()
+            key = _key(root, file.sha256)
+            if _size(system, key) == file.bytes:
+                return
+            if _is_file_system(self._url):
+                _put_whole(system, path, key)
+            else:
+                system.put_file(str(path), key)
+            if (there := _size(system, key)) != file.bytes:
+                raise OSError(f"{there or 'none'} of {file.bytes} bytes arrived")
+
+    def _bring(self, file: RawFile, target: Path) -> None:
+        what = f"{file.name} of {attempt_name(file.run_id, file.attempt)}"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f".{uuid4().hex}.part")
+        digest = hashlib.sha256()
+        try:
+            with self._told(what):
+                system, root = self._opened()
+                with system.open(_key(root, file.sha256), "rb") as source, part.open("wb") as copy:
+                    for chunk in _chunks(source, file.bytes):
+                        digest.update(chunk)
+                        copy.write(chunk)
+            if digest.hexdigest() != file.sha256:
+                hint = "`tare store verify` lists all that is damaged; restore it from a backup of the bucket"
+                raise StoreError(f"the raw file {what} at {self._url} is not what was committed", hint=hint)
+            part.rename(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _opened(self) -> tuple[AbstractFileSystem, str]:
+        if self._remote is None:
+            self._remote = file_system(self._url)
+        return self._remote
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """Whatever a library of fsspec has to say, as one sentence."""
+        try:
+            yield
+        except (StoreError, EnvironmentLacks):
+            raise
+        except FileNotFoundError as error:
+            hint = f"check that {self._url} is there and that nothing in it was removed"
+            raise StoreError(f"the raw file {what} is not at {self._url}", hint=hint) from error
+        except PermissionError as error:
+            hint = "give this user the right to read, list and write there"
+            raise StoreError(f"access to {self._url} is denied: {_first_line(error)}", hint=hint) from error
+        except Exception as error:
+            if isinstance(error, OSError) and str(self._copies) in str(error.filename or ""):
+                raise
+            hint = "check the network, the credentials and the place, then run the same command again"
+            raise StoreError(f"{self._url} does not serve the raw file {what}: {_first_line(error)}",
+                             hint=hint) from error  # fmt: skip
+
+
+def file_system(url: str) -> tuple[AbstractFileSystem, str]:
+    """The implementation for the URL's protocol, and the path in it. Raises `StoreError`, `EnvironmentLacks`."""
+    protocol = urlsplit(url).scheme
+    try:
+        import fsspec
+
+        if protocol in ("s3", "s3a"):
+            from tare.store.bucket import bucket_system
+
+            return bucket_system(url)
+        system, root = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        hint = "install tare-bench[fleet-store]" if protocol.startswith("s3") else "install what fsspec asks for"
+        raise EnvironmentLacks(f"raw files at {protocol}:// need another package: {error}", hint=hint) from error
+    except ValueError as error:
+        raise StoreError(f"raw={url} cannot be used: {error}", hint="use s3://BUCKET/PREFIX") from error
+    return system, str(root)
+
+
+def file_digest(path: Path) -> str:
+    """sha256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _key(root: str, sha256: str) -> str:
+    return f"{root}/sha256/{sha256[:2]}/{sha256}"
+
+
+def _is_file_system(url: str) -> bool:
+    """Where others may see a file while it is being written."""
+    return urlsplit(url).scheme in ("file", "local", "sftp", "ssh", "smb", "hdfs", "ftp")
+
+
+def _put_whole(system: AbstractFileSystem, path: Path, key: str) -> None:
+    part = f"{key}.{uuid4().hex}.part"
+    system.makedirs(key.rpartition("/")[0], exist_ok=True)
+    try:
+        system.put_file(str(path), part)
+        if urlsplit(str(system.unstrip_protocol(part))).scheme == "file":
+            sync_file(Path(part))
+        system.mv(part, key)
+    except BaseException:
+        if system.exists(part):
+            system.rm_file(part)
+        raise
+
+
+def _size(system: AbstractFileSystem, key: str) -> int | None:
+    try:
+        size = system.info(key)["size"]
+    except FileNotFoundError:
+        return None
+    return None if size is None else int(size)
+
+
+def _chunks(source: Any, length: int) -> Iterator[bytes]:
+    """The content; no more than one chunk beyond `length`, as more is wrong anyhow."""
+    read = 0
+    while read <= length and (chunk := source.read(CHUNK)):
+        read += len(chunk)
+        yield chunk
+
+
+def _is_copy(path: Path, file: RawFile) -> bool:
+    try:
+        return os.stat(path).st_size == file.bytes  # noqa: PTH116 - one call
+    except OSError:
+        return False
+
+
+def _each(do: Callable[[RawFile], None], files: Sequence[RawFile]) -> None:
+    if len(files) < 2:
+        for file in files:
+            do(file)
+        return
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(do, files))
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:300] if lines else type(error).__name__

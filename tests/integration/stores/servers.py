@@ -1,0 +1,107 @@
+"""A PostgreSQL of the tests' own on loopback, that asks for passwords and can be stopped and started again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.integration.load.servers import LIMIT_S, NOBODY, await_answer, free_port, program
+
+PASSWORD = "corr:ect horse\\"
+DATABASE = "benchmarks"
+
+
+@dataclass
+class DatabaseServer:
+    """`tare` may make schemas in the database and has a password; `postgres` needs none."""
+
+    at: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def _drop(self) -> dict[str, Any]:
+        """PostgreSQL refuses to run as root."""
+        return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+
+    @property
+    def _client(self) -> tuple[str, ...]:
+        where = ("-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres")
+        return (program("psql", "postgresql"), "-XAtq", *where, "-d", "postgres", "-c")
+
+    @property
+    def pgpass(self) -> Path:
+        """The file that PGPASSFILE is to name."""
+        return self.at / "pgpass"
+
+    def make(self) -> None:
+        """An empty cluster."""
+        if self._drop:
+            os.chown(self.at, NOBODY, NOBODY)
+        words = ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale", "C", "--data-checksums"]
+        made = [program("initdb", "postgresql"), "-D", str(self.at / "data"), *words]
+        subprocess.run(made, check=True, capture_output=True, timeout=LIMIT_S, **self._drop)
+        rules = "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+        (self.at / "data" / "pg_hba.conf").write_text(rules)
+        self.start()
+        quoted = PASSWORD.replace("'", "''")
+        for text in (
+            f"CREATE USER tare PASSWORD '{quoted}'",
+            f"CREATE USER reader PASSWORD '{quoted}'",
+            f"CREATE DATABASE {DATABASE} OWNER tare",
+        ):
+            self.query(text)
+        escaped = PASSWORD.replace("\\", "\\\\").replace(":", "\\:")
+        self.pgpass.write_text(f"127.0.0.1:{self.port}:*:*:{escaped}\n")
+        self.pgpass.chmod(0o600)
+
+    def start(self) -> None:
+        """Until it answers."""
+        words = [program("postgres", "postgresql"), "-D", str(self.at / "data"), "-p", str(self.port)]
+        words += ["-k", str(self.at), "-c", "fsync=off", "-c", "listen_addresses=127.0.0.1"]
+        with (self.at / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                words, stdout=log, stderr=log, start_new_session=True, cwd=self.at, **self._drop
+            )
+        await_answer(self._client, self.process, self.at / "log")
+
+    def stop(self) -> None:
+        """At once: connections are cut."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(timeout=LIMIT_S)
+
+    def query(self, text: str, database: str = "postgres") -> str:
+        """What psql prints."""
+        words = [*self._client, text]
+        words[words.index("postgres", words.index("-d"))] = database
+        done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def url(self, raw: str, name: str, user: str = "tare", database: str = DATABASE) -> str:
+        """Of a store in it."""
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}?store={name}&raw={raw}"
+
+
+@contextmanager
+def database_server() -> Iterator[DatabaseServer]:
+    """Running; gone afterwards with all that it held."""
+    at = Path(tempfile.mkdtemp(prefix="tare-postgresql-"))
+    at.chmod(0o755)
+    server = DatabaseServer(at, free_port())
+    try:
+        server.make()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(at)
