@@ -100,8 +100,8 @@ bench-overhead: setup ## Seconds that a run takes beside its measurement, MariaD
 bench-import: setup ## Seconds that importing and analysing 720 runs takes, of the published files in DATA
 	@$(PY) -m bench.import_runs $(DATA) --markdown build/bench-import.md
 
-bench-load: setup ## tare-load beside other generators (also those in the directories PEERS), PAIRS (5) of runs within MINUTES (60); root
-	@bench/load/run.sh --pairs $(or $(PAIRS),5) --minutes $(MINUTES) --markdown build/bench-load.md --json build/bench-load.json
+bench-load: setup ## tare-load beside other generators (also those in PEERS), PAIRS (5) of runs within MINUTES (60), all or BENCH_ARGS="--parts …"; root
+	@bench/load/run.sh --pairs $(or $(PAIRS),5) --minutes $(MINUTES) --markdown build/bench-load.md --json build/bench-load.json $(BENCH_ARGS)
 
 hosts: setup ## HOSTS (2) test hosts, or PAIRS of them, with sshd and engine, in namespaces of this machine, and their sites.yaml; RATE slows the wire
 	@scripts/packages.sh hosts

@@ -52,6 +52,13 @@ CASES = (
     Case("CQL read, 64 in flight", java.cassandra, STRESS, 1, 64, 200_000, 0.05),
     Case("CQL read, 64 in flight", java.cassandra, LATTE, 1, 64, 200_000, 0.30),
 )
+
+
+def chosen(words: Sequence[str]) -> list[Case]:
+    """The cases that have one of these words in name or peer; all where there are none."""
+    return [case for case in CASES if not words or any(word in f"{case.name} {case.peer}" for word in words)]
+
+
 HEAD = (
     "| operation | tare-load, µs (median) | peer, µs | ratio (range of pairs) | goal |",
     "|---|---|---|---|---|",

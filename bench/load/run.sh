@@ -25,4 +25,8 @@ else
     triple=x86_64-unknown-linux-gnu
     cargo static-gnu --locked --quiet
 fi
+# Two cases need Cassandra, of which the registries have an image's parts.
+if [ "$(id -u)" -eq 0 ] && [ ! -d build/bench-cassandra/opt/cassandra/tools ]; then
+    .venv/bin/tare images build cassandra-3.11 >/dev/null || echo "bench.load: without Cassandra" >&2
+fi
 exec .venv/bin/python -m bench.load --load "${CARGO_TARGET_DIR:-target}/$triple/release/tare-load" "$@"

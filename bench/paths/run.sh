@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Network paths on an idle machine: redis-paths at scale demo, and two generators on the same arms; some 30 minutes,
 # beside making images. Stores, reports and the table of agreement go to build/paths; a store that is there is gone on
-# with. STUDIES: which of those below.
+# with. STUDIES: which of those below, or others as FOLDER:SCALE.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 tare=$PWD/.venv/bin/tare here=$PWD
@@ -11,15 +11,17 @@ mkdir -p build/paths
 told() { "$@" || [ $? -eq 1 ]; }
 
 pairs=()
-for study in ${STUDIES:-studies/redis-paths docs/examples/generators-redis docs/examples/generators-postgresql docs/examples/generators-mariadb}; do
+for asked in ${STUDIES:-studies/redis-paths docs/examples/generators-redis docs/examples/generators-postgresql docs/examples/generators-mariadb}; do
+    study=${asked%%:*} scale=demo
+    [ "$study" = "$asked" ] || scale=${asked#*:}
     name=$(basename "$study")
     (
         cd build/paths
-        told "$tare" run "$here/$study" --scale demo
+        told "$tare" run "$here/$study" --scale "$scale"
         for format in md html; do
-            told "$tare" report "$name-demo-store" --format "$format" --output "$name.$format"
+            told "$tare" report "$name-$scale-store" --format "$format" --output "$name-$scale.$format"
         done
     )
-    case $name in generators-*) pairs+=("build/paths/$name-demo-store") ;; esac
+    case $name in generators-*) pairs+=("build/paths/$name-$scale-store") ;; esac
 done
 [ "${#pairs[@]}" -eq 0 ] || .venv/bin/python -m bench.paths "${pairs[@]}" --markdown build/bench-paths.md

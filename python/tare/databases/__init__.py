@@ -14,11 +14,15 @@ Exec = Callable[[Sequence[str], float, bytes], Completed]
 
 @dataclass(frozen=True)
 class Certificate:
-    """A server's certificate, its key and the authority that has signed it, each in PEM."""
+    """A server's certificate, its key and the authority that has signed it, each in PEM.
+
+    `keystore`: certificate and key in PKCS #12, locked by the run's password, for servers on a JVM.
+    """
 
     authority: str
     certificate: str
     key: str = field(repr=False)
+    keystore: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True)
@@ -67,11 +71,15 @@ class ServerPlan:
 
 @dataclass(frozen=True)
 class ServerCommand:
-    """What to execute. `files`: configuration to be written into `run_dir` first, name → content."""
+    """What to execute. `files`: configuration to be written into `run_dir` first, name → content.
+
+    `binary_files`: the same of what is no text; of these only the names are kept with a run.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     files: Mapping[str, str]
+    binary_files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Database(Protocol):

@@ -21,7 +21,9 @@ CLUSTERS: Mapping[str, Cluster] = {"cassandra": CassandraCluster(), "fake": Fake
 """Database → how its nodes are asked; one that is not here is one server."""
 
 
-TLS: frozenset[str] = frozenset({"mariadb", "mysql", "postgresql", "redis", "valkey"})
+TLS: frozenset[str] = frozenset(
+    {"cassandra", "cassandra-5", "ferretdb", "mariadb", "mysql", "postgresql", "redis", "valkey"}
+)
 """Databases that tare starts with a certificate, where it is asked to; of the others it knows no way."""
 
 

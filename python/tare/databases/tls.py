@@ -1,4 +1,4 @@
-"""The run's certificate as servers are given it: files in PEM in their run directory."""
+"""The run's certificate as servers are given it: files in their run directory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tare.databases import ServerPlan
 
-CERTIFICATE_FILE, KEY_FILE = "certificate.pem", "key.pem"
+CERTIFICATE_FILE, KEY_FILE, KEYSTORE_FILE = "certificate.pem", "key.pem", "keystore.p12"
 
 
 def certificate_files(plan: ServerPlan) -> Mapping[str, str]:
@@ -15,3 +15,15 @@ def certificate_files(plan: ServerPlan) -> Mapping[str, str]:
     if made is None:
         return {}
     return {CERTIFICATE_FILE: made.certificate, KEY_FILE: made.key}
+
+
+def keystore_file(plan: ServerPlan) -> Mapping[str, bytes]:
+    """The same for a JVM, locked by the run's password."""
+    made = plan.secrets.certificate
+    return {} if made is None else {KEYSTORE_FILE: made.keystore}
+
+
+def authority_of(plan: ServerPlan) -> str:
+    """The authority's certificate in PEM, by which tare's own queries know the server; empty in clear text."""
+    made = plan.secrets.certificate
+    return "" if made is None else made.authority

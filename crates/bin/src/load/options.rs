@@ -197,7 +197,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub receive_share: u32,
     /// Open loop: poll so long before an arrival at most, where this machine wakes a sleeper late; 0: never
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 160, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub poll_us: u32,
 
     /// Write interval logs of `HdrHistogram` into this directory

@@ -23,6 +23,7 @@ from tare.databases.cassandra.nodetool import CLASSPATH, HOME, YAML_FILE, jmx_po
 from tare.databases.cassandra.release import V3_11, Release
 from tare.databases.cassandra.settings import checked, render_yaml
 from tare.databases.extensions import node_address, own_address
+from tare.databases.tls import KEYSTORE_FILE, authority_of, keystore_file
 from tare.sites import Completed
 
 LOGBACK_FILE, LOG_FILE = "logback.xml", "system.log"
@@ -91,7 +92,7 @@ class Cassandra:
             YAML_FILE: render_yaml({**settings.yaml, **self.release.own, **_own(plan)}),
             LOGBACK_FILE: _logback(plan),
         }
-        return ServerCommand(argv=argv, env={}, files=files)
+        return ServerCommand(argv=argv, env={}, files=files, binary_files=keystore_file(plan))
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
         """Whether a query is answered."""
@@ -139,10 +140,25 @@ def _own(plan: ServerPlan) -> Mapping[str, object]:
         "storage_port": _STORAGE_PORT if plan.member is None else plan.member.peer_port or _STORAGE_PORT,
         "start_native_transport": True,
         "native_transport_port": plan.port,
+        **_encrypted(plan),
         **_found_at(plan),
         "data_file_directories": [f"{plan.data_dir}/data"],
         **{key: f"{plan.data_dir}/{name}" for key, name in _DIRECTORIES.items()},
     }
+
+
+def _encrypted(plan: ServerPlan) -> Mapping[str, object]:
+    """With a certificate clients have to speak TLS; what nodes say to each other stays in clear text."""
+    if plan.secrets.certificate is None:
+        return {}
+    options = {
+        "enabled": True,
+        "optional": False,
+        "keystore": f"{plan.run_dir}/{KEYSTORE_FILE}",
+        "keystore_password": plan.secrets.password,
+        "store_type": "PKCS12",
+    }
+    return {"client_encryption_options": options}
 
 
 def _found_at(plan: ServerPlan) -> Mapping[str, object]:
@@ -187,5 +203,6 @@ def _logback(plan: ServerPlan) -> str:
 
 
 def _query(plan: ServerPlan, inside: Exec, query: str) -> Completed:
-    argv = ("python3", "-I", "-S", "-", own_address(plan.listen), str(plan.port), query)
+    at = (own_address(plan.listen), str(plan.port), authority_of(plan))
+    argv = ("python3", "-I", "-S", "-", *at, query)
     return inside(argv, _QUERY_TIMEOUT_S, inspect.getsource(cql_query).encode())

@@ -1,12 +1,14 @@
 """One CQL query over the native protocol, and its rows of text: sent to a server's root and run by its Python.
 
-Protocol version 4, as Cassandra 2.2 to 4.x speak it (native_protocol_v4.spec). Arguments: address, port, query.
+Protocol version 4, as Cassandra 2.2 to 4.x speak it (native_protocol_v4.spec). Arguments: address, port, the
+certificate of the authority over TLS and nothing in clear text, query.
 Columns of anything but text are none of its business: `SELECT JSON` makes any row a single text.
 """
 
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import sys
 from typing import Protocol
@@ -90,10 +92,21 @@ def _string(text: str) -> bytes:
     return struct.pack(">H", len(text)) + text.encode()
 
 
-def main(address: str, port: str, query: str) -> None:
+def _connect(address: str, port: str, authority: str) -> socket.socket:
+    """Over TLS where an authority is given; its certificate was made before the server had an address."""
+    connection = socket.create_connection((address, int(port)), timeout=_TIMEOUT_S)
+    if not authority:
+        return connection
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(cadata=authority)
+    return context.wrap_socket(connection)
+
+
+def main(address: str, port: str, authority: str, query: str) -> None:
     """Print the rows, a line each; ends with 1 and the reason in one line."""
     try:
-        with socket.create_connection((address, int(port)), timeout=_TIMEOUT_S) as connection:
+        with _connect(address, port, authority) as connection:
             stream = connection.makefile("rwb")
             rows = ask(stream, query)
     except (OSError, ValueError, struct.error) as error:

@@ -42,6 +42,7 @@ _IN_FORCE: Mapping[str, str] = {
 
 FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.nodes": frozenset({"auto_bootstrap"}),
+    "sut.tls": frozenset({"client_encryption_options.enabled", "client_encryption_options.store_type"}),
     "sut.settings.heap": frozenset(
         {
             "jvm.arguments", "jvm.heap", "in_force.index_summary_capacity", "in_force.key_cache_capacity",

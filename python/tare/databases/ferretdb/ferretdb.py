@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
@@ -27,6 +28,7 @@ from tare.databases.postgresql.postgresql import (
     parse_settings,
 )
 from tare.databases.postgresql.settings import FOLLOWS, PER_RUN, checked, render
+from tare.databases.tls import CERTIFICATE_FILE, KEY_FILE, authority_of, certificate_files
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 
@@ -65,7 +67,7 @@ class FerretDB:
     def serve(self, plan: ServerPlan) -> ServerCommand:
         """Both programs under one; FerretDB, and nobody else, reaches PostgreSQL by its socket."""
         _refuse(plan.settings)
-        own = {**own_options(plan), "listen_addresses": "", _CONNECTION: f"host={plan.run_dir}"}
+        own = {**own_options(_in_clear(plan)), "listen_addresses": "", _CONNECTION: f"host={plan.run_dir}"}
         options = {**own, **_DOCUMENTDB, **checked(plan.settings).server}
         files = {
             CONFIG_FILE: f"include '{plan.data_dir}/{CONFIG_FILE}'\n{render(options)}",
@@ -73,6 +75,7 @@ class FerretDB:
             MAP_FILE: f"tare {OS_USER} all\n",  # DocumentDB's own workers come as another role
             TOGETHER_FILE: inspect.getsource(together),
             STEPS_FILE: together.write_steps(_steps(plan)),
+            **certificate_files(plan),
         }
         argv = ("python3", "-I", f"{plan.run_dir}/{TOGETHER_FILE}", "run", f"{plan.run_dir}/{STEPS_FILE}")
         return ServerCommand(argv=argv, env={}, files=files)
@@ -116,7 +119,7 @@ def _steps(plan: ServerPlan) -> Sequence[Sequence[str]]:
     )
     url = f"postgres://{OS_USER}@/{OS_USER}?host={plan.run_dir}&port={plan.port}"
     ferretdb = (
-        *("ferretdb", f"--listen-addr={plan.listen}:{plan.port}", f"--postgresql-url={url}"),
+        *("ferretdb", *_listening(plan), f"--postgresql-url={url}"),
         *("--no-auth", "--telemetry=disable", "--debug-addr=-", "--log-level=WARN"),
         f"--state-dir={plan.run_dir}",
     )
@@ -136,8 +139,23 @@ def _steps(plan: ServerPlan) -> Sequence[Sequence[str]]:
     )
 
 
+def _in_clear(plan: ServerPlan) -> ServerPlan:
+    """For PostgreSQL, which FerretDB alone reaches, by its socket."""
+    return replace(plan, secrets=replace(plan.secrets, certificate=None))
+
+
+def _listening(plan: ServerPlan) -> tuple[str, ...]:
+    """With a certificate there is no port in clear text: `-` takes it away."""
+    at = f"{plan.listen}:{plan.port}"
+    if plan.secrets.certificate is None:
+        return (f"--listen-addr={at}",)
+    files = (CERTIFICATE_FILE, "cert"), (KEY_FILE, "key")
+    options = (f"--listen-tls-{what}-file={plan.run_dir}/{file}" for file, what in files)
+    return ("--listen-addr=-", f"--listen-tls={at}", *options)
+
+
 def _ask(plan: ServerPlan, inside: Exec, commands: Sequence[Mapping[str, Any]]) -> Completed:
-    at = (own_address(plan.listen), str(plan.port))
+    at = (own_address(plan.listen), str(plan.port), authority_of(plan))
     argv = ("python3", "-I", "-S", "-", *at, *(repr(dict(command)) for command in commands))
     return inside(argv, _ASK_TIMEOUT_S, inspect.getsource(mongo_query).encode())
 

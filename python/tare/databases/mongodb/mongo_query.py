@@ -1,13 +1,15 @@
 """Commands over MongoDB's wire protocol, and their answers: sent to a server's root and run by its Python.
 
-One OP_MSG a command, documents as BSON (the public specifications of both). Arguments: address, port, then commands
-as Python literals; each answer is a line that is one. What has no literal is told as text.
+One OP_MSG a command, documents as BSON (the public specifications of both). Arguments: address, port, the
+certificate of the authority over TLS and nothing in clear text, then commands as Python literals; each answer is a
+line that is one. What has no literal is told as text.
 """
 
 from __future__ import annotations
 
 import ast
 import socket
+import ssl
 import struct
 import sys
 from collections.abc import Mapping
@@ -148,10 +150,21 @@ def _exactly(stream: Stream, size: int) -> bytes:
     return data
 
 
-def main(address: str, port: str, *commands: str) -> None:
+def _connect(address: str, port: str, authority: str) -> socket.socket:
+    """Over TLS where an authority is given; its certificate was made before the server had an address."""
+    connection = socket.create_connection((address, int(port)), timeout=_TIMEOUT_S)
+    if not authority:
+        return connection
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(cadata=authority)
+    return context.wrap_socket(connection)
+
+
+def main(address: str, port: str, authority: str, *commands: str) -> None:
     """Ask and tell the answers, a line each; ends with 1 and the reason in one line."""
     try:
-        with socket.create_connection((address, int(port)), timeout=_TIMEOUT_S) as connection:
+        with _connect(address, port, authority) as connection:
             stream = connection.makefile("rwb")
             answers = [ask(stream, ast.literal_eval(command)) for command in commands]
     except (OSError, ValueError, struct.error) as error:

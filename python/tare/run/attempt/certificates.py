@@ -12,15 +12,17 @@ _AHEAD, _GOOD_FOR = timedelta(days=1), timedelta(days=30)
 """Clocks of other hosts and of virtual machines may be behind this one's."""
 
 
-def new_certificate(now: datetime | None = None) -> Certificate:
+def new_certificate(password: str, now: datetime | None = None) -> Certificate:
     """By ECDSA on P-256, as public authorities sign today, and the same kind for every arm.
 
     It names the loopback address only: a container's own is not known before its server has started, so clients
-    hold the authority against what they know and not the name. The authority's key is kept nowhere.
+    hold the authority against what they know and not the name. The authority's key is kept nowhere. `password`:
+    locks the keystore, by what every Java 8 can read (update 301 was the first to read more).
     """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import pkcs12
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
     begins = (datetime.now(UTC) if now is None else now) - _AHEAD
@@ -44,8 +46,17 @@ def new_certificate(now: datetime | None = None) -> Certificate:
         .add_extension(names, critical=False)
     )
     pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    signed = server.sign(authority_key, hashes.SHA256())
+    lock = (
+        serialization.PrivateFormat.PKCS12.encryption_builder()
+        .kdf_rounds(2048)
+        .key_cert_algorithm(pkcs12.PBES.PBESv1SHA1And3KeyTripleDESCBC)
+        .hmac_hash(hashes.SHA1())  # noqa: S303 - the format's own
+        .build(password.encode("ascii"))
+    )
     return Certificate(
         authority=authority.sign(authority_key, hashes.SHA256()).public_bytes(pem).decode(),
-        certificate=server.sign(authority_key, hashes.SHA256()).public_bytes(pem).decode(),
+        certificate=signed.public_bytes(pem).decode(),
         key=key.private_bytes(pem, pkcs8, serialization.NoEncryption()).decode(),
+        keystore=pkcs12.serialize_key_and_certificates(b"server", key, signed, None, lock),
     )

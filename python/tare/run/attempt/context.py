@@ -266,8 +266,11 @@ class RunContext:
     ) -> str:
         """The command's run directory; what was started, and with which files, is kept among the raw files."""
         described = {"argv": command.argv, "env": dict(command.env), "files": dict(command.files)}
+        binary = command.binary_files if isinstance(command, ServerCommand) else {}
+        if binary:
+            described["binary_files"] = sorted(binary)
         workdir.host.put(json.dumps(described, indent=1).encode(), f"{workdir.raw}/{name}.command.json")
-        return workdir.run_dir(name, command.files, image)
+        return workdir.run_dir(name, command.files, image, binary)
 
     def _task_name(self, name: str) -> str:
         return f"tare-{self.token}-{name}"

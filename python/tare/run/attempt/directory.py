@@ -37,15 +37,18 @@ class WorkDirectory:
         """The two raw files of a program."""
         return Output(stdout=f"{self.raw}/{name}.stdout", stderr=f"{self.raw}/{name}.stderr")
 
-    def run_dir(self, name: str, files: Mapping[str, str], image: Image) -> str:
+    def run_dir(
+        self, name: str, files: Mapping[str, str], image: Image, binary_files: Mapping[str, bytes] | None = None
+    ) -> str:
         """A new directory that only the image's user may enter, with these files in it.
 
         Files are written below a closed directory and handed over last: they may hold passwords.
         """
         path = f"{self.path}/{name}"
         self.host.run(["install", "-d", "-m", "0700", "--", path], timeout_s=_TIMEOUT_S)
-        for file, content in files.items():
-            self.host.put(content.encode(), f"{path}/{file}", mode=0o600)
+        texts = {file: content.encode() for file, content in files.items()}
+        for file, content in {**texts, **(binary_files or {})}.items():
+            self.host.put(content, f"{path}/{file}", mode=0o600)
         self.give(path, image)
         return path
 

@@ -24,7 +24,8 @@ def new_secrets(*, tls: bool = False) -> Secrets:
 
     `tls`: with a certificate for the server.
     """
-    return Secrets(USER, secrets.token_hex(_BYTES), new_certificate() if tls else None)
+    password = secrets.token_hex(_BYTES)
+    return Secrets(USER, password, new_certificate(password) if tls else None)
 
 
 def redact(directory: Path, known: Secrets) -> None:

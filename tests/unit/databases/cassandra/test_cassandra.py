@@ -208,7 +208,7 @@ def test_rows_of_one_text_are_printed_a_line_each(capsys: pytest.CaptureFixture[
     rows = struct.pack(">iii", 2, 1, 1) + names + struct.pack(">i", 2)
     rows += struct.pack(">i", 3) + b"one" + struct.pack(">i", 3) + b"two"
     with answering((0x02, b""), (0x08, rows)) as port:
-        cql_query.main("127.0.0.1", str(port), "SELECT")
+        cql_query.main("127.0.0.1", str(port), "", "SELECT")
     assert capsys.readouterr().out == "one\ntwo\n"
 
 
@@ -221,4 +221,4 @@ def test_rows_of_one_text_are_printed_a_line_each(capsys: pytest.CaptureFixture[
 )
 def test_a_refusal_is_one_line_and_exit_code_1(frames: Sequence[tuple[int, bytes]], told: str) -> None:
     with answering(*frames) as port, pytest.raises(SystemExit, match=told):
-        cql_query.main("127.0.0.1", str(port), "SELECT")
+        cql_query.main("127.0.0.1", str(port), "", "SELECT")

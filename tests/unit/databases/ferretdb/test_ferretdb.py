@@ -86,7 +86,7 @@ def test_its_data_directory_is_made_as_postgresqls() -> None:
 def test_ready_is_a_command_that_goes_through_both() -> None:
     inside = Inside({"python3": done("{'databases': [], 'totalSize': 18388671, 'ok': 1.0}\n")})
     assert DATABASE.ready(PLAN, inside)
-    assert inside.asked[0][4:] == ("127.0.0.1", "33060", "{'listDatabases': 1}")
+    assert inside.asked[0][4:] == ("127.0.0.1", "33060", "", "{'listDatabases': 1}")
     refused = done("{'ok': 0.0, 'errmsg': 'no', 'code': 1}\n")
     for answer in (done("", 1, "[Errno 111] Connection refused"), refused):
         assert not DATABASE.ready(PLAN, Inside({"python3": answer}))

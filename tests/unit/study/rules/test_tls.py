@@ -26,9 +26,9 @@ factors:
 baseline: clear
 """
 OTHERS = {
-    "tare sets up no TLS for cassandra-5": (
+    "tare sets up no TLS for mongodb": (
         "image: mariadb, database: mariadb",
-        "image: cassandra-5.0, database: cassandra-5",
+        "image: docker://mongo:7, database: mongodb",
     ),
     "ycsb is given no TLS by tare": (
         "name: tare-load\n  ycsb: {core_workload: a, records: 100}",
