@@ -108,6 +108,13 @@ def test_a_pod_that_the_host_cannot_make_is_told(
     assert of_server(plan, host) == ["no pod can be made: 1 lack bridge"]
 
 
+def test_a_cluster_that_takes_no_pods_there_is_told(
+    plan: Plan, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tare.run.between.lacks.why_no_cluster", lambda there: f"{there.name} is no node")
+    assert of_server(changed(plan, {"deployment": "pod"}, {}), host) == ["no pod can be made: db is no node"]
+
+
 def test_a_monitor_that_runs_cannot_do_without_is_told_of_the_server_s_host(plan: Plan, host: FakeHost) -> None:
     class Blind:
         def why_unavailable(self, *_: object) -> str:
