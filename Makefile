@@ -43,6 +43,7 @@ coverage: setup ## Line coverage of the package by the unit tests, each line in 
 
 test-slow: setup ## The tests that take minutes
 	@scripts/packages.sh slow
+	@scripts/s3.sh build >/dev/null
 	@scripts/engine.sh run $(PY) -m pytest -m slow $(PYTEST_ARGS)
 
 check: setup ## Exactly what CI checks before the tests: format, lint, types, schemas, architecture

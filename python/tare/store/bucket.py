@@ -1,33 +1,49 @@
-"""S3 behind fsspec: credentials from AWS's own chain, no value of which is ever shown."""
+"""S3 behind fsspec: credentials from AWS's own sources, no value of which is ever shown."""
 
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-_CONNECT_S, _READ_S, _RETRY_S = 10, 60, 90
+_CONNECT_S, _REQUEST_S, _RETRY_S = 10, 120, 60
+"""A request carries a part of a file, never all of a large one."""
 
 
 def bucket_system(url: str) -> tuple[AbstractFileSystem, str]:
     """The bucket's file system and the path in it. Raises `ImportError` where the extra is not installed.
 
-    Without AWS_ACCESS_KEY_ID in the environment boto3 finds the credentials: its files, a role, the machine's own.
+    obstore takes credentials from the environment and the machine's role, boto3 those of ~/.aws.
     """
     from obstore.fsspec import FsspecStore
 
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     options: dict[str, Any] = {
         "client_options": {
-            "connect_timeout": f"{_CONNECT_S}s",
-            "timeout": f"{_READ_S}s",
+            "connect_timeout": timedelta(seconds=_CONNECT_S),
+            "timeout": timedelta(seconds=_REQUEST_S),
             "allow_http": urlsplit(endpoint).scheme == "http",
         },
-        "retry_config": {"max_retries": 5, "retry_timeout": {"seconds": _RETRY_S}},
+        "retry_config": {"max_retries": 5, "retry_timeout": timedelta(seconds=_RETRY_S)},
+        "skip_instance_cache": True,  # else those of credentials that were there before
     }
     if endpoint:
         options["config"] = {"endpoint": endpoint}
+    if "AWS_ACCESS_KEY_ID" not in os.environ and (provider := _of_files()) is not None:
+        options["credential_provider"] = provider
     return FsspecStore("s3", **options), url.split("://", 1)[1]
+
+
+def _of_files() -> Any | None:
+    """The profile of ~/.aws, with its region; `None` without boto3 or a profile."""
+    try:
+        import boto3
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError:
+        return None
+    session = boto3.Session()
+    return None if session.get_credentials() is None else Boto3CredentialProvider(session)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -127,8 +128,10 @@ class SharedFiles:
         with self._told(f"{file.name} of {attempt_name(file.run_id, file.attempt)}"):
             system, root = self._opened()
             try:
-                digest = hashlib.sha256()
-                with system.open(_key(root, file.sha256), "rb") as source:
+                digest, key = hashlib.sha256(), _key(root, file.sha256)
+                if system.info(key)["size"] != file.bytes:
+                    return "was changed"
+                with system.open(key, "rb") as source:
                     for chunk in _chunks(source, file.bytes):
                         digest.update(chunk)
             except FileNotFoundError:
@@ -156,7 +159,9 @@ class SharedFiles:
         try:
             with self._told(what):
                 system, root = self._opened()
-                with system.open(_key(root, file.sha256), "rb") as source, part.open("wb") as copy:
+                key = _key(root, file.sha256)
+                system.info(key)  # obstore's file object of what is not there cannot be closed
+                with system.open(key, "rb") as source, part.open("wb") as copy:
                     for chunk in _chunks(source, file.bytes):
                         digest.update(chunk)
                         copy.write(chunk)
@@ -180,17 +185,40 @@ class SharedFiles:
         except (StoreError, EnvironmentLacks):
             raise
         except FileNotFoundError as error:
+            # A bucket that is not there is no missing object: obstore raises the same for both.
+            if _code(error) == "NoSuchBucket":
+                raise StoreError(f"the bucket of {self._url} is not there", hint=_MAKE_BUCKET) from error
             hint = f"check that {self._url} is there and that nothing in it was removed"
             raise StoreError(f"the raw file {what} is not at {self._url}", hint=hint) from error
-        except PermissionError as error:
-            hint = "give this user the right to read, list and write there"
-            raise StoreError(f"access to {self._url} is denied: {_first_line(error)}", hint=hint) from error
         except Exception as error:
             if isinstance(error, OSError) and str(self._copies) in str(error.filename or ""):
                 raise
-            hint = "check the network, the credentials and the place, then run the same command again"
-            raise StoreError(f"{self._url} does not serve the raw file {what}: {_first_line(error)}",
-                             hint=hint) from error  # fmt: skip
+            raise self._refusal(what, error) from error
+
+    def _refusal(self, what: str, error: Exception) -> StoreError:
+        code = _code(error)
+        if code == "NoSuchBucket":
+            return StoreError(f"the bucket of {self._url} is not there", hint=_MAKE_BUCKET)
+        if code in _DENIED or isinstance(error, PermissionError):
+            hint = "check the credentials, and that they may read, list and write there"
+            return StoreError(f"access to {self._url} is denied: {code or _first_line(error)}", hint=hint)
+        hint = "check the network, the credentials and the place, then run the same command again"
+        return StoreError(
+            f"{self._url} does not serve the raw file {what}: {code or _first_line(error)}", hint=hint
+        )
+
+
+_MAKE_BUCKET = "make it with the provider's tools, or correct raw="
+_DENIED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"}
+
+
+def _code(error: Exception) -> str | None:
+    """What S3 calls the fault."""
+    match = re.search(r"<Code>(\w+)</Code>", str(error))
+    if match is not None:
+        return match[1]
+    # The answer to HEAD has no body.
+    return "AccessDenied" if re.search(r"status code: 40[13]\b|\b403 Forbidden|Unauthorized", str(error)) else None
 
 
 def file_system(url: str) -> tuple[AbstractFileSystem, str]:

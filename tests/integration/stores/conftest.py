@@ -4,7 +4,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.stores.servers import DatabaseServer, database_server
+from tests.integration.stores.servers import (
+    BUCKET,
+    BucketServer,
+    DatabaseServer,
+    bucket_server,
+    database_server,
+)
 
 from tare.store_place import StorePlace, place_of
 
@@ -40,3 +46,17 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Stor
         return place_of(str(place))
 
     return seen
+
+
+@pytest.fixture(scope="session")
+def bucket() -> Iterator[BucketServer]:
+    with bucket_server() as server:
+        yield server
+
+
+@pytest.fixture
+def in_bucket(place: StorePlace, bucket: BucketServer, monkeypatch: pytest.MonkeyPatch) -> StorePlace:
+    """Of a store whose raw files lie in a bucket of the real S3 server."""
+    for name, value in bucket.environment.items():
+        monkeypatch.setenv(name, value)
+    return place_of(str(place).replace(place.raw, f"s3://{BUCKET}/{place.name}"))

@@ -1,19 +1,22 @@
-"""A PostgreSQL of the tests' own on loopback, that asks for passwords and can be stopped and started again."""
+"""Servers of the tests' own on loopback: a PostgreSQL that asks for passwords and can be stopped, and an S3."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.integration.load.servers import LIMIT_S, NOBODY, await_answer, free_port, program
+from tests.integration.lacking import left_out
+from tests.integration.load.servers import LIMIT_S, NOBODY, await_answer, free_port, program, running
 
 PASSWORD = "corr:ect horse\\"
 DATABASE = "benchmarks"
@@ -105,3 +108,61 @@ def database_server() -> Iterator[DatabaseServer]:
     finally:
         server.stop()
         shutil.rmtree(at)
+
+
+BUCKET = "results"
+
+
+@dataclass(frozen=True)
+class BucketServer:
+    """A versitygw: objects are files below `at`/objects, which tests may damage."""
+
+    at: Path
+    port: int
+    environment: Mapping[str, str]
+
+    @property
+    def objects(self) -> list[Path]:
+        """Those of tare, whole ones alone."""
+        return sorted((self.at / "objects" / BUCKET).rglob("sha256/??/*"))
+
+
+def versitygw() -> str:
+    """Where `scripts/s3.sh build` keeps it."""
+    cache = os.environ.get("TARE_S3_CACHE") or Path.home() / ".cache" / "tare" / "s3"
+    made = sorted(Path(cache).glob("versitygw-*[0-9]"))
+    return str(made[-1]) if made else left_out("versitygw is not built: scripts/s3.sh build")
+
+
+@contextmanager
+def bucket_server() -> Iterator[BucketServer]:
+    """Running, with a bucket; gone afterwards."""
+    at, port = Path(tempfile.mkdtemp(prefix="tare-s3-")), free_port()
+    (at / "objects" / BUCKET).mkdir(parents=True)
+    (at / "users").mkdir()
+    root = {"ROOT_ACCESS_KEY": "root-key", "ROOT_SECRET_KEY": "root-secret"}
+    words = [
+        versitygw(),
+        "--port",
+        f"127.0.0.1:{port}",
+        "--iam-dir",
+        str(at / "users"),
+        "posix",
+        str(at / "objects"),
+    ]
+    mine = {"AWS_ACCESS_KEY_ID": "root-key", "AWS_SECRET_ACCESS_KEY": "root-secret", "AWS_REGION": "us-east-1"}
+    try:
+        with running(words, at, signal.SIGTERM, env={**os.environ, **root}):
+            _await_port(port, at / "log")
+            yield BucketServer(at, port, {**mine, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"})
+    finally:
+        shutil.rmtree(at)
+
+
+def _await_port(port: int, log: Path) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while True:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        assert time.monotonic() < deadline, log.read_text(errors="replace")
+        time.sleep(0.1)
