@@ -20,6 +20,10 @@ demo: ## Set up, run the study percona-2016 at demo scale, show overheads and th
 demo-pair: ## Two test hosts, grambow-2018's setups I to IV between them, the path of each; the hosts are removed (root)
 	@scripts/demo_pair.sh
 
+.PHONY: demo-kube
+demo-kube: ## A Kubernetes cluster of one node, kube-2026 with pods on it; the cluster is removed (root, half an hour to build it once)
+	@scripts/demo_kube.sh
+
 .PHONY: demo-fleet
 demo-fleet: ## Three pairs of test hosts, one study on all at once, one pair loses power; the hosts are removed (root)
 	@scripts/demo_fleet.sh

@@ -53,7 +53,8 @@ build() {
         cat "$source/go.sum" >go.sum
         go mod edit -require="k8s.io/kubernetes@v$version"
         named=k8s.io/component-base/version
-        named="-X $named.gitVersion=v$version -X $named.gitMajor=1 -X $named.gitMinor=${version%.*}"
+        minor=${version%.*}
+        named="-X $named.gitVersion=v$version -X $named.gitMajor=1 -X $named.gitMinor=${minor#*.}"
         export CGO_ENABLED=0 GOFLAGS='-mod=mod -buildvcs=false -trimpath'
         for program in $missing; do
             say "building $program"

@@ -44,8 +44,9 @@ LEFT = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests use caches of their own, never the user's; what they start inherits the session's mark."""
+    """Tests use caches of their own and no cluster of the user's; what they start inherits the session's mark."""
     os.environ.setdefault(ENV, str(ROOT / "build" / "test-home"))
+    os.environ["KUBECONFIG"] = str(ROOT / "build" / "no-cluster")
     if not _is_worker(config):
         os.environ[SESSION] = str(os.getpid())
     # A version manager's `python3` is a shell script that takes 100 ms to find what runs these tests in 10.

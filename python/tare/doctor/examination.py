@@ -11,6 +11,7 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from tare.doctor import Line, Verdict, cannot, ok, warning
+from tare.doctor.clusters import cluster_lines
 from tare.doctor.cpu import cpu_lines
 from tare.doctor.engine import engine_lines
 from tare.doctor.plugins import plugin_lines
@@ -26,6 +27,7 @@ from tare.sites.facts import host_facts
 from tare.sites.file import SshSpec
 from tare.sites.layout import ADVICE, Layout, home_on
 from tare.sites.ledger import Ledger
+from tare.sites.sqlite_ledger import SqliteLedger
 
 
 def home_line(host: Host, home: str) -> Line:
@@ -73,6 +75,7 @@ def examine(
         *(() if socket is None else (socket,)),
         *runtime_lines(host),
         *pod_lines(host),
+        *cluster_lines(host, ledger or SqliteLedger(layout.ledger)),
         home,
         *resource_lines(facts),
         *cpu_lines(facts),

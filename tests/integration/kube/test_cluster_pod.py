@@ -207,7 +207,7 @@ def test_the_pods_of_a_killed_tare_are_swept_with_their_namespace(
     assert swept.failed == []
     assert cluster.get(path) is None
     assert ledger.entries() == ()
-    assert not list(Path("/run").glob("tare-pod-of.*"))
+    assert not list(tmp_path.parent.glob(f"{tmp_path.name}.*"))
 
 
 def test_a_user_without_rights_is_told_which_are_missing(

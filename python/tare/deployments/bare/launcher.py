@@ -24,7 +24,6 @@ from typing import Any, NoReturn
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 POD_NAMESPACES = {"uts": 0x04000000, "ipc": 0x08000000, "pid": 0x20000000}
-PR_SET_PDEATHSIG = 1
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_BIND, MS_REC, MS_PRIVATE, MS_STRICTATIME = 1 << 12, 1 << 14, 1 << 18, 1 << 24
 MNT_DETACH = 2
@@ -357,8 +356,6 @@ def execute(spec: Spec) -> NoReturn:
     if inside and (child := os.fork()):  # a process stays in the pid namespace that it was made in
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os._exit(code if code >= 0 else 128 - code)
-    if inside:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     become(spec)
 
 

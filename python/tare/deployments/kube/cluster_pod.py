@@ -328,5 +328,5 @@ def _number(limit: int) -> str:
 
 
 def _scratch(task: Task) -> str:
-    """No directory above it is shared, as of bare tasks."""
-    return f"/run/tare-pod-of.{task.name}"
+    """Beside the task's raw files: programs must run from there, as none may from /run on many machines."""
+    return f"{task.output.stdout.rpartition('/')[0]}.{task.name}"

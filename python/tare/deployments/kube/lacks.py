@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tare.deployments.kube.api import Cluster, connect
 from tare.deployments.kube.node import Node, node_of, why_not_ready
@@ -29,9 +29,9 @@ def why_no_cluster(host: Host) -> str | None:
     return None
 
 
-def usable_node(host: Host) -> Node:
+def usable_node(host: Host, reach: Callable[[], Cluster] = connect) -> Node:
     """The node that the host is, ready for pods of this user's. Raises `EnvironmentLacks`, or `RunFailed`."""
-    cluster = connect()
+    cluster = reach()
     if missing := tuple(_missing_rights(cluster)):
         raise EnvironmentLacks(
             f"the user at {cluster.server} may not {', '.join(missing)}",

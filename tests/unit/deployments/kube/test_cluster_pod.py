@@ -243,7 +243,7 @@ def test_the_output_of_a_pod_is_fetched_before_it_goes(bench: Bench) -> None:
     bench.host.files[f"{directory}/0.log"] = b"t stdout F out\nt stderr F err\n"
     assert bench.deployment.wait(instance, 1) == 3
     bench.deployment.stop(instance)
-    assert (bench.host.files["/o"], bench.host.files["/e"]) == (b"out\n", b"err\n")
+    assert (bench.host.files["/w/raw/o"], bench.host.files["/w/raw/e"]) == (b"out\n", b"err\n")
     assert bench.left == set()
 
 

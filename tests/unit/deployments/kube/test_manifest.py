@@ -21,7 +21,7 @@ def a_task(**given: Any) -> Task:
     image = Image("i", "d" * 64, "/rootfs", None, ImageConfig(env=(("A", "1"),)), owner="999:998")
     usual: dict[str, Any] = {
         "name": "tare-0123456789ab-sut", "image": image, "argv": ("server", "--port", "1"),
-        "output": Output("/o", "/e"), "cgroup_parent": "tare/0123456789ab",
+        "output": Output("/w/raw/o", "/w/raw/e"), "cgroup_parent": "tare/0123456789ab",
     }  # fmt: skip
     return Task(**{**usual, **given})
 

@@ -1,0 +1,79 @@
+"""Whether the user's cluster takes pods on this machine: one is started there, and taken away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+from tare.deployments import Task
+from tare.deployments.kube.api import Cluster, connect
+from tare.deployments.kube.cluster_pod import ClusterPod
+from tare.deployments.kube.lacks import usable_node
+from tare.deployments.pod.pause import PATH, pause_program
+from tare.deployments.sweep import sweep
+from tare.doctor import Line, ok, warning
+from tare.errors import EnvironmentLacks, RunFailed, TareError
+from tare.images import Image, ImageConfig
+from tare.sites import Host, Output
+from tare.sites.ledger import Kind, Ledger
+from tare.sites.process import alive
+from tare.study.values import NetworkKind
+
+_CALL_S = 30.0
+_ADVICE = "only needed by arms with `deployment: pod`"
+_LINE = "cluster"
+
+
+def cluster_lines(host: Host, ledger: Ledger, reach: Callable[[], Cluster] = connect) -> Iterator[Line]:
+    """One line: where the cluster is, what this machine is to it, and whether a pod of tare's starts here."""
+    try:
+        cluster = reach()
+    except EnvironmentLacks as error:
+        yield ok(_LINE, error.what)
+        return
+    if host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
+        yield warning(_LINE, f"{cluster.server}: cannot be tried: it takes root", f"{_ADVICE}: run it with sudo")
+        return
+    try:
+        node = usable_node(host, reach)
+        seconds = _trial(host, ledger, reach)
+    except TareError as error:
+        hint = "" if error.hint is None else f": {error.hint}"
+        yield warning(_LINE, f"{cluster.server}: does not: {error.what}", f"{_ADVICE}{hint}")
+        return
+    what = f"node {node.name}, kubelet {node.kubelet}, {node.runtime.replace('://', ' ')}"
+    yield ok(_LINE, f"{cluster.server}: works, a pod was started and ended in {seconds:.1f} s ({what})")
+
+
+def _trial(host: Host, ledger: Ledger, reach: Callable[[], Cluster]) -> float:
+    """A pod whose program sleeps, from its start to its end; the namespace made for it goes too."""
+    began, before = time.monotonic(), set(ledger.entries())
+    place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
+    try:
+        pods = ClusterPod(host, ledger, None, reach)
+        instance = pods.start(_sleeping(host, place))
+        try:
+            lives = alive(host, instance.process)
+        finally:
+            pods.stop(instance, grace_s=0)
+        if not lives:
+            raise RunFailed("a pod was started, and its program ended at once")
+    finally:
+        host.run(["rm", "-rf", "--one-file-system", "--", place], timeout_s=_CALL_S, check=False)
+        kinds = {Kind.NAMESPACE, Kind.NODE_IMAGE}
+        made = [entry for entry in ledger.entries() if entry.kind in kinds and entry not in before]
+        swept = sweep(made, {host.name: host}, None, ledger)
+    if swept.failed:
+        raise RunFailed("; ".join(swept.failed), hint="tare clean tries again")
+    return time.monotonic() - began
+
+
+def _sleeping(host: Host, place: str) -> Task:
+    root, name = f"{place}/rootfs", f"tare-doctor-{uuid4().hex[:12]}"
+    host.run(["install", "-d", "-m", "0755", "--", root], timeout_s=_CALL_S)
+    machine = host.run(["uname", "-m"], timeout_s=_CALL_S).text.strip()
+    host.put(pause_program(machine), f"{root}{PATH}", mode=0o755)
+    image = Image("doctor", uuid4().hex, root, None, ImageConfig())
+    output = Output(f"{place}/out", f"{place}/err")
+    return Task(name, image, (PATH,), output, f"tare/{name}", network=NetworkKind.POD)
