@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.load import java
-from bench.load.cpu import CASES, commands, cpu_us, lacking, ratio, row
+from bench.load.cpu import CASES, chosen, commands, cpu_us, lacking, ratio, row
 from bench.load.open_loop import delivered_row, stop_row, truth_s
 from bench.load.servers import Lab
 
@@ -48,6 +48,13 @@ def test_both_programs_of_a_case_send_equally_much(tmp_path: Path) -> None:
             f"--duration {count} ",
         )
         assert any(word in theirs for word in (*asked, f"read n={count} ")), theirs
+
+
+def test_cases_are_chosen_by_words_of_their_names_and_peers() -> None:
+    assert chosen([]) == list(CASES)
+    assert {case.peer for case in chosen(["MariaDB", "latte"])} == {"sysbench", "YCSB", "latte"}
+    assert all("MariaDB" in case.name or case.peer == "latte" for case in chosen(["MariaDB", "latte"]))
+    assert chosen(["Oracle"]) == []
 
 
 def test_the_truth_of_a_stop_needs_no_run() -> None:
