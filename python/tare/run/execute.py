@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tare.errors import EnvironmentLacks, RunFailed
@@ -17,6 +17,7 @@ from tare.run.attempt.job import Job
 from tare.run.attempt.loading import contents_of, ensure_snapshot, loader_of, shelf_of
 from tare.run.attempt.server import nodes_of
 from tare.run.attempt.stages import attempt_stages
+from tare.run.claims import Claims, Turns
 from tare.run.clock import Clock, Deadline
 from tare.run.duet.attempt import attempt_duet
 from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Preparing, RunEnded, RunStarted
@@ -34,11 +35,15 @@ _BACK_S, _POLL_S = 30.0, 0.5
 
 @dataclass(frozen=True)
 class Destination:
-    """Where the records go: the store's id, what it holds already, and its staging directory."""
+    """Where the records go: the store's id, what it holds already, and its staging directory.
+
+    `claims`: of a store that other tares write too.
+    """
 
     store_id: str
     done: StudyState
     staging: Path
+    claims: Claims | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,15 @@ def _until_enough(session: _Session, images: Ready) -> Iterator[Kept]:
     plan, done = session.plan, session.destination.done
     tried: set[str] = set()
     blocks, announced = 0, False
-    while left := [run for run in remaining(plan, done) if run.id not in tried]:
+    turns = _turns(session)
+    while True:
+        if turns is None:
+            left = [run for run in remaining(plan, done) if run.id not in tried]
+        else:
+            done, left = turns.next(done, tried)
+            session = replace(session, destination=replace(session.destination, done=done))
+        if not left:
+            break
         decided = decision(plan, done)
         if decided.blocks > blocks:
             blocks = decided.blocks
@@ -152,6 +165,14 @@ def _until_enough(session: _Session, images: Ready) -> Iterator[Kept]:
     session.observer(BlockEnded(decision(plan, done)))
     for line in session.machine.sweep_own():
         session.observer(Notice(line))
+
+
+def _turns(session: _Session) -> Turns | None:
+    machine, claims = session.machine, session.destination.claims
+    if claims is None:
+        return None
+    site = machine.site.labels.get("site")
+    return Turns(session.plan, claims, site, machine.clock, machine.interrupts, session.observer)
 
 
 def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Ready:

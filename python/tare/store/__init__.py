@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from tare.store.read import Store, open_store
+from tare.store.resume import resume_store
 from tare.store.verify import verify
-from tare.store.write import Writer, resume_store
+from tare.store.write import Writer
 
 __all__ = ["Store", "Writer", "open_store", "resume_store", "verify"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -12,9 +11,11 @@ from sqlalchemy import (
     Column,
     Connection,
     Engine,
+    Float,
     Integer,
     MetaData,
     NullPool,
+    String,
     Table,
     create_engine,
     func,
@@ -23,11 +24,13 @@ from sqlalchemy import (
     make_url,
     select,
 )
-from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import OperationalError as ConnectionFault
 from sqlalchemy.schema import CreateSchema
 
 from tare.errors import EnvironmentLacks, StoreError
-from tare.store.schema import FORMAT, metadata
+from tare.store.rows import Rows
+from tare.store.schema import FORMAT, metadata, runs
 from tare.store_place import StorePlace
 
 _CONNECT_S, _STATEMENT_S, _SILENT_S = 10, 120, 60
@@ -40,6 +43,15 @@ store_format = Table(
     CheckConstraint("id = 1", name="one_format_a_store"),
 )
 """What SQLite keeps in user_version."""
+claims = Table(
+    "claims",
+    _own,
+    Column("block", Integer, primary_key=True, autoincrement=False),
+    Column("holder", String, nullable=False),
+    Column("tare", String, nullable=False),
+    Column("until", Float, nullable=False),
+)
+"""Which tare makes which block; block 0 stands for all of them. `until`: seconds of the server's clock."""
 
 
 def connect(place: StorePlace, *, read_only: bool) -> Engine:
@@ -93,7 +105,7 @@ def is_store(connection: Connection, place: StorePlace) -> bool:
 
 def bring_up_to_date(connection: Connection, place: StorePlace) -> None:
     """Make the store where there is none, in the caller's transaction; others who would wait for its end."""
-    connection.execute(select(func.pg_advisory_xact_lock(_number(place, "made"))))
+    lock(connection, place, "made")
     if is_store(connection, place):
         return
     if not inspect(connection).has_schema(place.name):
@@ -103,16 +115,29 @@ def bring_up_to_date(connection: Connection, place: StorePlace) -> None:
     connection.execute(insert(store_format).values(id=1, format=FORMAT))
 
 
-@contextmanager
-def one_writer(engine: Engine, place: StorePlace) -> Iterator[None]:
-    """Held as long as this connection lasts. Raises `StoreError` where another tare holds it."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        if not connection.execute(select(func.pg_try_advisory_lock(_number(place, "written")))).scalar_one():
-            raise StoreError(
-                f"the store {place} is being written by another tare",
-                hint="wait for it to end, or name another store by store=NAME",
-            )
-        yield
+def lock(connection: Connection, place: StorePlace, what: str) -> None:
+    """Until the end of the transaction; others wait."""
+    connection.execute(select(func.pg_advisory_xact_lock(_number(place, what))))
+
+
+def committed(connection: Connection, rows: Sequence[Rows]) -> bool:
+    """Whether all of these are there as they are: a connection was lost while they were being committed."""
+    for row in rows:
+        key = (runs.c.run_id == row.run["run_id"]) & (runs.c.attempt == row.run["attempt"])
+        if connection.execute(select(runs.c.digest).where(key)).scalar_one_or_none() != row.run["digest"]:
+            return False
+    return True
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether a connection broke, or the server is on its way down or up: a later try may succeed."""
+    return isinstance(error, DBAPIError) and (
+        error.connection_invalidated
+        or (isinstance(error, ConnectionFault) and not any(words in str(error.orig) for words in _FOR_GOOD))
+    )
+
+
+_FOR_GOOD = ("password", "authentication", "pg_hba.conf", "role ", "database ", "No space left", "could not extend")
 
 
 def _number(place: StorePlace, what: str) -> int:

@@ -223,7 +223,8 @@ def _run(  # noqa: PLR0913 - all that runs are made of
         made = tuple(writer.records())
         refuse_other_hosts(made, machine.site, str(writer.path))
         machine = replace(machine, references=References(made))
-        runs = execute(plan, machine, Destination(writer.id, done, writer.staging), observer)
+        destination = Destination(writer.id, done, writer.staging, writer.claims)
+        runs = execute(plan, machine, destination, observer)
         for records in until_refused(runs, observer):
             writer.commit_all(records)
 
@@ -252,6 +253,7 @@ def _run_on(  # noqa: PLR0913, PLR0917 - all that runs are made of
     from tare.run.fleet.dispatcher import Fleet
 
     herald = StatusWriter(writer.now, plan, writer.id, default_layout().work)
+    writer.alone()
     made = writer.records()
     with (
         in_use(default_layout().home),

@@ -1,0 +1,127 @@
+"""Writing a store at a URL, beside other tares that write it too."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy import Engine, Select, func, select
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from tare.errors import StoreError
+from tare.run.claims import EVERYTHING
+from tare.run.record import RunRecord
+from tare.store.claims import LEASE_S, Leases
+from tare.store.postgresql import committed, is_lost
+from tare.store.raw import RawFile
+from tare.store.rows import Rows, from_row
+from tare.store.schema import facts, runs
+from tare.store.write import Writer, insert_rows
+from tare.store_place import StorePlace
+
+T = TypeVar("T")
+_PATIENCE_S, _PAUSE_S = 300.0, 2.0
+"""How long a server that is restarted is waited for."""
+
+
+class SharedWriter(Writer):
+    """Commits what it has claimed, and tries again where the connection is lost meanwhile."""
+
+    def __init__(
+        self,
+        place: StorePlace,
+        engine: Engine,
+        lease_s: float | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
+        super().__init__(place, engine)
+        self._leases = Leases(engine, place, LEASE_S if lease_s is None else lease_s)
+        self._sleep, self._patience_s = sleep, patience_s
+        self._heard: set[tuple[str, int]] = set()
+
+    @property
+    def claims(self) -> SharedWriter:
+        """As the store tells."""
+        return self
+
+    @contextmanager
+    def at_work(self) -> Iterator[SharedWriter]:
+        """While this lasts, claims are renewed; afterwards they are free."""
+        self._leases.begin()
+        try:
+            yield self
+        finally:
+            self._leases.end()
+
+    def take(self, block: int) -> bool:
+        """Whether the block is this tare's now."""
+        return self._retried(lambda: self._leases.take(block))
+
+    def give_back(self, block: int) -> None:
+        """Others may have it."""
+        self._retried(lambda: self._leases.give_back(block))
+
+    def alone(self) -> None:
+        """Have all blocks. Raises `StoreError` where another tare has one."""
+        if not self.take(EVERYTHING):
+            raise StoreError(
+                f"another tare makes blocks of the study in {self.place}",
+                hint="give each tare one site (--sites FILE --site NAME), or wait for the other to end",
+            )
+
+    def news(self) -> Sequence[RunRecord]:
+        """Records that were committed since this was asked last, of whatever tare."""
+        return self._retried(self._news)
+
+    def insert(self, rows: Sequence[Rows], files: Sequence[RawFile]) -> None:
+        """In one transaction that also sees that no other tare has the blocks."""
+        tries = itertools.count()
+
+        def once() -> None:
+            with self.engine.begin() as connection:
+                if next(tries) and committed(connection, rows):
+                    return
+                self._leases.hold(connection, {int(row.run["block"]) for row in rows})
+                insert_rows(connection, rows, files)
+
+        try:
+            self._retried(once)
+        except IntegrityError as error:
+            raise StoreError(
+                f"another tare has made {rows[0].run['run_id']} of the store {self.place} meanwhile, so that "
+                "what was just made is left out",
+                hint="run the same command again: it goes on with what is left",
+            ) from error
+
+    def _news(self) -> Sequence[RunRecord]:
+        with self.engine.connect() as connection:
+            if connection.execute(select(func.count()).select_from(runs)).scalar_one() == len(self._heard):
+                return ()
+            keys = {(row.run_id, row.attempt) for row in connection.execute(select(runs.c.run_id, runs.c.attempt))}
+            new = keys - self._heard
+            asked = connection.execute(_of(new)).mappings()
+            rows = [row for row in asked if (row["run_id"], row["attempt"]) in new]
+            named = {row[part] for row in rows for part in ("host", "engine", "images")} - {None}
+            bodies = {
+                row.digest: row.body for row in connection.execute(select(facts).where(facts.c.digest.in_(named)))
+            }
+        self._heard |= new
+        return sorted((from_row(dict(row), bodies) for row in rows), key=lambda one: (one.index, one.attempt))
+
+    def _retried(self, do: Callable[[], T]) -> T:
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return do()
+            except SQLAlchemyError as error:
+                if not is_lost(error) or time.monotonic() > deadline:
+                    raise
+            self._sleep(_PAUSE_S)
+
+
+def _of(keys: set[tuple[str, int]]) -> Select[Any]:
+    return select(runs).where(runs.c.run_id.in_({run for run, _ in keys}))
