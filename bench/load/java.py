@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -41,7 +42,8 @@ def ycsb_jars() -> str | None:
         if shutil.which("mvn") is None or shutil.which("javac") is None:
             return None
         shutil.copytree(ROOT / "java" / "ycsb", at, dirs_exist_ok=True)
-        subprocess.run(["mvn", "-B", "-q", "-f", str(at / "pom.xml"), "package"], check=True, timeout=BUILD_S)
+        words = ["mvn", "-B", "-q", "-Dstyle.color=never", "-f", str(at / "pom.xml"), "package"]
+        subprocess.run(words, check=True, timeout=BUILD_S, stdout=sys.stderr)
     return f"{at}/target/*:{at}/target/lib/*"
 
 
