@@ -67,7 +67,7 @@ def _last_look(host: Host, pid: int) -> Stat:
     """Taken after all that belongs to the process was read: while it lives, all of that was its own."""
     raw = host.read(f"/proc/{pid}/stat")
     stat = parse_stat(raw) if raw else None
-    if stat is None or stat.state in _ENDED:
+    if stat is None or stat.exiting or stat.state in _ENDED:
         raise RunFailed(f"process {pid} ended before it could be observed")
     return stat
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from tare.sites import Host, Process
 
-_STATE = 0
+_STATE, _FLAGS = 0, 6
 _USER_TIME, _SYSTEM_TIME = 11, 12
 _START_TIME = 19
 _POLICY = 38
-"""Fields of /proc/PID/stat counted from the one behind the command's bracket: 3, 14, 15, 22 and 41 of
+"""Fields of /proc/PID/stat counted from the one behind the command's bracket: 3, 9, 14, 15, 22 and 41 of
 proc_pid_stat(5)."""
+_PF_EXITING = 0x4
+"""Of include/linux/sched.h: set at the beginning of do_exit()."""
 TICKS_PER_S = 100
 """USER_HZ: what /proc counts in on every architecture that databases run on (time(7))."""
 
@@ -25,6 +27,8 @@ class Stat:
     policy: int
     cpu_s: float
     """User and system time of all its threads, in steps of 10 ms."""
+    exiting: bool
+    """On its way out: it may have given back its mounts and memory, and is no zombie yet."""
 
 
 def parse_stat(raw: bytes) -> Stat:
@@ -35,6 +39,7 @@ def parse_stat(raw: bytes) -> Stat:
         started_ticks=int(fields[_START_TIME]),
         policy=int(fields[_POLICY]),
         cpu_s=(int(fields[_USER_TIME]) + int(fields[_SYSTEM_TIME])) / TICKS_PER_S,
+        exiting=bool(int(fields[_FLAGS]) & _PF_EXITING),
     )
 
 

@@ -136,6 +136,20 @@ def test_a_process_that_ended_meanwhile_is_not_observed_rather_than_observed_wit
         observe(host, parse_cgroups(HYBRID), 4711, ["/data"])
 
 
+def test_a_process_on_its_way_out_which_has_given_back_its_mounts_is_not_observed() -> None:
+    host = FakeHost(answers={("sha256sum",): Completed((), 1), ("readlink",): Completed((), 1)})
+    process = host.spawn()
+    stat = f"/proc/{process.pid}/stat"
+    state, *fields = host.files[stat].decode().rpartition(") ")[2].split()
+    fields[5] = str(0x40000 | 0x4)  # PF_EXITING, and another
+    host.files[stat] = f"{process.pid} (fake) {' '.join((state, *fields))}\n".encode()
+    with pytest.raises(RunFailed, match="ended before it could be observed"):
+        observe(host, parse_cgroups(HYBRID), process.pid, ["/data"])
+    fields[5] = str(0x40000)
+    host.files[stat] = f"{process.pid} (fake) {' '.join((state, *fields))}\n".encode()
+    assert observe(host, parse_cgroups(HYBRID), process.pid, ["/data"]).mounts == {}
+
+
 def test_limits_stay_below_the_ceiling_where_root_may_not_lift_them() -> None:
     host = FakeHost()
     host.files |= {"/proc/self/status": STATUS.encode(), "/proc/self/limits": LIMITS.encode()}
