@@ -46,7 +46,7 @@ class StorePlace:
     def local(self, command: str) -> Path:
         """The directory. Raises `StoreError` for a URL, of which `command` can make nothing."""
         if self.database is not None:
-            hint = "name a directory, such as `tare run STUDY` makes without --store"
+            hint = "`tare store copy URL DIR` makes such a directory"
             raise StoreError(f"{command} works on a store in a directory, not on one at a URL", hint=hint)
         return self.directory
 

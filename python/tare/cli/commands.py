@@ -140,7 +140,7 @@ COMMANDS: Mapping[str, Subcommand] = {
         "Test this machine, or two hosts (--sites), with identical servers and effects of known size.",
     ),
     "store": Subcommand(
-        "tare.cli.results.store", "app", "Check a store against its digests, or save its undamaged runs."
+        "tare.cli.results.store", "app", "Check a store against its digests, copy it, or save its whole runs."
     ),
     "images": Subcommand("tare.cli.machine.images", "app", "List, build, verify and remove images."),
     "clean": Subcommand(

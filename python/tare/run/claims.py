@@ -54,6 +54,7 @@ class Turns:
     _failed: Counter[str] = field(default_factory=Counter)
     _places: dict[int, str] = field(default_factory=dict)
     _stranded: set[int] = field(default_factory=set)
+    _waits: bool = False
 
     def next(self, done: StudyState, tried: set[str]) -> tuple[StudyState, list[PlannedRun]]:
         """What all have made, and the runs left of the block that this one has; none once there is nothing left.
@@ -74,8 +75,14 @@ class Turns:
             if not left:
                 return done, []
             if not self._claim(done, left):
+                self._tell_waiting()
                 with self.interrupts.allowed():
                     self.clock.sleep(POLL_S)
+
+    def _tell_waiting(self) -> None:
+        if not self._waits:
+            self._waits = True
+            self.observer(Notice("waiting: another tare has the blocks that are left of this study"))
 
     def _claim(self, done: StudyState, left: Sequence[PlannedRun]) -> bool:
         """Whether anything has changed: a block is this one's, or is seen to be another site's that is away."""

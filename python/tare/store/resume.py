@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -28,18 +29,36 @@ from tare.version import __version__
 def resume_store(where: Place, plan: Plan) -> Iterator[Writer]:
     """Hold the store for this plan, made when there is none; leftovers of a crash are dropped first."""
     place = place_of(where)
+    with _held(place, lambda connection: _enrol(connection, place, plan)) as writer:
+        yield writer
+
+
+@contextmanager
+def adopt_store(where: Place, header: Mapping[str, Any]) -> Iterator[Writer]:
+    """Hold the store that has, or is to have, this row of `study`: that of another place."""
+    place = place_of(where)
+    with _held(place, lambda connection: _adopt(connection, place, header)) as writer:
+        writer.alone()
+        yield writer
+
+
+Enrol = Callable[[Connection], None]
+
+
+@contextmanager
+def _held(place: StorePlace, enrol: Enrol) -> Iterator[Writer]:
     layout = StoreLayout(place.directory)
     _make_directory(layout)
     with held(layout.lock):
         if not place.is_directory:
-            with _at_url(place, layout, plan) as writer:
+            with _at_url(place, layout, enrol) as writer:
                 yield writer
             return
         engine = connect(layout.database, read_only=False)
         try:
             with engine.begin() as connection:
                 bring_up_to_date(connection, layout.root)
-                _enrol(connection, place, plan)
+                enrol(connection)
             writer = Writer(place, engine)
             _drop_leftovers(writer, layout)
         except (SQLAlchemyError, sqlite3.Error, OSError, ValidationError) as error:
@@ -50,7 +69,7 @@ def resume_store(where: Place, plan: Plan) -> Iterator[Writer]:
 
 
 @contextmanager
-def _at_url(place: StorePlace, layout: StoreLayout, plan: Plan) -> Iterator[Writer]:
+def _at_url(place: StorePlace, layout: StoreLayout, enrol: Enrol) -> Iterator[Writer]:
     from tare.store import postgresql  # its driver is an extra
     from tare.store.shared_writer import SharedWriter
 
@@ -59,7 +78,7 @@ def _at_url(place: StorePlace, layout: StoreLayout, plan: Plan) -> Iterator[Writ
         file_system(place.raw)
         with engine.begin() as connection:
             postgresql.bring_up_to_date(connection, place)
-            _enrol(connection, place, plan)
+            enrol(connection)
         for leftover in layout.staging.iterdir():
             shutil.rmtree(leftover)
         with SharedWriter(place, engine).at_work() as writer:
@@ -93,6 +112,14 @@ def _half_made(layout: StoreLayout) -> bool:
         return False
     kept = [path for path in (layout.raw, layout.staging) if path.is_dir() and any(path.iterdir())]
     return not kept or layout.database.is_file()
+
+
+def _adopt(connection: Connection, place: StorePlace, header: Mapping[str, Any]) -> None:
+    there = connection.execute(select(study.c.store_id)).scalar_one_or_none()
+    if there is None:
+        connection.execute(insert(study).values(**header))
+    elif there != header["store_id"]:
+        raise StoreError(f"{place} holds another study", hint="name a place where no store is yet")
 
 
 def _enrol(connection: Connection, place: StorePlace, plan: Plan) -> None:

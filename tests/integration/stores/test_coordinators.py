@@ -259,3 +259,4 @@ def test_a_tare_without_a_site_has_the_study_alone(place: StorePlace, tmp_path: 
     assert [record.run_id for record in read.records()] == [run.id for run in read.plan.runs]
     makers = [each.log.read_text().count("committed [") for each in tares]
     assert sorted(makers) == [0, 6]
+    assert any("another tare has the blocks that are left" in each.log.read_text() for each in tares)

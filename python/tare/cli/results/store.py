@@ -12,6 +12,7 @@ from tare.plural import counted
 from tare.report.plain import plain
 from tare.store import open_store
 from tare.store import verify as problems_of
+from tare.store.copying import copy as copied
 from tare.store.files import StoreLayout
 from tare.store.repair import repair as repaired
 from tare.store_place import StorePlace, place_of
@@ -20,7 +21,7 @@ DAMAGED = 1
 """Exit code where something is not as it was committed."""
 _LONGEST = 400
 
-app = typer.Typer(help="Check a store against its digests, or save its undamaged runs.", no_args_is_help=True)
+app = typer.Typer(help="Check a store against its digests, copy it, or save its whole runs.", no_args_is_help=True)
 
 
 @app.command()
@@ -50,6 +51,19 @@ def verify(
         save = "restore what is damaged from a backup of the database and of the raw files"
     typer.echo(f"tare: {counted(len(problems), 'problem')}; {save}", err=True)
     raise typer.Exit(DAMAGED)
+
+
+@app.command()
+def copy(
+    store: Annotated[
+        StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="A store; it is only read.")
+    ],
+    to: Annotated[StorePlace, typer.Argument(parser=place_of, metavar="TO", help="Directory or URL of the copy.")],
+) -> None:
+    """Copy a store, to a directory or a URL, with every digest checked; repeated, it goes on where it ended."""
+    done = copied(store, to)
+    again = f", {done.there} of them earlier" if done.there else ""
+    typer.echo(f"{to}: {counted(done.attempts, 'attempt')} copied{again}")
 
 
 @app.command()

@@ -1,0 +1,100 @@
+"""A store as it is, to another place: from a directory to a URL, back, or anywhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import RowMapping, insert, select
+
+from tare.errors import StoreError
+from tare.run.record import RunRecord
+from tare.store.files import attempt_name
+from tare.store.raw import RawFile, file_digest
+from tare.store.read import Store, open_store
+from tare.store.resume import adopt_store
+from tare.store.rows import SHARED, Rows, from_row, stored_digest
+from tare.store.schema import endings, facts, raw_files, runs, study
+from tare.store.write import Writer
+from tare.store_place import Place
+
+_AT_ONCE = 50
+"""Attempts in one transaction."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """Attempts; `there`: of them, those that an earlier call had copied."""
+
+    attempts: int
+    there: int
+
+
+def copy(source: Place, target: Place) -> Copied:
+    """Copy every attempt with its raw files and digests; called again, it goes on where it ended.
+
+    Raises `StoreError` where something of the source is not as it was committed, and where the target holds
+    another study.
+    """
+    opened = open_store(source)
+    with opened.reading() as connection:
+        header = dict(connection.execute(select(study)).mappings().one())
+        rows = connection.execute(select(runs).order_by(runs.c.run_index, runs.c.attempt)).mappings().all()
+        bodies = {row.digest: row.body for row in connection.execute(select(facts))}
+        files: dict[tuple[str, int], list[RawFile]] = {}
+        for row in connection.execute(select(raw_files)).mappings():
+            files.setdefault((row["run_id"], row["attempt"]), []).append(RawFile(**row))
+        ends = [dict(row) for row in connection.execute(select(endings).order_by(endings.c.id)).mappings()]
+    with adopt_store(target, header) as writer:
+        there = {(record.run_id, record.attempt) for record in writer.records()}
+        lacking = [row for row in rows if (row["run_id"], row["attempt"]) not in there]
+        for start in range(0, len(lacking), _AT_ONCE):
+            _copy_some(opened, writer, lacking[start : start + _AT_ONCE], bodies, files)
+        if not writer.endings() and ends:
+            with writer.engine.begin() as connection:
+                connection.execute(insert(endings), ends)
+    return Copied(len(rows), len(rows) - len(lacking))
+
+
+def _copy_some(
+    source: Store,
+    writer: Writer,
+    rows: Sequence[RowMapping],
+    bodies: Mapping[str, str],
+    files: Mapping[tuple[str, int], Sequence[RawFile]],
+) -> None:
+    taken: list[Rows] = []
+    known: list[RawFile] = []
+    names: list[str] = []
+    for row in rows:
+        name, own = attempt_name(row["run_id"], row["attempt"]), files.get((row["run_id"], row["attempt"]), ())
+        if stored_digest(dict(row), bodies) != row["digest"]:
+            raise _damaged(source, f"the record of {name}")
+        _stage(source, writer, from_row(dict(row), bodies), name, own)
+        taken.append(Rows(dict(row), {row[part]: bodies[row[part]] for part in SHARED if row[part] is not None}))
+        known += own
+        names.append(name)
+    writer.files.keep(writer.staging, known, names)
+    writer.insert(taken, known)
+
+
+def _stage(source: Store, writer: Writer, record: RunRecord, name: str, files: Sequence[RawFile]) -> None:
+    staged = writer.staging / name
+    try:
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir()
+        for file in files:
+            (staged / file.name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source.raw(record, file.name), staged / file.name)
+            if file_digest(staged / file.name) != file.sha256:
+                raise _damaged(source, f"the raw file {name}/{file.name}")
+    except OSError as error:
+        raise StoreError(
+            f"the raw files of {name} cannot be copied: {error}", hint="see `tare store verify`"
+        ) from error
+
+
+def _damaged(source: Store, what: str) -> StoreError:
+    hint = "`tare store verify` lists all that is damaged; `tare store repair` saves the rest of a directory"
+    return StoreError(f"{what} in {source.place} is not what was committed", hint=hint)
