@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,13 +20,13 @@ from tare.deployments.kube.api import Cluster, connect
 from tare.deployments.kube.lacks import usable_node, why_no_cluster
 from tare.deployments.kube.namespaces import name_of
 from tare.deployments.network.path import Hop, observe_path
-from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.rlimits import ceilings
 from tare.deployments.sweep import sweep
 from tare.errors import EngineSilent, PodLost, RunFailed
 from tare.run.attempt.death import death_of, oom_kills
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
+from tare.sites.process import identify
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.values import NetworkKind, Qos
 
@@ -88,9 +90,7 @@ def test_a_client_on_the_node_reaches_it_as_its_network_promises(  # noqa: PLR09
     server = started(make_task("httpd", "-f", "-p", f"{at}:{port}", "-h", "/tmp", network=network, port=port))
     place = server.published
     address, at_port = (place.address, place.port) if place else (server.address, port)
-    client = subprocess.Popen(
-        ["sh", "-c", f"while :; do sleep 1000 | nc {address} {at_port} && sleep 0.2; done"], start_new_session=True
-    )
+    client = subprocess.Popen([sys.executable, "-c", CONNECT, address, str(at_port)])
     try:
         deadline = time.monotonic() + 60
         while (path := observe_path(host, as_client(host, client.pid, server), server)) is None or path.hop is None:
@@ -99,7 +99,7 @@ def test_a_client_on_the_node_reaches_it_as_its_network_promises(  # noqa: PLR09
         assert path.hop is hop
         assert (path.client_dialled.address, path.client_dialled.port) == (address, at_port)
     finally:
-        os.killpg(client.pid, signal.SIGKILL)
+        client.kill()
         client.wait(10)
 
 
@@ -148,11 +148,10 @@ def test_a_server_out_of_memory_was_killed_by_the_kernel(
     started: Started, pods: Deployment, make_task: MakeTask, host: LocalHost
 ) -> None:
     before = oom_kills(host)
-    words = "head -c 200000000 /dev/zero | tail -c 100000000 >/dev/null; exit $?"
-    instance = started(make_task("sh", "-c", f"exec tail /dev/zero; {words}", limits=Limits(memory_bytes=32 << 20)))
+    instance = started(make_task("tail", "/dev/zero", limits=Limits(memory_bytes=64 << 20)))
     wait_for(lambda: not Path(f"/proc/{instance.process.pid}").exists())
     why = death_of(host, pods, instance, before)
-    assert why == "the kernel killed the server, out of memory (its limit is 32 MiB)"
+    assert why == "the kernel killed the server, out of memory (its limit is 64 MiB)"
 
 
 def test_a_pod_that_someone_deletes_is_told(
@@ -188,8 +187,6 @@ def test_the_pods_of_a_killed_tare_are_swept_with_their_namespace(
         "DEPLOYMENTS['pod'](LocalHost(), SqliteLedger(Path(sys.argv[1]))).start(task)\n"
         "print('started', flush=True); time.sleep(1000)\n"
     )
-    import pickle
-
     task = make_task("sleep", "1000", network=NetworkKind.CLUSTER_IP, port=1234)
     (tmp_path / "task").write_bytes(pickle.dumps(task))
     killed = subprocess.Popen(
@@ -236,17 +233,23 @@ def test_the_administrator_can_use_the_node(cluster: Cluster, host: LocalHost) -
     assert connect().server == cluster.server
 
 
+CONNECT = """
+import socket, sys, time
+while True:
+    try:
+        held = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=5)
+        break
+    except OSError:
+        time.sleep(0.1)
+time.sleep(1000)
+"""
+
+
 def as_client(host: LocalHost, pid: int, server: Instance) -> Instance:
-    """A process of the test's own, as the observer of paths looks at a client: the youngest of its session."""
-    from dataclasses import replace
-
-    from tare.sites.process import identify
-
-    listed = subprocess.run(
-        ["pgrep", "-s", str(pid), "-x", "nc"], capture_output=True, text=True, check=False, timeout=10
-    )
-    process = identify(host, int((listed.stdout.split() or [str(pid)])[0])) or server.process
-    return replace(server, process=process)
+    """A process of the test's own, as the observer of paths looks at a client."""
+    process = identify(host, pid)
+    assert process is not None
+    return replace(server, process=process, deployment="bare")
 
 
 def wait_for(there: Callable[[], bool], seconds: float = 30.0) -> None:
@@ -254,7 +257,3 @@ def wait_for(there: Callable[[], bool], seconds: float = 30.0) -> None:
     while not there():
         assert time.monotonic() < deadline
         time.sleep(0.05)
-
-
-def test_deployments_know_it_by_name() -> None:
-    assert "pod" in DEPLOYMENTS
