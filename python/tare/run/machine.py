@@ -26,6 +26,7 @@ from tare.run.clock import Clock, SystemClock
 from tare.run.interrupts import Interrupts
 from tare.run.parity.references import References
 from tare.sites import Host, Site
+from tare.sites.engine import in_words
 from tare.sites.engines import EngineLedger, Engines
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
@@ -196,7 +197,7 @@ class Machine:
                 engine.api.close()
                 engine.ping()
             except (DockerException, RequestException, EnvironmentLacks) as error:
-                return f"{error} (on {host.name})" if self.parts else str(error)
+                return f"{in_words(error)} (on {host.name})" if self.parts else in_words(error)
         return None
 
     def host_spent(self) -> str | None:

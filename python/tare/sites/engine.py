@@ -47,6 +47,22 @@ def connect(url: str | None = None, *, timeout_s: float = 60.0) -> docker.Docker
     return client
 
 
+def in_words(error: BaseException) -> str:
+    """What an engine's client met, as a user reads it: the engine's own explanation, or what the system said.
+
+    `requests` wraps a broken connection in two more errors, whose text is that of Python's tuples.
+    """
+    explanation = getattr(error, "explanation", None)
+    return str(explanation or _by_system(error) or error)
+
+
+def _by_system(error: BaseException) -> str | None:
+    """The innermost sentence of errno(3) in an error and those it was made of."""
+    inner = (each for each in error.args if isinstance(each, BaseException))
+    found = next((words for each in inner if (words := _by_system(each)) is not None), None)
+    return found or (error.strerror if isinstance(error, OSError) and isinstance(error.strerror, str) else None)
+
+
 def _knock(url: str) -> None:
     """Try a Unix socket first: where nobody listens, the `docker` package would leave its own socket open."""
     scheme, mid, path = url.partition("://")

@@ -31,6 +31,7 @@ from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EngineSilent, EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host, Process
+from tare.sites.engine import in_words
 from tare.sites.engines import ROOTLESS, address_of, service_at
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import boot_id, identify
@@ -71,7 +72,7 @@ class Container:
             if isinstance(error, RequestException) and not isinstance(error, APIError):
                 raise self._silent(task, error) from error
             if isinstance(error, (DockerException, RequestException)):
-                raise RunFailed(f"{task.name} cannot be started: {_explained(error)}") from error
+                raise RunFailed(f"{task.name} cannot be started: {in_words(error)}") from error
             raise
 
     def exec(
@@ -101,7 +102,7 @@ class Container:
             with self._answering(instance.task, or_late=timeout_s):
                 code = int(container.wait(timeout=timeout_s)["StatusCode"])
         except APIError as error:
-            raise RunFailed(f"{instance.task.name} cannot be waited for: {_explained(error)}") from error
+            raise RunFailed(f"{instance.task.name} cannot be waited for: {in_words(error)}") from error
         self._collect(instance.task, container)
         return code
 
@@ -330,7 +331,7 @@ class Container:
             raise self._silent(task, error) from error
 
     def _silent(self, task: Task, error: Exception) -> EngineSilent:
-        return EngineSilent(f"the engine on {self._host.name} does not answer for {task.name}: {error}")
+        return EngineSilent(f"the engine on {self._host.name} does not answer for {task.name}: {in_words(error)}")
 
     def _end(self, task: Task, container: EngineContainer, grace_s: float) -> None:
         try:
@@ -339,7 +340,7 @@ class Container:
         except NotFound:
             pass
         except (DockerException, RequestException) as error:
-            raise RunFailed(f"{task.name} cannot be stopped: {_explained(error)}") from error
+            raise RunFailed(f"{task.name} cannot be stopped: {in_words(error)}") from error
 
     def _collect(self, task: Task, container: EngineContainer) -> None:
         """The engine's log driver keeps both outputs apart; they are put where a bare task writes them."""
@@ -351,7 +352,7 @@ class Container:
         try:
             self._take_away(task)
         except (DockerException, RequestException) as error:
-            raise RunFailed(f"the container {task.name} cannot be removed: {_explained(error)}") from error
+            raise RunFailed(f"the container {task.name} cannot be removed: {in_words(error)}") from error
 
     def _take_away(self, task: Task) -> None:
         container = self._container(task)
@@ -392,7 +393,3 @@ def _last_words(container: EngineContainer | None) -> str:
 def _is_late(error: RequestException) -> bool:
     """Within an answer, requests tells a time that is over as a broken connection (models.py, iter_content)."""
     return isinstance(error, Timeout) or "timed out" in str(error).lower()
-
-
-def _explained(error: Exception) -> str:
-    return str(error.explanation) if isinstance(error, APIError) and error.explanation else str(error)
