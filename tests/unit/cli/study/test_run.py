@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 import typer
-from tests.unit.live.conftest import plan_of
+from tests.unit.live.conftest import commit, plan_of
+from tests.unit.store.conftest import make_record
 from typer.testing import CliRunner
 
 from tare.cli import app
 from tare.cli.study import running
-from tare.errors import EnvironmentLacks
+from tare.errors import EnvironmentLacks, StudyError
 from tare.run.interrupts import Interrupted
 from tare.sites.layout import default_layout
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.store import open_store, resume_store
 
 
 def test_a_home_that_cannot_be_made_is_told_before_there_is_a_store(
@@ -60,3 +62,20 @@ def test_what_an_interrupted_study_could_not_remove_is_named(
         pass
     assert ended.value.exit_code == 128 + signal.SIGTERM
     assert message in capsys.readouterr().err
+
+
+def test_a_study_of_two_hosts_does_not_go_on_on_one_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, store = plan_of(), tmp_path / "store"
+    with resume_store(store, plan) as writer:
+        commit(writer, make_record(plan, 0, site="rack", between={"sut": "db", "client": "load"}))
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(running, "_site_for", lambda *_, fleet: nullcontext())
+    monkeypatch.setattr(running, "execute", lambda *_: pytest.fail("a run was begun"))
+    with (
+        pytest.raises(StudyError, match="were made on the site rack, not on this machine alone"),
+        running.carried_out(plan, store, quiet=True),
+    ):
+        pass
+    assert len(open_store(store).records()) == 1
