@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from uuid import uuid4
 
 from docker import DockerClient
 
@@ -65,10 +66,9 @@ def ship(image: Image, image_store: ImageStore, harbour: Harbour) -> Image:
 def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:
     host, ledger = harbour.host, harbour.ledger
     pack(Path(image.rootfs), archive)
-    there = f"{home}.part"
+    there = f"{home}.part-{uuid4().hex[:12]}"  # another tare may bring the same image at the same time
     for path in (there, home):
         ledger.note(Kind.PATH, path, host=host.name, keep=path == home)
-    host.run(["rm", "-rf", "--one-file-system", "--", there, home], timeout_s=_LONG_S)
     host.run(["install", "-d", "-m", "0755", "--", f"{there}/rootfs"], timeout_s=_QUICK_S)
     host.put(archive, f"{there}/tree.tar", mode=0o600)
     with archive.open("rb") as file:
@@ -88,8 +88,19 @@ def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:
     }
     host.put(json.dumps(description, indent=1).encode(), f"{there}/shipped.json")
     host.run(["sync", "-f", "--", there], timeout_s=_LONG_S)
-    host.run(["mv", "-T", "--", there, home], timeout_s=_QUICK_S)
+    _move_in(host, there, home)
     ledger.forget(Kind.PATH, there, host=host.name)
+
+
+def _move_in(host: Host, there: str, home: str) -> None:
+    """By rename(2), which replaces no directory that has something in it: whoever is first has brought it."""
+    if host.run(["mv", "-T", "--", there, home], timeout_s=_QUICK_S, check=False).code == 0:
+        return
+    if host.read(f"{home}/shipped.json") is None:
+        host.run(["rm", "-rf", "--one-file-system", "--", home], timeout_s=_LONG_S)
+        host.run(["mv", "-T", "--", there, home], timeout_s=_QUICK_S)
+    else:
+        host.run(["rm", "-rf", "--one-file-system", "--", there], timeout_s=_LONG_S)
 
 
 def _in_engine(image: Image, image_store: ImageStore, harbour: Harbour, engine: DockerClient) -> str:
