@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tare.run.between.site import Reached, refuse_between, turned
 from tare.sites import Completed, Site
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
+from tare.sites.local import LocalHost
 from tare.study.model import LimitsSpec, MonitorSpec, StorageSpec
 from tare.study.values import NetworkKind
 
@@ -135,6 +137,16 @@ def test_the_client_s_host_is_asked_for_what_the_client_needs(plan: Plan) -> Non
     (problem,) = lacking_on(reached, share, Knowledge({"load": "nobody answers"}, disk_bytes=1e12))
     assert "names CPU 9, but this host has 0,1" in problem
     assert Right.ENGINE not in Knowledge({}).deployments["bare"].needs  # else the engine would be asked for
+
+
+@pytest.mark.parametrize(("address", "is_own"), [("127.0.0.1", True), ("::1", True), ("192.0.2.1", False)])
+def test_an_address_on_no_interface_is_told(plan: Plan, host: FakeHost, address: str, *, is_own: bool) -> None:
+    def asked(argv: Sequence[str], _: bytes) -> Completed:
+        return LocalHost().run(argv, timeout_s=30, check=False)
+
+    host.answers["python3", "-I", "-S", "-c"] = asked
+    problems = of_server(plan, host, Knowledge({}, addresses={"db": address}))
+    assert problems == [] if is_own else "none of its interfaces has the address 192.0.2.1; set" in problems[0]
 
 
 def test_hosts_that_change_places_are_asked_for_both(plan: Plan) -> None:

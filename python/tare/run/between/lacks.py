@@ -22,6 +22,17 @@ from tare.storage.nfs.client import why_no_nfs
 from tare.study.model import ArmSettings, Placement
 
 _QUICK_S = 30.0
+_NOT_ITS_OWN = 3
+_BINDS = f"""\
+import errno, socket, sys
+address = sys.argv[1]
+with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as way:
+    try:
+        way.bind((address, 0))
+    except OSError as error:
+        sys.exit({_NOT_ITS_OWN} if error.errno == errno.EADDRNOTAVAIL else 0)
+"""
+"""Ends with that code where the kernel has the address on no interface."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +50,14 @@ class Share:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """`no_engine`: host → why none answers there; `disk_bytes`: of loaded data, on a host of the SUT."""
+    """`no_engine`: host → why none answers there; `disk_bytes`: of loaded data, on a host of the SUT.
+
+    `addresses`: host → at which the others reach it.
+    """
 
     no_engine: Mapping[str, str]
     disk_bytes: float | None = None
+    addresses: Mapping[str, str] = field(default_factory=dict)
     deployments: Mapping[str, DeploymentFactory] = field(default_factory=lambda: DEPLOYMENTS)
     monitors: Mapping[str, Monitor] = field(default_factory=lambda: MONITORS)
 
@@ -78,6 +93,14 @@ def lacking_on(reached: Reached, share: Share, known: Knowledge) -> Iterator[str
         yield "python3 is missing: tare needs it for bare tasks and for what monitors cost; install it"
     if (fault := home_on(host, str(reached.layout.home)).fault) is not None:
         yield f"{fault}; give the host another `home` in sites.yaml"
+    address = known.addresses.get(host.name)
+    if address is not None:
+        argv = ["python3", "-I", "-S", "-c", _BINDS, address]
+        if host.run(argv, timeout_s=_QUICK_S, check=False).code == _NOT_ITS_OWN:
+            yield (
+                f"none of its interfaces has the address {address}; set `address` in sites.yaml to its own on the "
+                "measured network"
+            )
     yield from _engines(reached, share, known, needs)
     yield from _resources(reached, share, known)
     yield from _plug_ins(reached, share, known)

@@ -70,7 +70,7 @@ class ReachedSite:
         """A sentence each with the host's name and what to do."""
         own = self.connection.site
         a_node = None if disk_bytes is None else disk_bytes / len(own.sut_hosts)
-        known = Knowledge(self.no_engine, a_node, self.deployments)
+        known = Knowledge(self.no_engine, a_node, own.addresses, self.deployments)
         for name, share in shares(plan, (own, turned(own)) if self.connection.spec.swap else (own,)).items():
             yield from (f"{name}: {problem}" for problem in lacking_on(self.reached[name], share, known))
         if looks_into_images(plan, self.deployments):
