@@ -31,6 +31,7 @@ WRITTEN = {
     "advise --try": ["advise", "DISPUTED", "--claims", "CLAIMS", "--try", "PLACE"],
     "knowledge add --to": ["knowledge", "add", "STORE", "--to", "PLACE"],
     "knowledge site FOLDER": ["knowledge", "site", "PLACE"],
+    "store copy TO": ["store", "copy", "STORE", "PLACE"],
     "store repair --to": ["store", "repair", "STORE", "--to", "PLACE"],
     "sites create --output": ["sites", "create", "MACHINES", "--yes", "--output", "PLACE"],
     "import --store": ["import", "MAPPING", "RESULTS", "--store", "PLACE"],
@@ -44,7 +45,7 @@ READ = {
     "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
     "knowledge check FILES", "knowledge check --claims", "knowledge site --claims",
     "knowledge predicted STORES", "knowledge predicted --claims",
-    "store verify STORE", "store repair STORE", "advise --claims", "advise --profile",
+    "store verify STORE", "store repair STORE", "store copy STORE", "advise --claims", "advise --profile",
     "import MAPPING", "import DIRECTORY",
     "doctor --sites", "plan --sites", "run --sites", "calibrate --sites", "clean --sites",
     "worker --sites", "sites create PLAN",
@@ -62,7 +63,7 @@ def _of(name: str, command: Any) -> Iterator[str]:
     for inner, each in getattr(command, "commands", {}).items():
         yield from _of(f"{name} {inner}", each)
     for parameter in command.params:
-        if "pathlib.Path" in str(parameter.type_descriptor):
+        if any(kind in str(parameter.type_descriptor) for kind in ("pathlib.Path", "StorePlace")):
             result = parameter.opts[0]
             yield f"{name} {result if result.startswith('-') else result.upper()}"
 

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from tare.run.record import RunRecord
-from tare.store import open_store, read, resume_store, verify, write
+from tare.store import open_store, read, resume, resume_store, verify
 from tare.store import schema as migrations
 from tare.store.schema import FORMAT, MIGRATIONS, Step, bring_up_to_date, connect, pragma
 
@@ -64,7 +64,7 @@ def _ahead(monkeypatch: pytest.MonkeyPatch, step: Step) -> None:
     steps: Mapping[int, Step] = {**MIGRATIONS, FORMAT: step}
     monkeypatch.setattr(migrations, "FORMAT", FORMAT + 1)
     monkeypatch.setattr(read, "FORMAT", FORMAT + 1)
-    for module in (read, write):
+    for module in (read, resume):
         monkeypatch.setattr(
             module, "bring_up_to_date", lambda connection, where: bring_up_to_date(connection, where, steps)
         )
