@@ -73,6 +73,14 @@ chaos-fleet: setup ## Kill tare and the processes of fake sites KILLS (50) times
 predictions: setup ## Predict each arm of STORES from its bare runs, beside what was measured, leaving one store out each time
 	@$(PY) -m tare knowledge predicted $(STORES)
 
+.PHONY: release
+release: setup ## The wheel and the source archive of this commit in dist/, the same bytes wherever the same compiler builds them
+	@scripts/release.sh dist
+
+.PHONY: test-release
+test-release: setup ## Build a release twice, in two clones and two surroundings, and compare the bytes (5 minutes of both CPUs)
+	@scripts/release.sh twice
+
 .PHONY: schemas
 schemas: setup ## Renew every kept JSON Schema
 	@for kind in study report imports knowledge sites sites.cloud; do $(PY) -m tare.$$kind.schema; done

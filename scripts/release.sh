@@ -1,0 +1,98 @@
+#!/bin/sh
+# Build the wheel and the source archive of a commit so that everybody gets the same bytes: release.sh [DIR (dist) | twice]
+#   DIR    write both there, with SHA256SUMS
+#   twice  build in two clones, in two places, with another umask, time zone, locale and home, and compare
+# What a build could take from the machine is fixed: times are the commit's, paths are replaced, and cargo takes Cargo.lock alone.
+# The compiler is part of the result: SHA256SUMS names it.
+set -eu
+cd "$(dirname "$0")/.."
+
+say() { echo "tare: $*" >&2; }
+
+# epoch: the seconds of the commit that is built.
+epoch() { git log -1 --format=%ct; }
+
+# flags CARGO: for rustc, separated as CARGO_ENCODED_RUSTFLAGS wants it.
+flags() {
+    crates=${CARGO_HOME:-$HOME/.cargo}
+    printf '%s\037%s\037%s' "--remap-path-prefix=$PWD=/tare" "--remap-path-prefix=$crates=/cargo" \
+        "--remap-path-prefix=$(PATH="$1:$PATH" rustc --print sysroot)=/rust"
+}
+
+build() {
+    out=$1
+    [ -z "$(git status --porcelain)" ] || {
+        say "files differ from the commit: commit or remove them, as a release is built from a commit (git status)"
+        exit 2
+    }
+    case ${CARGO_HOME:-$HOME/.cargo} in
+        *' '*) say "the C compiler takes no path with a space: set CARGO_HOME to one without"; exit 2 ;;
+    esac
+    cargo=$(scripts/rust.sh build)
+    mkdir -p "$out"
+    out=$(cd "$out" && pwd)
+    python=${RELEASE_PYTHON:-$PWD/.venv/bin/python}
+    maturin=${python%/*}/maturin
+    (
+        unset RUSTFLAGS CARGO_BUILD_RUSTFLAGS MAKEFLAGS
+        umask 022
+        SOURCE_DATE_EPOCH=$(epoch)
+        CARGO_ENCODED_RUSTFLAGS=$(flags "$cargo")
+        CFLAGS="-ffile-prefix-map=${CARGO_HOME:-$HOME/.cargo}=/cargo" # all C is that of crates
+        export SOURCE_DATE_EPOCH CARGO_ENCODED_RUSTFLAGS CFLAGS CARGO_INCREMENTAL=0 TZ=UTC LC_ALL=C
+        PATH="$cargo:$PATH"
+        "$maturin" sdist --out "$out" >&2
+        "$maturin" build --release --locked --out "$out" >&2 # of this checkout, not of the archive in a directory of any name
+        for wheel in "$out"/*.whl; do "$python" -m tools.relocate_sbom "$wheel" "$PWD" >/dev/null; done
+    )
+    {
+        echo "# $(git rev-parse HEAD), $(PATH="$cargo:$PATH" rustc --version), $("$maturin" --version)"
+        (cd "$out" && sha256sum -- *.whl *.tar.gz)
+    } >"$out/SHA256SUMS"
+    cat "$out/SHA256SUMS"
+}
+
+# differing FIRST SECOND: the members of two archives that are not the same.
+differing() {
+    .venv/bin/python - "$1" "$2" <<'PYTHON'
+import sys, tarfile, zipfile
+def members(path):
+    if path.endswith(".whl"):
+        with zipfile.ZipFile(path) as wheel:
+            return {each.filename: (each.date_time, each.external_attr, wheel.read(each)) for each in wheel.infolist()}
+    with tarfile.open(path) as archive:
+        return {each.name: (each.mtime, each.mode, archive.extractfile(each).read() if each.isfile() else b"") for each in archive}
+first, second = map(members, sys.argv[1:])
+print(*sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name)), sep="\n")
+PYTHON
+}
+
+twice() {
+    place=$(mktemp -d)
+    trap 'rm -rf --one-file-system "$place"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    for clone in first "second clone"; do
+        git clone --quiet . "$place/$clone"
+    done
+    RELEASE_PYTHON=$PWD/.venv/bin/python
+    export RELEASE_PYTHON
+    say "building in a first clone"
+    (cd "$place/first" && CARGO_TARGET_DIR=$place/target scripts/release.sh "$place/one") >/dev/null
+    say "building in a second one, elsewhere"
+    (cd "$place/second clone" && umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 \
+        CARGO_TARGET_DIR="$place/another target" scripts/release.sh "$place/two") >/dev/null
+    cat "$place/one/SHA256SUMS"
+    cmp -s "$place/one/SHA256SUMS" "$place/two/SHA256SUMS" && { say "both builds gave the same bytes"; return; }
+    cat "$place/two/SHA256SUMS"
+    for first in "$place"/one/*.whl "$place"/one/*.tar.gz; do
+        differing "$first" "$place/two/${first##*/}"
+    done
+    say "the two builds differ, in what is listed above"
+    exit 1
+}
+
+case ${1:-dist} in
+    twice) twice ;;
+    *) build "${1:-dist}" ;;
+esac
