@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 from tare.analyze.numbers import number_at
 from tare.analyze.validity.completeness import SHORT
 from tare.analyze.validity.load import BUSY, THROTTLED, busy, limit_reached, part_of_machine
+from tare.deployments import POD
 from tare.knowledge.claim import DeploymentName, Setup
 from tare.run.record import RunRecord
 from tare.study.model import Arm, ArmSettings, Study
@@ -139,7 +140,7 @@ def benchmark_of(study: Study, client_host: str = "same", storage: str | None = 
 def setup_of(arm: Arm, storage: str | None = None) -> Setup:
     """How an arm is deployed, in the claims' words; `storage`: of containers, if other than tare's own."""
     settings = arm.settings
-    contained = settings.sut.deployment in DOCKERIZED
+    contained = settings.sut.deployment in {*DOCKERIZED, POD}
     client = None if settings.client is None else settings.client.deployment
     anything = contained or client in DOCKERIZED
     return Setup.model_validate(
@@ -156,6 +157,8 @@ def setup_of(arm: Arm, storage: str | None = None) -> Setup:
 
 def engine_of(sut: str, *, anything: bool) -> str:
     """Of the SUT's container, else of the client's; in a virtual machine tare makes containers without one."""
+    if sut == POD:
+        return "containerd"
     return "docker" if anything and sut != "vm-container" else "none"
 
 
@@ -165,10 +168,10 @@ def runtime_of(sut: str, *, anything: bool) -> str:
 
 
 def _runtime(settings: ArmSettings, *, anything: bool) -> str | None:
-    """As the arm has it; of an engine that is not Docker, its own default is not known."""
+    """As the arm has it; of an engine that is not Docker, and of a cluster, the default is not known."""
     if settings.sut.runtime is not None:
         return settings.sut.runtime
-    if settings.sut.engine not in (None, "docker"):
+    if settings.sut.deployment == POD or settings.sut.engine not in (None, "docker"):
         return None
     return runtime_of(settings.sut.deployment, anything=anything)
 

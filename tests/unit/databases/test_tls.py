@@ -117,6 +117,8 @@ def test_a_query_over_tls_refuses_a_server_of_another_authority(tmp_path: Path) 
                 connection, _ = listener.accept()
                 with suppress(OSError), context.wrap_socket(connection, server_side=True) as encrypted:
                     encrypted.sendall(struct.pack(">BBhBi", 0x84, 0, 0, 0, 8) + struct.pack(">ih", 1, 2) + b"no")
+                    while encrypted.recv(4096):  # what is unread when it closes would reset the connection
+                        pass
 
         thread = threading.Thread(target=accept, daemon=True)
         thread.start()
