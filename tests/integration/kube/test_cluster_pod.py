@@ -189,13 +189,12 @@ def test_the_pods_of_a_killed_tare_are_swept_with_their_namespace(
     )
     task = make_task("sleep", "1000", network=NetworkKind.CLUSTER_IP, port=1234)
     (tmp_path / "task").write_bytes(pickle.dumps(task))
-    killed = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path / "theirs"), str(tmp_path / "task")], stdout=subprocess.PIPE
-    )
-    assert killed.stdout is not None
-    assert killed.stdout.readline() == b"started\n"
-    killed.kill()
-    killed.wait(10)
+    argv = [sys.executable, "-c", program, str(tmp_path / "theirs"), str(tmp_path / "task")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        line = killed.stdout.readline()
+        killed.kill()
+    assert line == b"started\n"
     ledger = SqliteLedger(tmp_path / "theirs")
     (space,) = [entry.ident for entry in ledger.abandoned() if entry.kind is Kind.NAMESPACE]
     path = f"/api/v1/namespaces/{space.partition('@')[0]}"
