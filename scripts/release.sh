@@ -12,11 +12,11 @@ say() { echo "tare: $*" >&2; }
 # epoch: the seconds of the commit that is built.
 epoch() { git log -1 --format=%ct; }
 
-# flags CARGO: for rustc, separated as CARGO_ENCODED_RUSTFLAGS wants it.
+# flags: for rustc, separated as CARGO_ENCODED_RUSTFLAGS wants it.
 flags() {
     crates=${CARGO_HOME:-$HOME/.cargo}
     printf '%s\037%s\037%s' "--remap-path-prefix=$PWD=/tare" "--remap-path-prefix=$crates=/cargo" \
-        "--remap-path-prefix=$(PATH="$1:$PATH" rustc --print sysroot)=/rust"
+        "--remap-path-prefix=$(rustc --print sysroot)=/rust"
 }
 
 build() {
@@ -29,6 +29,7 @@ build() {
         *' '*) say "the C compiler takes no path with a space: set CARGO_HOME to one without"; exit 2 ;;
     esac
     cargo=$(scripts/rust.sh build)
+    PATH="$cargo:$PATH"
     mkdir -p "$out"
     out=$(cd "$out" && pwd)
     python=${RELEASE_PYTHON:-$PWD/.venv/bin/python}
@@ -37,16 +38,15 @@ build() {
         unset RUSTFLAGS CARGO_BUILD_RUSTFLAGS MAKEFLAGS
         umask 022
         SOURCE_DATE_EPOCH=$(epoch)
-        CARGO_ENCODED_RUSTFLAGS=$(flags "$cargo")
+        CARGO_ENCODED_RUSTFLAGS=$(flags)
         CFLAGS="-ffile-prefix-map=${CARGO_HOME:-$HOME/.cargo}=/cargo" # all C is that of crates
         export SOURCE_DATE_EPOCH CARGO_ENCODED_RUSTFLAGS CFLAGS CARGO_INCREMENTAL=0 TZ=UTC LC_ALL=C
-        PATH="$cargo:$PATH"
         "$maturin" sdist --out "$out" >&2
         "$maturin" build --release --locked --out "$out" >&2 # of this checkout, not of the archive in a directory of any name
         for wheel in "$out"/*.whl; do "$python" -m tools.relocate_sbom "$wheel" "$PWD" >/dev/null; done
     )
     {
-        echo "# $(git rev-parse HEAD), $(PATH="$cargo:$PATH" rustc --version), $("$maturin" --version)"
+        echo "# $(git rev-parse HEAD), $(rustc --version), $("$maturin" --version)"
         (cd "$out" && sha256sum -- *.whl *.tar.gz)
     } >"$out/SHA256SUMS"
     cat "$out/SHA256SUMS"
