@@ -28,9 +28,11 @@ class Format(StrEnum):
 
 
 def compare(
-    store_a: Annotated[StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="Store to compare with.")],
+    store_a: Annotated[
+        StorePlace, typer.Argument(parser=place_of, metavar="STORE_A", help="Store to compare with.")
+    ],
     store_b: Annotated[
-        StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="Another store of the same study.")
+        StorePlace, typer.Argument(parser=place_of, metavar="STORE_B", help="Another store of the same study.")
     ],
     style: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
