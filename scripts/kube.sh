@@ -24,7 +24,8 @@ programs='kube-apiserver kubelet kube-scheduler kube-controller-manager kube-pro
 sysctls='vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys
 kernel/keys/root_maxbytes net/ipv4/ip_forward net/ipv4/conf/all/route_localnet net/ipv4/vs/conntrack
 net/netfilter/nf_conntrack_max net/netfilter/nf_conntrack_tcp_timeout_established
-net/netfilter/nf_conntrack_tcp_timeout_close_wait net/netfilter/nf_conntrack_tcp_be_liberal'
+net/netfilter/nf_conntrack_tcp_timeout_close_wait net/netfilter/nf_conntrack_tcp_be_liberal
+net/bridge/bridge-nf-call-iptables'
 
 say() { echo "tare: $*" >&2; }
 refuse() {
@@ -151,6 +152,17 @@ network() {
 END
 }
 
+# Pods reach each other through the bridge of CNI, whose packets the kernel shows to the chain FORWARD: Docker leaves it with
+# the policy DROP, and only so can an answer from behind a Service be given back the address of the Service.
+let_pods_through() {
+    between=/proc/sys/net/bridge/bridge-nf-call-iptables
+    [ ! -f "$between" ] || echo 1 >"$between"
+    iptables -w 30 -N KUBE-TARE-PODS
+    iptables -w 30 -A KUBE-TARE-PODS -s "$pods" -j ACCEPT
+    iptables -w 30 -A KUBE-TARE-PODS -d "$pods" -j ACCEPT
+    iptables -w 30 -I FORWARD -j KUBE-TARE-PODS
+}
+
 containerd_config() {
     plugins=/usr/lib/cni
     [ ! -x /opt/cni/bin/portmap ] || plugins=/opt/cni/bin
@@ -241,6 +253,7 @@ up() {
     server=https://127.0.0.1:$api_port
     credentials
     network
+    let_pods_through
     containerd_config
     kubelet_config
     start etcd etcd --name tare --data-dir "$disk/etcd" --unsafe-no-fsync --logger zap \

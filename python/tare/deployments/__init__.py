@@ -71,6 +71,15 @@ class Volume:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """A cluster's PersistentVolumeClaim, by name, made visible at a path; `below`: only that directory in it."""
+
+    name: str
+    target: str
+    below: str | None = None
+
+
+@dataclass(frozen=True)
 class Layer:
     """A directory of the host whose content is put into the container's own layers at `target`, before it starts.
 
@@ -152,6 +161,8 @@ class Task:
     binds: tuple[Bind, ...] = ()
     volumes: tuple[Volume, ...] = ()
     layers: tuple[Layer, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    """Of a cluster's pods only."""
     limits: Limits = field(default_factory=Limits)
     network: NetworkKind = NetworkKind.HOST
     beside: Instance | None = None
@@ -173,7 +184,7 @@ class Task:
     @property
     def targets(self) -> tuple[str, ...]:
         """Paths inside at which something of the host or of the engine is given."""
-        given: tuple[Bind | Volume | Layer, ...] = (*self.binds, *self.volumes, *self.layers)
+        given: tuple[Bind | Volume | Layer | Claim, ...] = (*self.binds, *self.volumes, *self.layers, *self.claims)
         return tuple(each.target for each in given)
 
 

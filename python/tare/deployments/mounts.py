@@ -94,3 +94,39 @@ def must_share_disk(host: Host, engines: str, ours: str) -> None:
         f"the engine's {engines} lies on {there}, tare's {ours} on {here}: arms would differ by their disk",
         hint="set TARE_HOME to a directory of the engine's file system, or move the engine's data (`data-root`)",
     )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a mount of a process's lies on its host."""
+
+    path: str
+    mount: Mount
+
+
+def place_on_host(host: Host, pid: int, target: str) -> Place | None:
+    """The directory of the host's that a process sees at `target`, `None` where no mount of the host's shows it.
+
+    By device and root of both mounts, and by the directory being the very same one.
+    """
+    texts = [(host.read(f"/proc/{who}/mountinfo") or b"").decode(errors="replace") for who in (pid, "self")]
+    inside, outside = (parse_mountinfo(text) for text in texts)
+    mount = covering(inside, target)
+    if mount is None or mount.target != target:
+        return None
+    for path in _shown_at(mount, outside):
+        argv = ["stat", "-c", "%d:%i", "--", path, f"/proc/{pid}/root{target}"]
+        done = host.run(argv, timeout_s=_CALL_S, check=False)
+        if done.code == 0 and len(set(done.text.split())) == 1:
+            return Place(path, mount)
+    return None
+
+
+def _shown_at(mount: Mount, outside: tuple[Mount, ...]) -> list[str]:
+    """Paths at which mounts of the same file system would show it, the closest mount first."""
+    shown = [
+        (len(each.root), each.target.rstrip("/") + mount.root[len(each.root.rstrip("/")) :].rstrip("/"))
+        for each in outside
+        if each.device == mount.device and (mount.root + "/").startswith(each.root.rstrip("/") + "/")
+    ]
+    return [path or "/" for _, path in sorted(shown, reverse=True)]

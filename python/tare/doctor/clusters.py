@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from uuid import uuid4
 
-from tare.deployments import Task
 from tare.deployments.kube.api import Cluster, connect
 from tare.deployments.kube.cluster_pod import ClusterPod
 from tare.deployments.kube.lacks import usable_node
-from tare.deployments.pod.pause import PATH, pause_program
+from tare.deployments.kube.sleeper import sleeper
 from tare.deployments.sweep import sweep
 from tare.doctor import Line, ok, warning
 from tare.errors import EnvironmentLacks, RunFailed, TareError
-from tare.images import Image, ImageConfig
-from tare.sites import Host, Output
+from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import alive
 from tare.study.values import NetworkKind
@@ -52,7 +51,12 @@ def _trial(host: Host, ledger: Ledger, reach: Callable[[], Cluster]) -> float:
     place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
     try:
         pods = ClusterPod(host, ledger, None, reach)
-        instance = pods.start(_sleeping(host, place))
+        name = f"tare-doctor-{uuid4().hex[:12]}"
+        task = sleeper(host, place, name)
+        # Of an image of its own, as the trial takes it away again.
+        image = replace(task.image, digest=uuid4().hex)
+        task = replace(task, image=image, network=NetworkKind.POD)
+        instance = pods.start(task)
         try:
             lives = alive(host, instance.process)
         finally:
@@ -67,13 +71,3 @@ def _trial(host: Host, ledger: Ledger, reach: Callable[[], Cluster]) -> float:
     if swept.failed:
         raise RunFailed("; ".join(swept.failed), hint="tare clean tries again")
     return time.monotonic() - began
-
-
-def _sleeping(host: Host, place: str) -> Task:
-    root, name = f"{place}/rootfs", f"tare-doctor-{uuid4().hex[:12]}"
-    host.run(["install", "-d", "-m", "0755", "--", root], timeout_s=_CALL_S)
-    machine = host.run(["uname", "-m"], timeout_s=_CALL_S).text.strip()
-    host.put(pause_program(machine), f"{root}{PATH}", mode=0o755)
-    image = Image("doctor", uuid4().hex, root, None, ImageConfig())
-    output = Output(f"{place}/out", f"{place}/err")
-    return Task(name, image, (PATH,), output, f"tare/{name}", network=NetworkKind.POD)

@@ -142,14 +142,15 @@ def setup_of(arm: Arm, storage: str | None = None) -> Setup:
     settings = arm.settings
     contained = settings.sut.deployment in {*DOCKERIZED, POD}
     client = None if settings.client is None else settings.client.deployment
-    anything = contained or client in DOCKERIZED
+    anything = contained or client in {*DOCKERIZED, POD}
+    around = POD if _in_cluster(settings) else settings.sut.deployment
     return Setup.model_validate(
         {
             "deployment": settings.sut.deployment,
             "client": client,
             "network": network_of(settings),
             "storage": _storage(settings, storage, contained=contained),
-            "engine": settings.sut.engine or engine_of(settings.sut.deployment, anything=anything),
+            "engine": settings.sut.engine or engine_of(around, anything=anything),
             "runtime": _runtime(settings, anything=anything),
         }
     )
@@ -171,9 +172,16 @@ def _runtime(settings: ArmSettings, *, anything: bool) -> str | None:
     """As the arm has it; of an engine that is not Docker, and of a cluster, the default is not known."""
     if settings.sut.runtime is not None:
         return settings.sut.runtime
-    if settings.sut.deployment == POD or settings.sut.engine not in (None, "docker"):
+    if _in_cluster(settings) or settings.sut.engine not in (None, "docker"):
         return None
     return runtime_of(settings.sut.deployment, anything=anything)
+
+
+def _in_cluster(settings: ArmSettings) -> bool:
+    """Whether the containers are those of a cluster: the SUT's, or of a SUT in none the client's."""
+    sut, client = settings.sut, settings.client
+    client_is = client is not None and client.deployment == POD
+    return sut.deployment == POD or (client_is and sut.deployment not in DOCKERIZED)
 
 
 def network_of(settings: ArmSettings) -> str:
@@ -189,6 +197,8 @@ def path_in_words(own: str, client: str, client_network: str) -> str:
     """The same, of the SUT's network and the client's deployment and network."""
     if client_network == "shared":
         return "shared"
+    if client == POD and client_network == "pod" and own == "host":
+        return "bridge"
     if client not in DOCKERIZED or client_network == "host" or own == "bridge":
         return str(own)
     return "client-nat" if own == "host" else f"{own}-client-nat"

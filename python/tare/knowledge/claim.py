@@ -64,7 +64,7 @@ class Setup(ClaimModel):
     network: Name | None = None
     """The path from client to database, by tare's words where there is one: docs/reference/knowledge.md."""
     storage: Name | None = None
-    """Where the data lie: `host`, `layer`, `bind`, `volume`, `tmpfs`, `block`, `nfs`; `none` without data."""
+    """Where the data are: `host`, `layer`, `bind`, `volume`, `tmpfs`, `block`, `nfs`, `claim`; `none`: no data."""
     engine: Name | None = None
     """`docker`, `podman`, …; `none` without containers."""
     engine_version: Text | None = None

@@ -46,7 +46,10 @@ LATER_IN_ARM: Mapping[str, Any] = {
     "settings.sut.storage.sync": None,
     "settings.sut.storage.rsize": None,
     "settings.sut.storage.wsize": None,
-    "settings.sut.storage": StorageSpec().model_dump(mode="json", exclude={"sync", "rsize", "wsize"}),
+    "settings.sut.storage.storage_class": None,
+    "settings.sut.storage": StorageSpec().model_dump(
+        mode="json", exclude={"sync", "rsize", "wsize", "storage_class"}
+    ),
     "settings.sut.vm": None,
     "settings.sut.pod": None,
     "settings.client.own_host": False,

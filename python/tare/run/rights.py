@@ -116,9 +116,15 @@ def means_of(
         no_machine=why_no_machine(host) if machines else None,
         no_home=home_on(host, str(layout.home)).fault,
         no_nfs=why_no_nfs(host) if nfs else None,
-        no_cluster=why_no_cluster(host) if pods else None,
+        no_cluster=why_no_cluster(host, storage_classes(arm.settings for arm in plan.study.arms)) if pods else None,
         no_pods=why_no_pods(host, (arm.settings.sut for arm in plan.study.arms)),
     )
+
+
+def storage_classes(settings: Iterable[ArmSettings]) -> frozenset[str]:
+    """Of the volumes that servers claim of a cluster."""
+    named = {each.sut.storage.storage_class for each in settings}
+    return frozenset(name for name in named if name is not None)
 
 
 def lacking_engines(plan: Plan, engines: Engines) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from tare.deployments import Bind, Layer, Right, Task, Volume
+from tare.deployments import Bind, Claim, Layer, Right, Task, Volume
 from tare.sites import Process
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class DataMount:
     mount."""
     volume: str | None = None
     """The engine's volume that `path` belongs to."""
+    claim: str | None = None
+    """The cluster's claim on the volume in which `path` is a directory."""
     layer: Layer | None = None
     """`path` only keeps the data until they are put into the container's own layers. Its target is not set."""
     entry: str | None = None
@@ -57,6 +59,9 @@ class DataMount:
         """The task with the data at `target`."""
         if self.volume is not None:
             return replace(task, volumes=(*task.volumes, Volume(self.volume, target)))
+        if self.claim is not None:
+            below = self.path.rpartition("/")[2]
+            return replace(task, claims=(*task.claims, Claim(self.claim, target, below)))
         if self.layer is not None:
             return replace(task, layers=(*task.layers, replace(self.layer, target=target)))
         return replace(task, binds=(Bind(self.source, target), *task.binds))

@@ -12,6 +12,7 @@ from tare.sites.ledger import Ledger
 from tare.storage import Storage
 from tare.storage.bind import BindStorage
 from tare.storage.block import BlockStorage
+from tare.storage.claim import ClaimStorage
 from tare.storage.layer import LayerStorage
 from tare.storage.nfs.nfs import NfsStorage
 from tare.storage.tmpfs import TmpfsStorage
@@ -51,6 +52,7 @@ BUILT_IN: Mapping[str, StorageFactory] = {
     "tmpfs": TmpfsStorage,
     "block": BlockStorage,
     "nfs": NfsStorage,
+    "claim": ClaimStorage,
 }
 """Name → factory of those that come with tare."""
 

@@ -122,7 +122,7 @@ class StorageSpec(Strict):
     """`layer`: the data stand in a layer of the image, so that the first write to each file copies it up; else they
     are in the writable layer already, as without a word."""
     size: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
-    """`tmpfs`, `block`: bytes, or with K, M, G; `None`: twice the data and 256M."""
+    """`tmpfs`, `block`, `claim`: bytes, or with K, M, G; `None`: twice the data and 256M."""
     file_system: Literal["ext4", "xfs", "btrfs"] | None = None
     """`block`: what is made on it; `None`: ext4."""
     device: str | None = Field(default=None, pattern=r"^/dev/[^\s]+$")
@@ -133,6 +133,8 @@ class StorageSpec(Strict):
     """`nfs`: the most that one request reads, 4K to 1M; `None`: as client and server agree."""
     wsize: RequestSize | None = None
     """`nfs`: the same of one that writes."""
+    storage_class: str | None = Field(default=None, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)
+    """`claim`: the cluster's class of volumes."""
 
 
 class VmSpec(Strict):

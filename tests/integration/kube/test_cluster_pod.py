@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 from tests.integration.kube.conftest import STATE, Started
 
-from tare.deployments import Bind, Deployment, Instance, Limits, PodSetting, Task
+from tare.deployments import Bind, Deployment, Endpoint, Instance, Limits, PodSetting, Task
 from tare.deployments.kube.api import Cluster, connect
 from tare.deployments.kube.lacks import usable_node, why_no_cluster
 from tare.deployments.kube.namespaces import name_of
-from tare.deployments.network.path import Hop, observe_path
+from tare.deployments.kube.node import address_in_cluster
+from tare.deployments.network.path import Hop, namespace, observe_path
 from tare.deployments.rlimits import ceilings
 from tare.deployments.sweep import sweep
 from tare.errors import EngineSilent, PodLost, RunFailed
@@ -101,6 +102,35 @@ def test_a_client_on_the_node_reaches_it_as_its_network_promises(  # noqa: PLR09
     finally:
         client.kill()
         client.wait(10)
+
+
+@pytest.mark.parametrize(
+    ("network", "hop"),
+    [
+        (NetworkKind.HOST, Hop.BRIDGE),
+        (NetworkKind.POD, Hop.BRIDGE),
+        (NetworkKind.HOST_PORT, Hop.DNAT),
+        (NetworkKind.CLUSTER_IP, Hop.DNAT),
+        (NetworkKind.NODE_PORT, Hop.DNAT),
+    ],
+)
+def test_a_client_in_a_pod_reaches_a_server_in_another(
+    started: Started, make_task: MakeTask, host: LocalHost, network: NetworkKind, hop: Hop
+) -> None:
+    port, node = 6399, address_in_cluster(host)
+    at = node if network is NetworkKind.HOST else "0.0.0.0"
+    serve = ("httpd", "-f", "-p", f"{at}:{port}", "-h", "/tmp")
+    server = started(make_task(*serve, network=network, port=port, listen=node))
+    place = server.published or Endpoint(server.address, port)
+    words = f"until tail -f /dev/null | nc {place.address} {place.port}; do sleep 0.2; done"
+    client = started(make_task("sh", "-c", words, network=NetworkKind.POD))
+    deadline = time.monotonic() + 60
+    while (path := observe_path(host, client, server)) is None or path.hop is None:
+        assert time.monotonic() < deadline, path
+        time.sleep(0.1)
+    assert path.hop is hop
+    assert path.client_dialled == place
+    assert path.client_namespace not in {path.server_namespace, namespace(host, os.getpid())}
 
 
 @pytest.mark.parametrize(

@@ -89,3 +89,45 @@ def test_a_study_that_this_user_cannot_run_in_the_cluster_starts_nothing(
     assert "no cluster takes pods: the user at https://127.0.0.1:" in printed
     assert "may not create namespaces" in printed
     assert not (tmp_path / "store").exists()
+
+
+CLIENTS = {
+    "outside": ("bare", "host", "bare", "host", "loopback"),
+    "client-pod": ("bare", "host", "pod", "pod", "bridge"),
+    "client-host-network": ("bare", "host", "pod", "host", "loopback"),
+    "pods": ("pod", "pod", "pod", "pod", "bridge"),
+    "pods-service": ("pod", "cluster-ip", "pod", "pod", "dnat"),
+    "pods-node-port": ("pod", "node-port", "pod", "pod", "dnat"),
+    "pods-host-network": ("pod", "host", "pod", "pod", "bridge"),
+}
+"""Arm → the server's deployment and network, the client's, and the hop between them."""
+
+
+def test_a_study_has_its_client_in_pods_before_servers_in_pods_and_outside(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    levels = "\n".join(
+        f"      {arm}: {{sut.deployment: {sut}, sut.network: {at}, "
+        f"client.deployment: {client}, client.network: {by}}}"
+        for arm, (sut, at, client, by, _) in CLIENTS.items()
+    )
+    sets = "[sut.deployment, sut.network, client.deployment, client.network]"
+    factors = f"factors:\n  place:\n    sets: {sets}\n    levels:\n{levels}\nbaseline: {{place: outside}}\n"
+    (tmp_path / "study.yaml").write_text(STUDY.partition("factors:\n")[0] + factors)
+    printed = json.loads(tare(tmp_path, "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"))
+    records = {record.arm: record for record in open_store(tmp_path / "store").records()}
+    assert printed["good"] == len(CLIENTS), {arm: record.outcome.reason for arm, record in records.items()}
+    for arm, (sut, _, client, _, hop) in CLIENTS.items():
+        record = records[arm]
+        assert record.path is not None
+        assert (record.path["hop"], record.path["connections"]) == (hop, 8)
+        sides = {"sut": sut, "client": client}
+        assert {side: (record.parity[side]["pod"] is not None) for side in sides} == {
+            side: deployment == "pod" for side, deployment in sides.items()
+        }
+        assert (record.parity["client"]["cpus_allowed"], record.parity["sut"]["cpus_allowed"]) == ("1", "0")
+        assert record.parity["client"]["limits"] == records["outside"].parity["client"]["limits"]
+        assert record.usage is not None
+        assert record.usage["client_cpu_s"] > 0
+    spaces = cluster.must_get("/api/v1/namespaces")["items"]
+    assert not [each["metadata"]["name"] for each in spaces if each["metadata"]["name"].startswith("tare-")]

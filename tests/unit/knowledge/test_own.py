@@ -22,6 +22,7 @@ from tare.run.record import RunRecord
 from tare.store import resume_store
 from tare.study.model import Imported, StorageSpec
 from tare.study.protocol_spec import BucketsSpec, DuetSpec, FixedSpec, ProtocolSpec
+from tare.study.values import NetworkKind
 
 ARMS = ("bare", "bridge")
 
@@ -139,6 +140,31 @@ def test_where_the_data_lie_is_told_as_the_arm_has_it(plan: Plan) -> None:
     arm = plan.arm("bridge").model_copy(update={"settings": settings.model_copy(update={"sut": kept})})
     assert setup_of(arm).storage == "layer"
     assert setup_of(arm, "volume").storage == "volume"
+
+
+@pytest.mark.parametrize(
+    ("sut", "at", "client", "by", "engine", "runtime", "network"),
+    [
+        ("bare", "host", "pod", "pod", "containerd", None, "bridge"),
+        ("bare", "host", "pod", "host", "containerd", None, "host"),
+        ("pod", "cluster-ip", "pod", "pod", "containerd", None, "cluster-ip"),
+        ("pod", "pod", "bare", "host", "containerd", None, "pod"),
+        ("container", "host", "pod", "pod", "docker", "runc", "bridge"),
+        ("bare", "host", "bare", "host", "none", "none", "host"),
+    ],
+)
+def test_pods_are_told_with_the_clusters_engine_and_their_path(  # noqa: PLR0917 - a row
+    plan: Plan, sut: str, at: str, client: str, by: str, engine: str, runtime: str | None, network: str
+) -> None:
+    arm = plan.arm("bridge")
+    settings = arm.settings
+    assert settings.client is not None
+    placed = {
+        "sut": settings.sut.model_copy(update={"deployment": sut, "network": NetworkKind(at)}),
+        "client": settings.client.model_copy(update={"deployment": client, "network": NetworkKind(by)}),
+    }
+    setup = setup_of(arm.model_copy(update={"settings": settings.model_copy(update=placed)}))
+    assert (setup.engine, setup.runtime, setup.network) == (engine, runtime, network)
 
 
 def test_a_mix_of_ycsb_is_called_as_in_the_publications(plan: Plan) -> None:

@@ -113,7 +113,7 @@ def test_a_pod_that_the_host_cannot_make_is_told(
 def test_a_cluster_that_takes_no_pods_there_is_told(
     plan: Plan, host: FakeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tare.run.between.lacks.why_no_cluster", lambda there: f"{there.name} is no node")
+    monkeypatch.setattr("tare.run.between.lacks.why_no_cluster", lambda there, classes: f"{there.name} is no node")
     assert of_server(changed(plan, {"deployment": "pod"}, {}), host) == ["no pod can be made: db is no node"]
 
 

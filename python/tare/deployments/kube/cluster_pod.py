@@ -21,6 +21,7 @@ from tare.deployments.cgroup.placement import warden
 from tare.deployments.defaults import environment, user
 from tare.deployments.directories import remove_tree
 from tare.deployments.kube.api import Cluster, Tree, connect
+from tare.deployments.kube.claims import Claims
 from tare.deployments.kube.gate import FIFO, PROGRAM, gate_program
 from tare.deployments.kube.manifest import pod_of, refused, service_of
 from tare.deployments.kube.namespaces import Namespaces
@@ -29,7 +30,7 @@ from tare.deployments.kube.node_image import NodeImages
 from tare.deployments.kube.states import CONTAINER, ended, qos_of, running, taken_away, why_not_started
 from tare.deployments.observe import observe, parse_status
 from tare.deployments.rlimits import ceilings, rlimits
-from tare.errors import PodLost, RunFailed, TareError, TimedOut
+from tare.errors import EngineSilent, PodLost, RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.local import own_process
@@ -43,6 +44,8 @@ _CALL_S = 30.0
 _START_S, _PENDING_S = 180.0, 45.0
 """How long a pod may take to start; how long no node may take it, as one that ended just now still counts."""
 _TOLD_S, _GONE_S = 20.0, 60.0
+_LOOK_S = 2.0
+"""How often the node is looked at while a pod does not start."""
 _POLL_S = 0.1
 _TELLS_END_S = "0.1"
 _BY_KUBELET_S, _BY_FORCE_S = 1, 0
@@ -133,8 +136,13 @@ class ClusterPod:
             time.sleep(_POLL_S)
 
     def observe(self, instance: Instance) -> Observation:
-        """From /proc and the control groups on the node, and from what the API tells of pod and node."""
+        """From /proc and the control groups on the node, and from what the API tells of pod and node.
+
+        `PodLost` where the cluster ended the pod or lost its node: its program may live on, with nobody in charge.
+        """
         seen = observe(self._host, self._cgroups, instance.process.pid, instance.task.targets)
+        with suppress(EngineSilent):  # what cannot be asked is not known to be lost
+            self._must_be_kept(instance.task)
         return replace(seen, pod=self._facts(instance))
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
@@ -210,7 +218,7 @@ class ClusterPod:
 
     def _started(self, task: Task) -> tuple[Tree, str]:
         """The pod and its container's id, once it runs; raises as soon as waiting helps nothing."""
-        began = time.monotonic()
+        began, looks = time.monotonic(), 0
         while True:
             pod = self._pod(task)
             if pod is None:
@@ -218,11 +226,31 @@ class ClusterPod:
             if (container := running(pod)) is not None:
                 return pod, container
             stuck, waited_s = why_not_started(pod), time.monotonic() - began
+            if waited_s > (looks + 1) * _LOOK_S:
+                looks += 1
+                if (why := self._why_lost()) is not None:
+                    raise PodLost(
+                        f"the node {self._node.name} is lost, so the pod {task.name} does not start: {why}"
+                    )
             late_s = _PENDING_S if "pending" in stuck.why else _START_S
             if stuck.at_once or waited_s > late_s:
                 after = "" if stuck.at_once else f" (for {waited_s:.0f} s)"
                 raise RunFailed(f"{stuck.why}{after}", hint=stuck.hint)
             time.sleep(_POLL_S)
+
+    def _must_be_kept(self, task: Task) -> None:
+        pod = self._pod(task)
+        if pod is None:
+            raise PodLost(f"the pod {task.name} is gone: someone else deleted it")
+        if (why := taken_away(pod)) is not None:
+            raise PodLost(why)
+        if (why := self._why_lost()) is not None:
+            raise PodLost(f"the node {self._node.name} is lost, and with it the pod {task.name}: {why}")
+
+    def _why_lost(self) -> str | None:
+        """Why nobody is in charge of the node's pods; `None` while kubelet reports."""
+        tree = self._cluster.get(f"/api/v1/nodes/{self._node.name}")
+        return "it is no longer in the cluster" if tree is None else why_not_ready(tree)
 
     def _limit(self, task: Task, pid: int) -> None:
         """What a pod cannot be asked to have, and every other task has: resource limits, and CPUs by their numbers.
@@ -260,7 +288,14 @@ class ClusterPod:
             "kubelet": node.kubelet,
             "runtime": node.runtime,
             "cpu manager": node.cpu_manager,
+            **self._classes(instance.task),
         }
+
+    def _classes(self, task: Task) -> dict[str, str]:
+        """Of the volumes that it claims; nothing where it claims none."""
+        claims = Claims(self._cluster, self._namespace) if task.claims else None
+        seen = [] if claims is None else [claims.storage_class_of(each.name) or "unknown" for each in task.claims]
+        return {"storage class": ", ".join(seen)} if seen else {}
 
     def _told_end(self, task: Task, pod: Tree) -> Tree:
         """The pod once kubelet has told its end, or as it is when that takes too long."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from tare.deployments.kube.api import Cluster, connect
+from tare.deployments.kube.claims import must_have_classes
 from tare.deployments.kube.node import Node, node_of, why_not_ready
 from tare.deployments.kube.node_image import ctr
 from tare.errors import EnvironmentLacks, RunFailed, TareError
@@ -16,27 +17,33 @@ _RIGHTS = (
     ("create", "services"), ("get", "services"), ("delete", "services"), ("get", "serviceaccounts"),
 )  # fmt: skip
 """In all namespaces, as the one for them is still to be made."""
+_RIGHTS_OF_CLAIMS = (
+    ("create", "persistentvolumeclaims"), ("get", "persistentvolumeclaims"),
+    ("get", "storageclasses.storage.k8s.io"),
+)  # fmt: skip
 _PROGRAMS = ("ctr", "mkfifo", "prlimit", "setpriv", "tail", "tee")
 _QUICK_S = 10.0
 
 
-def why_no_cluster(host: Host) -> str | None:
-    """Why the cluster takes no pods on `host`, `None` where it does; nothing is made."""
+def why_no_cluster(host: Host, classes: Collection[str] = ()) -> str | None:
+    """Why the cluster takes no pods on `host`, `None` where it does. `classes`: of volumes to claim."""
     try:
-        usable_node(host)
+        usable_node(host, classes=classes)
     except TareError as error:
         return str(error)
     return None
 
 
-def usable_node(host: Host, reach: Callable[[], Cluster] = connect) -> Node:
+def usable_node(host: Host, reach: Callable[[], Cluster] = connect, classes: Collection[str] = ()) -> Node:
     """The node that the host is, ready for pods of this user's. Raises `EnvironmentLacks`, or `RunFailed`."""
     cluster = reach()
-    if missing := tuple(_missing_rights(cluster)):
+    wanted = (*_RIGHTS, *(_RIGHTS_OF_CLAIMS if classes else ()))
+    if missing := tuple(_missing_rights(cluster, wanted)):
         raise EnvironmentLacks(
             f"the user at {cluster.server} may not {', '.join(missing)}",
             hint="ask its administrator for these rights, see docs/reference/kubernetes.md",
         )
+    must_have_classes(cluster, classes)
     node = node_of(cluster, host)
     if (why := why_not_ready(cluster.must_get(f"/api/v1/nodes/{node.name}"))) is not None:
         raise EnvironmentLacks(
@@ -49,13 +56,14 @@ def usable_node(host: Host, reach: Callable[[], Cluster] = connect) -> Node:
     return node
 
 
-def _missing_rights(cluster: Cluster) -> Iterator[str]:
+def _missing_rights(cluster: Cluster, wanted: Iterable[tuple[str, str]]) -> Iterator[str]:
     """By the API's own review of each, which every user may ask for."""
-    for verb, resource in _RIGHTS:
+    for verb, resource in wanted:
+        name, _, group = resource.partition(".")
         asked = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": {"verb": verb, "resource": resource}},
+            "spec": {"resourceAttributes": {"verb": verb, "resource": name, "group": group}},
         }
         answer = cluster.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", asked)
         if not (answer.get("status") or {}).get("allowed"):

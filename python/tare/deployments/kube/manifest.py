@@ -41,6 +41,10 @@ def pod_of(task: Task, namespace: str, node: Node, image: str, gate: str) -> Tre
         "volumeMounts": [
             *({"name": name, "mountPath": path} for name, path in scratch),
             *({"name": name, "mountPath": to, "readOnly": only} for name, _, to, only in given),
+            *(
+                {"name": f"claim-{at}", "mountPath": each.target, **({"subPath": each.below} if each.below else {})}
+                for at, each in enumerate(task.claims)
+            ),
         ],
     }
     if task.network is NetworkKind.HOST_PORT and task.port:
@@ -56,6 +60,10 @@ def pod_of(task: Task, namespace: str, node: Node, image: str, gate: str) -> Tre
         "volumes": [
             *({"name": name, "emptyDir": {"medium": "Memory"}} for name, _ in scratch),
             *({"name": name, "hostPath": {"path": source}} for name, source, _, _ in given),
+            *(
+                {"name": f"claim-{at}", "persistentVolumeClaim": {"claimName": each.name}}
+                for at, each in enumerate(task.claims)
+            ),
         ],
     }
     meta = {"name": task.name, "namespace": namespace, "labels": {**MANAGED, TASK: task.name}}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tare.deployments.cgroup.hierarchy import Cgroups
-from tare.deployments.kube.api import ApiRefused, Cluster, Tree
+from tare.deployments.kube.api import ApiRefused, Cluster, Tree, connect
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.process import boot_id
@@ -64,6 +64,17 @@ def node_of(cluster: Cluster, host: Host) -> Node:
         logs=str(own.get("podLogsDir") or _LOGS),
         cpu_manager=own.get("cpuManagerPolicy"),
     )
+
+
+def address_in_cluster(host: Host, reach: Callable[[], Cluster] = connect) -> str:
+    """Of the node that `host` is, at which pods find what listens there. Raises `EnvironmentLacks` without one."""
+    node = node_of(reach(), host)
+    if not node.address:
+        raise EnvironmentLacks(
+            f"the node {node.name} has no address in its cluster, at which a client in a pod could find a server",
+            hint=f"kubectl get node {node.name} --output wide; kubelet takes --node-ip",
+        )
+    return node.address
 
 
 def internal_address(tree: Tree) -> str:

@@ -13,6 +13,7 @@ from tare.databases import Database, Member, Secrets, ServerCommand, ServerPlan
 from tare.databases.extensions import node_address
 from tare.deployments import (
     MACHINES,
+    POD,
     Bind,
     Confinement,
     Deployment,
@@ -23,6 +24,7 @@ from tare.deployments import (
     PodSetting,
     Task,
 )
+from tare.deployments.kube.node import address_in_cluster
 from tare.deployments.vm.network import HOST_LOOPBACK
 from tare.errors import EndedAtOnce
 from tare.images import Image
@@ -258,8 +260,17 @@ class RunContext:
     def _listen_address(self, node: Node) -> str:
         """At which a server in its host's network namespace listens."""
         if self.client_workdir is None:
-            return _LOOPBACK
+            return self._address_for_pods or _LOOPBACK
         return self.machine.address_of(self.machine.site.host_of(node.number)) or _LOOPBACK
+
+    @cached_property
+    def _address_for_pods(self) -> str | None:
+        """Of the node, at which a client in a pod with a network of its own finds a server in the node's."""
+        client, sut = self.settings.client, self.settings.sut
+        if client is None or client.deployment != POD or client.network is not NetworkKind.POD:
+            return None
+        on_node = sut.network is NetworkKind.HOST
+        return address_in_cluster(self.machine.site.sut) if on_node else None
 
     def _run_dir(
         self, name: str, command: ServerCommand | ClientCommand, image: Image, workdir: WorkDirectory

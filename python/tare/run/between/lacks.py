@@ -14,7 +14,15 @@ from tare.monitors.registry import MONITORS
 from tare.plan.model import Plan
 from tare.run.between.site import LOCAL, Reached
 from tare.run.monitoring.monitors import interval_of, others_of
-from tare.run.rights import lacking_cpus, lacking_disk, lacking_memory, lacking_runtimes, memory_of, resources_of
+from tare.run.rights import (
+    lacking_cpus,
+    lacking_disk,
+    lacking_memory,
+    lacking_runtimes,
+    memory_of,
+    resources_of,
+    storage_classes,
+)
 from tare.sites import Site
 from tare.sites.engine import engine_facts
 from tare.sites.layout import home_on
@@ -134,10 +142,11 @@ def _resources(reached: Reached, share: Share, known: Knowledge) -> Iterator[str
 
 
 def _plug_ins(reached: Reached, share: Share, known: Knowledge) -> Iterator[str]:
-    """Pods, NFS and monitors, of a server's host."""
+    """Pods of either side; NFS and monitors, of a server's host."""
     host = reached.host
     yield from (f"no pod can be made: {why}" for why in why_no_pods(host, (each.sut for each in share.served)))
-    if any(each.sut.deployment == POD for each in share.served) and (why := why_no_cluster(host)) is not None:
+    pods = any(each.deployment == POD for each in share.placements)
+    if pods and (why := why_no_cluster(host, storage_classes(share.served))) is not None:
         yield f"no pod can be made: {why}"
     if any(each.sut.storage.kind == "nfs" for each in share.served) and (why := why_no_nfs(host)) is not None:
         yield f"the storage nfs is not available: {why}"

@@ -100,6 +100,8 @@ def storage_mismatch(
 
 def promised_hops(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
     """By which hops a client may reach a server that are attached so."""
+    if client is NetworkKind.POD and sut is NetworkKind.HOST:
+        return frozenset({Hop.BRIDGE})  # out of its own namespace into the node's, at the node's own address
     if client is NetworkKind.SHARED or sut is NetworkKind.HOST:
         return frozenset({Hop.LOOPBACK})
     if (one := {**_GUESTS, **_ROOTLESS, **_PODS}.get(sut)) is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tare.deployments import Deployment, Instance
-from tare.errors import TareError
+from tare.errors import PodLost, TareError
 from tare.run.attempt.client import Client
 from tare.run.attempt.server import Server, Sut
 from tare.run.machine import EndHosts, Machine, Tree
@@ -131,9 +131,14 @@ def _proved(path: Tree | None) -> bool:
 
 
 def observation(deployment: Deployment, instance: Instance, notices: list[str]) -> Tree | None:
-    """What is in force around an instance now; `None`, and a notice, where it cannot be read."""
+    """What is in force around an instance now; `None`, and a notice, where it cannot be read.
+
+    Of a pod that its cluster has lost nothing is in force: that raises.
+    """
     try:
         return to_tree(deployment.observe(instance))
+    except PodLost:
+        raise
     except TareError as error:
         notices.append(f"what is in force around {instance.task.name} could not be read: {error}")
         return None

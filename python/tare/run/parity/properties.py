@@ -43,6 +43,7 @@ _POD = {
     "services": ("pod.services", "network"),
     "rules": ("pod.services", "pod.proxy", "network"),
     "qos": ("deployment", "pod.qos"),
+    "storage class": ("deployment", "storage.kind", "storage.storage_class"),
     **dict.fromkeys(("node", "kubelet", "runtime", "cpu manager"), ("deployment",)),
     "kubelet's oom_score_adj": ("pod.qos", "pod.memory_request"),
 }
@@ -50,7 +51,7 @@ _POD = {
 _POD_KEYS = ("pod.sandbox", "pod.cni", "pod.proxy", "pod.services", "pod.qos")
 _REQUESTED = ("pod.qos", "pod.cpu_request", "pod.memory_request")
 _CONTROLLERS = frozenset({"cpu", "cpuacct", "cpuset", "memory", "blkio"})
-_STORAGE = ("storage.kind", "storage.file_system", "storage.device")
+_STORAGE = ("storage.kind", "storage.file_system", "storage.device", "storage.storage_class")
 _ANONYMOUS, _LOOP = "0", "7"
 """Major numbers of Documentation/admin-guide/devices.txt: unnamed devices, loopback devices."""
 _GUEST = {

@@ -14,6 +14,11 @@ from tare.study.values import POD_NETWORKS, NetworkKind
 _DEPLOYMENT: KeyPath = ("sut", "deployment")
 _BY_CLUSTER = ("sandbox", "cni", "proxy", "services")
 _NETWORKS = POD_NETWORKS | {NetworkKind.HOST}
+_OF_CLIENT = frozenset({NetworkKind.HOST, NetworkKind.POD})
+_NOT_LIMITED = (
+    ("cpu_weight", "kubelet sets the weight by what is requested"),
+    ("disk_iops", "Kubernetes limits no disk operations"),
+)
 
 
 def refuse_cluster_pod(sut: SutSpec, client: Placement | None) -> Refusal | None:
@@ -23,8 +28,7 @@ def refuse_cluster_pod(sut: SutSpec, client: Placement | None) -> Refusal | None
 
 def _faults(sut: SutSpec, client: Placement | None) -> Iterator[Refusal]:
     if client is not None and client.deployment == POD:
-        why = "a client is no pod of a cluster"
-        yield Refusal((("client", "deployment"),), why, "use bare or container for the client")
+        yield from _client_faults(sut, client)
     if sut.deployment != POD:
         return
     if sut.network not in _NETWORKS:
@@ -33,18 +37,39 @@ def _faults(sut: SutSpec, client: Placement | None) -> Iterator[Refusal]:
     if client is None:
         why = "a program that needs no database cannot be a pod of a cluster"
         yield Refusal((_DEPLOYMENT,), why, "use bare or container")
-    elif client.network is not NetworkKind.HOST:
-        why = f"a client of a pod stands on its node, and not on `{client.network}`"
-        yield Refusal((("client", "network"), _DEPLOYMENT), why, "use `client.network: host`")
+    elif client.deployment != POD and client.network is not NetworkKind.HOST:
+        why = f"a client outside the cluster stands on the pod's node, and not on `{client.network}`"
+        hint = "use `client.network: host`, or `client.deployment: pod`"
+        yield Refusal((("client", "network"), _DEPLOYMENT), why, hint)
     if sut.nodes > 1:
         why = f"{sut.nodes} pods would need addresses before they are made"
         yield Refusal((("sut", "nodes"), _DEPLOYMENT), why, "use one node, or another deployment")
-    for key, why in (("cpu_weight", "kubelet sets the weight by what is requested"),
-                     ("disk_iops", "Kubernetes limits no disk operations")):  # fmt: skip
-        if getattr(sut.limits, key) is not None:
-            yield Refusal((("sut", "limits", key), _DEPLOYMENT), why, f"leave `{key}` out")
+    yield from _limit_faults("sut", sut)
     if sut.pod is not None:
         yield from _pod_faults(sut, sut.pod)
+
+
+def _client_faults(sut: SutSpec, client: Placement) -> Iterator[Refusal]:
+    """Of a client in a pod. Outside the cluster it is sure to reach only what listens at the node's own address."""
+    keys: tuple[KeyPath, ...] = (("client", "network"), ("client", "deployment"))
+    if client.network not in _OF_CLIENT:
+        why = f"a client in a pod of a cluster cannot be on `{client.network}`"
+        yield Refusal(keys, why, "use host or pod")
+    if client.network is NetworkKind.POD and sut.deployment != POD:
+        if sut.network is not NetworkKind.HOST:
+            why = f"from a cluster's network a client need not reach a server on `{sut.network}`"
+            hint = "use `sut.network: host`, `sut.deployment: pod`, or `client.network: host`"
+            yield Refusal((("client", "network"), ("sut", "network")), why, hint)
+        if sut.nodes > 1:
+            why = f"{sut.nodes} nodes on one host listen at its loopback, which no pod reaches"
+            yield Refusal((("client", "network"), ("sut", "nodes")), why, "use `client.network: host`, or one node")
+    yield from _limit_faults("client", client)
+
+
+def _limit_faults(side: str, placed: Placement) -> Iterator[Refusal]:
+    for key, why in _NOT_LIMITED:
+        if getattr(placed.limits, key) is not None:
+            yield Refusal(((side, "limits", key), (side, "deployment")), why, f"leave `{key}` out")
 
 
 def _pod_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:

@@ -191,7 +191,15 @@ def refuse_storage(sut: SutSpec, usable: Usable) -> Refusal | None:
     if storage.device is not None and storage.size is not None:
         clash = (("sut", "storage", "size"), ("sut", "storage", "device"))
         return Refusal(clash, "a given device already has a size", "leave `size` out")
-    return None
+    return _claim(storage)
+
+
+def _claim(storage: StorageSpec) -> Refusal | None:
+    if storage.kind != "claim" or storage.storage_class is not None:
+        return None
+    why = "a claim is of a storage class of the cluster, and none is named"
+    hint = "set `storage_class`; see `kubectl get storageclasses`"
+    return Refusal((("sut", "storage", "kind"),), why, hint)
 
 
 def vm_settings(sut: SutSpec) -> VmSpec | None:

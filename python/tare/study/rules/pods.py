@@ -24,7 +24,7 @@ def _faults(sut: SutSpec, client: Placement | None) -> Iterator[Refusal]:
     pod = sut.pod
     if sut.deployment == POD:
         return  # a cluster's: rules/cluster_pods.py
-    if client is not None and client.network in POD_NETWORKS:
+    if client is not None and client.deployment != POD and client.network in POD_NETWORKS:
         why = f"`{client.network}` attaches a pod, and a client is in none"
         yield Refusal((("client", "network"),), why, "use `client.network: host`")
     if pod is None:

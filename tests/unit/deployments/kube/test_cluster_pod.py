@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.deployments.kube.cluster import FakeClient, a_cluster, failure
 from tests.unit.deployments.kube.test_manifest import a_task
+from urllib3.exceptions import HTTPError
 
 from tare.deployments import Instance, Limits, PodSetting
 from tare.deployments.kube import cluster_pod
@@ -221,6 +222,46 @@ def test_a_node_that_is_lost_is_named_with_its_reason(bench: Bench) -> None:
     bench.client.objects["/api/v1/nodes/node-1"] = {"status": {"conditions": [lost]}}
     with pytest.raises(PodLost, match=r"the node node-1 is lost, .*: Kubelet stopped posting node status"):
         bench.deployment.wait(instance, 1)
+
+
+LOST = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
+
+
+def test_a_pod_does_not_start_on_a_node_that_is_lost_meanwhile(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_pod, "_LOOK_S", 0.05)
+    bench.status = {"conditions": [SCHEDULED]}
+    bench.client.objects["/api/v1/nodes/node-1"] = {"status": {"conditions": [LOST]}}
+    with pytest.raises(PodLost, match=r"the node node-1 is lost, so the pod .* does not start: Kubelet stopped"):
+        started(bench)
+    assert bench.left == set()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda bench: bench.client.objects.update({"/api/v1/nodes/node-1": {"status": {"conditions": [LOST]}}}),
+         r"the node node-1 is lost, and with it the pod .*: Kubelet stopped posting node status"),
+        (lambda bench: bench.client.objects.pop("/api/v1/nodes/node-1"), "it is no longer in the cluster"),
+        (lambda bench: bench.tell(state("running"), deletionTimestamp="now"), "was deleted by someone else"),
+        (lambda bench: [bench.client.objects.pop(path) for path in list(bench.client.objects) if "/pods/" in path],
+         "is gone: someone else deleted it"),
+    ],
+)  # fmt: skip
+def test_a_server_that_lives_on_is_lost_with_its_pod_or_node(
+    bench: Bench, change: Callable[[Bench], object], why: str
+) -> None:
+    instance = started(bench)
+    change(bench)
+    with pytest.raises(PodLost, match=why):
+        bench.deployment.observe(instance)
+
+
+def test_a_cluster_that_is_silent_for_a_moment_loses_no_pod(bench: Bench) -> None:
+    instance = started(bench)
+    bench.client.refusals["GET", "/api/v1/n"] = HTTPError("refused")
+    assert bench.deployment.observe(instance).pod is not None
 
 
 def test_a_pod_that_does_not_go_stays_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,15 @@ import pytest
 from tests.unit.deployments.kube.cluster import NODE, a_cluster, failure
 
 from tare.deployments.cgroup.hierarchy import parse_cgroups
-from tare.deployments.kube.node import Node, node_of, parse_log, printed_by, process_of, why_not_ready
+from tare.deployments.kube.node import (
+    Node,
+    address_in_cluster,
+    node_of,
+    parse_log,
+    printed_by,
+    process_of,
+    why_not_ready,
+)
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
@@ -40,6 +48,14 @@ def test_a_host_that_is_no_node_is_told_with_the_nodes_that_are() -> None:
     cluster, _ = a_cluster()
     with pytest.raises(EnvironmentLacks, match=r"elsewhere is no node of the cluster .* \(its nodes: node-1\)"):
         node_of(cluster, FakeHost(name="elsewhere", boot_id="another"))
+
+
+def test_pods_find_what_listens_on_the_node_at_its_address_in_the_cluster() -> None:
+    cluster, client = a_cluster()
+    assert address_in_cluster(FakeHost(), lambda: cluster) == "10.0.0.1"
+    client.objects["/api/v1/nodes"] = {"items": [{**NODE, "status": {**NODE["status"], "addresses": []}}]}
+    with pytest.raises(EnvironmentLacks, match="the node node-1 has no address in its cluster"):
+        address_in_cluster(FakeHost(), lambda: cluster)
 
 
 def test_a_node_without_containerd_is_refused() -> None:

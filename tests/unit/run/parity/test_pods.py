@@ -97,6 +97,11 @@ def test_every_network_of_a_pod_or_a_user_promises_one_hop() -> None:
     }
 
 
+def test_a_client_in_a_pod_crosses_a_bridge_to_what_listens_on_its_node() -> None:
+    assert promised_hops(NetworkKind.HOST, NetworkKind.POD) == {Hop.BRIDGE}
+    assert promised_hops(NetworkKind.CLUSTER_IP, NetworkKind.POD) == {Hop.DNAT}
+
+
 @pytest.mark.parametrize("network", sorted(ROOTLESS_NETWORKS))
 @pytest.mark.parametrize("hop", ["rootlessport", "slirp4netns", "pasta", "loopback", "docker-proxy"])
 def test_a_users_network_is_carried_by_the_program_of_its_name(network: NetworkKind, hop: str) -> None:

@@ -16,6 +16,10 @@ CLIENT = ClientSpec(image="i", deployment="bare")
 BOTH = LimitsSpec(cpu_quota=1.0, memory="1G")
 
 
+def client_pod(network: str = "pod", **placed: Any) -> ClientSpec:
+    return ClientSpec(image="i", deployment="pod", network=NetworkKind(network), **placed)
+
+
 def server(network: str = "pod", pod: dict[str, Any] | None = None, **placed: Any) -> SutSpec:
     given = {"image": "i", "database": "d", "deployment": "pod", "network": NetworkKind(network), **placed}
     return SutSpec(**given, pod=None if pod is None else PodSpec(**pod))
@@ -45,9 +49,13 @@ def test_a_pod_that_can_be_is_made(sut: SutSpec) -> None:
         (server("published-loopback"), CLIENT, "sut.network", "cannot be on `published-loopback`"),
         (server(), None, "sut.deployment", "a program that needs no database cannot be a pod"),
         (server(), ClientSpec(image="i", deployment="container", network=NetworkKind.BRIDGE), "client.network",
-         "a client of a pod stands on its node, and not on `bridge`"),
-        (server("host", deployment="bare"), ClientSpec(image="i", deployment="pod"), "client.deployment",
-         "a client is no pod of a cluster"),
+         "a client outside the cluster stands on the pod's node, and not on `bridge`"),
+        (server(), client_pod("bridge"), "client.network", "a client in a pod of a cluster cannot be on `bridge`"),
+        (server(), client_pod("cluster-ip"), "client.network", "cannot be on `cluster-ip`"),
+        (server("bridge", deployment="container"), client_pod(), "client.network",
+         "need not reach a server on `bridge`"),
+        (server("host", deployment="bare", nodes=3), client_pod(), "client.network", "listen at its loopback"),
+        (server(), client_pod(limits=LimitsSpec(cpu_weight=50)), "client.limits.cpu_weight", "kubelet sets"),
         (server(nodes=3), CLIENT, "sut.nodes", "3 pods would need addresses before they are made"),
         (server(limits=LimitsSpec(cpu_weight=50)), CLIENT, "sut.limits.cpu_weight", "kubelet sets the weight"),
         (server(limits=LimitsSpec(disk_iops=50)), CLIENT, "sut.limits.disk_iops", "limits no disk operations"),
@@ -63,6 +71,21 @@ def test_a_pod_that_cannot_be_names_the_key(sut: SutSpec, client: ClientSpec | N
     assert refusal is not None
     assert ".".join(map(str, refusal.keys[0])) == key
     assert why in refusal.why
+
+
+@pytest.mark.parametrize(
+    ("sut", "client"),
+    [
+        *((server(network), client_pod()) for network in ("host", "pod", "host-port", "cluster-ip", "node-port")),
+        (server("node-port"), client_pod("host")),
+        (server("host", deployment="bare"), client_pod()),
+        (server("host", deployment="container"), client_pod()),
+        (server("bridge", deployment="container"), client_pod("host")),
+    ],
+    ids=str,
+)
+def test_a_client_is_a_pod_beside_a_pod_or_a_server_outside(sut: SutSpec, client: ClientSpec) -> None:
+    assert refuse_placement(sut, client, sut_isolates=sut.deployment != "bare", client_isolates=True) is None
 
 
 def test_the_rules_of_pods_without_a_cluster_leave_it_alone() -> None:

@@ -20,8 +20,8 @@ def refused(deployment: str, **storage: Any) -> str | None:
     return None if found is None else found.why
 
 
-@pytest.mark.parametrize("kind", sorted(STORAGES))
-def test_a_container_can_have_every_storage(kind: str) -> None:
+@pytest.mark.parametrize("kind", sorted(set(STORAGES) - {"claim"}))
+def test_a_container_can_have_every_storage_but_a_clusters(kind: str) -> None:
     assert refused("container", kind=kind) is None
 
 
@@ -75,4 +75,14 @@ def test_a_device_is_a_path_below_dev(device: str) -> None:
 
 
 def test_the_page_cache_can_be_chosen_for_all() -> None:
-    assert all(refused("container", kind=kind, cache="warmed") is None for kind in STORAGES)
+    others = set(STORAGES) - {"claim"}
+    assert all(refused("container", kind=kind, cache="warmed") is None for kind in others)
+    assert refused("pod", kind="claim", storage_class="fast", cache="warmed") is None
+
+
+def test_a_claim_is_of_a_named_class_and_for_a_pod() -> None:
+    assert refused("pod", kind="claim", storage_class="fast", size="1G") is None
+    assert "none is named" in (refused("pod", kind="claim") or "")
+    outside = refused("container", kind="claim", storage_class="a") or ""
+    assert "`claim` is not available for `container`" in outside
+    assert "`storage_class` has no effect" in (refused("pod", kind="tmpfs", storage_class="fast") or "")
