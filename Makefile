@@ -144,7 +144,7 @@ bench-fleet: setup ## What handing out blocks costs, on SITES (1,4,16,64) fake s
 	@$(PY) -m bench.fleet $(if $(SITES),--sites $(SITES)) --markdown build/bench-fleet.md --json build/bench-fleet.json
 
 .PHONY: bench-scale
-bench-scale: setup ## Bytes, seconds and memory of stores of RUNS (1000,10000,100000) made-up runs from up to 200 sites
+bench-scale: setup ## Bytes, seconds and memory of stores of RUNS (1000,10000,100000) made-up runs, in a directory and in PostgreSQL
 	@$(PY) -m bench.fleet.scale $(if $(RUNS),--runs $(RUNS)) --markdown build/bench-scale.md --json build/bench-scale.json
 
 .PHONY: bench-anytime

@@ -21,14 +21,13 @@ import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.fleet.made_up import SECONDS
+from bench.fleet.place import scratch, variables
 from bench.fleet.study import plan_of_sleeps
 from tare.run.execute import Destination
 from tare.run.fleet.coordinator import execute_on
@@ -163,28 +162,6 @@ def cpu_of(pids: Iterable[int]) -> float:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         own += (int(fields[11]) + int(fields[12])) / ticks
     return own
-
-
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """A directory for as long as this lasts."""
-    with tempfile.TemporaryDirectory(prefix="tare-bench-fleet-") as place:
-        yield Path(place)
-
-
-@contextmanager
-def variables(**given: str) -> Iterator[None]:
-    """Environment variables for as long as this lasts."""
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = old
 
 
 def measure(sites: Sequence[int], blocks: int, sleep_s: float, *, beside: bool) -> list[Took]:

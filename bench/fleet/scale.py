@@ -3,6 +3,7 @@
     python -m bench.fleet.scale [--runs 1000,10000,100000] [--markdown FILE] [--json FILE]
 
 A study of 100 arms in as many blocks as it takes, dealt to up to 200 sites; runs are made up, their records whole.
+Beside a store in a directory there is one in PostgreSQL, where a server is installed.
 Each command is a process of its own, as a user starts it. How a figure grows is told by its exponent: 1 is in
 proportion to the runs, and what is above 1.1 grows faster than they do.
 """
@@ -15,29 +16,32 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import insert
-from sqlalchemy.dialects.sqlite import insert as upsert
-
 from bench.fleet.made_up import made_up
+from bench.fleet.place import variables
+from bench.fleet.postgresql import programs, server, size_of, store_at
 from bench.fleet.study import plan_of_sleeps
+from tare.live.parts import NAMES
 from tare.plan.model import Plan
 from tare.run.fleet.dealing import site_of_block
 from tare.run.record import Phase, PhaseTime, RunRecord
 from tare.store import resume_store
 from tare.store.files import attempt_name
 from tare.store.rows import to_rows
-from tare.store.schema import facts, runs
+from tare.store.write import insert_rows
+from tare.store_place import Place, StorePlace, place_of
 
 ARMS, MOST_SITES, FEWEST_BLOCKS_A_SITE = 100, 200, 5
 _BATCH = 2000
@@ -55,13 +59,15 @@ GOALS: Mapping[str, float] = {
 """Of the largest store; what a figure should not exceed."""
 _RESUME = """
 import sys, time
-from pathlib import Path
-from tare.run.resume import StudyState, remaining
+from tare.run.resume import remaining
 from tare.store import open_store, resume_store
-plan = open_store(Path(sys.argv[1])).plan
+from tare.store.outlines import state_of
+from tare.store_place import place_of
+place = place_of(sys.argv[1])
+plan = open_store(place).plan
 began = time.perf_counter()
-with resume_store(Path(sys.argv[1]), plan) as writer:
-    remaining(plan, StudyState.from_records(writer.records()))
+with resume_store(place, plan) as writer:
+    assert not remaining(plan, state_of(writer))
 print(time.perf_counter() - began)
 """
 
@@ -77,10 +83,11 @@ class Took:
 
 @dataclass(frozen=True)
 class Scale:
-    """So many runs, and what came out by the names of `GOALS` and in CPU seconds."""
+    """So many runs in a kind of store, and what came out by the names of `GOALS` and in CPU seconds."""
 
     runs: int
     sites: int
+    kind: str
     figures: Mapping[str, float]
 
 
@@ -94,18 +101,17 @@ def records_of(plan: Plan, sites: Sequence[str]) -> Iterator[RunRecord]:
         yield made_up(plan, run, 1, places[run.block], measured)
 
 
-def fill(store: Path, plan: Plan, sites: Sequence[str]) -> None:
+def fill(store: Place, plan: Plan, sites: Sequence[str]) -> None:
     """A store with all runs made, as commits leave it."""
     with resume_store(store, plan) as writer:
         made = records_of(plan, sites)
         while batch := list(itertools.islice(made, _BATCH)):
             rows = [to_rows(record, record.phases[0].began_at) for record in batch]
             with writer.engine.begin() as connection:
-                for digest, body in {digest: body for row in rows for digest, body in row.facts.items()}.items():
-                    connection.execute(upsert(facts).values(digest=digest, body=body).on_conflict_do_nothing())
-                connection.execute(insert(runs), [row.run for row in rows])
+                insert_rows(connection, rows, ())
             for record in batch:
-                (store / "raw" / attempt_name(record.run_id, record.attempt)).mkdir()
+                if writer.place.is_directory:
+                    (writer.path / "raw" / attempt_name(record.run_id, record.attempt)).mkdir()
 
 
 def taken_by(argv: Sequence[str]) -> tuple[Took, str]:
@@ -128,7 +134,7 @@ def taken_by(argv: Sequence[str]) -> tuple[Took, str]:
 
 
 @contextmanager
-def served(store: Path) -> Iterator[str]:
+def served(store: StorePlace) -> Iterator[str]:
     """The address of a live page of the store."""
     argv = [sys.executable, "-m", "tare", "serve", str(store), "--port", "0"]
     unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -145,36 +151,61 @@ def served(store: Path) -> Iterator[str]:
         process.wait(60)
 
 
-def first_paint_s(address: str) -> float:
-    """Until the page and what it shows first have come, of a server that was just started."""
+def first_paint_s(address: str) -> Sequence[float]:
+    """Seconds until the page has come, and until all that it shows first has, of a server that was just started."""
     visitor = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     began = time.monotonic()
     with visitor.open(address, timeout=600) as answer:
         answer.read()
-    return time.monotonic() - began
+    painted_s = time.monotonic() - began
+    with visitor.open(urllib.parse.urljoin(address, "/events"), timeout=600) as events:
+        lacking = set(NAMES)
+        while lacking:
+            line = events.readline()
+            if not line:
+                sys.exit(f"bench.fleet.scale: the page ended without {', '.join(sorted(lacking))}")
+            if line.startswith(b"data: {") and b'"name"' in line:
+                lacking.discard(json.loads(line[6:])["name"])
+    return painted_s, time.monotonic() - began
 
 
-def measured(place: Path, wanted: int) -> Scale:
+def measured(store: StorePlace, plan: Plan, sites: Sequence[str], page: Path) -> Scale:
     """A store of so many runs, made, measured and left."""
-    plan = plan_of_sleeps(wanted // ARMS, ARMS - 1)  # and the baseline again
-    sites = [f"site-{n:03d}" for n in range(1, 1 + min(MOST_SITES, max(2, wanted // ARMS // FEWEST_BLOCKS_A_SITE)))]
-    store, page = place / f"store-{wanted}", place / f"report-{wanted}.html"
+    began = time.monotonic()
     fill(store, plan, sites)
-    size = sum(path.stat().st_size for path in store.glob("store.sqlite*"))
+    filled_s = time.monotonic() - began
+    size = sum(path.stat().st_size for path in store.directory.glob("store.sqlite*"))
+    if not store.is_directory:
+        size = size_of(store)
     tare = [sys.executable, "-m", "tare"]
     resumed, text = taken_by([sys.executable, "-c", _RESUME, str(store)])
     terminal, _ = taken_by([*tare, "report", str(store)])
     html, _ = taken_by([*tare, "report", str(store), "--format", "html", "--output", str(page)])
     with served(store) as address:
-        paint_s = first_paint_s(address)
-    return Scale(len(plan.runs), len(sites), {
+        paint_s, all_s = first_paint_s(address)
+    return Scale(len(plan.runs), len(sites), "directory" if store.is_directory else "PostgreSQL", {
         "store, KB a run": size / len(plan.runs) / 1024,
         "terminal, s": terminal.wall_s, "terminal, CPU s": terminal.cpu_s, "terminal, GB": terminal.rss_gb,
         "HTML, s": html.wall_s, "HTML, CPU s": html.cpu_s, "HTML, GB": html.rss_gb,
         "HTML, MB": page.stat().st_size / 2**20,
-        "live page, s": paint_s,
-        "resume, s": float(text), "resume, GB": resumed.rss_gb,
+        "live page, s": paint_s, "live page, all parts, s": all_s,
+        "resume, s": float(text), "resume, CPU s": resumed.cpu_s, "resume, GB": resumed.rss_gb,
+        "to make it up, s": filled_s,
     })  # fmt: skip
+
+
+def of_size(place: Path, wanted: int, socket: Path | None) -> Iterator[Scale]:
+    """So many runs in a directory, and in PostgreSQL where a server listens at `socket`."""
+    plan = plan_of_sleeps(wanted // ARMS, ARMS - 1)  # and the baseline again
+    sites = [f"site-{n:03d}" for n in range(1, 1 + min(MOST_SITES, max(2, wanted // ARMS // FEWEST_BLOCKS_A_SITE)))]
+    page = place / "report.html"
+    stores = [place_of(place / f"store-{wanted}")]
+    if socket is not None:
+        stores.append(store_at(socket, f"runs-{wanted}", place / "raw"))
+    for store in stores:
+        yield measured(store, plan, sites, page)
+        if store.is_directory:
+            shutil.rmtree(store.directory)
 
 
 def exponent(few: Scale, many: Scale, figure: str) -> float:
@@ -183,34 +214,45 @@ def exponent(few: Scale, many: Scale, figure: str) -> float:
 
 
 def markdown(scales: Sequence[Scale], loads: Sequence[float]) -> str:
-    """A row a figure: each number of runs, the exponent of the last step, and the goal."""
+    """A table a kind of store: a row a figure: each number of runs, the exponent of the last step, and the goal."""
+    lines = [f"Load {loads[0]:.1f} before and {loads[1]:.1f} after, on {os.cpu_count()} CPUs; {ARMS} arms.", ""]
+    for kind in dict.fromkeys(each.kind for each in scales):
+        lines += [*_table([each for each in scales if each.kind == kind]), ""]
+    return "\n".join(lines)
+
+
+def _table(scales: Sequence[Scale]) -> Iterator[str]:
     heads = [f"{each.runs:,} runs, {each.sites} sites" for each in scales]
-    lines = [
-        f"Load {loads[0]:.1f} before and {loads[1]:.1f} after, on {os.cpu_count()} CPUs; {ARMS} arms.",
-        "",
-        f"| | {' | '.join(heads)} | exponent | goal |",
-        f"|---|{'---|' * len(heads)}---|---|",
-    ]
+    yield f"| {scales[0].kind} | {' | '.join(heads)} | exponent | goal |"
+    yield f"|---|{'---|' * len(heads)}---|---|"
     for figure in scales[0].figures:
         cells = [f"{each.figures[figure]:.2f}" for each in scales]
         power = f"{exponent(scales[-2], scales[-1], figure):.2f}" if len(scales) > 1 else "\N{EM DASH}"
         goal = f"{GOALS[figure]:g}" if figure in GOALS else ""
-        lines.append(f"| {figure} | {' | '.join(cells)} | {power} | {goal} |")
-    return "\n".join((*lines, ""))
+        yield f"| {figure} | {' | '.join(cells)} | {power} | {goal} |"
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", default="1000,10000,100000", help="how many, with commas, multiples of 100")
+    parser.add_argument("--stores", default="directory,postgresql", help="kinds of stores (default: both)")
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    before, scales = os.getloadavg()[0], []
-    with tempfile.TemporaryDirectory(prefix="tare-bench-scale-") as place:
+    before, scales = os.getloadavg()[0], list[Scale]()
+    at = programs() if "postgresql" in given.stores else None
+    if at is None and "postgresql" in given.stores:
+        print("bench.fleet.scale: no PostgreSQL is installed; SQLite alone", file=sys.stderr)
+    with (
+        tempfile.TemporaryDirectory(prefix="tare-bench-scale-") as place,
+        variables(TARE_HOME=f"{place}/home"),
+        nullcontext(None) if at is None else server(at) as socket,
+    ):
         for wanted in map(int, given.runs.split(",")):
-            scales.append(measured(Path(place), wanted))
-            print(scales[-1], file=sys.stderr, flush=True)
+            for scale in of_size(Path(place), wanted, socket):
+                scales.append(scale)
+                print(scale, file=sys.stderr, flush=True)
     text = markdown(scales, (before, os.getloadavg()[0]))
     sys.stdout.write(text)
     told = json.dumps([vars(each) for each in scales], default=dict)

@@ -43,13 +43,6 @@ class StorePlace:
         """Whether it is a directory of this machine, with SQLite in it."""
         return self.database is None
 
-    def local(self, command: str) -> Path:
-        """The directory. Raises `StoreError` for a URL, of which `command` can make nothing."""
-        if self.database is not None:
-            hint = "`tare store copy URL DIR` makes such a directory"
-            raise StoreError(f"{command} works on a store in a directory, not on one at a URL", hint=hint)
-        return self.directory
-
 
 Place = Path | StorePlace
 """Where a store lies, for those who know that it is a directory too."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tare.live.serving import open_listener, serve
+from tare.live.serving import open_listener, serve, server_of
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]), open_listener(int(sys.argv[2]), sys.argv[3]))
+    door = open_listener(int(sys.argv[2]), sys.argv[3])
+    serve(server_of(Path(sys.argv[1]), door), door)

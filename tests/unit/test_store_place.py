@@ -19,7 +19,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_directory_stays_a_directory(text: str) -> None:
     place = place_of(text)
     assert place.is_directory
-    assert (place.directory, str(place), place.local("it")) == (Path(text), text, Path(text))
+    assert (place.directory, str(place)) == (Path(text), text)
 
 
 def test_a_url_is_taken_apart_and_printed_as_it_can_be_given_again(tmp_path: Path) -> None:
@@ -65,8 +65,3 @@ def test_what_is_no_store_is_refused_and_no_password_is_repeated(text: str, word
     with pytest.raises(StoreError, match=words) as refused:
         place_of(text)
     assert "SECRET" not in str(refused.value)
-
-
-def test_what_needs_a_directory_refuses_a_url() -> None:
-    with pytest.raises(StoreError, match="`tare serve` works on a store in a directory"):
-        place_of(URL).local("`tare serve`")

@@ -65,6 +65,11 @@ class Metric:
     source: Callable[[RunRecord], str | None] | None = None
     """By whom it was counted, where that may differ from run to run; only the same source is compared."""
 
+    @property
+    def resolution(self) -> tuple[str, ...]:
+        """Where the relative width of the histogram bucket stands that it comes from."""
+        return (*self.path[:-1], "resolution")
+
     def of(self, run: RunRecord) -> float | None:
         """The value of a run, `None` where it is not known."""
         return self.read(run.measurement) if self.derived is None else self.derived(run)
@@ -246,4 +251,4 @@ def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:
 
 def resolution_of(measurement: Mapping[str, Any] | None, metric: Metric) -> float | None:
     """Relative width of the histogram bucket that a latency comes from: 0.018 for sysbench."""
-    return number_at(measurement, (*metric.path[:-1], "resolution"))
+    return number_at(measurement, metric.resolution)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tare.analyze.numbers import number_at
 from tare.errors import StoreError
 from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Rule
@@ -49,11 +50,11 @@ class Runs:
 
     def value(self, block: int, arm: str, metric: Metric) -> float | None:
         """The value of a good run, `None` where it is not known."""
-        return self._values(metric)[block, arm]
+        return self.values(metric)[block, arm]
 
     def values_of(self, arm: str, metric: Metric) -> list[float]:
         """All known values of an arm's good runs, in the order of the runs."""
-        values = self._values(metric)
+        values = self.values(metric)
         known = (values[place] for place in self._places_of.get(arm, ()))
         return [value for value in known if value is not None]
 
@@ -78,11 +79,22 @@ class Runs:
             places.setdefault(place[1], []).append(place)
         return places
 
-    def _values(self, metric: Metric) -> dict[tuple[int, str], float | None]:
-        """Read once a metric: percentiles are counted from histograms, and a baseline stands beside every arm."""
+    def values(self, metric: Metric) -> Mapping[tuple[int, str], float | None]:
+        """(block, arm) → the value of a good run, `None` where it is not known.
+
+        Read once a metric: percentiles are counted from histograms, and a baseline stands beside every arm.
+        """
         if metric.name not in self._read:
             self._read[metric.name] = {place: metric.of(run) for place, run in self.good.items()}
         return self._read[metric.name]
+
+    def resolutions(self, metric: Metric) -> Mapping[tuple[int, str], float | None]:
+        """(block, arm) → the width of the histogram bucket that a metric of a good run comes from. Read once."""
+        path = metric.resolution
+        name = ".".join(path)
+        if name not in self._read:
+            self._read[name] = {place: number_at(run.measurement, path) for place, run in self.good.items()}
+        return self._read[name]
 
     def blocks_of(self, arm: str) -> tuple[int, ...]:
         """Blocks in which the arm was to be run."""

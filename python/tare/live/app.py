@@ -84,8 +84,7 @@ class Page:
         return HTMLResponse(page)
 
     async def page(self, request: Request) -> Response:  # noqa: ARG002 - Starlette's signature
-        """The page; its parts come by events."""
-        await self._watch.newest()
+        """The page, at once; its parts come by events."""
         return self._html("page.html.j2", view=self._view)
 
     async def events(self, request: Request) -> Response:
@@ -106,6 +105,7 @@ class Page:
 
     async def arm(self, request: Request) -> Response:
         """All runs of one arm, as a piece of the page."""
+        await self._watch.newest()
         details = of_arm(self._view, request.path_params["number"])
         if details is None:
             return PlainTextResponse("There is no such arm.\n", 404)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.live.view import View
-from tare.run.duet.swap import throughput_of
-from tare.store.read import Outline
+from tare.store.outlines import Outline
 
 
 @dataclass(frozen=True)
@@ -55,18 +54,17 @@ def of_arm(view: View, number: int) -> Arm | None:
 
 
 def _made(outline: Outline) -> Attempt:
-    record = outline.record
-    measured = record.measurement or {}
+    made = outline.made
     return Attempt(
-        run_id=record.run_id,
-        block=record.block,
-        number=record.attempt,
-        state="good" if record.outcome.ok else "failed",
-        throughput_per_s=throughput_of(record) if record.outcome.ok else None,
-        unit=measured.get("unit"),
-        latency_p95_ms=(measured.get("latency") or {}).get("p95_ms"),
-        seconds=record.machine_s,
+        run_id=made.run_id,
+        block=made.block,
+        number=outline.attempt,
+        state="good" if made.ok else "failed",
+        throughput_per_s=made.throughput_per_s,
+        unit=outline.unit,
+        latency_p95_ms=outline.latency_p95_ms,
+        seconds=made.seconds,
         committed_at=outline.committed_at,
-        reason=record.outcome.reason,
-        notices=record.notices,
+        reason=outline.reason,
+        notices=outline.notices,
     )

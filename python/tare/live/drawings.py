@@ -9,12 +9,10 @@ from tare.live.known import Known
 from tare.live.view import Last, View
 from tare.live.windows import P95, Point, thinned
 from tare.protocols.registry import rule_of
-from tare.protocols.stopping import Decision
 from tare.report.plain import distinct, plain
 
 ARMS_DRAWN = 6
 """Those of which least is known yet; a table has them all."""
-STEPS_DRAWN = 60
 _LONGEST = 48
 GOOD, AGAIN, FAILED, RUNNING, PLANNED, SPARED = "g", "a", "f", "r", "p", "s"
 """Good at once, good after failed attempts, failed so far, under way, still to be made, not needed any more."""
@@ -60,7 +58,7 @@ def trail(view: View) -> Any:
     """Effect and interval after each number of blocks, in percent."""
     if view.known is None or not view.known.trail:
         return {"points": [], "target": None}
-    steps = _spread(view.known.trail)
+    steps = view.known.trail
     last = steps[-1].arms
     least = sorted(last, key=lambda name: -(last[name].half_width or float("inf")))[:ARMS_DRAWN]
     shown = [arm.name for arm in view.known.plan.study.arms if arm.name in least]
@@ -83,11 +81,6 @@ def trail(view: View) -> Any:
         if name in step.arms and step.arms[name].point is not None
     ]
     return {"points": points, "target": None if target is None else _percent(target), "arms": len(last)}
-
-
-def _spread(trail: Sequence[Decision]) -> Sequence[Decision]:
-    each = -(-len(trail) // STEPS_DRAWN)
-    return trail[(len(trail) - 1) % each :: each]
 
 
 def _minus(point: float | None, margin: float) -> float | None:

@@ -58,11 +58,10 @@ class _Made:
 
 
 def _made(known: Known) -> Mapping[str, _Made]:
-    records = [outline.record for made in known.attempts.values() for outline in made]
-    records = [record for record in records if record.site is not None]
-    good = Counter(record.site for record in records if record.outcome.ok)
-    failed = Counter(record.site for record in records if not record.outcome.ok)
-    blocks = Counter(site for site, _ in {(record.site, record.block) for record in records if record.outcome.ok})
+    outlines = [outline for made in known.attempts.values() for outline in made if outline.site is not None]
+    good = Counter(outline.site for outline in outlines if outline.made.ok)
+    failed = Counter(outline.site for outline in outlines if not outline.made.ok)
+    blocks = Counter(site for site, _ in {(each.site, each.made.block) for each in outlines if each.made.ok})
     return {site: _Made(blocks[site], good[site], failed[site]) for site in (*good, *failed) if site is not None}
 
 
@@ -99,6 +98,6 @@ def _ended_at(known: Known) -> Mapping[int, float]:
     """Block → when its last attempt was committed."""
     ended: dict[int, float] = {}
     for outline in (one for made in known.attempts.values() for one in made):
-        block = outline.record.block
+        block = outline.made.block
         ended[block] = max(ended.get(block, 0.0), outline.committed_at)
     return ended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tare.plan.model import Plan
@@ -9,50 +10,79 @@ from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Decision, Finished
 from tare.run.resume import StudyState, decision, finished
 from tare.store import Store
-from tare.store.read import Outline, outlines
+from tare.store.outlines import Outline, outlines
+
+STEPS = 60
+"""Of the trail, at most: a step goes over all blocks before it, and a chart has no room for more."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """`attempts`: run → its attempts as they were committed. `trail`: what was known after 1, 2, … blocks."""
+    """`attempts`: run → its attempts as they were committed.
+
+    `steps`: number of finished blocks → what was known after them, of at most `STEPS` numbers and always the last.
+    """
 
     store_id: str
     plan: Plan
     row: int = 0
-    attempts: dict[str, tuple[Outline, ...]] = field(default_factory=dict)
+    attempts: Mapping[str, tuple[Outline, ...]] = field(default_factory=dict)
     done: StudyState = field(default_factory=StudyState)
     blocks: tuple[Finished, ...] = ()
-    trail: tuple[Decision, ...] = ()
+    steps: Mapping[int, Decision] = field(default_factory=dict)
     last: Outline | None = None
     """The newest attempt."""
 
     @property
+    def seen(self) -> set[tuple[str, int]]:
+        """Run and number of every attempt."""
+        return {(run, outline.attempt) for run, made in self.attempts.items() for outline in made}
+
+    @property
+    def trail(self) -> tuple[Decision, ...]:
+        """What was known after some numbers of blocks, in order."""
+        return tuple(self.steps.values())
+
+    @property
     def decision(self) -> Decision:
         """What the protocol says now."""
-        return self.trail[-1] if self.trail else decision(self.plan, self.done)
+        return self.trail[-1] if self.steps else decision(self.plan, self.done)
 
 
 def known_of(store: Store, before: Known | None = None) -> Known:
     """What the store says now. `before`: what it said when it was last asked. Raises `StoreError`."""
     same = before is not None and before.store_id == store.id and before.plan.digest == store.plan.digest
     known = before if before is not None and same else Known(store.id, store.plan)
-    new = outlines(store, known.row)
+    new = outlines(store, known.row, () if store.place.is_directory else known.seen)
     if not new:
         return known
     attempts = dict(known.attempts)
     for outline in new:
-        run = outline.record.run_id
+        run = outline.made.run_id
         attempts[run] = (*attempts.get(run, ()), outline)
-    done = known.done.plus(*(outline.record for outline in new))
+    done = known.done.noting(outline.made for outline in new)
     blocks = finished(known.plan, done)
-    trail = known.trail if blocks == known.blocks else _trail(known, blocks)
-    return Known(store.id, known.plan, new[-1].row, attempts, done, blocks, trail, new[-1])
+    steps = known.steps if blocks == known.blocks else _steps(known, blocks)
+    return Known(store.id, known.plan, new[-1].row, attempts, done, blocks, steps, new[-1])
 
 
-def _trail(known: Known, blocks: tuple[Finished, ...]) -> tuple[Decision, ...]:
+def _steps(known: Known, blocks: tuple[Finished, ...]) -> Mapping[int, Decision]:
     """Only what is new, unless an earlier block has changed: a failed run of it was made good."""
-    kept = len(known.blocks) if blocks[: len(known.blocks)] == known.blocks else 0
+    kept = known.steps if blocks[: len(known.blocks)] == known.blocks else {}
     study = known.plan.study
     stop = PROTOCOLS[study.protocol.name].stop
-    made = tuple(stop(study.baseline, blocks[:count], study.protocol) for count in range(kept + 1, len(blocks) + 1))
-    return (*known.trail[:kept], *made)
+    return {
+        count: kept[count] if count in kept else stop(study.baseline, blocks[:count], study.protocol)
+        for count in counts(len(blocks))
+    }
+
+
+def counts(blocks: int) -> tuple[int, ...]:
+    """Numbers of blocks that are told of: evenly apart, the last among them.
+
+    Apart by a power of two, so that as blocks come in a number that is told of once is so until half of them go.
+    """
+    apart = 1
+    while blocks > apart * STEPS:
+        apart *= 2
+    return tuple(sorted({*range(apart, blocks + 1, apart), *([blocks] if blocks else [])}))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import func, select
 
 from tare.analyze.timelines.marks import windows_began
 from tare.analyze.timelines.runs import spans
@@ -18,75 +16,113 @@ from tare.live.now import read_now
 from tare.live.under_way import RunFollower
 from tare.live.view import Last, ReportFile, View
 from tare.live.windows import Point, placed
-from tare.run.record import Phase
+from tare.run.record import Phase, RunRecord
 from tare.store import Store, open_store
 from tare.store.files import StoreLayout, holder
+from tare.store.schema import runs, study
+from tare.store_place import Place, StorePlace, place_of
 
-Stamp = tuple[int, int, int] | None
-"""Inode, size and time of a file; `None`: it is not there."""
+Stamp = tuple[int, int, int] | tuple[int, str] | None
+"""Inode, size and time of a file, `None` where it is not there; of a store at a URL its attempts and its plan."""
 MOST_REPORTS = 50
-_LAST = text(
-    "SELECT json_extract(record, '$.measurement.windows') AS windows, "
-    "json_extract(record, '$.measurement.unit') AS unit, json_extract(record, '$.usage') AS usage "
-    "FROM runs WHERE rowid = :row"
-)
-_ENGINE = text(
-    "SELECT facts.body FROM runs JOIN facts ON facts.digest = runs.engine ORDER BY runs.rowid DESC LIMIT 1"
-)
 
 
 @dataclass
 class StoreReader:
     """Looks whenever it is asked, and says whether there was anything new.
 
-    Most looks are three stat(2) and one read of /proc/locks. Files of the run under way are read each time.
+    Most looks are three stat(2) and one read of /proc/locks; of a store at a URL, two small queries. Files of the
+    run under way are read each time.
     """
 
-    path: Path
+    place: StorePlace
     view: View
-    looker: RunFollower
+    looker: RunFollower = field(default_factory=RunFollower)
     stamps: Sequence[Stamp] = ()
 
     @classmethod
-    def at(cls, path: Path) -> StoreReader:
-        """The first look. Raises `StoreError` where there is no store that this tare can read."""
-        open_store(path)
-        reader = cls(path, View(path), RunFollower())
+    def opened(cls, where: Place) -> StoreReader:
+        """Before the first look: of the store, only its plan is known.
+
+        Raises `StoreError` where there is no store that this tare can read.
+        """
+        place = place_of(where)
+        store = open_store(place)
+        return cls(place, View(place, known=Known(store.id, store.plan)))
+
+    @classmethod
+    def at(cls, where: Place) -> StoreReader:
+        """The first look. Raises `StoreError` as `opened`."""
+        reader = cls.opened(where)
         reader.look()
         return reader
 
     @property
-    def _layout(self) -> StoreLayout:
-        return StoreLayout(self.path)
+    def path(self) -> Path:
+        """Directory of the store, or of what this machine keeps of one at a URL."""
+        return self.place.directory
 
     def look(self) -> View:
         """What there is to see now."""
-        database = self._layout.database
-        stamps = [_stamp(database), _stamp(database.with_name(f"{database.name}-wal"))]
-        if stamps != self.stamps or self.view.problem is not None:
-            self._read()
-            self.stamps = stamps
-        holds = holder(self._layout.lock)
-        now = read_now(self._layout.now)
-        running = holds is not None
-        if running and now is not None and now.pid != holds:
+        if self.place.is_directory:
+            self._look_at_files()
+        else:
+            self._look_at_url()
+        layout = StoreLayout(self.path)
+        holds = holder(layout.lock)
+        now = read_now(layout.now)
+        here = holds is not None
+        running = here or bool(self.view.makers)
+        if (here and now is not None and now.pid != holds) or (running and not here):
             now = None
-        seen = tuple(self.looker.look(now)) if running and now is not None and now.over is None else ()
+        seen = tuple(self.looker.look(now)) if here and now is not None and now.over is None else ()
         traced = (tuple(one for one in seen if one.trace) or self.view.traced) if running else ()
         self.view = replace(
             self.view, running=running, now=now, seen=seen, traced=traced, reports=reports(self.path)
         )
         return self.view
 
-    def _read(self) -> None:
+    def _look_at_files(self) -> None:
+        database = StoreLayout(self.path).database
+        stamps = [_stamp(database), _stamp(database.with_name(f"{database.name}-wal"))]
+        if stamps != self.stamps or self.view.problem is not None:
+            self._read()
+            self.stamps = stamps
+
+    def _look_at_url(self) -> None:
+        from tare.store.claims import makers  # its driver is an extra
+
         try:
-            store = open_store(self.path)
-            known = known_of(store, self.view.known)
-            last = self.view.last if known is self.view.known else _last(store, known)
-            self.looker.engine_root = _engine_root(store) or self.looker.engine_root
-            self.view = replace(self.view, problem=None, known=known, last=last)
+            store = open_store(self.place)
+            with store.reading() as connection:
+                attempts = connection.execute(select(func.count()).select_from(runs)).scalar_one()
+                stamps = [(int(attempts), str(connection.execute(select(study.c.plan_digest)).scalar_one()))]
+                self.view = replace(self.view, makers=makers(connection))
         except StoreError as error:
             self.view = replace(self.view, problem=str(error))
+            return
+        if stamps != self.stamps or self.view.problem is not None:
+            self._read(store)
+            self.stamps = stamps
+
+    def _read(self, opened: Store | None = None) -> None:
+        try:
+            store = opened or open_store(self.place)
+            known = known_of(store, self.view.known)
+            if known is not self.view.known:
+                self.view = replace(self.view, last=self._last(store, known))
+            self.view = replace(self.view, problem=None, known=known)
+        except StoreError as error:
+            self.view = replace(self.view, problem=str(error))
+
+    def _last(self, store: Store, known: Known) -> Last | None:
+        """The run that was committed last, with its windows. Where its engine keeps files is noted."""
+        if known.last is None:
+            return None
+        record = store.record(known.last.made.run_id, known.last.attempt)
+        root = (record.engine or {}).get("engine_data_root")
+        self.looker.engine_root = root if isinstance(root, str) else self.looker.engine_root
+        return _with_windows(record)
 
 
 def reports(path: Path) -> tuple[ReportFile, ...]:
@@ -102,25 +138,13 @@ def reports(path: Path) -> tuple[ReportFile, ...]:
     return tuple(sorted(made, key=lambda one: -one.written_at)[:MOST_REPORTS])
 
 
-def _last(store: Store, known: Known) -> Last | None:
-    """The run that was committed last, with its windows."""
-    if known.last is None:
-        return None
-    with store.reading() as connection:
-        row = connection.execute(_LAST, {"row": known.last.row}).one()
-    windows: list[dict[str, Any]] = json.loads(row.windows) if row.windows else []
-    record = known.last.record.model_copy(update={"usage": json.loads(row.usage) if row.usage else None})
+def _with_windows(record: RunRecord) -> Last:
+    measured = record.measurement or {}
     measured_s = dict(spans(record)).get(Phase.MEASURE, (None,))[0]
+    windows = measured.get("windows") or ()
     points = [Point(one["end_s"], one.get("throughput_per_s"), one.get("latency_p95_ms")) for one in windows]
     laid = placed(points, windows_began(record, measured_s))
-    return Last(record.run_id, record.arm, record.outcome.ok, row.unit, laid, measured_s)
-
-
-def _engine_root(store: Store) -> str | None:
-    with store.reading() as connection:
-        body = connection.execute(_ENGINE).scalar_one_or_none()
-    root = json.loads(body).get("engine_data_root") if body else None
-    return root if isinstance(root, str) else None
+    return Last(record.run_id, record.arm, record.outcome.ok, measured.get("unit"), laid, measured_s)
 
 
 def _stamp(path: Path) -> Stamp:

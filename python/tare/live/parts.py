@@ -42,7 +42,7 @@ def status(view: View) -> Mapping[str, Any]:
     known = view.known
     if known is None:
         return {"sentence": "", "facts": (), "standing": "lost"}
-    failed = sum(not outline.record.outcome.ok for made in known.attempts.values() for outline in made)
+    failed = sum(not outline.made.ok for made in known.attempts.values() for outline in made)
     certain = view.fixed or known.decision.end is not None
     about = "" if certain else "at most " if view.blocks is None else "about "
     spent = sum(known.done.seconds.values())
@@ -59,6 +59,8 @@ def status(view: View) -> Mapping[str, Any]:
             facts.append(("Enough at about", moment(pace.enough_at)))
     elif view.running and view.left_s is not None:
         facts.append(("Expected yet", f"about {duration(view.left_s)}"))
+    if view.makers:
+        facts.append(("At work", ", ".join(plain(maker, 100) for maker in view.makers)))
     return {"sentence": _sentence(view, known), "facts": facts, "standing": _standing(view, known)}
 
 

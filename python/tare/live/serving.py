@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import uvicorn
 
@@ -21,6 +20,7 @@ from tare.live.app import application
 from tare.live.guard import TOKEN
 from tare.live.look import StoreReader
 from tare.live.watch import Watch
+from tare.store_place import Place, StorePlace, place_of
 
 _END_S = 5.0
 
@@ -33,7 +33,7 @@ _MOST_CONNECTIONS = 100
 
 
 @contextmanager
-def beside(store: Path, port: int, token: str, program: Sequence[str] = ()) -> Iterator[Listener]:
+def beside(store: Place, port: int, token: str, program: Sequence[str] = ()) -> Iterator[Listener]:
     """Have the page served while this lasts. Raises `EnvironmentLacks` where the port cannot be had, or `OSError`.
 
     `program`: in place of this module, for tests.
@@ -43,7 +43,7 @@ def beside(store: Path, port: int, token: str, program: Sequence[str] = ()) -> I
         sys.executable,
         *(program or ("-m", "tare.live.serving")),
         str(door.socket.fileno()),
-        str(store.absolute()),
+        str(_absolute(place_of(store))),
     ]
     with door.socket, tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(
@@ -60,6 +60,10 @@ def beside(store: Path, port: int, token: str, program: Sequence[str] = ()) -> I
             yield door
         finally:
             _end(child)
+
+
+def _absolute(place: StorePlace) -> StorePlace:
+    return StorePlace(place.directory.absolute()) if place.is_directory else place
 
 
 def _hand(child: subprocess.Popen[bytes], token: str) -> None:
@@ -84,7 +88,7 @@ def main() -> None:
     _step_back()
     token = sys.stdin.readline().strip()
     door = Listener(socket.socket(fileno=int(sys.argv[1])), token)
-    server = server_of(Path(sys.argv[2]), door)
+    server = server_of(place_of(sys.argv[2]), door)
 
     def end_with_the_run() -> None:
         sys.stdin.read()
@@ -134,9 +138,9 @@ def open_listener(port: int, token: str) -> Listener:
     return Listener(listening, token)
 
 
-def server_of(store: Path, door: Listener) -> uvicorn.Server:
+def server_of(store: Place, door: Listener) -> uvicorn.Server:
     """A server that is not running yet. Raises `StoreError` where there is no store that this tare can read."""
-    watch = Watch(StoreReader.at(store))
+    watch = Watch(StoreReader.opened(store))
     config = uvicorn.Config(
         application(watch.reader, watch, door.token, door.port),
         log_level="error",
@@ -152,9 +156,8 @@ def server_of(store: Path, door: Listener) -> uvicorn.Server:
     return server
 
 
-def serve(store: Path, door: Listener) -> None:
-    """Serve until interrupted. Raises `StoreError`."""
-    server = server_of(store, door)
+def serve(server: uvicorn.Server, door: Listener) -> None:
+    """Serve until interrupted."""
     with door.socket, suppress(KeyboardInterrupt):
         server.run(sockets=[door.socket])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 
 from tare.live.known import Known
@@ -14,6 +13,7 @@ from tare.live.windows import Point
 from tare.plan.estimate import blocks_expected
 from tare.protocols.registry import rule_of, runs_of_blocks
 from tare.run.emulated import MARK, EmulatedArms, marked, shown_names, union_of_sides
+from tare.store_place import StorePlace
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class View:
     runs of which a trace was seen last, while a store is run.
     """
 
-    path: Path
+    place: StorePlace
     problem: str | None = None
     known: Known | None = None
     running: bool = False
@@ -58,6 +58,8 @@ class View:
     traced: tuple[Seen, ...] = ()
     last: Last | None = None
     reports: tuple[ReportFile, ...] = ()
+    makers: tuple[str, ...] = ()
+    """Tares that make blocks of a store at a URL, by host and process."""
 
     @property
     def under_way(self) -> tuple[Current, ...]:

@@ -136,7 +136,8 @@ def decide(rule: Rule, baseline: str, finished: Sequence[Finished]) -> Decision:
     That is exact for many blocks only; that a least n of 8, a look every 4 and alpha 0.035 cover 95 % with few is
     shown by the simulation in tests/unit/protocols/test_stopping.py. No arm's significance is ever asked for.
     """
-    against = {arm: block.baselines.get(arm, baseline) for block in finished for arm in block.throughput_per_s}
+    against = dict.fromkeys(set().union(*(block.throughput_per_s for block in finished)), baseline)
+    against |= {arm: other for block in finished for arm, other in block.baselines.items()}
     pairs = [(arm, other) for arm, other in sorted(against.items()) if arm != other]
     arms = {arm: _progress(rule, _log_ratios(arm, other, finished)) for arm, other in pairs}
     seconds = sum(block.seconds for block in finished)
@@ -257,5 +258,9 @@ def _known(rule: Rule, arm: Progress) -> bool:
 
 def _log_ratios(arm: str, baseline: str, finished: Sequence[Finished]) -> dict[int, float]:
     """By block, of those that have both."""
-    pairs = ((one.block, one.throughput_per_s.get(arm), one.throughput_per_s.get(baseline)) for one in finished)
-    return {block: math.log(value / reference) for block, value, reference in pairs if value and reference}
+    ratios: dict[int, float] = {}
+    for one in finished:
+        value, reference = one.throughput_per_s.get(arm), one.throughput_per_s.get(baseline)
+        if value and reference:
+            ratios[one.block] = math.log(value / reference)
+    return ratios

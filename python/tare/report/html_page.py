@@ -18,10 +18,12 @@ from tare.analyze.timelines import Timelines
 from tare.analyze.timelines.marks import Mark
 from tare.analyze.timelines.runs import RunOverlay
 from tare.report import figures
+from tare.report.charts.blocks import blocks_a_point
+from tare.report.charts.overheads import too_many_blocks
 from tare.report.charts.shift import MOST_ROWS
 from tare.report.charts.views import has_real
 from tare.report.content import Report
-from tare.report.drawings import drawings
+from tare.report.drawings import drawings, pointed
 from tare.report.explain.section import explained
 from tare.report.known import compared, compared_by_operation, known, known_by_operation, published_in
 from tare.report.plain import plain, plain_lines
@@ -87,6 +89,8 @@ def render(report: Report) -> str:
             against=against(report.study),
             unpaired=unpaired(report.study),
             interval_kind=interval_kind(report.study),
+            many_blocks=too_many_blocks(pointed(report, PRIMARY)),
+            blocks_a_point=blocks_a_point(pointed(report, PRIMARY)),
             no_interval=why_no_interval(report.analysis, PRIMARY),
             longest_warning=LONGEST,
             sections=sections(report.study.quantities, report.quantities),

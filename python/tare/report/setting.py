@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -81,16 +81,32 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
     used = sorted(good, key=lambda record: place[record.arm])
     hosts = _hosts_namespaces(used)
     return Setting(
-        host=compare(("", record.host) for record in used),
-        engine=compare(("", record.engine) for record in used if record.engine),
+        host=compare(("", record.host) for record in _first_with(used, lambda one: one.host)),
+        engine=compare(
+            ("", record.engine) for record in _first_with(used, lambda one: one.engine) if record.engine
+        ),
         images=_images(used),
-        effective=compare((record.arm, _without_names(record.effective, record.run_id)) for record in used),
+        effective=compare(
+            (record.arm, _without_names(record.effective, record.run_id))
+            for record in _first_with(used, lambda one: one.effective)
+        ),
         asked=frozenset(_variable(name) for arm in study.arms if arm.placed for name in arm.placed.sut.settings),
         parity=_without_repeats(compare((record.arm, _parity(record, hosts)) for record in used)),
         path=compare((record.arm, _way(record)) for record in used),
         hosts=compare(("", named_hosts(record)) for record in used),
         others=_others(used),
     )
+
+
+def _first_with(
+    records: Sequence[RunRecord], tree: Callable[[RunRecord], Mapping[str, Any] | None]
+) -> Iterator[RunRecord]:
+    """The first record of each arm with a tree: a store gives one and the same to all records that share it."""
+    seen: set[tuple[str, int]] = set()
+    for record in records:
+        if (place := (record.arm, id(tree(record)))) not in seen:
+            seen.add(place)
+            yield record
 
 
 def _others(records: Sequence[RunRecord]) -> tuple[tuple[str, tuple[Property, ...]], ...]:
@@ -108,15 +124,14 @@ def compare(trees: Iterable[tuple[str, Mapping[str, Any] | None]]) -> tuple[Prop
 
     What changes from run to run in every arm alike (an uptime, a host name) is no difference between arms.
     """
-    seen: dict[str, dict[str, list[str]]] = {}
+    seen: dict[str, dict[str, dict[str, None]]] = {}
     arms: dict[str, None] = {}
     for arm, tree in trees:
         arms.setdefault(arm)
         for key, text in flatten(tree or {}).items():
-            values = seen.setdefault(key, {}).setdefault(arm, [])
-            if text not in values:
-                values.append(text)
-    properties = (_property(key, seen[key], tuple(arms)) for key in seen)
+            seen.setdefault(key, {}).setdefault(arm, {}).setdefault(text)
+    texts = {key: {arm: list(each) for arm, each in of_arms.items()} for key, of_arms in seen.items()}
+    properties = (_property(key, of_arms, tuple(arms)) for key, of_arms in texts.items())
     return tuple(each for each in properties if not _only_parts(each, seen))
 
 

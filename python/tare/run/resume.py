@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import Any
 
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import BLOCKS, Choice, PilotRun, choose, is_piloted, most_s
@@ -13,7 +14,7 @@ from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Decision, Finished, Rule, decide
 from tare.run.duet.swap import throughput_of
 from tare.run.emulated import EmulatedArms, union_of_sides
-from tare.run.record import RunRecord
+from tare.run.record import RunRecord, Side
 from tare.study.model import Study
 from tare.study.rules.repetition import instances
 
@@ -42,9 +43,47 @@ class StudyState:
 
     def plus(self, *records: RunRecord) -> StudyState:
         """With these attempts too."""
+        return self.noting(made_of(record) for record in records)
+
+    def noting(self, attempts: Iterable[Made]) -> StudyState:
+        """As `plus`."""
         growing = Growing(self)
-        growing.add(*records)
+        growing.note(attempts)
         return growing.state
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An attempt, as far as it decides what is left to do.
+
+    `pilot`: of a good run of the first blocks; `choice`: by which its measure phase is as long as it is.
+    """
+
+    run_id: str
+    arm: str
+    block: int
+    ok: bool
+    seconds: float
+    throughput_per_s: float | None = None
+    pilot: PilotRun | None = None
+    choice: Mapping[str, Any] | None = None
+    emulated: tuple[Side, ...] = ()
+
+
+def made_of(record: RunRecord) -> Made:
+    """Read from a record."""
+    ok, took_s = record.outcome.ok, record.machine_s
+    return Made(
+        record.run_id,
+        record.arm,
+        record.block,
+        ok,
+        took_s,
+        throughput_of(record) if ok else None,
+        _pilot_run(record, took_s) if ok and record.block <= BLOCKS else None,
+        record.pilot,
+        record.emulated,
+    )
 
 
 class Growing:
@@ -65,20 +104,24 @@ class Growing:
 
     def add(self, *records: RunRecord) -> None:
         """With these attempts too."""
-        for record in records:
-            run, took_s = record.run_id, record.machine_s
+        self.note(made_of(record) for record in records)
+
+    def note(self, attempts: Iterable[Made]) -> None:
+        """As `add`."""
+        for made in attempts:
+            run = made.run_id
             self._attempts[run] += 1
-            self._seconds[run] = self._seconds.get(run, 0.0) + took_s
-            if record.outcome.ok:
+            self._seconds[run] = self._seconds.get(run, 0.0) + made.seconds
+            if made.ok:
                 self._good.add(run)
-                if (rate := throughput_of(record)) is not None:
-                    self._rates[run] = rate
-                if record.block <= BLOCKS:
-                    self._pilot[run] = _pilot_run(record, took_s)
-            if self._choice is None and record.pilot is not None:
-                self._choice = Choice.model_validate(record.pilot)
-            if sides := union_of_sides(self._emulated.get(record.arm, ()), record.emulated):
-                self._emulated[record.arm] = sides
+                if made.throughput_per_s is not None:
+                    self._rates[run] = made.throughput_per_s
+                if made.pilot is not None:
+                    self._pilot[run] = made.pilot
+            if self._choice is None and made.choice is not None:
+                self._choice = Choice.model_validate(made.choice)
+            if made.emulated:
+                self._emulated[made.arm] = union_of_sides(self._emulated.get(made.arm, ()), made.emulated)
 
 
 def _pilot_run(record: RunRecord, took_s: float) -> PilotRun:

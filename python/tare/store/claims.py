@@ -97,3 +97,9 @@ def _now() -> ColumnElement[float]:
 
 def _who() -> str:
     return f"tare on {socket.gethostname()} (process {os.getpid()})"
+
+
+def makers(connection: Connection) -> tuple[str, ...]:
+    """The tares that make blocks now: host and process."""
+    alive = select(claims.c.tare).where(claims.c.until > _now()).distinct().order_by(claims.c.tare)
+    return tuple(map(str, connection.execute(alive).scalars()))

@@ -14,7 +14,7 @@ from tare.store.files import attempt_name
 from tare.store.raw import RawFile, file_digest
 from tare.store.read import Store, open_store
 from tare.store.resume import adopt_store
-from tare.store.rows import SHARED, Rows, from_row, stored_digest
+from tare.store.rows import REFERENCES, Facts, Rows, from_row, stored_digest
 from tare.store.schema import endings, facts, raw_files, runs, study
 from tare.store.write import Writer
 from tare.store_place import Place
@@ -41,16 +41,16 @@ def copy(source: Place, target: Place) -> Copied:
     with opened.reading() as connection:
         header = dict(connection.execute(select(study)).mappings().one())
         rows = connection.execute(select(runs).order_by(runs.c.run_index, runs.c.attempt)).mappings().all()
-        bodies = {row.digest: row.body for row in connection.execute(select(facts))}
+        shared = Facts({row.digest: row.body for row in connection.execute(select(facts))})
         files: dict[tuple[str, int], list[RawFile]] = {}
         for row in connection.execute(select(raw_files)).mappings():
             files.setdefault((row["run_id"], row["attempt"]), []).append(RawFile(**row))
         ends = [dict(row) for row in connection.execute(select(endings).order_by(endings.c.id)).mappings()]
     with adopt_store(target, header) as writer:
-        there = {(record.run_id, record.attempt) for record in writer.records()}
+        there = writer.attempts()
         lacking = [row for row in rows if (row["run_id"], row["attempt"]) not in there]
         for start in range(0, len(lacking), _AT_ONCE):
-            _copy_some(opened, writer, lacking[start : start + _AT_ONCE], bodies, files)
+            _copy_some(opened, writer, lacking[start : start + _AT_ONCE], shared, files)
         if not writer.endings() and ends:
             with writer.engine.begin() as connection:
                 connection.execute(insert(endings), ends)
@@ -61,7 +61,7 @@ def _copy_some(
     source: Store,
     writer: Writer,
     rows: Sequence[RowMapping],
-    bodies: Mapping[str, str],
+    shared: Facts,
     files: Mapping[tuple[str, int], Sequence[RawFile]],
 ) -> None:
     taken: list[Rows] = []
@@ -69,10 +69,11 @@ def _copy_some(
     names: list[str] = []
     for row in rows:
         name, own = attempt_name(row["run_id"], row["attempt"]), files.get((row["run_id"], row["attempt"]), ())
-        if stored_digest(dict(row), bodies) != row["digest"]:
+        if stored_digest(row, shared) != row["digest"]:
             raise _damaged(source, f"the record of {name}")
-        _stage(source, writer, from_row(dict(row), bodies), name, own)
-        taken.append(Rows(dict(row), {row[part]: bodies[row[part]] for part in SHARED if row[part] is not None}))
+        _stage(source, writer, from_row(row, shared), name, own)
+        digests = [row[part] for part in REFERENCES if row[part] is not None]
+        taken.append(Rows(dict(row), {digest: shared.bodies[digest] for digest in digests}))
         known += own
         names.append(name)
     writer.files.keep(writer.staging, known, names)

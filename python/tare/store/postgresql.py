@@ -23,6 +23,7 @@ from sqlalchemy import (
     inspect,
     make_url,
     select,
+    update,
 )
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.exc import OperationalError as ConnectionFault
@@ -30,7 +31,7 @@ from sqlalchemy.schema import CreateSchema
 
 from tare.errors import EnvironmentLacks, StoreError
 from tare.store.rows import Rows
-from tare.store.schema import FORMAT, metadata, runs
+from tare.store.schema import FORMAT, MIGRATIONS, metadata, runs
 from tare.store_place import StorePlace
 
 _CONNECT_S, _STATEMENT_S, _SILENT_S = 10, 120, 60
@@ -90,9 +91,18 @@ def connect(place: StorePlace, *, read_only: bool) -> Engine:
 
 def is_store(connection: Connection, place: StorePlace) -> bool:
     """Whether the schema holds a store of this tare's format. Raises `StoreError` where it holds something else."""
+    version = _format_of(connection, place)
+    if 0 < version < FORMAT:
+        what = f"{place} was written by an older tare (format {version}, this one reads {FORMAT})"
+        raise StoreError(what, hint="`tare run` with its study brings it up to date")
+    return version > 0
+
+
+def _format_of(connection: Connection, place: StorePlace) -> int:
+    """0 where the schema holds nothing. Raises `StoreError` where it holds something else, or a newer store."""
     tables = set(inspect(connection).get_table_names(schema=place.name))
     if not tables:
-        return False
+        return 0
     if store_format.name not in tables:
         hint = "name another one by store=NAME"
         raise StoreError(f"the schema {place.name} of {place} holds other things than a store", hint=hint)
@@ -100,13 +110,17 @@ def is_store(connection: Connection, place: StorePlace) -> bool:
     if version > FORMAT:
         what = f"{place} was written by a newer tare (format {version}, this one knows {FORMAT})"
         raise StoreError(what, hint="update tare")
-    return True
+    return int(version)
 
 
 def bring_up_to_date(connection: Connection, place: StorePlace) -> None:
     """Make the store where there is none, in the caller's transaction; others who would wait for its end."""
     lock(connection, place, "made")
-    if is_store(connection, place):
+    if version := _format_of(connection, place):
+        for older in range(version, FORMAT):
+            MIGRATIONS[older](connection)
+        if version < FORMAT:
+            connection.execute(update(store_format).values(format=FORMAT))
         return
     if not inspect(connection).has_schema(place.name):
         connection.execute(CreateSchema(place.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -199,6 +200,9 @@ class SharedFiles:
         code = _code(error)
         if code == "NoSuchBucket":
             return StoreError(f"the bucket of {self._url} is not there", hint=_MAKE_BUCKET)
+        if code in _FULL or getattr(error, "errno", None) in _NO_ROOM or "No space left" in str(error):
+            hint = "free space there, then run the same command again; committed runs are kept"
+            return StoreError(f"{self._url} has no room for the raw file {what}", hint=hint)
         if code in _DENIED or isinstance(error, PermissionError):
             hint = "check the credentials, and that they may read, list and write there"
             return StoreError(f"access to {self._url} is denied: {code or _first_line(error)}", hint=hint)
@@ -209,6 +213,9 @@ class SharedFiles:
 
 
 _MAKE_BUCKET = "make it with the provider's tools, or correct raw="
+_FULL = {"QuotaExceeded", "InsufficientStorage", "XMinioStorageFull"}
+"""S3 itself has no end; these are of servers that have one."""
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"}
 
 

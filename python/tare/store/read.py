@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from pydantic import ValidationError
-from sqlalchemy import (
-    Connection,
-    Engine,
-    Integer,
-    Label,
-    StaticPool,
-    create_engine,
-    func,
-    literal_column,
-    select,
-    text,
-)
+from sqlalchemy import Connection, Engine, StaticPool, create_engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from tare.errors import StoreError
@@ -31,7 +18,7 @@ from tare.run.ending import Ending
 from tare.run.record import RunRecord
 from tare.store.files import StoreLayout
 from tare.store.raw import OwnFiles, RawFile, RawFiles, SharedFiles
-from tare.store.rows import from_row
+from tare.store.rows import REFERENCES, Facts, from_row
 from tare.store.schema import (
     FORMAT,
     begin_with,
@@ -45,44 +32,6 @@ from tare.store.schema import (
     study,
 )
 from tare.store_place import Place, StorePlace, place_of
-
-_BULK = ("$.effective", "$.parity", "$.usage", "$.monitors", "$.snapshot", "$.measurement.histogram",
-         "$.measurement.by_operation", "$.measurement.details", "$.measurement.windows", "$.nodes",
-         "$.chronicle")  # fmt: skip
-_ROW: Label[int] = literal_column("runs.rowid", Integer).label("row")
-_LEAN = func.json_remove(runs.c.record, *_BULK)
-_EMPTY: dict[str, Any] = {"host": {}, "engine": None, "images": {}, "effective": None, "parity": {}}
-
-
-@dataclass(frozen=True)
-class Outline:
-    """An attempt as it is listed. `row`: its place in the order of commits; `committed_at`: since the epoch.
-
-    `record` has neither facts nor settings read back, and no windows: nothing can be chosen by it after a pilot.
-    """
-
-    row: int
-    committed_at: float
-    record: RunRecord
-
-
-def outlines(store: Store, after: int = 0) -> tuple[Outline, ...]:
-    """The attempts that were committed after that row, in the order of their commits. Raises `StoreError`."""
-    with store.reading() as connection:
-        asked = select(_ROW, runs.c.committed_at, _LEAN.label("record")).order_by(_ROW)
-        rows = connection.execute(asked.where(text("runs.rowid > :after").bindparams(after=after))).all()
-        return tuple(
-            Outline(row.row, row.committed_at, RunRecord.model_validate_json(json.dumps(_whole(row.record))))
-            for row in rows
-        )
-
-
-def _whole(record: str) -> dict[str, Any]:
-    tree: dict[str, Any] = json.loads(record)
-    if isinstance(tree.get("measurement"), dict):
-        tree["measurement"].setdefault("windows", [])
-    return {**tree, **_EMPTY}
-
 
 _UNREADABLE = (SQLAlchemyError, sqlite3.Error, ValidationError, ValueError, KeyError)
 """What a damaged database and damaged records in a sound one give."""
@@ -112,9 +61,26 @@ class Store:
     def records(self) -> tuple[RunRecord, ...]:
         """Every attempt of every run, failed ones too, in the order of the plan and of the attempts."""
         with self.reading() as connection:
-            rows = connection.execute(select(runs).order_by(runs.c.run_index, runs.c.attempt)).mappings().all()
-            bodies = {row.digest: row.body for row in connection.execute(select(facts))}
-            return tuple(from_row(dict(row), bodies) for row in rows)
+            shared = Facts({row.digest: row.body for row in connection.execute(select(facts))})
+            wanted = select(runs.c.record, *(runs.c[part] for part in REFERENCES))
+            rows = connection.execute(wanted.order_by(runs.c.run_index, runs.c.attempt)).mappings()
+            return tuple(from_row(row, shared) for row in rows)
+
+    def record(self, run_id: str, attempt: int) -> RunRecord:
+        """One attempt. Raises `StoreError` where it is not there."""
+        with self.reading() as connection:
+            wanted = select(runs.c.record, *(runs.c[part] for part in REFERENCES))
+            asked = wanted.where(runs.c.run_id == run_id, runs.c.attempt == attempt)
+            row = connection.execute(asked).mappings().one()
+            named = {row[part] for part in REFERENCES} - {None}
+            bodies = connection.execute(select(facts).where(facts.c.digest.in_(named)))
+            return from_row(row, Facts({each.digest: each.body for each in bodies}))
+
+    def attempts(self) -> frozenset[tuple[str, int]]:
+        """Run and number of every attempt."""
+        with self.reading() as connection:
+            rows = connection.execute(select(runs.c.run_id, runs.c.attempt))
+            return frozenset((row.run_id, row.attempt) for row in rows)
 
     def endings(self) -> tuple[Ending, ...]:
         """Why `tare run` ended the study, in the order in which it did; more than one where it was gone on with."""

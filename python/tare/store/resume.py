@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import time
@@ -158,9 +159,8 @@ def _extend(connection: Connection, place: StorePlace, was: Plan, now: Plan) -> 
 
 def _drop_leftovers(writer: Writer, layout: StoreLayout) -> None:
     """Remove what an interrupted commit left: staged files, and raw directories that no record names."""
-    recorded = {attempt_name(record.run_id, record.attempt) for record in writer.records()}
+    recorded = {attempt_name(*attempt) for attempt in writer.attempts()}
     for leftover in layout.staging.iterdir():
         shutil.rmtree(leftover)
-    for directory in layout.raw.iterdir():
-        if directory.name not in recorded:
-            shutil.rmtree(directory)
+    for name in set(os.listdir(layout.raw)) - recorded:  # noqa: PTH208 - names, of which there may be 100,000
+        shutil.rmtree(layout.raw / name)

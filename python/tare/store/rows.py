@@ -1,17 +1,34 @@
-"""A record as rows and back: what repeats from run to run (host, engine, images) is kept once, by digest."""
+"""A record as rows and back: what repeats from run to run is kept once, by digest."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from sqlalchemy import RowMapping
 
 from tare.run.record import RunRecord
 
 SHARED = ("host", "engine", "images")
 """Parts of a record that are kept in the table `facts`."""
+SETUP = ("study", "scale", "plan_digest", "levels", "settings")
+"""Keys that all runs of an arm under one plan have in common: one body of `facts`."""
+REFERENCES = (*SHARED, "setup", "effective")
+"""Columns of `runs` that hold a digest of `facts`. Up to format 4 the last two lie in the record itself."""
+_STAND_IN = {
+    "host": '"host":{},',
+    "engine": '"engine":null,',
+    "images": '"images":{},',
+    "setup": '"study":"","scale":"","plan_digest":"","levels":{},"settings":{},',
+    "effective": '"effective":null,',
+}
+"""What stands for the parts while the rest is read."""
+
+Stored = Mapping[str, Any] | RowMapping
+"""A row of `runs`."""
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -22,6 +39,23 @@ class Rows:
 
     run: Mapping[str, Any]
     facts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The table `facts`, digest → body. Each body is read once: records that share it share its tree."""
+
+    bodies: Mapping[str, str]
+    _trees: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
+
+    def tree(self, digest: str) -> dict[str, Any]:
+        """A body. `KeyError` where it is missing, `ValueError` where it is no object."""
+        if digest not in self._trees:
+            tree = json.loads(self.bodies[digest])
+            if not isinstance(tree, dict):
+                raise ValueError(f"the fact {digest} is no object")
+            self._trees[digest] = tree
+        return self._trees[digest]
 
 
 def canonical(tree: object) -> str:
@@ -42,17 +76,21 @@ def record_digest(record: RunRecord) -> str:
     return digest_of(canonical(record.model_dump(mode="json", exclude_unset=True)))
 
 
-def stored_digest(row: Mapping[str, Any], bodies: Mapping[str, str]) -> str:
+def stored_digest(row: Stored, facts: Facts) -> str:
     """sha256 over the record as it lies in the store: keys that a later tare added to records are not in it."""
-    return digest_of(canonical(_tree(row, bodies)))
+    tree: dict[str, Any] = json.loads(row["record"])
+    return digest_of(canonical(tree | _parts(row, facts)))
 
 
 def to_rows(record: RunRecord, committed_at: float) -> Rows:
     """Take a record apart."""
     tree = record.model_dump(mode="json")
     digest = digest_of(canonical(tree))
-    shared = {part: tree.pop(part) for part in SHARED}
-    bodies = {part: canonical(body) for part, body in shared.items() if body is not None}
+    parts = {part: tree.pop(part) for part in SHARED}
+    parts["setup"] = {key: tree.pop(key) for key in SETUP}
+    if tree["effective"] is not None:
+        parts["effective"] = tree.pop("effective")
+    bodies = {part: canonical(body) for part, body in parts.items() if body is not None}
     run = {
         "run_id": record.run_id,
         "attempt": record.attempt,
@@ -66,21 +104,26 @@ def to_rows(record: RunRecord, committed_at: float) -> Rows:
         "committed_at": committed_at,
         "digest": digest,
         "record": canonical(tree),
-        **{part: digest_of(bodies[part]) if part in bodies else None for part in SHARED},
+        **{part: digest_of(bodies[part]) if part in bodies else None for part in REFERENCES},
     }
     return Rows(run=run, facts={digest_of(body): body for body in bodies.values()})
 
 
-def from_row(row: Mapping[str, Any], bodies: Mapping[str, str]) -> RunRecord:
-    """Put a record together again; `bodies`: the table `facts`, digest → body. `ValueError` where it is none."""
+def from_row(row: Stored, facts: Facts) -> RunRecord:
+    """Put a record together again. `ValueError` where it is none, `KeyError` where a part is missing."""
     if row["record"] is None:
         raise ValueError("a record is missing")
-    shared = "".join(f'"{part}":{"null" if row[part] is None else bodies[row[part]]},' for part in SHARED)
-    return RunRecord.model_validate_json(f"{{{shared}{row['record'].lstrip()[1:]}")
+    parts = _parts(row, facts)
+    stand_in = "".join(_STAND_IN[part] for part in REFERENCES if part in SHARED or row[part] is not None)
+    return RunRecord.model_validate_json(f"{{{stand_in}{row['record'].lstrip()[1:]}").model_copy(update=parts)
 
 
-def _tree(row: Mapping[str, Any], bodies: Mapping[str, str]) -> dict[str, Any]:
-    tree: dict[str, Any] = json.loads(row["record"])
-    for part in SHARED:
-        tree[part] = None if row[part] is None else json.loads(bodies[row[part]])
-    return tree
+def _parts(row: Stored, facts: Facts) -> dict[str, Any]:
+    """Keys of the record that lie in `facts`."""
+    parts: dict[str, Any] = {part: None if row[part] is None else facts.tree(row[part]) for part in SHARED}
+    if row["setup"] is not None:
+        setup = facts.tree(row["setup"])
+        parts |= {key: setup[key] for key in SETUP}
+    if row["effective"] is not None:
+        parts["effective"] = facts.tree(row["effective"])
+    return parts

@@ -40,7 +40,7 @@ from tare.errors import StoreError
 Step = Callable[[Connection], None]
 
 
-FORMAT = 4
+FORMAT = 5
 """Version of a store, kept in SQLite's user_version; each has its entry in `migrations.MIGRATIONS`."""
 APPLICATION_ID = 0x74617265
 """SQLite's application_id of a store: "tare" in ASCII."""
@@ -85,6 +85,8 @@ runs = Table(
     Column("host", String, ForeignKey("facts.digest"), nullable=False),
     Column("engine", String, ForeignKey("facts.digest")),
     Column("images", String, ForeignKey("facts.digest"), nullable=False),
+    Column("setup", String, ForeignKey("facts.digest")),
+    Column("effective", String, ForeignKey("facts.digest")),
     Column("digest", String, nullable=False),
     Column("record", Text, nullable=False),
 )
@@ -127,7 +129,14 @@ def _keep(connection: Connection) -> None:
     """To formats 3 and 4. Records got keys that older ones lack and need not have; no table changed."""
 
 
-MIGRATIONS: Mapping[int, Step] = {0: _create, 1: _add_endings, 2: _keep, 3: _keep}
+def _share_setup(connection: Connection) -> None:
+    """To format 5. Attempts that are there keep these parts in their record; their digests are over the whole."""
+    there = {column["name"] for column in inspect(connection).get_columns(runs.name)}
+    for name in {"setup", "effective"} - there:
+        connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {name} VARCHAR REFERENCES facts (digest)")
+
+
+MIGRATIONS: Mapping[int, Step] = {0: _create, 1: _add_endings, 2: _keep, 3: _keep, 4: _share_setup}
 """Format → the step that brings a store of it to the next; 0 is the empty database."""
 
 

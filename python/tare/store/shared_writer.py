@@ -17,7 +17,7 @@ from tare.run.record import RunRecord
 from tare.store.claims import LEASE_S, Leases
 from tare.store.postgresql import committed, is_lost
 from tare.store.raw import RawFile
-from tare.store.rows import Rows, from_row
+from tare.store.rows import REFERENCES, Facts, Rows, from_row
 from tare.store.schema import facts, runs
 from tare.store.write import Writer, insert_rows
 from tare.store_place import StorePlace
@@ -105,12 +105,11 @@ class SharedWriter(Writer):
             new = keys - self._heard
             asked = connection.execute(_of(new)).mappings()
             rows = [row for row in asked if (row["run_id"], row["attempt"]) in new]
-            named = {row[part] for row in rows for part in ("host", "engine", "images")} - {None}
-            bodies = {
-                row.digest: row.body for row in connection.execute(select(facts).where(facts.c.digest.in_(named)))
-            }
+            named = {row[part] for row in rows for part in REFERENCES} - {None}
+            of_named = connection.execute(select(facts).where(facts.c.digest.in_(named)))
+            shared = Facts({row.digest: row.body for row in of_named})
         self._heard |= new
-        return sorted((from_row(dict(row), bodies) for row in rows), key=lambda one: (one.index, one.attempt))
+        return sorted((from_row(row, shared) for row in rows), key=lambda one: (one.index, one.attempt))
 
     def _retried(self, do: Callable[[], T]) -> T:
         deadline = time.monotonic() + self._patience_s

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from tare.store.files import StoreLayout, attempt_name
 from tare.store.raw import RawFile, SharedFiles, file_digest
 from tare.store.read import Store
-from tare.store.rows import stored_digest
+from tare.store.rows import Facts, stored_digest
 from tare.store.schema import facts, raw_files, runs
 
 
@@ -30,8 +30,8 @@ def _records(store: Store) -> list[str]:
     records = store.records()
     with store.reading() as connection:
         rows = connection.execute(select(runs)).mappings().all()
-        bodies = {row.digest: row.body for row in connection.execute(select(facts))}
-        changed = [row for row in rows if stored_digest(dict(row), bodies) != row["digest"]]
+        shared = Facts({row.digest: row.body for row in connection.execute(select(facts))})
+        changed = [row for row in rows if stored_digest(row, shared) != row["digest"]]
     planned = {run.id for run in store.plan.runs}
     good = Counter(record.run_id for record in records if record.outcome.ok)
     wrong = [

@@ -97,9 +97,9 @@ class DatabaseServer:
 
 
 @contextmanager
-def database_server() -> Iterator[DatabaseServer]:
-    """Running; gone afterwards with all that it held."""
-    at = Path(tempfile.mkdtemp(prefix="tare-postgresql-"))
+def database_server(below: Path | None = None) -> Iterator[DatabaseServer]:
+    """Running; gone afterwards with all that it held. `below`: the directory to keep it in."""
+    at = Path(tempfile.mkdtemp(prefix="tare-postgresql-", dir=below))
     at.chmod(0o755)
     server = DatabaseServer(at, free_port())
     try:
@@ -135,9 +135,9 @@ def versitygw() -> str:
 
 
 @contextmanager
-def bucket_server() -> Iterator[BucketServer]:
-    """Running, with a bucket; gone afterwards."""
-    at, port = Path(tempfile.mkdtemp(prefix="tare-s3-")), free_port()
+def bucket_server(below: Path | None = None) -> Iterator[BucketServer]:
+    """Running, with a bucket; gone afterwards. `below`: the directory to keep it in."""
+    at, port = Path(tempfile.mkdtemp(prefix="tare-s3-", dir=below)), free_port()
     (at / "objects" / BUCKET).mkdir(parents=True)
     (at / "users").mkdir()
     root = {"ROOT_ACCESS_KEY": "root-key", "ROOT_SECRET_KEY": "root-secret"}

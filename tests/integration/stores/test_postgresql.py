@@ -173,11 +173,31 @@ def test_a_server_that_is_not_there_is_named(place: StorePlace) -> None:
         open_store(gone)
 
 
-def test_verify_and_report_take_a_url_and_what_needs_a_directory_says_so(place: StorePlace) -> None:
+def test_verify_and_report_take_a_url(place: StorePlace) -> None:
     filled(place)
     done = CliRunner().invoke(app, ["store", "verify", str(place)])
     assert (done.exit_code, done.stdout) == (0, f"{place} is whole: 2 attempts, each as it was committed\n")
     assert "Which?" in CliRunner().invoke(app, ["report", str(place)]).stdout
-    for words in (["store", "repair", str(place), "--to", "new"], ["serve", str(place)]):
-        with pytest.raises(StoreError, match="works on a store in a directory, not on one at a URL"):
-            CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+def test_an_older_store_is_brought_up_to_date_by_the_next_writer(
+    place: StorePlace, database: DatabaseServer
+) -> None:
+    """As format 4 had it: the parts that are shared now lay in the record."""
+    filled(place)
+    whole = open_store(place).records()
+    runs_, facts_ = f'"{place.name}".runs', f'"{place.name}".facts'
+    database.query(
+        f"UPDATE {runs_} r SET record = (s.body::jsonb || r.record::jsonb)::text FROM {facts_} s "
+        f"WHERE s.digest = r.setup; "
+        f"UPDATE {runs_} r SET record = (jsonb_build_object('effective', s.body::jsonb) || r.record::jsonb)::text "
+        f"FROM {facts_} s WHERE s.digest = r.effective; "
+        f"ALTER TABLE {runs_} DROP COLUMN setup; ALTER TABLE {runs_} DROP COLUMN effective; "
+        f'UPDATE "{place.name}".store_format SET format = 4',
+        "benchmarks",
+    )
+    with pytest.raises(StoreError, match=r"written by an older tare \(format 4.*`tare run` with its study"):
+        open_store(place)
+    with resume_store(place, make_plan()) as writer:
+        assert writer.records() == whole
+    assert verify(open_store(place)) == ()

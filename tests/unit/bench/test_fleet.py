@@ -39,7 +39,10 @@ def test_the_study_may_be_larger_than_one_that_is_made() -> None:
 
 
 def test_a_figure_that_grows_with_the_runs_has_the_exponent_one() -> None:
-    few, many = Scale(1000, 2, {"terminal, s": 2.0}), Scale(10_000, 20, {"terminal, s": 20.0})
+    few, many = (
+        Scale(1000, 2, "directory", {"terminal, s": 2.0}),
+        Scale(10_000, 20, "directory", {"terminal, s": 20.0}),
+    )
     assert exponent(few, many, "terminal, s") == pytest.approx(1.0)
     assert "| terminal, s | 2.00 | 20.00 | 1.00 | 20 |" in scale_table([few, many], (0.1, 0.2)).splitlines()
 

@@ -18,6 +18,7 @@ from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.record import RunRecord
 from tare.store import Writer, resume_store
+from tare.store_place import Place
 from tare.study.model import Arm
 
 TOKEN = "a-token-of-the-tests"
@@ -50,7 +51,7 @@ def commit(writer: Writer, record: RunRecord) -> None:
     writer.commit(record)
 
 
-def page_of(path: Path, looks: int = 1) -> TestClient:
+def page_of(path: Place, looks: int = 1) -> TestClient:
     """A browser's place; its streams of events end after so many rounds."""
     left = iter([False] * looks)
     watch = Watch(StoreReader.at(path), stopping=lambda: next(left, True))

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from tare.analyze.timelines.series import Point
 from tare.errors import StoreError
 from tare.live import look
 from tare.live.drawings import series, trace
+from tare.live.known import STEPS, counts
 from tare.live.look import StoreReader
 from tare.live.status_file import StatusWriter
 from tare.live.under_way import Seen
@@ -25,7 +26,7 @@ from tare.run.record import Phase
 from tare.run.resume import StudyState, decision
 from tare.store import Store, open_store, resume_store
 from tare.store.files import holder
-from tare.store.read import Outline, outlines
+from tare.store.outlines import Outline, outlines
 from tare.study.protocol_spec import InterleaveSpec
 
 
@@ -150,9 +151,9 @@ def test_new_runs_are_read_without_reading_the_old_ones_again(store: Path, monke
         commit(writer, make_record(plan, 3))
     asked: list[int] = []
 
-    def counted(store: Store, after: int) -> tuple[Outline, ...]:
+    def counted(store: Store, after: int, seen: Collection[tuple[str, int]]) -> tuple[Outline, ...]:
         asked.append(after)
-        return outlines(store, after)
+        return outlines(store, after, seen)
 
     monkeypatch.setattr("tare.live.known.outlines", counted)
     known = reader.look().known
@@ -183,7 +184,10 @@ def test_looking_changes_no_file(store: Path) -> None:
     assert _content(store) == before
 
 
-def test_an_outline_counts_like_the_whole_record(store: Path) -> None:
-    opened = open_store(store)
-    whole = StudyState.from_records(opened.records())
-    assert StudyState.from_records(outline.record for outline in outlines(opened)) == whole
+@pytest.mark.parametrize("blocks", [0, 1, 59, 60, 61, 120, 121, 1000, 100_000])
+def test_of_many_blocks_the_trail_tells_some_and_always_the_last(blocks: int) -> None:
+    told_of = counts(blocks)
+    assert len(told_of) <= STEPS + 1
+    assert told_of[-1:] == ((blocks,) if blocks else ())
+    assert blocks > STEPS or told_of == tuple(range(1, blocks + 1))
+    assert set(told_of[:-1]) <= set(counts(blocks + 1)) or len(counts(blocks + 1)) < len(told_of)

@@ -15,7 +15,7 @@ from tare.run.parity.compare import differences
 from tare.run.record import Phase
 from tare.run.resume import StudyState
 from tare.store import open_store, resume_store
-from tare.store.read import outlines
+from tare.store.outlines import outlines
 
 
 def emulating(plan: Plan, *sides: str) -> Plan:
@@ -83,7 +83,7 @@ def test_store_and_outline_know_it(emulated_rig: Rig, tmp_path: Path) -> None:
             writer.commit(record.model_copy(update={"raw": ()}))
     store = open_store(path)
     assert {record.emulated for record in store.records()} == {("sut",)}
-    assert {outline.record.emulated for outline in outlines(store)} == {("sut",)}
+    assert {outline.made.emulated for outline in outlines(store)} == {("sut",)}
     assert set(StudyState.from_records(store.records()).emulated) == {"plain", "guest"}
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tare.analyze.estimate import Dropped
-from tare.analyze.metrics import Metric, resolution_of
+from tare.analyze.metrics import Metric
 from tare.analyze.runs import Runs
 
 
@@ -25,8 +26,9 @@ def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
     """Pair by block. A block without a usable value on both sides drops out with its reason, never as 0."""
     ratios: list[tuple[int, float]] = []
     dropped: list[Dropped] = []
+    values = runs.values(metric)
     for block in runs.blocks_of(arm):
-        below, above = (_value(runs, block, side, metric) for side in (baseline, arm))
+        below, above = (_value(runs, values, (block, side), metric) for side in (baseline, arm))
         if isinstance(below, str) or isinstance(above, str):
             dropped.append(Dropped(block, " and ".join(why for why in (below, above) if isinstance(why, str))))
         elif otherwise := _otherwise_counted(runs, block, (baseline, arm), metric):
@@ -38,14 +40,19 @@ def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
     )
 
 
-def _value(runs: Runs, block: int, arm: str, metric: Metric) -> float | str:
+def _value(
+    runs: Runs, values: Mapping[tuple[int, str], float | None], place: tuple[int, str], metric: Metric
+) -> float | str:
     """A side's value, or why there is none that a ratio can be made of."""
-    if (block, arm) not in runs.good:
+    value = values.get(place)
+    if value is not None and value > 0:
+        return value
+    block, arm = place
+    if place not in runs.good:
         return runs.missing(block, arm)
-    value = runs.value(block, arm, metric)
     if value is None:
         return f"{arm} has no {metric.title}"
-    return value if value > 0 else f"{arm} has a {metric.title} of {value:g}"
+    return f"{arm} has a {metric.title} of {value:g}"
 
 
 def _otherwise_counted(runs: Runs, block: int, sides: tuple[str, str], metric: Metric) -> list[str]:
@@ -64,5 +71,6 @@ def _otherwise_counted(runs: Runs, block: int, sides: tuple[str, str], metric: M
 def _resolution(runs: Runs, blocks: list[int], arms: tuple[str, str], metric: Metric) -> float | None:
     if not metric.bucketed:
         return None
-    resolutions = [resolution_of(runs.good[block, arm].measurement, metric) for block in blocks for arm in arms]
+    known = runs.resolutions(metric)
+    resolutions = [known[block, arm] for block in blocks for arm in arms]
     return max((width for width in resolutions if width is not None), default=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -12,10 +12,11 @@ from tare.analyze.numbers import number_at
 from tare.analyze.timelines.marks import Mark, PlacedWindow, TimedRun, marks_of, placed_by, windows_of
 from tare.analyze.timelines.series import MOST_STEPS, SUT, Point, series
 from tare.analyze.views.laid import with_sides_elsewhere
+from tare.analyze.views.summary import has_trace
 from tare.errors import StoreError
 from tare.run.record import Phase, RunRecord
 from tare.store.read import Store
-from tare.store.trace import TRACE_HEAD, Trace, is_trace, read_trace
+from tare.store.trace import Trace, is_trace, read_trace
 from tare.study.model import Study
 from tare.study.suggest import did_you_mean
 
@@ -62,7 +63,8 @@ def timelines(study: Study, store: Store, records: Sequence[RunRecord]) -> Timel
     Raises `StoreError` where a trace is damaged.
     """
     names = sorted((arm.name for arm in study.arms if not arm.control), key=lambda name: name != study.baseline)
-    chosen = {name: run for name in names if (run := representative(_traced(store, records, name))) is not None}
+    traced = _traced(store, records)
+    chosen = {name: run for name in names if (run := representative(traced.get(name, ()))) is not None}
     shown = dict(list(chosen.items())[:MOST_ARMS])
     runs = tuple(_timeline(store, run) for run in shown.values())
     return Timelines(runs, tuple(name for name in chosen if name not in shown))
@@ -74,9 +76,13 @@ def representative(runs: Sequence[RunRecord]) -> RunRecord | None:
     return sorted(known, key=lambda each: each[:2])[(len(known) - 1) // 2][2] if known else None
 
 
-def _traced(store: Store, records: Sequence[RunRecord], arm: str) -> list[RunRecord]:
-    good = (record for record in records if record.arm == arm and record.outcome.ok)
-    return [record for record in good if store.holds(record, f"{TRACE}/{TRACE_HEAD}")]
+def _traced(store: Store, records: Sequence[RunRecord]) -> Mapping[str, Sequence[RunRecord]]:
+    """Arm → its good runs that have a trace."""
+    traced: dict[str, list[RunRecord]] = {}
+    for record in records:
+        if record.outcome.ok and has_trace(store, record):
+            traced.setdefault(record.arm, []).append(record)
+    return traced
 
 
 def _timeline(store: Store, run: RunRecord) -> Timeline:
@@ -142,7 +148,10 @@ def overlay(study: Study, store: Store, records: Sequence[RunRecord], chosen: Se
     """
     wanted = [_named(records, name) for name in dict.fromkeys(chosen)]
     good = [record for record in records if record.outcome.ok and _telling(store, record)]
-    median = {arm.name: representative([each for each in good if each.arm == arm.name]) for arm in study.arms}
+    by_arm: dict[str, list[RunRecord]] = {}
+    for record in good:
+        by_arm.setdefault(record.arm, []).append(record)
+    median = {arm.name: representative(by_arm.get(arm.name, ())) for arm in study.arms}
     first = wanted or [each for arm, each in median.items() if each is not None and not _control(study, arm)]
     distinct = list({each.run_id: each for each in (*first, *good)}.values())
     order = {arm.name: n for n, arm in enumerate(study.arms)}
@@ -167,7 +176,7 @@ def _named(records: Sequence[RunRecord], name: str) -> RunRecord:
 
 
 def _telling(store: Store, record: RunRecord) -> bool:
-    return bool((record.measurement or {}).get("windows")) or store.holds(record, f"{TRACE}/{TRACE_HEAD}")
+    return bool((record.measurement or {}).get("windows")) or has_trace(store, record)
 
 
 def _laid(store: Store, run: RunRecord, *, shown: bool) -> OverlaidRun:

@@ -175,7 +175,8 @@ class RunViews:
 
 def has_trace(store: Store, record: RunRecord) -> bool:
     """Whether a trace of it was kept; runs of older stores have none."""
-    return store.holds(record, f"{TRACE}/{TRACE_HEAD}")
+    head = f"{TRACE}/{TRACE_HEAD}"
+    return head in record.raw and store.holds(record, head)  # of 100,000 runs, each look at a disk counts
 
 
 def views_of_run(store: Store, record: RunRecord, interval_s: float | None = None) -> RunViews:

@@ -46,9 +46,8 @@ def verify(
         return
     for problem in problems:
         typer.echo(plain(problem, _LONGEST))
-    save = f"`tare store repair {store} --to NEW` saves the undamaged runs"
-    if not store.is_directory:
-        save = "restore what is damaged from a backup of the database and of the raw files"
+    shown = store if store.is_directory else f"'{store}'"
+    save = f"`tare store repair {shown} --to NEW` saves the undamaged runs"
     typer.echo(f"tare: {counted(len(problems), 'problem')}; {save}", err=True)
     raise typer.Exit(DAMAGED)
 
@@ -74,7 +73,7 @@ def repair(
     to: Annotated[Path, typer.Option(help="Directory of the new store.")],
 ) -> None:
     """Copy the study and every undamaged attempt into a new store (exit code 1: some were left out)."""
-    done = repaired(store.local("`tare store repair`"), to)
+    done = repaired(store, to)
     for name, why in done.lost.items():
         typer.echo(f"left out {plain(name)}: {plain(why, _LONGEST)}")
     typer.echo(f"{to}: {counted(len(done.kept), 'attempt')} saved, {len(done.lost)} left out")

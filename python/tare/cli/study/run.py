@@ -28,9 +28,10 @@ from tare.report import EXPORTERS, build_report, terminal
 from tare.report.content import readable
 from tare.report.rows.quantities import with_quantities
 from tare.run.ending import Ending, ending_of
-from tare.run.resume import StudyState, remaining
+from tare.run.resume import remaining
 from tare.sites.layout import default_layout
 from tare.store import Store
+from tare.store.outlines import state_of
 from tare.store_place import StorePlace, place_of
 
 NO_GOOD_RESULT = 1
@@ -77,7 +78,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     path = store or place_of(f"{plan.study.name}-{plan.study.scale}-store")
     page = page_beside(path, wanted=serve, port=port)
     with carried_out(plan, path, quiet=quiet, beside=page, sites=where, cluster=cluster) as writer:
-        done = StudyState.from_records(writer.records())
+        done = state_of(writer)
         ending = ending_of(plan, done)
         if ending is not None:
             writer.end(ending)

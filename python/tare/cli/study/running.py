@@ -36,6 +36,7 @@ from tare.sites.local import own_process
 from tare.sites.process import from_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store import Writer, open_store, resume_store
+from tare.store.outlines import state_of
 from tare.store_place import Place, StorePlace, place_of
 from tare.study.catalogue import find_study
 from tare.study.model import Arm, MonitorSpec, Study
@@ -125,7 +126,7 @@ def carried_out(  # noqa: PLR0913 - all that a command may choose
         interrupts.installed(),
     ):
         try:
-            done = StudyState.from_records(writer.records())
+            done = state_of(writer)
             if remaining(plan, done):
                 with beside or nullcontext():
                     if len(sites) > 1 or cluster is not None:
@@ -134,7 +135,7 @@ def carried_out(  # noqa: PLR0913 - all that a command may choose
                     else:
                         _run(plan, writer, done, interrupts, reached, quiet=quiet)
         except Interrupted as interrupted:
-            good = len(StudyState.from_records(writer.records()).good)
+            good = len(state_of(writer).good)
             sys.stderr.write(
                 f"tare: interrupted by {interrupted} with {good} of at most {len(plan.runs)} runs done; "
                 f"{cleaned_up(reached)}. The same command resumes (store: {place}).\n"
@@ -197,7 +198,7 @@ def _disk_bytes(plan: Plan) -> float | None:
 def _finished(place: StorePlace, plan: Plan) -> bool:
     """Whether the store has it all: then neither rights nor an engine are needed to show it."""
     try:
-        return not remaining(plan, StudyState.from_records(open_store(place).records()))
+        return not remaining(plan, state_of(open_store(place)))
     except StoreError:
         return False
 

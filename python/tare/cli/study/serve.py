@@ -25,17 +25,15 @@ def serve(
     Only visitors with the printed link can see the page. Ctrl-C ends it.
     """
     from tare.live.guard import new_token  # a web server is slow to import
-    from tare.live.serving import open_listener
+    from tare.live.serving import open_listener, server_of
     from tare.live.serving import serve as serve_page
-    from tare.store import open_store
 
-    path = store.local("`tare serve`")
-    open_store(path)  # before there is a link to a page that cannot be shown
     door = open_listener(port, new_token())
+    server = server_of(store, door)  # before there is a link to a page that cannot be shown
     sys.stdout.write(f"{door.link}\n")
     sys.stdout.flush()
     sys.stderr.write("tare: the page is only reachable from this machine; Ctrl-C ends it\n")
-    serve_page(path, door)
+    serve_page(server, door)
 
 
 @contextmanager
@@ -44,13 +42,12 @@ def page_beside(store: Place, *, wanted: bool, port: int) -> Iterator[None]:
     if not wanted:
         yield
         return
-    path = place_of(store).local("--serve")
     from tare.live.guard import new_token
     from tare.live.serving import beside
 
     with ExitStack() as stack:
         try:
-            door = stack.enter_context(beside(path, port, new_token()))
+            door = stack.enter_context(beside(store, port, new_token()))
             sys.stderr.write(f"tare: watch the run at {door.link}\n")
         except (EnvironmentLacks, OSError) as error:
             sys.stderr.write(f"tare: the run continues without its page: {error}\n")

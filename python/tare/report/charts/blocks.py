@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import quantiles
+from statistics import fmean, quantiles
 from typing import Any
 
 import altair as alt
@@ -28,6 +28,8 @@ _PANEL_PX = 92
 _LABELS_PX = 62
 _GAPS = alt.RowColnumber(row=62, column=76)
 """Between the plots themselves, so that panels stand in line however long their labels are."""
+_MOST_POINTS, _FEWEST_A_PANEL = 2500, 20
+"""In one chart, or a page grows with the runs: above that, a point stands for neighbouring blocks."""
 _MOST_LISTED = 30
 """Effects in the words of an arm."""
 
@@ -37,12 +39,19 @@ def blocks(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
     arms = tuple(finding.arm for finding in findings)
     wide_enough = frame if max(map(len, arms), default=0) <= frame.panel_label else frame.in_one_column
     labels = distinct(arms, wide_enough.panel_label)
-    panels = [_panel(finding, labels[finding.arm], wide_enough) for finding in findings]
+    each = blocks_a_point(findings)
+    panels = [_panel(finding, labels[finding.arm], wide_enough, each) for finding in findings]
     return themed(alt.concat(*panels, columns=wide_enough.columns, bounds="flush", spacing=_GAPS), wide_enough)
 
 
-def _panel(finding: Finding, label: str, frame: Frame) -> Any:
-    whole = of_rows(_rows(finding))
+def blocks_a_point(findings: Sequence[Finding]) -> int:
+    """Neighbouring blocks whose mean is one point; 1 where each has its own."""
+    most = max(_FEWEST_A_PANEL, _MOST_POINTS // max(1, len(findings)))
+    return -(-max((len(finding.blocks) for finding in findings), default=1) // most) or 1
+
+
+def _panel(finding: Finding, label: str, frame: Frame, each: int) -> Any:
+    whole = of_rows(_rows(finding, each))
     dots = whole.transform_filter("datum.kind == 'block'")
     x = alt.X("block:Q", axis=Axis(title=None, format="d", tickMinStep=1, grid=False, tickCount=5))
     y = alt.Y("effect:Q", axis=upright_percent_axis(tickCount=3, minExtent=_LABELS_PX)).scale(zero=False)
@@ -81,14 +90,20 @@ def _effects(by_block: Sequence[tuple[int, float]]) -> str:
     return f"{len(effects)} blocks, {ends}, half of them {percent(first)} to {percent(third)}"
 
 
-def _rows(finding: Finding) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [
-        {"kind": "block", "block": block, "effect": effect} for block, effect in finding.blocks
-    ]
+def _rows(finding: Finding, each: int) -> list[dict[str, Any]]:
+    points = _points(finding.blocks, each)
+    rows: list[dict[str, Any]] = [{"kind": "block", "block": block, "effect": effect} for block, effect in points]
     low, high = finding.estimate.low, finding.estimate.high
     if low is not None and high is not None:
         rows.append({"kind": "interval", "low": low, "high": high})
-    reach = [effect for _, effect in finding.blocks] + [bound for bound in (low, high) if bound is not None]
+    reach = [effect for _, effect in points] + [bound for bound in (low, high) if bound is not None]
     if reach and min(reach) <= 0 <= max(reach):
         rows.append({"kind": "zero", "effect": 0.0})
     return rows
+
+
+def _points(blocks: Sequence[tuple[int, float]], each: int) -> Sequence[tuple[float, float]]:
+    if each == 1:
+        return blocks
+    groups = (blocks[begin : begin + each] for begin in range(0, len(blocks), each))
+    return [(fmean(block for block, _ in group), fmean(effect for _, effect in group)) for group in groups]

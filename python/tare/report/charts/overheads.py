@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import quantiles
 from typing import Any
 
 import altair as alt
@@ -33,6 +34,9 @@ _LONGEST_LABEL = 42
 _LINES = "split(datum.label, '\\n')"
 _LETTER = 0.55
 """How wide one is, of its height."""
+_MOST_DOTS = 2500
+"""In one chart, or a page grows with the runs; above that, where most blocks of an arm lie is one line."""
+_OF_TWENTY = 20
 
 
 def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True) -> dict[str, Any]:
@@ -115,9 +119,24 @@ def _row(finding: Finding, label: str) -> dict[str, Any]:
     }
 
 
+def too_many_blocks(findings: Sequence[Finding]) -> bool:
+    """Whether the middle 90 % of an arm's blocks are drawn in place of each."""
+    return sum(len(one.blocks) for one in findings) > _MOST_DOTS
+
+
 def _blocks(findings: Sequence[Finding], labels: dict[str, str], y: alt.Y) -> Any:
+    if too_many_blocks(findings):
+        ranges = [_middle(one, labels[one.arm]) for one in findings if len(one.blocks) > 1]
+        lines = of_rows(ranges).mark_rule(color=INK, opacity=0.5, strokeWidth=2, yOffset=_ABOVE_PX)
+        return lines.encode(x=alt.X("from:Q"), x2=alt.X2("to:Q"), y=y)
     dots = [{"arm": labels[one.arm], "effect": effect} for one in findings for _, effect in one.blocks]
     marks = of_rows(dots).mark_point(
         shape="circle", size=26, filled=True, opacity=0.5, color=INK, yOffset=_ABOVE_PX
     )
     return marks.encode(x=alt.X("effect:Q"), y=y)
+
+
+def _middle(finding: Finding, label: str) -> dict[str, Any]:
+    effects = [effect for _, effect in finding.blocks]
+    first, *_, last = quantiles(effects, n=_OF_TWENTY, method="inclusive")
+    return {"arm": label, "from": first, "to": last}

@@ -82,16 +82,24 @@ def throughput_of(record: RunRecord) -> float | None:
     In a duet the geometric mean of the two halves: the ratio of two arms is then the mean of the log ratios of both
     halves, and what the CPU sets differ by, each arm having had either, drops out.
     """
-    rates = rates_around_swap(record)
+    return rate_of((record.measurement or {}).get("throughput_per_s"), record.duet)
+
+
+def rate_of(throughput_per_s: float | None, duet: Mapping[str, Any] | None) -> float | None:
+    """As `throughput_of`, from those parts of a record."""
+    rates = _rates_of(duet)
     if rates is not None:
         return math.sqrt(rates[0] * rates[1])
-    rate = (record.measurement or {}).get("throughput_per_s") if record.duet is None else None
-    return None if rate is None else float(rate)
+    return None if throughput_per_s is None or duet is not None else float(throughput_per_s)
 
 
 def rates_around_swap(record: RunRecord) -> tuple[float, float] | None:
     """The rates of both halves, `None` of a run that was alone or came to nothing."""
-    by_half: Any = (record.duet or {}).get("halves")
+    return _rates_of(record.duet)
+
+
+def _rates_of(duet: Mapping[str, Any] | None) -> tuple[float, float] | None:
+    by_half: Any = (duet or {}).get("halves")
     if not by_half:
         return None
     first, second = (float(half["throughput_per_s"]) for half in by_half)

@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from tare.errors import EnvironmentLacks
+from tare.run.fleet.nursery import Forked, Nursery, last_words
 from tare.run.fleet.site_process import Orders, quiet
 from tare.sites.file import SiteSpec
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 SITE_PROCESS = (sys.executable, "-m", "tare.run.fleet.site_process")
 _END_S = 120.0
-_WORDS = 2000
 
 
 class Crew(Protocol):
@@ -61,7 +62,7 @@ class Crew(Protocol):
 @dataclass
 class _Member:
     spec: SiteSpec
-    process: subprocess.Popen[bytes]
+    process: Forked
     words: IO[bytes]
 
 
@@ -86,8 +87,15 @@ class OwnCrew:
                 silence_logs=logging.CRITICAL,
             )
         self.client = Client(self._cluster, set_as_default=False)
-        self._members = {spec.name: self._started(spec) for spec in sites}
+        self._nursery = Nursery(self._command)
+        self._members: dict[str, _Member] = {}
         self._dismissed: list[_Member] = []
+        try:
+            for spec in sites:
+                self._members[spec.name] = self._started(spec)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def shares_disk(self) -> bool:
@@ -113,7 +121,8 @@ class OwnCrew:
             code = member.process.poll()
             if code is None:
                 continue
-            found[name] = f"its process ended with {code}: {_last_words(member.words)}"
+            said = last_words(member.words) or "it said nothing"
+            found[name] = f"its process ended with {code}: {said}"
             _close(member)
             self._members[name] = self._started(member.spec)
         return found
@@ -128,16 +137,21 @@ class OwnCrew:
         """As `Crew`."""
         _end([*self._members.values(), *self._dismissed])
         self._members, self._dismissed = {}, []
+        self._nursery.close()
         self.client.close()
         self._cluster.close()
 
     def _started(self, spec: SiteSpec) -> _Member:
         words = TemporaryFile()  # noqa: SIM115 - closed with the process
-        process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=words, start_new_session=True
-        )
+        if not self._nursery.alive:
+            self._nursery.close()
+            self._nursery = Nursery(self._command)
+        try:
+            process = self._nursery.start(words)
+        except EnvironmentLacks:
+            words.close()
+            raise
         orders = Orders(self._cluster.scheduler_address, spec.model_dump(mode="json"), _keys(self._security))
-        assert process.stdin is not None  # noqa: S101 - it is a pipe
         with suppress(BrokenPipeError):  # `lost` tells of it
             process.stdin.write(json.dumps(vars(orders)).encode() + b"\n")
             process.stdin.flush()
@@ -157,19 +171,9 @@ def _end(members: Sequence[_Member]) -> None:
             member.process.wait(_END_S)
         except subprocess.TimeoutExpired:
             member.process.kill()
-            member.process.wait()
+            member.process.wait(_END_S)
         _close(member)
 
 
 def _close(member: _Member) -> None:
-    if member.process.stdin is not None:
-        with suppress(BrokenPipeError):
-            member.process.stdin.close()
     member.words.close()
-
-
-def _last_words(words: IO[bytes]) -> str:
-    size = words.seek(0, 2)
-    words.seek(max(0, size - _WORDS))
-    lines = words.read().decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"

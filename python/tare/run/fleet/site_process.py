@@ -29,6 +29,7 @@ from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.run.between.reaching import reached_site
 from tare.run.fleet.block_task import Maker, Post
+from tare.run.fleet.nursery import is_nursery, tend
 from tare.run.fleet.outbox import Outbox
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import local_engine, local_machine
@@ -298,6 +299,13 @@ def quiet() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
+def _prepare() -> None:
+    """Import what every site needs, so that each fork has it."""
+    quiet()
+    import distributed.protocol.serialize
+    import distributed.worker  # noqa: F401 - all the same for every site
+
+
 def end_with_parent() -> None:
     """Read standard input until it ends, as it does when the tare that started this one has gone; then end too."""
 
@@ -310,7 +318,12 @@ def end_with_parent() -> None:
 
 
 def main(makers: Makers = by_ssh) -> int:
-    """The process as tare starts it: one line of JSON on standard input says what to do."""
+    """The process as tare starts it: one line of JSON on standard input says what to do.
+
+    Where standard input is a socket, it is a nursery of such processes.
+    """
+    if is_nursery() and not tend(_prepare):
+        return 0
     orders = Orders(**json.loads(sys.stdin.buffer.readline()))
     end_with_parent()
     try:

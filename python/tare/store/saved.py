@@ -1,0 +1,159 @@
+"""What could be read of a damaged store, and how what is whole of it is written into a new one."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import insert
+from sqlalchemy.exc import IntegrityError
+
+from tare.errors import StoreError
+from tare.plan.model import Plan
+from tare.run.record import RunRecord
+from tare.store.files import StoreLayout, attempt_name, sync_directory, sync_file
+from tare.store.raw import RawFile
+from tare.store.rows import Facts, digest_of, from_row, stored_digest
+from tare.store.schema import bring_up_to_date, connect, endings, facts, raw_files, runs, study
+
+_UNREADABLE = (sqlite3.Error, ValidationError, ValueError, KeyError, TypeError, OSError)
+"""What a damaged page, a damaged record and a damaged file give."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """`kept`: attempts that are as they were committed; `lost`: the others, with why."""
+
+    kept: tuple[str, ...]
+    lost: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What of a database could be read. `missing`: attempts that it has and that could not.
+
+    `bring`: brings the raw files of an attempt into a directory; why it cannot, `None` where all are whole.
+    """
+
+    header: Row
+    attempts: Sequence[Row]
+    bodies: Mapping[str, str]
+    files: Mapping[tuple[str, int], Sequence[RawFile]]
+    ends: Sequence[Row]
+    missing: int
+    bring: Callable[[RunRecord, Sequence[RawFile], Path], str | None]
+
+
+BEGIN_ANEW = "nothing can be saved without it: use another store with `tare run --store`"
+
+
+def only_study(rows: Sequence[Row], where: str) -> Row:
+    """The row of the study. Raises `StoreError` where there is none."""
+    if len(rows) != 1:
+        raise StoreError(f"the study of {where} cannot be read", hint=BEGIN_ANEW)
+    Plan.model_validate_json(rows[0]["plan"])
+    return rows[0]
+
+
+def whole_bodies(rows: Iterator[Row]) -> Mapping[str, str]:
+    """Digest → body of those facts that are what was committed."""
+    return {row["digest"]: row["body"] for row in rows if _is_whole(row)}
+
+
+def by_attempt(rows: Iterator[Row]) -> Mapping[tuple[str, int], Sequence[RawFile]]:
+    """(run, attempt) → its raw files."""
+    files: dict[tuple[str, int], list[RawFile]] = {}
+    for row in rows:
+        files.setdefault((row["run_id"], row["attempt"]), []).append(RawFile(**row))
+    return files
+
+
+def _is_whole(row: Row) -> bool:
+    return isinstance(row["body"], str) and digest_of(row["body"]) == row["digest"]
+
+
+def _record_of(row: Row, shared: Facts) -> RunRecord | str:
+    """The record as it was committed, or why it is not that."""
+    try:
+        if stored_digest(row, shared) != row["digest"]:
+            return "its record is not what was committed"
+        return from_row(row, shared)
+    except _UNREADABLE:
+        return "its record cannot be read"
+
+
+def written(where: str, saved: Saved, new: StoreLayout) -> Repaired:
+    """The raw files first, as every commit does, then all rows in one transaction."""
+    try:
+        for directory in (new.root, new.raw, new.staging):
+            directory.mkdir(parents=directory == new.root)
+        new.lock.touch()
+        kept, lost = _with_files(saved, new)
+        sync_directory(new.raw)
+        _write(saved, kept, new)
+        sync_directory(new.root)
+    except OSError as error:
+        shutil.rmtree(new.root, ignore_errors=True)
+        raise StoreError(
+            f"{new.root} cannot be written: {error.strerror}", hint="name a directory with room for the store"
+        ) from error
+    except IntegrityError as error:
+        shutil.rmtree(new.root, ignore_errors=True)
+        raise StoreError(f"a row of {where} lacks what it needs: {error.orig}", hint=BEGIN_ANEW) from error
+    except BaseException:
+        shutil.rmtree(new.root, ignore_errors=True)
+        raise
+    if saved.missing > 0:
+        lost[f"{saved.missing} more"] = "the database cannot be read there"
+    return Repaired(tuple(attempt_name(row["run_id"], row["attempt"]) for row in kept), lost)
+
+
+def _with_files(saved: Saved, new: StoreLayout) -> tuple[list[Row], dict[str, str]]:
+    """Rows of the attempts whose record and raw files are whole, these brought; the others, with why."""
+    kept: list[Row] = []
+    lost: dict[str, str] = {}
+    shared = Facts(saved.bodies)
+    for row in saved.attempts:
+        name, record = attempt_name(row["run_id"], row["attempt"]), _record_of(row, shared)
+        if isinstance(record, str):
+            lost[name] = record
+            continue
+        files = saved.files.get((record.run_id, record.attempt), ())
+        unknown = next((each for each in record.raw if each not in {file.name for file in files}), None)
+        if unknown is not None:
+            lost[name] = f"the digest of its raw file {unknown} cannot be read"
+        elif (
+            why := saved.bring(record, [file for file in files if file.name in record.raw], new.raw / name)
+        ) is not None:
+            lost[name] = why
+            shutil.rmtree(new.raw / name, ignore_errors=True)
+        else:
+            for path in (new.raw / name).rglob("*"):
+                (sync_directory if path.is_dir() else sync_file)(path)
+            sync_directory(new.raw / name)
+            kept.append(row)
+    return kept, lost
+
+
+def _write(saved: Saved, kept: Sequence[Row], new: StoreLayout) -> None:
+    files = [vars(file) for row in kept for file in saved.files.get((row["run_id"], row["attempt"]), ())]
+    bodies = [{"digest": digest, "body": body} for digest, body in saved.bodies.items()]
+    with connect(new.database, read_only=False).begin() as connection:
+        bring_up_to_date(connection, new.root)
+        for table, rows in (
+            (study, [saved.header]), (facts, bodies), (runs, kept), (raw_files, files), (endings, saved.ends),
+        ):  # fmt: skip
+            if rows:
+                connection.execute(insert(table), [{**row, **_flag(row)} for row in rows])
+
+
+def _flag(row: Row) -> Row:
+    """SQLite keeps truth as a number."""
+    return {"ok": bool(row["ok"])} if "ok" in row else {}
