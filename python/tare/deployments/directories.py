@@ -28,11 +28,12 @@ def remove_tree(host: Host, path: str) -> None:
     Nothing is removed while a mount is left: `rm` must not reach into what was only lent.
     """
     refuse_wide(path)
-    for target in below(parse_mountinfo(_mountinfo(host)), path):
+    mounted = below(parse_mountinfo(_mountinfo(host)), path)
+    for target in mounted:
         done = host.run(["umount", "--", target], timeout_s=_UNMOUNT_S, check=False)
         if done.code != 0:
             host.run(["umount", "--lazy", "--", target], timeout_s=_UNMOUNT_S, check=False)
-    if left := below(parse_mountinfo(_mountinfo(host)), path):
+    if mounted and (left := below(parse_mountinfo(_mountinfo(host)), path)):
         raise RunFailed(f"{left[0]} is still mounted, so {path} was left", hint=f"umount {left[0]}")
     argv = ["rm", "-rf", "--one-file-system", "--", path]
     for _ in range(_TRIES):  # a supervisor may be writing its last file

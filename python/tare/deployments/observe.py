@@ -12,7 +12,23 @@ from tare.deployments.mounts import covering, describe_mount, parse_mountinfo
 from tare.errors import HostSilent, RunFailed
 from tare.sites import Host
 from tare.sites.process import Stat, parse_stat
+from tare.sites.read_ahead import fetched
 
+_OF_PROCESS = ("cgroup", "environ", "limits", "mountinfo", "oom_score_adj", "status", "uid_map")
+_LIMIT_FILES = (
+    ("cpu", "cpu.shares"),
+    ("cpu", "cpu.weight"),
+    ("cpu", "cpu.max"),
+    ("cpu", "cpu.cfs_quota_us"),
+    ("cpu", "cpu.cfs_period_us"),
+    ("memory", "memory.limit_in_bytes"),
+    ("memory", "memory.max"),
+    ("blkio", "blkio.throttle.read_iops_device"),
+    ("blkio", "blkio.throttle.write_iops_device"),
+    ("io", "io.max"),
+)
+"""What is read below /proc/PID, and by controller in its control groups: each at once, as over SSH every question
+takes a round trip."""
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 _SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
 """SCHED_* of include/uapi/linux/sched.h."""
@@ -29,16 +45,19 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
 
     `RunFailed` when the process ended meanwhile: what is missing of it then says nothing of how it was placed.
     """
-    paths = parse_proc_cgroup(_text(host, f"/proc/{pid}/cgroup") or "")
-    status = parse_status(_text(host, f"/proc/{pid}/status") or "")
-    oom = _text(host, f"/proc/{pid}/oom_score_adj")
-    limits = parse_limits(_text(host, f"/proc/{pid}/limits") or "")
+    process = fetched(host, [f"/proc/{pid}/{name}" for name in _OF_PROCESS])
+    paths = parse_proc_cgroup(_text(process, f"/proc/{pid}/cgroup") or "")
+    status = parse_status(_text(process, f"/proc/{pid}/status") or "")
+    oom = _text(process, f"/proc/{pid}/oom_score_adj")
+    limits = parse_limits(_text(process, f"/proc/{pid}/limits") or "")
     namespaces, binary_digest = namespaces_of(host, pid), _digest(host, pid)
-    mountinfo = _text(host, f"/proc/{pid}/mountinfo") or ""
-    id_map = parse_id_map(_text(host, f"/proc/{pid}/uid_map") or "")
-    weight, quota = _cpu_weight(host, cgroups, paths), _cpu_quota(host, cgroups, paths)
-    memory_bytes, disk_iops = _memory_bytes(host, cgroups, paths), _disk_iops(host, cgroups, paths)
-    environment = parse_environ(_text(host, f"/proc/{pid}/environ") or "")
+    mountinfo = _text(process, f"/proc/{pid}/mountinfo") or ""
+    id_map = parse_id_map(_text(process, f"/proc/{pid}/uid_map") or "")
+    files = [_file_of(cgroups, paths, *each) for each in _LIMIT_FILES]
+    groups = fetched(host, [file for file in files if file is not None])
+    weight, quota = _cpu_weight(groups, cgroups, paths), _cpu_quota(groups, cgroups, paths)
+    memory_bytes, disk_iops = _memory_bytes(groups, cgroups, paths), _disk_iops(groups, cgroups, paths)
+    environment = parse_environ(_text(process, f"/proc/{pid}/environ") or "")
     stat = _last_look(host, pid)
     return Observation(
         cgroups=paths,
@@ -146,12 +165,17 @@ def _disk_iops(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | 
 
 
 def _in_cgroup(host: Host, cgroups: Cgroups, paths: Mapping[str, str], controller: str, name: str) -> str | None:
+    file = _file_of(cgroups, paths, controller, name)
+    return None if file is None else _text(host, file)
+
+
+def _file_of(cgroups: Cgroups, paths: Mapping[str, str], controller: str, name: str) -> str | None:
     """A file of the process's cgroup in the hierarchy that holds `controller`."""
     mount = cgroups.mount_of(controller)
     path = next((path for names, path in paths.items() if controller in names.split(",")), paths.get(""))
     if mount is None or path is None:
         return None
-    return _text(host, f"{mount}/{path.strip('/')}/{name}")
+    return f"{mount}/{path.strip('/')}/{name}"
 
 
 def namespaces_of(host: Host, pid: int | str) -> Mapping[str, str]:

@@ -12,6 +12,8 @@ from tare.deployments import Limits
 from tare.deployments.observe import parse_limits, parse_status
 from tare.sites import Host
 
+OWN_STATUS = "/proc/self/status"
+"""Of whatever acts on the host for tare."""
 UNLIMITED = -1
 _STACK_BYTES = 8 << 20
 _MSGQUEUE_BYTES = 819_200
@@ -75,7 +77,7 @@ def ceilings(host: Host) -> Mapping[str, int]:
     Empty where the capability is there. The engine's daemon is taken to be under the same ceilings; Podman lowers
     its own number of processes to the kernel's `pid_max`, above which there are none anyway.
     """
-    status = parse_status((host.read("/proc/self/status") or b"").decode())
+    status = parse_status((host.read(OWN_STATUS) or b"").decode())
     if int(status.get("CapEff", "0"), 16) >> _CAP_SYS_RESOURCE & 1:
         return {}
     limits = process_ceilings(host, "self")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tare.sites import Host, Process
+from tare.sites.read_ahead import fetched
 
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _STATE, _FLAGS = 0, 6
 _USER_TIME, _SYSTEM_TIME = 11, 12
 _START_TIME = 19
@@ -45,7 +47,7 @@ def parse_stat(raw: bytes) -> Stat:
 
 def boot_id(host: Host) -> str:
     """The kernel's id of this boot; empty where there is none to read."""
-    return (host.read("/proc/sys/kernel/random/boot_id") or b"").decode().strip()
+    return (host.read(BOOT_ID) or b"").decode().strip()
 
 
 def identify(host: Host, pid: int) -> Process | None:
@@ -56,11 +58,13 @@ def identify(host: Host, pid: int) -> Process | None:
 
 def alive(host: Host, process: Process) -> bool:
     """Whether this very process still runs; one that only waits to be reaped does not."""
-    raw = host.read(f"/proc/{process.pid}/stat")
+    file = f"/proc/{process.pid}/stat"
+    seen = fetched(host, (file, BOOT_ID))
+    raw = seen.read(file)
     if not raw:
         return False
     stat = parse_stat(raw)
-    same = stat.started_ticks == process.started_ticks and boot_id(host) == process.boot_id
+    same = stat.started_ticks == process.started_ticks and boot_id(seen) == process.boot_id
     return same and stat.state not in "ZX"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -30,17 +30,24 @@ class ReadAhead:
         """The host as it is from now on: to be used at once, and once."""
         if not isinstance(self.host, ReadsAhead):
             return self.host
-        fetched = self.host.read_all(sorted(self.known)) if self.known else {}
-        return _Look(self.host, fetched, self.known)
+        contents = self.host.read_all(sorted(self.known)) if self.known else {}
+        return _Look(self.host, contents, self.known)
+
+
+def fetched(host: Host, paths: Iterable[str]) -> Host:
+    """The host with these files read at once: to be used at once, and once."""
+    if not isinstance(host, ReadsAhead):
+        return host
+    return _Look(host, host.read_all(sorted(set(paths))), set())
 
 
 class _Look:
     """Reads from what was fetched; all else is the host's."""
 
-    def __init__(self, host: Host, fetched: Mapping[str, bytes | None], known: set[str]) -> None:
+    def __init__(self, host: Host, contents: Mapping[str, bytes | None], known: set[str]) -> None:
         self.name = host.name
         self._host = host
-        self._fetched = fetched
+        self._fetched = dict(contents)
         self._known = known
 
     def read(self, path: str) -> bytes | None:
@@ -72,8 +79,9 @@ class _Look:
         return self._host.start(argv, output=output, env=env, announce=announce)
 
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
-        """The host's."""
+        """The host's; what was fetched of that file holds no more."""
         self._host.put(source, target, mode=mode)
+        self._fetched.pop(target, None)
 
     def get(self, source: str, target: Path) -> None:
         """The host's."""

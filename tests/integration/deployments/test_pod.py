@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from docker import DockerClient
 from tests.integration.deployments.test_network_path import dialled, free_port, wait_until_listening
+from tests.integration.hosts.reached import Reached, cleared, kill_a_tare, noted
 
 from tare.deployments import Deployment, Instance, Limits, PodSetting, Task
 from tare.deployments.network.path import Hop, NetworkPath, observe_path
@@ -23,9 +23,8 @@ from tare.deployments.pod.cni import directory_of, links_of
 from tare.deployments.rlimits import ceilings
 from tare.deployments.sweep import sweep
 from tare.errors import EnvironmentLacks, RunFailed
-from tare.sites.ledger import Kind
-from tare.sites.local import LocalHost
-from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites import Host
+from tare.sites.ledger import Kind, Ledger
 from tare.study.values import NetworkKind, Qos
 
 pytestmark = pytest.mark.engine
@@ -61,7 +60,7 @@ def no_rules_and_links_left() -> Iterator[None]:
 
 
 @pytest.fixture
-def asked(host: LocalHost, bare: Deployment, container: Deployment, make_task: MakeTask, started: Started) -> Asked:
+def asked(host: Host, bare: Deployment, container: Deployment, make_task: MakeTask, started: Started) -> Asked:
     """A server in a pod with a client on its node, connected once."""
 
     def ask(network: NetworkKind, setting: PodSetting, **given: Any) -> tuple[Instance, NetworkPath]:
@@ -140,7 +139,7 @@ def test_a_piece_of_the_network_is_the_one_that_is_named(  # noqa: PLR0917 - a r
 def test_a_class_of_service_is_in_force(  # noqa: PLR0917 - a row
     asked: Asked,
     container: Deployment,
-    host: LocalHost,
+    host: Host,
     setting: PodSetting,
     limits: Limits,
     place: str,
@@ -172,10 +171,10 @@ print(json.dumps(json.load(sys.stdin).get("prevResult", {{}})))
 
 @pytest.mark.parametrize("command", ["ADD", "DEL"])
 def test_a_plugin_that_fails_is_one_sentence_and_what_it_keeps_is_swept(  # noqa: PLR0917 - fixtures
-    host: LocalHost,
+    host: Host,
     container: Deployment,
     engine: DockerClient,
-    ledger: SqliteLedger,
+    ledger: Ledger,
     make_task: MakeTask,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -195,11 +194,12 @@ def test_a_plugin_that_fails_is_one_sentence_and_what_it_keeps_is_swept(  # noqa
             instance = container.start(task)
             with pytest.raises(RunFailed, match=r"^the CNI plug-in portmap does not detach .*-s: out of order$"):
                 container.stop(instance, 1.0)
-            (left,) = [entry for entry in ledger.entries() if entry.kind is not Kind.CGROUP]
+            (left,) = [entry for entry in ledger.entries() if not entry.keep and entry.kind is not Kind.CGROUP]
             assert (left.kind, left.ident) == (Kind.RULES, f"cni:{task.name}")
     assert not [name for each in engine.containers.list(all=True) if task.name in (name := str(each.name))]
-    swept = sweep(ledger.entries(), {"local": host}, engine, ledger)
-    assert (swept.failed, ledger.entries()) == ([], ())
+    entries = [entry for entry in ledger.entries() if not entry.keep]
+    swept = sweep(entries, {host.name: host}, engine, ledger)
+    assert (swept.failed, noted(ledger)) == ([], [])
 
 
 def test_addresses_that_are_all_taken_are_one_sentence_and_nothing_is_left(
@@ -223,47 +223,21 @@ def bridge_address(engine: DockerClient) -> str:
     return f"{address['local']}/{address['prefixlen']}"
 
 
-@pytest.fixture
-def killed_script(tmp_path: Path) -> Path:
-    """A tare of the test's own, which notes in the ledger of this machine."""
-    return tmp_path / "killed.py"
-
-
 @pytest.mark.parametrize("proxy", ["iptables", "nftables"])
 def test_a_pod_of_a_killed_tare_is_swept_with_its_rules(  # noqa: PLR0917 - fixtures
-    host: LocalHost,
+    reached: Reached,
+    host: Host,
     engine: DockerClient,
-    ledger: SqliteLedger,
+    ledger: Ledger,
     make_task: MakeTask,
-    killed_script: Path,
     tmp_path: Path,
     proxy: str,
 ) -> None:
-    image = make_task("true").image
-    name = make_task("true").cgroup_parent.replace("/", "-")
-    killed_script.write_text(
-        "import os, signal\n"
-        "from pathlib import Path\n"
-        "from tare.deployments import PodSetting, Task\n"
-        "from tare.deployments.registry import DEPLOYMENTS\n"
-        "from tare.images import Image, ImageConfig\n"
-        "from tare.sites import Output\n"
-        "from tare.sites.engine import connect\n"
-        "from tare.sites.local import LocalHost\n"
-        "from tare.sites.sqlite_ledger import SqliteLedger\n"
-        "from tare.study.values import NetworkKind, Qos\n"
-        f"home, image = Path({str(tmp_path)!r}), Image('x', 'y', '/', {image.engine_id!r}, ImageConfig())\n"
-        f"task = Task('{name}-sut', image, ('sleep', '1000'), Output(str(home / 'o'), str(home / 'e')),\n"
-        f"            '{name.replace('tare-', 'tare/', 1)}', network=NetworkKind.NODE_PORT, port=5000,\n"
-        f"            pod=PodSetting(services=10, proxy='{proxy}', qos=Qos.BEST_EFFORT))\n"
-        "DEPLOYMENTS['container'](LocalHost(), SqliteLedger(home / 'ledger.sqlite'), connect()).start(task)\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    done = subprocess.run([sys.executable, str(killed_script)], check=False, capture_output=True, timeout=90)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert Path(f"/sys/class/net/{links_of(f'{name}-sut').bridge}").exists()
-    swept = sweep(ledger.abandoned(), {"local": host}, engine, ledger)
-    assert swept.failed == []
-    assert f"container {name}-sut-pod on local" in swept.removed
-    assert len([line for line in swept.removed if line.startswith("rules ")]) == 2
-    assert ledger.entries() == ()
+    setting = PodSetting(services=10, proxy=proxy, qos=Qos.BEST_EFFORT)
+    task = make_task("sleep", "1000", network=NetworkKind.NODE_PORT, port=5000, pod=setting)
+    kill_a_tare(reached, "container", task, tmp_path / "ledger.sqlite", None)
+    assert Path(f"/sys/class/net/{links_of(task.name).bridge}").exists()
+    removed = cleared(reached, ledger)
+    assert f"container {task.name}-pod" in {line.removesuffix(" on local") for line in removed}
+    assert len([line for line in removed if line.startswith("rules ")]) == 2
+    assert noted(ledger) == []

@@ -5,26 +5,27 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from docker import DockerClient
 from tests.integration.deployments.test_network_path import dialled, free_port, wait_until_listening
+from tests.integration.hosts.reached import Reached, cleared, kill_a_tare, noted
 
 from tare.deployments import Deployment, Instance, Limits, Task
 from tare.deployments.network.path import Hop, observe_path
 from tare.deployments.registry import DEPLOYMENTS
-from tare.deployments.sweep import sweep
 from tare.images import Image
 from tare.images.engine_image import import_tree, remove_image
-from tare.sites.engine import engine_facts
-from tare.sites.engines import EngineLedger, Engines, connect_to
-from tare.sites.local import LocalHost
-from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites import Host
+from tare.sites.engine import connect, engine_facts
+from tare.sites.engines import EngineLedger, connect_to
+from tare.sites.ledger import Ledger
+from tare.sites.ssh.engine import ForwardedEngine
 from tare.study.values import NetworkKind
 
 pytestmark = pytest.mark.engine
@@ -37,8 +38,11 @@ NAME = "tare/podman-test:1"
 
 
 @pytest.fixture(scope="module")
-def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerClient]:
-    """A service of the tests' own, with images, containers and networks in directories of its own."""
+def of_service(reached: Reached, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reached]:
+    """Podman as the engine of the host: a service of the tests' own, and all that it keeps in its own directories.
+
+    Here it is an engine that arms name, over SSH the host's only one, whose socket sites.yaml gives.
+    """
     if shutil.which("podman") is None:
         pytest.fail("these tests need podman: scripts/packages.sh test")
     home = tmp_path_factory.mktemp("podman")
@@ -55,14 +59,25 @@ def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerClient]:
                 assert service.poll() is None, (home / "log").read_text()
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
-            client = connect_to("podman")
-            yield client
-            client.close()
+            with ExitStack() as stack:
+                if reached.spec is None:
+                    client = stack.enter_context(closing(connect_to("podman")))
+                    yield replace(reached, engine=client)
+                else:
+                    spec = reached.spec.model_copy(update={"engine": f"{home}/podman.sock"})
+                    forwarded = stack.enter_context(closing(ForwardedEngine(spec)))
+                    client = stack.enter_context(closing(connect(forwarded.url, timeout_s=60)))
+                    yield replace(reached, engine=client, spec=spec)
         finally:
             service.send_signal(signal.SIGTERM)
             service.wait(20)
             for place in [f"{home}/root/overlay", *([] if named else ["/run/netns"])]:
                 subprocess.run(["umount", place], check=False, capture_output=True, timeout=20)
+
+
+@pytest.fixture(scope="module")
+def podman(of_service: Reached) -> DockerClient:
+    return of_service.engine
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +88,14 @@ def podman_image(podman: DockerClient, image: Image, tmp_path_factory: pytest.Te
     remove_image(podman, NAME)
 
 
+def named_in(ledger: Ledger, reached: Reached) -> Ledger:
+    """The ledger in which containers are those of an engine that an arm names."""
+    return EngineLedger(ledger, "podman") if reached.spec is None else ledger
+
+
 @pytest.fixture
-def of_podman(podman: DockerClient, host: LocalHost, ledger: SqliteLedger) -> Deployment:
-    return DEPLOYMENTS["container"](host, EngineLedger(ledger, "podman"), podman)
+def of_podman(of_service: Reached, podman: DockerClient, host: Host, ledger: Ledger) -> Deployment:
+    return DEPLOYMENTS["container"](host, named_in(ledger, of_service), podman)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +110,7 @@ def of_podman(podman: DockerClient, host: LocalHost, ledger: SqliteLedger) -> De
 )
 def test_each_network_takes_the_way_it_names_from_a_bare_client(  # noqa: PLR0917 - fixtures
     of_podman: Deployment, bare: Deployment, podman_image: Image, podman: DockerClient, make_task: MakeTask,
-    started: Started, host: LocalHost, ledger: SqliteLedger, server_net: NetworkKind, client_net: NetworkKind,
+    started: Started, host: Host, ledger: Ledger, server_net: NetworkKind, client_net: NetworkKind,
     hop: Hop,
 ) -> None:  # fmt: skip
     """Podman has no proxy of its own: a published port is the kernel's to carry, on 127.0.0.1 too."""
@@ -123,7 +143,7 @@ def test_each_network_takes_the_way_it_names_from_a_bare_client(  # noqa: PLR091
     of_podman.stop(server, 1.0)
     assert not podman.containers.list(all=True)
     assert not [each.name for each in podman.networks.list() if each.name != "bridge"]
-    assert ledger.entries() == ()
+    assert noted(ledger) == []
 
 
 def parent(path: str) -> str:
@@ -131,40 +151,20 @@ def parent(path: str) -> str:
 
 
 def test_what_a_killed_tare_left_in_podman_is_swept(
-    podman: DockerClient, podman_image: Image, host: LocalHost, ledger: SqliteLedger, tmp_path: Path
+    of_service: Reached, podman_image: Image, make_task: MakeTask, ledger: Ledger, tmp_path: Path
 ) -> None:
-    script = tmp_path / "killed.py"
-    script.write_text(
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "from tare.deployments import Task\n"
-        "from tare.deployments.registry import DEPLOYMENTS\n"
-        "from tare.images import Image, ImageConfig\n"
-        "from tare.sites import Output\n"
-        "from tare.sites.engines import EngineLedger, connect_to\n"
-        "from tare.sites.local import LocalHost\n"
-        "from tare.sites.sqlite_ledger import SqliteLedger\n"
-        "from tare.study.values import NetworkKind\n"
-        f"home, image = Path({str(tmp_path)!r}), Image('x', 'y', '/', {podman_image.engine_id!r}, ImageConfig())\n"
-        "ledger = EngineLedger(SqliteLedger(home / 'ledger.sqlite'), 'podman')\n"
-        "task = Task('tare-killed-sut', image, ('sleep', '1000'), Output(str(home / 'o'), str(home / 'e')),\n"
-        "            'tare/killed', network=NetworkKind.BRIDGE)\n"
-        "DEPLOYMENTS['container'](LocalHost(), ledger, connect_to('podman')).start(task)\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    done = subprocess.run([sys.executable, str(script)], check=False, capture_output=True, timeout=60)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert [each.name for each in podman.containers.list()] == ["tare-killed-sut"]
-    others = Engines(host)
-    swept = sweep(ledger.abandoned(), {"local": host}, None, ledger, others)
-    others.close()
-    assert swept.failed == []
-    assert "container tare-killed-sut@podman on local" in swept.removed
+    podman = of_service.engine
+    task = replace(make_task("sleep", "1000", network=NetworkKind.BRIDGE), image=podman_image)
+    kill_a_tare(of_service, "container", task, tmp_path / "ledger.sqlite", None, engine="podman")
+    assert [each.name for each in podman.containers.list()] == [task.name]
+    removed = cleared(of_service, ledger, engine="podman")
+    at = "" if of_service.spec else "@podman on local"
+    assert f"container {task.name}{at}" in removed
     assert not podman.containers.list(all=True)
-    assert ledger.entries() == ()
+    assert noted(ledger) == []
 
 
-def test_it_says_what_it_is(podman: DockerClient, host: LocalHost) -> None:
+def test_it_says_what_it_is(podman: DockerClient, host: Host) -> None:
     facts = engine_facts(podman, host)
     assert (facts["engine"], facts["engine_rootless"], facts["engine_cgroup_driver"]) == (
         "podman",

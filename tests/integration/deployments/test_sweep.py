@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from docker import DockerClient
+from tests.integration.hosts import reached as reached_by
+from tests.integration.hosts.reached import Reached, cleared
 
 from tare.deployments import Deployment, Instance, Task
 from tare.deployments.sweep import orphans, sweep
@@ -24,61 +23,13 @@ pytestmark = pytest.mark.engine
 MakeTask = Callable[..., Task]
 Started = Callable[[Deployment, Task], Instance]
 
-VICTIM = """
-import pickle, sys, time
-from pathlib import Path
-from tare.deployments.registry import DEPLOYMENTS
-from tare.sites.engine import connect
-from tare.sites.local import LocalHost
-from tare.sites.sqlite_ledger import SqliteLedger
-
-kind, task, ledger = pickle.loads(bytes.fromhex(sys.argv[1]))
-deployment = DEPLOYMENTS[kind](LocalHost(), SqliteLedger(Path(ledger)), connect())
-print("ready", flush=True)
-deployment.start(task)
-print("started", flush=True)
-time.sleep(1000)
-"""
-
-
-class Victim:
-    """A tare of its own that starts one task and is then killed."""
-
-    def __init__(self, kind: str, task: Task, ledger: Path) -> None:
-        words = pickle.dumps((kind, task, str(ledger))).hex()
-        self.process = subprocess.Popen([sys.executable, "-c", VICTIM, words], stdout=subprocess.PIPE, text=True)
-
-    def says(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(timeout=20)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-
-
-@pytest.fixture
-def ledger_path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.sqlite"
-
-
 Kill = Callable[[str, Task, float | None], None]
 
 
 @pytest.fixture
-def kill_a_tare(ledger_path: Path) -> Kill:
+def kill_a_tare(reached: Reached, tmp_path: Path) -> Kill:
     def kill(kind: str, task: Task, after_s: float | None) -> None:
-        victim = Victim(kind, task, ledger_path)
-        try:
-            assert victim.says() == "ready"
-            if after_s is None:
-                assert victim.says() == "started"
-            else:
-                time.sleep(after_s)
-        finally:
-            victim.kill()
+        reached_by.kill_a_tare(reached, kind, task, tmp_path / "ledger.sqlite", after_s)
 
     return kill
 
@@ -93,6 +44,7 @@ def clean(ledger: Ledger, host: Host, engine: DockerClient) -> list[str]:
 def test_a_running_task_of_a_killed_tare_is_swept(  # noqa: PLR0917 - fixtures
     kill_a_tare: Kill,
     make_task: MakeTask,
+    reached: Reached,
     ledger: Ledger,
     host: Host,
     engine: DockerClient,
@@ -102,8 +54,9 @@ def test_a_running_task_of_a_killed_tare_is_swept(  # noqa: PLR0917 - fixtures
 ) -> None:
     kill_a_tare(kind, make_task("sleep", "1000", network=network), None)
     assert list(Path("/sys/fs/cgroup").rglob(Path(parent).name))
-    removed = clean(ledger, host, engine)
+    removed = cleared(reached, ledger)
     assert any(line.startswith("cgroup ") for line in removed)
+    assert not list(Path("/sys/fs/cgroup").rglob(Path(parent).name))
     assert clean(ledger, host, engine) == []
 
 
@@ -112,6 +65,7 @@ def test_a_running_task_of_a_killed_tare_is_swept(  # noqa: PLR0917 - fixtures
 def test_a_tare_killed_while_it_starts_a_task_leaves_nothing_after_the_sweep(  # noqa: PLR0917 - fixtures
     kill_a_tare: Kill,
     make_task: MakeTask,
+    reached: Reached,
     ledger: Ledger,
     host: Host,
     engine: DockerClient,
@@ -121,7 +75,7 @@ def test_a_tare_killed_while_it_starts_a_task_leaves_nothing_after_the_sweep(  #
     network = NetworkKind.HOST if kind == "bare" else NetworkKind.PUBLISHED_LOOPBACK
     kill_a_tare(kind, make_task("sleep", "1000", network=network, port=5000), after_s)
     time.sleep(0.5)  # what had been asked of the engine may still be under way
-    clean(ledger, host, engine)
+    cleared(reached, ledger)
     late = orphans(engine, host)
     swept = sweep(late, {host.name: host}, engine, ledger)
     assert swept.failed == []

@@ -8,6 +8,10 @@ meanwhile, so that nothing under test goes past its host.
 from __future__ import annotations
 
 import os
+import pickle
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -17,9 +21,13 @@ import pytest
 from docker import DockerClient
 from tests.integration.hosts.sshd import running
 
+from tare.deployments import Task
+from tare.deployments.sweep import sweep
 from tare.sites import Host
 from tare.sites.engine import connect
-from tare.sites.ledger import Ledger
+from tare.sites.engines import Engines
+from tare.sites.file import SshSpec
+from tare.sites.ledger import Kind, Ledger
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.sites.ssh.dialing import SshDialer, agent_program
@@ -29,17 +37,21 @@ from tare.sites.ssh.ledger import AgentLedger
 from tare.sites.ssh.link import Link
 
 KINDS = ("local", pytest.param("ssh", marks=pytest.mark.slow))
-LOCAL_ALONE = frozenset({"vm", "boxed", "make", "podman", "kill_a_tare", "killed_script"})
-"""Fixtures of what no host over SSH has: machines (`refuse_between`), an engine or a tare of the tests' own."""
+LEASE_S = 2.0
+"""Of the agent of a tare that a test kills."""
+LOCAL_ALONE = frozenset({"vm", "boxed", "make", "user"})
+"""Fixtures of what no host over SSH has: virtual machines (`refuse_between`), and a rootless engine, which must be
+on the machine that tare runs on."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """A host as tare reaches it. `own_ledger`: the one on it; `None`: each test makes its own."""
+    """A host as tare reaches it. `own_ledger`: the one on it; `None`: each test makes its own. `spec`: over SSH."""
 
     host: Host
     engine: DockerClient
     own_ledger: Ledger | None = None
+    spec: SshSpec | None = None
 
     def ledger(self, directory: Path) -> Ledger:
         """The host's own, or a new one."""
@@ -56,7 +68,7 @@ def over_ssh(directory: Path) -> Iterator[Reached]:
         link = stack.enter_context(closing(Link("far", SshDialer(spec, "tests", agent_program()))))
         forwarded = stack.enter_context(closing(ForwardedEngine(spec)))
         engine = stack.enter_context(closing(connect(forwarded.url, timeout_s=60)))
-        yield Reached(SshHost(link), engine, AgentLedger(link))
+        yield Reached(SshHost(link), engine, AgentLedger(link), spec)
 
 
 def refuse_to_go_past(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,3 +93,80 @@ def refuse_to_go_past(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
 def noted(ledger: Ledger) -> list[str]:
     """What is to be removed; programs of tare's that a host over SSH was given are kept."""
     return [f"{entry.kind} {entry.ident}" for entry in ledger.entries() if not entry.keep]
+
+
+_HERE = """
+from tare.sites.engine import connect
+from tare.sites.engines import EngineLedger, connect_to
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
+host, ledger, named = LocalHost(), SqliteLedger(Path(given["ledger"])), given["engine"]
+engine = connect() if named is None else connect_to(named)
+ledger = ledger if named is None else EngineLedger(ledger, named)
+"""
+_OVER_SSH = f"""
+from tare.sites.engine import connect
+from tare.sites.ssh.dialing import SshDialer, agent_program
+from tare.sites.ssh.engine import ForwardedEngine
+from tare.sites.ssh.host import SshHost
+from tare.sites.ssh.ledger import AgentLedger
+from tare.sites.ssh.link import Link
+spec = given["spec"]
+link = Link("far", SshDialer(spec, "victim", agent_program()), lease_s={LEASE_S}, engine=spec.engine)
+host, ledger, engine = SshHost(link), AgentLedger(link), connect(ForwardedEngine(spec).url)
+"""
+_VICTIM = """
+import pickle, sys, time
+from pathlib import Path
+given = pickle.loads(bytes.fromhex(sys.argv[1]))
+{surroundings}
+from tare.deployments.registry import DEPLOYMENTS
+deployment = DEPLOYMENTS[given["kind"]](host, ledger, engine)
+print("ready", flush=True)
+deployment.start(given["task"])
+print("started", flush=True)
+time.sleep(1000)
+"""
+
+
+def kill_a_tare(
+    reached: Reached, kind: str, task: Task, ledger_path: Path, after_s: float | None, *, engine: str | None = None
+) -> None:
+    """Have a tare of its own start a task on the host, and kill it: when that stands, or so long after it began.
+
+    `engine`: which arms name; over SSH a host has one alone.
+    """
+    script = _VICTIM.format(surroundings=_HERE if reached.spec is None else _OVER_SSH)
+    given = {"kind": kind, "task": task, "ledger": str(ledger_path), "spec": reached.spec, "engine": engine}
+    argv = [sys.executable, "-c", script, pickle.dumps(given).hex()]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as victim:
+        assert victim.stdout is not None
+        try:
+            assert victim.stdout.readline().strip() == "ready"
+            if after_s is None:
+                assert victim.stdout.readline().strip() == "started"
+            else:
+                time.sleep(after_s)
+        finally:
+            victim.kill()
+
+
+def cleared(reached: Reached, ledger: Ledger, *, engine: str | None = None) -> list[str]:
+    """What goes of a killed tare's, `kind ident …`: a sweep removes it, over SSH its agent when the lease is over.
+
+    An agent knows no rules of netfilter, and leaves these to the next tare.
+    """
+    if reached.spec is None:
+        host, default = reached.host, reached.engine if engine is None else None
+        with closing(Engines(host)) as others:
+            swept = sweep(ledger.abandoned(), {host.name: host}, default, ledger, others)
+        assert swept.failed == []
+        return swept.removed
+    before, deadline = noted(ledger), time.monotonic() + LEASE_S + 30
+    while len(rules := ledger.abandoned()) < len(noted(ledger)):
+        assert time.monotonic() < deadline, noted(ledger)
+        time.sleep(0.1)
+    assert {entry.kind for entry in rules} <= {Kind.RULES}, rules
+    swept = sweep(rules, {reached.host.name: reached.host}, None, ledger)
+    assert swept.failed == []
+    return before

@@ -10,6 +10,9 @@ from bench.agent.__main__ import Costs, table, timed
 from bench.agent.ansible import inventory, playbook
 from bench.agent.own_time import own_time
 from bench.agent.own_time import table as own_times
+from bench.agent.round_trips import Call, Seen, Stretch, rows
+from bench.agent.round_trips import table as round_trips
+from tare.run.record import Phase
 from tare.sites.file import SshSpec
 
 
@@ -43,3 +46,23 @@ def test_a_run_s_own_time_is_held_against_that_of_one_machine() -> None:
 def test_each_call_is_timed() -> None:
     called: list[int] = []
     assert len(timed(lambda: called.append(1), 3)) == len(called) == 3
+
+
+def seen_of(*calls: tuple[float, float]) -> Seen:
+    """Calls of two runs, each of a provision that begins at 0 or 10 and a teardown at 5 or 15."""
+    stretches = [
+        Stretch(phase, base + began, base + began + 5)
+        for base in (0.0, 10.0)
+        for phase, began in ((Phase.PROVISION, 0.0), (Phase.TEARDOWN, 5.0))
+    ]
+    made = [Call("far", "read /x", base + began, base + ended) for base in (0.0, 10.0) for began, ended in calls]
+    return Seen(made, stretches)
+
+
+def test_calls_that_overlap_are_one_turn() -> None:
+    provision, teardown = rows(seen_of((0.0, 1.0), (0.5, 2.0), (3.0, 3.5), (6.0, 6.5)))
+    assert (provision.calls, provision.turns, provision.waited_s) == (3, 2, 2.5)
+    assert (teardown.phase, teardown.calls, teardown.turns, teardown.seconds) == (Phase.TEARDOWN, 1, 1, 5.0)
+    shown = round_trips(rows(seen_of((0.0, 1.0))), rows(seen_of((0.0, 1.0), (0.5, 2.0), (6.0, 6.5))))
+    assert "| provision | 5.00 | 1 | 5.00 | 2 | 1 | 2.00 |" in shown
+    assert "Beside warm-up and measurement: 3 calls in 2 turns" in shown

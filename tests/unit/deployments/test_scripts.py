@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tare.deployments.bare.bare import LAUNCHER
 from tare.deployments.bare.launcher import LaunchError, describe, resolve
 from tare.deployments.cgroup.hierarchy import CgroupKind, Cgroups, Hierarchy
 from tare.deployments.cgroup.placement import clear, prune, warden
@@ -145,3 +147,19 @@ def test_frames_are_sorted_by_stream() -> None:
 def test_an_answer_that_breaks_off_is_a_failure_and_not_a_short_output(cut: int) -> None:
     with pytest.raises(RunFailed, match="breaks off"):
         split_frames(frame(1, b"whole")[:cut])
+
+
+def launched(words: bytes) -> subprocess.CompletedProcess[bytes]:
+    argv = [sys.executable, "-I", "-S", str(LAUNCHER), "exec", "-"]
+    return subprocess.run(argv, input=words, capture_output=True, check=False, timeout=30)
+
+
+def test_a_specification_on_standard_input_ends_where_it_says() -> None:
+    spec = json.dumps({"cgroup_procs": ["/nowhere/at/all"], "network_of": None}).encode()
+    done = launched(b"%010d" % len(spec) + spec + b"the program's own")
+    assert (done.returncode, done.stderr) == (125, b"[Errno 2] No such file or directory: '/nowhere/at/all'\n")
+
+
+def test_a_specification_that_is_cut_short_is_told() -> None:
+    done = launched(b"0000000009{}")
+    assert (done.returncode, done.stderr) == (125, b"the specification is cut short: 2 of 9 bytes\n")

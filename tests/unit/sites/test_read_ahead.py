@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tare.sites.fake import FakeHost
-from tare.sites.read_ahead import ReadAhead
+from tare.sites.read_ahead import ReadAhead, fetched
 
 
 class Far(FakeHost):
@@ -49,3 +49,18 @@ def test_what_was_never_read_is_read_now() -> None:
 def test_a_host_that_cannot_is_read_as_ever() -> None:
     host = FakeHost(files={"/a": b"1"})
     assert ReadAhead(host).look() is host
+
+
+def test_files_that_are_named_come_in_one_question_and_the_others_as_ever() -> None:
+    host = Far({"/a": b"1", "/b": b"2", "/long": b"22"})
+    seen = fetched(host, ["/b", "/a", "/absent", "/long"])
+    assert [seen.read(path) for path in ("/a", "/b", "/absent", "/long")] == [b"1", b"2", None, b"22"]
+    assert (host.together, host.alone) == ([("/a", "/absent", "/b", "/long")], ["/long"])
+    assert fetched(FakeHost(files={"/a": b"1"}), ["/a"]).read("/a") == b"1"
+
+
+def test_a_file_that_was_written_meanwhile_is_read_anew() -> None:
+    host = Far({"/a": b"1"})
+    seen = fetched(host, ["/a"])
+    seen.put(b"2", "/a")
+    assert seen.read("/a") == b"2"

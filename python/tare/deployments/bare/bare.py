@@ -6,29 +6,31 @@ All that is given by hand, and why: docs/concepts/deployments.md, docs/decisions
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
-from uuid import uuid4
 
 from tare.deployments import Bind, Instance, Observation, Right, Task
 from tare.deployments.cgroup.placement import warden
 from tare.deployments.defaults import SCRATCH, SHM_BYTES, environment, user
 from tare.deployments.directories import remove_tree
 from tare.deployments.observe import observe
-from tare.deployments.rlimits import ceilings, rlimits
+from tare.deployments.rlimits import OWN_STATUS, ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed, Host, Process
 from tare.sites.ledger import Kind, Ledger
-from tare.sites.process import alive, boot_id, to_ident
+from tare.sites.process import BOOT_ID, alive, boot_id, to_ident
+from tare.sites.put_all import NewFile, put_all
+from tare.sites.read_ahead import fetched
 from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
     from docker import DockerClient
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
+_HOSTNAME, _RESOLVERS = "/proc/sys/kernel/hostname", "/etc/resolv.conf"
 _CALL_S = 30.0
 _LAST_WORDS_BYTES = 400
 
@@ -66,12 +68,13 @@ class Bare:
         self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
     ) -> Completed:
         """Runs in the task's root, cgroups and network, under its limits; any exit code is handed back."""
-        task = instance.task
-        if not alive(self._host, instance.process):
+        task, own = instance.task, f"/proc/{instance.process.pid}"
+        seen = fetched(self._host, (f"{own}/stat", f"{own}/cgroup", BOOT_ID, OWN_STATUS))
+        if not alive(seen, instance.process):
             raise RunFailed(f"{task.name} has ended: {self._last_words(task)}")
-        cgroup = (self._host.read(f"/proc/{instance.process.pid}/cgroup") or b"").decode()
+        cgroup = (seen.read(f"{own}/cgroup") or b"").decode()
         spec = {
-            **self._program(task),
+            **_program(task, seen),
             "argv": list(argv),
             "enter": instance.process.pid,
             "own_output": False,
@@ -80,10 +83,8 @@ class Bare:
         }
         if user:
             spec["user"] = user
-        path = f"{_scratch(task)}/exec-{uuid4().hex}.json"
-        self._host.put(json.dumps(spec).encode(), path, mode=0o600)
-        command = ["python3", "-I", "-S", f"{_scratch(task)}/launcher.py", "exec", path]
-        done = self._host.run(command, timeout_s=timeout_s, stdin=stdin, check=False)
+        command = ["python3", "-I", "-S", f"{_scratch(task)}/launcher.py", "exec", "-"]
+        done = self._host.run(command, timeout_s=timeout_s, stdin=_first(spec) + stdin, check=False)
         return Completed(tuple(argv), done.code, done.stdout, done.stderr)
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
@@ -119,11 +120,15 @@ class Bare:
         self._ledger.note(Kind.PATH, scratch, host=self._host.name)
         self._host.run(["mkdir", "-p", "-m", "0711", "--", scratch], timeout_s=_CALL_S)
         procs = self._commons.placement.make(task)
-        self._host.put(LAUNCHER, f"{scratch}/launcher.py")
+        seen = fetched(self._host, (_HOSTNAME, _RESOLVERS, OWN_STATUS))
+        names = _names(seen)
+        files = {"launcher.py": LAUNCHER.read_bytes(), **names}
+        put_all(self._host, [NewFile(f"{scratch}/{name}", content) for name, content in files.items()])
+        lent = (Bind(f"{scratch}/{name}", f"/etc/{name}", read_only=True) for name in names)
         spec = {
-            **self._program(task),
+            **_program(task, seen),
             "rootfs": task.image.rootfs,
-            "binds": [asdict(bind) for bind in (*self._names(scratch), *task.binds)],
+            "binds": [asdict(bind) for bind in (*lent, *task.binds)],
             "scratch": [asdict(place) for place in SCRATCH],
             "shm_bytes": SHM_BYTES,
             "own_output": True,
@@ -133,37 +138,13 @@ class Bare:
             "cgroup_procs": list(procs),
             "network_of": task.beside.process.pid if task.beside is not None else None,
         }
-        self._host.put(json.dumps(spec).encode(), f"{scratch}/spec.json", mode=0o600)
-        launch = ["python3", "-I", "-S", f"{scratch}/launcher.py", "start", f"{scratch}/spec.json"]
+        launch = ["python3", "-I", "-S", f"{scratch}/launcher.py", "start", "-"]
         command = [*self._commons.placement.prefix(task), *launch]
-        done = self._host.run(command, timeout_s=_CALL_S, check=False)
+        done = self._host.run(command, timeout_s=_CALL_S, stdin=_first(spec), check=False)
         if done.code != 0:
             raise RunFailed(f"{task.name} cannot be started: {done.stderr.decode(errors='replace').strip()}")
         answer: dict[str, int] = json.loads(done.stdout)
         return answer
-
-    def _program(self, task: Task) -> dict[str, Any]:
-        """What start and exec have in common."""
-        limits = rlimits(task.limits, ceilings(self._host))
-        return {
-            "argv": list(task.argv),
-            "env": dict(environment(task)),
-            "user": user(task),
-            "workdir": task.workdir,
-            "rlimits": {name: (limit.soft, limit.hard) for name, limit in limits.items()},
-        }
-
-    def _names(self, scratch: str) -> tuple[Bind, ...]:
-        """The files by which names resolve, as an engine writes them."""
-        name = (self._host.read("/proc/sys/kernel/hostname") or b"localhost").decode().strip()
-        contents = {
-            "hosts": f"127.0.0.1\tlocalhost {name}\n::1\tlocalhost ip6-localhost ip6-loopback\n".encode(),
-            "hostname": f"{name}\n".encode(),
-            "resolv.conf": self._host.read("/etc/resolv.conf") or b"",
-        }
-        for file, content in contents.items():
-            self._host.put(content, f"{scratch}/{file}")
-        return tuple(Bind(f"{scratch}/{file}", f"/etc/{file}", read_only=True) for file in contents)
 
     def _remove(self, task: Task) -> None:
         self._commons.placement.remove(task)
@@ -175,6 +156,34 @@ class Bare:
         tail = (self._host.read(task.output.stderr) or self._host.read(task.output.stdout) or b"").strip()
         text = tail[-_LAST_WORDS_BYTES:].decode(errors="replace")
         return text.splitlines()[-1] if text else "it printed nothing"
+
+
+def _program(task: Task, seen: Host) -> dict[str, Any]:
+    """What start and exec have in common."""
+    limits = rlimits(task.limits, ceilings(seen))
+    return {
+        "argv": list(task.argv),
+        "env": dict(environment(task)),
+        "user": user(task),
+        "workdir": task.workdir,
+        "rlimits": {name: (limit.soft, limit.hard) for name, limit in limits.items()},
+    }
+
+
+def _names(seen: Host) -> Mapping[str, bytes]:
+    """The files of /etc by which names resolve, as an engine writes them."""
+    name = (seen.read(_HOSTNAME) or b"localhost").decode().strip()
+    return {
+        "hosts": f"127.0.0.1\tlocalhost {name}\n::1\tlocalhost ip6-localhost ip6-loopback\n".encode(),
+        "hostname": f"{name}\n".encode(),
+        "resolv.conf": seen.read(_RESOLVERS) or b"",
+    }
+
+
+def _first(spec: Mapping[str, Any]) -> bytes:
+    """As the launcher takes it on its standard input, before what is the program's."""
+    words = json.dumps(spec).encode()
+    return b"%010d" % len(words) + words
 
 
 def _scratch(task: Task) -> str:

@@ -5,7 +5,8 @@ This file is copied to a host and run there by its own Python, so it needs the s
     python3 -I -S launcher.py start SPEC    start a task under a supervisor, print its pid, return
     python3 -I -S launcher.py exec SPEC     become a program inside a running task
 
-SPEC is a JSON file, removed as soon as it is read. An error ends as one line on standard error and exit code
+SPEC is a JSON file, removed as soon as it is read. Or it is `-`: then it comes first on standard input, behind its
+length in ten digits, and what follows is the program's. An error ends as one line on standard error and exit code
 125. The supervisor does nothing but wait for the task, as containerd's shim does for a container, and writes
 its exit code to the file `status`. What is mounted is told in docs/concepts/deployments.md.
 """
@@ -42,6 +43,7 @@ DEVICE_LINKS = {
 }
 CGROUPS = "/sys/fs/cgroup"
 FAILED = 125
+DIGITS = 10
 
 Spec = dict[str, Any]
 libc = ctypes.CDLL(None, use_errno=True)
@@ -365,6 +367,26 @@ def read_all(descriptor: int) -> bytes:
         return file.read()
 
 
+def specification(path: str) -> Spec:
+    """Read with nothing behind it: that is left for the program."""
+    if path == "-":
+        return dict(json.loads(exactly(int(exactly(DIGITS)))))
+    text = Path(path).read_text()
+    Path(path).unlink()
+    return dict(json.loads(text))
+
+
+def exactly(count: int) -> bytes:
+    """So many bytes of standard input."""
+    content = b""
+    while len(content) < count:
+        part = os.read(0, count - len(content))
+        if not part:
+            raise LaunchError(f"the specification is cut short: {len(content)} of {count} bytes")
+        content += part
+    return content
+
+
 def describe(error: BaseException) -> str:
     """One line."""
     text = str(error) if isinstance(error, (LaunchError, OSError)) else f"{type(error).__name__}: {error}"
@@ -374,9 +396,8 @@ def describe(error: BaseException) -> str:
 def main() -> None:
     """Read SPEC, do as the first word says."""
     verb, path = sys.argv[1:]
-    spec = json.loads(Path(path).read_text())
-    Path(path).unlink()
     try:
+        spec = specification(path)
         {"start": start, "exec": execute}[verb](spec)
     except Exception as error:  # noqa: BLE001 - one line, whatever it was
         sys.stderr.write(describe(error) + "\n")

@@ -18,6 +18,7 @@ from tare.errors import EnvironmentLacks
 
 _NOT_CONTROLLERS = frozenset({"rw", "ro", "xattr", "clone_children", "noprefix", "release_agent"})
 _V2_CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
+_CPUSET = ("cpuset.cpus", "cpuset.mems")
 
 
 class CgroupKind(StrEnum):
@@ -117,6 +118,13 @@ def parent_writes(cgroups: Cgroups, path: str, read: Read) -> Iterator[Write]:
             yield from _inherit_cpuset(f"{mount}/{ancestor}", read)
 
 
+def cpuset_files(cgroups: Cgroups, path: str) -> tuple[str, ...]:
+    """What is read of v1 before the cgroups down to `path` can be used, as far as it is known beforehand."""
+    mount = None if cgroups.kind is CgroupKind.V2 else cgroups.mount_of("cpuset")
+    places = () if mount is None else (mount, *(f"{mount}/{each}" for each in _ancestors(path)))
+    return tuple(f"{place}/{name}" for place in places for name in _CPUSET)
+
+
 def leaf_writes(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Iterator[Write]:
     """The limits of one task. A weight not asked for is left at the kernel's default, as engines leave it."""
     yield from weight_writes(cgroups, path, limits)
@@ -178,7 +186,7 @@ def _limits_v2(directory: str, limits: Limits, read: Read) -> Iterator[Write]:
 def _inherit_cpuset(directory: str, read: Read) -> Iterator[Write]:
     """A new v1 cpuset holds no CPU and no memory node, and then no task can join it."""
     parent = directory.rsplit("/", 1)[0]
-    for name in ("cpuset.cpus", "cpuset.mems"):
+    for name in _CPUSET:
         if not (read(f"{directory}/{name}") or b"").strip():
             yield Write(f"{directory}/{name}", (read(f"{parent}/{name}") or b"").decode().strip())
 

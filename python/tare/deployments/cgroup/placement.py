@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -12,6 +12,7 @@ from tare.deployments import Instance, Limits, Task
 from tare.deployments.cgroup.hierarchy import (
     Cgroups,
     Write,
+    cpuset_files,
     leaf_writes,
     parent_writes,
     parse_cgroups,
@@ -24,6 +25,7 @@ from tare.deployments.observe import parse_status
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.read_ahead import fetched
 from tare.sites.reading import cpu_list
 from tare.study.values import CgroupPlace
 
@@ -117,15 +119,16 @@ class PlainCgroups:
         self.ledger.note(Kind.CGROUP, path, host=self.host.name)
         directories = self.cgroups.directories(path)
         self._make(directories)
-        self._write(*leaf_writes(self.cgroups, path, task.limits, self.host.read))
+        seen = fetched(self.host, cpuset_files(self.cgroups, path))
+        self._write(seen, leaf_writes(self.cgroups, path, task.limits, seen.read))
         return tuple(f"{directory}/cgroup.procs" for directory in directories)
 
     def make_parent(self, parent: str) -> None:
         """In every hierarchy; a task that goes first must not leave it out for the next."""
         self.ledger.note(Kind.CGROUP, parent, host=self.host.name)
         self._make(self.cgroups.directories(parent))
-        for write in parent_writes(self.cgroups, parent, self.host.read):
-            self._write(write)
+        seen = fetched(self.host, cpuset_files(self.cgroups, parent))
+        self._write(seen, parent_writes(self.cgroups, parent, seen.read))
 
     def remove(self, task: Task) -> None:
         """Whatever is left in it is killed."""
@@ -145,10 +148,11 @@ class PlainCgroups:
             if self.host.run(["mkdir", "-p", "--", *directories], timeout_s=_CALL_S, check=last).code == 0:
                 return
 
-    def _write(self, *writes: Write) -> None:
+    @staticmethod
+    def _write(host: Host, writes: Iterable[Write]) -> None:
         for write in writes:
             try:
-                self.host.put(write.value.encode(), write.path)
+                host.put(write.value.encode(), write.path)
             except RunFailed as error:
                 raise EnvironmentLacks(
                     f"the cgroup limit {write.value!r} is refused: {error.what}",
@@ -291,7 +295,9 @@ def prune(host: Host, cgroups: Cgroups, path: str) -> bool:
 
 
 def _gone(host: Host, cgroups: Cgroups, path: str) -> bool:
-    return all(host.read(f"{place}/cgroup.procs") is None for place in cgroups.directories(path))
+    files = [f"{place}/cgroup.procs" for place in cgroups.directories(path)]
+    seen = fetched(host, files)
+    return all(seen.read(file) is None for file in files)
 
 
 def warden(host: Host, *words: str, timeout_s: float = _CALL_S) -> str:

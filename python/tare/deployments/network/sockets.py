@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tare.deployments import Endpoint
 from tare.sites import Host
+from tare.sites.read_ahead import fetched
 
 _ESTABLISHED = "01"
 _CALL_S = 10.0
@@ -37,7 +38,9 @@ def parse_tcp(text: str) -> tuple[Connection, ...]:
 
 def connections(host: Host, pid: int) -> tuple[Connection, ...]:
     """All established connections in the network namespace of a process."""
-    tables = [host.read(f"/proc/{pid}/net/{name}") or b"" for name in ("tcp", "tcp6")]
+    files = [f"/proc/{pid}/net/{name}" for name in ("tcp", "tcp6")]
+    seen = fetched(host, files)
+    tables = [seen.read(file) or b"" for file in files]
     return tuple(connection for table in tables for connection in parse_tcp(table.decode()))
 
 

@@ -39,8 +39,7 @@ def take_hosts(job: Job, machine: Machine, draft: Draft, teardown: Teardown) -> 
     first = workdir_on(machine, site.sut, job.token)
     apart = client_workdir_for(machine, settings, job.token) is not None
     workdirs = (first, *(other_workdirs(machine, settings, job.token) if apart else ()))
-    for workdir in workdirs:
-        clear_later(workdir, machine.ledger_on(workdir.host), teardown, named=bool(machine.parts))
+    clear_later([(each, machine.ledger_on(each.host)) for each in workdirs], teardown, named=bool(machine.parts))
     taken = at_once([partial(_taken, machine, settings, workdir) for workdir in workdirs])
     facts = {workdir.host.name: each for workdir, each in zip(workdirs, taken, strict=True)}
     draft.host, draft.engine = facts[site.sut.name].host, facts[site.sut.name].engine

@@ -141,10 +141,7 @@ class Attempt:
         first = workdir_on(machine, machine.site.sut, token)
         workdirs = (first, *other_workdirs(machine, self.job.arm.settings, token))
         try:
-            for workdir in workdirs:
-                draft.raw = collect(
-                    workdir.host, workdir.raw, self.job.staging, notes=draft.notes, secrets=self._secrets
-                )
+            draft.raw = collect(workdirs, self.job.staging, notes=draft.notes, secrets=self._secrets)
         except (TareError, OSError) as error:
             draft.raw = ()
             if self.outcome.ok:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tare.deployments.directories import remove_tree
 from tare.images import Image
+from tare.run.at_once import at_once
 from tare.run.attempt.teardown import Teardown
 from tare.sites import Host, Output
 from tare.sites.ledger import Kind, Ledger
@@ -70,10 +72,10 @@ class WorkDirectory:
         staging.mkdir(parents=True, exist_ok=True)
         stdout, stderr = staging / f"{name}.stdout", staging / f"{name}.stderr"
         output = self.output(name)
-        self.host.get(output.stdout, stdout)
-        self.host.get(output.stderr, stderr)
-        for file in files:
-            self.bring(f"{name}/{file}", output_path(stdout, file))
+        left = [partial(self.bring, f"{name}/{file}", output_path(stdout, file)) for file in files]
+        at_once(
+            [partial(self.host.get, output.stdout, stdout), partial(self.host.get, output.stderr, stderr), *left]
+        )
         return stdout, stderr
 
     def empty_data(self, image: Image, path: str | None = None) -> None:
@@ -97,14 +99,16 @@ def make_work_directory(workdir: WorkDirectory, ledger: Ledger) -> None:
 
 def take_work_directory(workdir: WorkDirectory, ledger: Ledger, teardown: Teardown, *, named: bool = False) -> None:
     """Make the directory, to be cleared away in the teardown. `named`: it is one of several hosts'."""
-    clear_later(workdir, ledger, teardown, named=named)
+    clear_later([(workdir, ledger)], teardown, named=named)
     make_work_directory(workdir, ledger)
 
 
-def clear_later(workdir: WorkDirectory, ledger: Ledger, teardown: Teardown, *, named: bool) -> None:
-    """Have a directory that is about to be made cleared away in the teardown."""
-    on = f" on {workdir.host.name}" if named else ""
-    teardown.add(f"removing the work directory{on}", lambda: clear_work_directory(workdir, ledger))
+def clear_later(made: Sequence[tuple[WorkDirectory, Ledger]], teardown: Teardown, *, named: bool) -> None:
+    """Have directories that are about to be made cleared away in the teardown, of all hosts at once."""
+    on = f" on {' and '.join(workdir.host.name for workdir, _ in made)}" if named else ""
+    steps = [partial(clear_work_directory, workdir, ledger) for workdir, ledger in made]
+    what = "work directory" if len(made) == 1 else "work directories"
+    teardown.add(f"removing the {what}{on}", lambda: at_once(steps))
 
 
 def clear_work_directory(workdir: WorkDirectory, ledger: Ledger) -> None:

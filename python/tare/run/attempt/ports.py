@@ -7,6 +7,7 @@ from itertools import islice
 
 from tare.errors import RunFailed
 from tare.sites import Host
+from tare.sites.read_ahead import fetched
 
 FIRST, LAST = 20000, 32000
 """Below ip_local_port_range as Linux sets it (32768-60999), so that no outgoing connection is in the way."""
@@ -38,14 +39,15 @@ def free_ports(host: Host, token: str, count: int = 1, others: Sequence[Host] = 
 
 def used_ports(host: Host) -> frozenset[int]:
     """Local ports of all TCP sockets: column 2 of /proc/net/tcp (proc_net(5))."""
-    return frozenset(_port(row) for row in _rows(host, "/proc"))
+    return frozenset(_port(row) for row in _rows(fetched(host, _tables("/proc")), "/proc"))
 
 
 def listens(host: Host, pid: int, port: int) -> bool | None:
     """Whether somebody listens on a TCP port in a process's network namespace; `None` where that cannot be seen."""
-    if host.read(f"/proc/{pid}/{_TABLES[0]}") is None:
+    seen = fetched(host, _tables(f"/proc/{pid}"))
+    if seen.read(_tables(f"/proc/{pid}")[0]) is None:
         return None
-    return any(_port(row) == port and row[3] == _LISTENING for row in _rows(host, f"/proc/{pid}"))
+    return any(_port(row) == port and row[3] == _LISTENING for row in _rows(seen, f"/proc/{pid}"))
 
 
 class Lookout:
@@ -73,15 +75,21 @@ class Lookout:
 
     def _counts(self) -> Iterator[bytes]:
         """Sockets in use by protocol (proc_pid_net(5)); nothing where that cannot be seen."""
-        for table in _COUNTS:
-            for line in (self._host.read(f"/proc/{self._pid}/{table}") or b"").splitlines():
+        files = [f"/proc/{self._pid}/{table}" for table in _COUNTS]
+        seen = fetched(self._host, files)
+        for file in files:
+            for line in (seen.read(file) or b"").splitlines():
                 if line.startswith(_COUNTED):
                     yield b" ".join(line.split()[:3])  # TCP: inuse N
 
 
 def _rows(host: Host, below: str) -> Iterator[list[bytes]]:
-    for table in _TABLES:
-        yield from (line.split() for line in (host.read(f"{below}/{table}") or b"").splitlines()[1:])
+    for table in _tables(below):
+        yield from (line.split() for line in (host.read(table) or b"").splitlines()[1:])
+
+
+def _tables(below: str) -> tuple[str, ...]:
+    return tuple(f"{below}/{table}" for table in _TABLES)
 
 
 def _port(row: list[bytes]) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tare.databases import Secrets
+from tare.run.at_once import at_once
 from tare.run.attempt.certificates import new_certificate
-from tare.sites import Host
+from tare.run.attempt.directory import WorkDirectory
 
 USER = "tare"
 _BYTES = 24
@@ -56,17 +58,16 @@ def _hidden(known: Secrets) -> Mapping[str, str]:
 
 
 def collect(
-    host: Host, source: str, staging: Path, *, notes: Mapping[str, str], secrets: Secrets
+    sources: Sequence[WorkDirectory], staging: Path, *, notes: Mapping[str, str], secrets: Secrets
 ) -> tuple[str, ...]:
-    """Copy the directory `source` and tare's own `notes` (name → text); the names of what is now in `staging`.
+    """Copy the raw files of all hosts and tare's own `notes` (name → text); the names of what is now in `staging`.
 
-    A run that failed early may not have made the directory. Nothing is left in `staging` when it cannot be done
+    A run that failed early may not have made the directories. Nothing is left in `staging` when it cannot be done
     whole (a full disk, most likely).
     """
     try:
         staging.mkdir(parents=True, exist_ok=True)
-        if host.run(["test", "-d", source], timeout_s=_TIMEOUT_S, check=False).code == 0:
-            host.get(source, staging)
+        at_once([partial(_bring, each, staging) for each in sources])
         for name, text in notes.items():
             (staging / name).write_text(text)
         redact(staging, secrets)
@@ -74,6 +75,12 @@ def collect(
         shutil.rmtree(staging, ignore_errors=True)
         raise
     return raw_names(staging)
+
+
+def _bring(source: WorkDirectory, staging: Path) -> None:
+    there = source.host.run(["test", "-d", source.raw], timeout_s=_TIMEOUT_S, check=False)
+    if there.code == 0:
+        source.host.get(source.raw, staging)
 
 
 def raw_names(staging: Path) -> tuple[str, ...]:

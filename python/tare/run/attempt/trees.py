@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from tare.deployments import IN_TREE
 from tare.images import Image
 from tare.images.census import changed
+from tare.run.at_once import at_once
 from tare.run.attempt.context import Images
 from tare.run.machine import Machine
 from tare.sites import Host
@@ -19,11 +21,12 @@ def changed_trees(machine: Machine, settings: ArmSettings, images: Images) -> li
     Those cannot: it is mounted read-only, and only root could mount it anew.
     """
     trees = {(host.name, image.rootfs): (host, image) for host, image in _in_tree(machine, settings, images)}
-    results = []
-    for host, image in trees.values():
-        if what := changed(host, image):
-            results.append(f"a bare program changed the image {image.reference} on {host.name}: {what}")
-    return results
+    found = at_once([partial(changed, host, image) for host, image in trees.values()])
+    return [
+        f"a bare program changed the image {image.reference} on {host.name}: {what}"
+        for (host, image), what in zip(trees.values(), found, strict=True)
+        if what
+    ]
 
 
 def _in_tree(machine: Machine, settings: ArmSettings, images: Images) -> Iterator[tuple[Host, Image]]:

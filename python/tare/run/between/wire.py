@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tare.sites import Host
+from tare.sites.read_ahead import fetched
 from tare.sites.reading import answer, as_int, number, text
 
 _COUNTERS = (
@@ -55,12 +56,11 @@ def side_of(host: Host, address: str) -> Side:
 
 def counters(host: Host, device: str | None, pid: int | None) -> Mapping[str, int | None]:
     """So far: of the interface, of TCP in a process's network namespace (`None`: the host's), of softirqs."""
-    counts: dict[str, int | None] = {}
-    for name in _COUNTERS:
-        counts[name] = None if device is None else number(host, f"/sys/class/net/{device}/statistics/{name}")
-    snmp = text(host, f"/proc/{pid}/net/snmp" if pid is not None else "/proc/net/snmp")
-    counts |= tcp_counters(snmp or "")
-    return counts
+    snmp = "/proc/net/snmp" if pid is None else f"/proc/{pid}/net/snmp"
+    files = {} if device is None else {name: f"/sys/class/net/{device}/statistics/{name}" for name in _COUNTERS}
+    seen = fetched(host, [snmp, *files.values()])
+    counts = {name: number(seen, files[name]) if name in files else None for name in _COUNTERS}
+    return {**counts, **tcp_counters(text(seen, snmp) or "")}
 
 
 def tcp_counters(snmp: str) -> Mapping[str, int | None]:

@@ -20,6 +20,8 @@ _DOWN_S = 5.0
 _LOOK_S = 0.02
 _PAUSE_S = 1.0
 _FORWARD = ("-o", "ExitOnForwardFailure=yes", "-o", "StreamLocalBindUnlink=yes")
+_UNTIL_TARE_ENDS = "exec cat"
+"""A killed tare ends nothing, but its end of this program's input goes with it, and with that the connection."""
 
 
 class ForwardedEngine:
@@ -51,11 +53,11 @@ class ForwardedEngine:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        forward = (*_FORWARD, "-N", "-L", f"{self._socket}:{self._spec.engine}")
+        forward = (*_FORWARD, "-L", f"{self._socket}:{self._spec.engine}")
         with (self._folder / "errors").open("wb") as errors:
             return subprocess.Popen(
-                [*ssh_argv(self._spec), *forward, "--", self._spec.ssh],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+                [*ssh_argv(self._spec), *forward, "--", self._spec.ssh, _UNTIL_TARE_ENDS],
+                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
             )  # fmt: skip
 
     def _wait(self) -> None:
@@ -73,6 +75,7 @@ class ForwardedEngine:
     def _keep(self) -> None:
         while not self._closed.is_set():
             self._process.wait()
+            _close_input(self._process)
             if not self._closed.wait(_PAUSE_S):
                 self._process = self._start()
         _end(self._process)
@@ -80,8 +83,16 @@ class ForwardedEngine:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
+    try:
         process.wait(timeout=_DOWN_S)
-        return
-    process.kill()
-    process.wait(timeout=_DOWN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(timeout=_DOWN_S)
+    finally:
+        _close_input(process)
+
+
+def _close_input(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()

@@ -13,9 +13,10 @@ from typing import Any, BinaryIO
 from tare.errors import NO_FILE, RunFailed, TimedOut, host_failed
 from tare.sites import Completed, Output, Process
 from tare.sites.clocks import ClockReading
+from tare.sites.put_all import NewFile
 from tare.sites.ssh.carried import Carried
 from tare.sites.ssh.frames import MOST_DATA
-from tare.sites.ssh.link import Link, Refused
+from tare.sites.ssh.link import Link, Refused, Request
 
 _PART = 4 << 20
 """Bytes of a long file that go at once: what a broken connection costs again."""
@@ -125,6 +126,19 @@ class SshHost:
                     self._put_parts(_parts_from(file), target, mode)
         except Refused as refused:
             raise RunFailed(f"{target} cannot be written on {self.name}: {_reason(refused)}") from refused
+
+    def put_all(self, files: Sequence[NewFile]) -> None:
+        """As `PutsTogether` has it; a long one goes alone."""
+        small = [file for file in files if len(file.content) <= _SMALL]
+        for file in files:
+            if file not in small:
+                self.put(file.content, file.path, mode=file.mode)
+        puts = [Request("put", {"path": file.path, "mode": file.mode}, file.content) for file in small]
+        try:
+            self._link.ask_all(puts)
+        except Refused as refused:
+            names = ", ".join(file.path for file in small)
+            raise RunFailed(f"{names} cannot be written on {self.name}: {_reason(refused)}") from refused
 
     def _put_parts(self, parts: Iterator[bytes], target: str, mode: int) -> None:
         scratch, size = f"{target}.{secrets.token_hex(16)}", 0

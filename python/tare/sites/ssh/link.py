@@ -12,7 +12,7 @@ import secrets
 import select
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,15 @@ class Answer:
 
     fields: Mapping[str, Any]
     data: bytes
+
+
+@dataclass(frozen=True)
+class Request:
+    """One of several that do not depend on each other."""
+
+    op: str
+    fields: Mapping[str, Any]
+    data: bytes = b""
 
 
 class Refused(Exception):
@@ -106,15 +115,40 @@ class Link:
 
         `timeout_s`: an answer that is later by some seconds is still taken while the connection stands.
         """
-        pending = self._sent(op, data, fields, timeout_s)
+        (pending,) = self._sent([Request(op, fields, data)], timeout_s)
+        return self._awaited(pending, timeout_s, timeout_s)
+
+    def ask_all(self, requests: Sequence[Request], *, timeout_s: float = QUIET_S) -> list[Answer]:
+        """The answers to requests that the agent may do at the same time, in one round trip, in their order.
+
+        Raises as `ask` does, of the first that fails; the others are done all the same.
+        """
+        deadline = time.monotonic() + timeout_s
+        sent = self._sent(requests, timeout_s)
+        answers, failed = list[Answer](), None
+        for number, pending in enumerate(sent):
+            try:
+                answers.append(self._awaited(pending, timeout_s, max(0.0, deadline - time.monotonic())))
+            except (Refused, TareError) as error:
+                failed = failed or error
+            except BaseException:
+                for left in sent[number + 1 :]:
+                    self._drop(left)
+                raise
+        if failed is not None:
+            raise failed
+        return answers
+
+    def _awaited(self, pending: _Pending, timeout_s: float, left_s: float) -> Answer:
+        """`timeout_s`: as its caller was given it; `left_s`: of that."""
         try:
-            in_time = pending.over.wait(timeout_s) or (self._down_since is None and pending.over.wait(_GRACE_S))
+            in_time = pending.over.wait(left_s) or (self._down_since is None and pending.over.wait(_GRACE_S))
         except BaseException:
             self._drop(pending)
             raise
         if not in_time:
             self._drop(pending)
-            raise self._unanswered(op, timeout_s)
+            raise self._unanswered(pending.message.head["op"], timeout_s)
         if pending.lost is not None:
             raise HostSilent(pending.lost)
         assert pending.answer is not None  # noqa: S101 - for the type alone
@@ -148,20 +182,25 @@ class Link:
         if (line := self._line) is not None:
             line.break_off()
 
-    def _sent(self, op: str, data: bytes, fields: Mapping[str, Any], timeout_s: float) -> _Pending:
+    def _sent(self, requests: Sequence[Request], timeout_s: float) -> list[_Pending]:
+        """In one write: TCP may hold a second small one back until the first is acknowledged (RFC 896)."""
+        every = list[_Pending]()
         with self._lock:
-            self._next += 1
             acks, self._acks = self._acks, []
-            head = {"op": op, **fields, **({"acks": acks} if acks else {})}
-            pending = _Pending(Message(self._next, head, data))
-            self._pending[pending.message.id] = pending
-            if self._given_up or self._closed.is_set():
-                pending.lost = self._lost_words()
-                pending.over.set()
-                del self._pending[pending.message.id]
+            for request in requests:
+                self._next += 1
+                head = {"op": request.op, **request.fields, **({"acks": acks} if acks else {})}
+                acks = []
+                pending = _Pending(Message(self._next, head, request.data))
+                every.append(pending)
+                if self._given_up or self._closed.is_set():
+                    pending.lost = self._lost_words()
+                    pending.over.set()
+                else:
+                    self._pending[pending.message.id] = pending
         if (line := self._line) is not None:
-            self._write(line, encoded(pending.message), timeout_s)
-        return pending
+            self._write(line, b"".join(encoded(pending.message) for pending in every), timeout_s)
+        return every
 
     def _write(self, line: Line, content: bytes, limit_s: float) -> None:
         """All of it or the connection's end: half a frame would spoil all that follow."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -153,3 +154,30 @@ def test_systemd_is_given_the_same_limits() -> None:
         "MemoryMax=1073741824",
         "MemorySwapMax=0",
     )
+
+
+class ReadsTogether(FakeHost):
+    """As a host over SSH; `alone`: what it was asked one at a time."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        super().__init__(files=files)
+        self.alone: list[str] = []
+
+    def read(self, path: str) -> bytes | None:
+        self.alone.append(path)
+        return super().read(path)
+
+    def read_all(self, paths: Sequence[str]) -> Mapping[str, bytes | None]:
+        return {path: self.files.get(path) for path in paths}
+
+
+def test_a_host_that_reads_many_files_at_once_gets_the_same_groups(host: FakeHost, ledger: SqliteLedger) -> None:
+    far = ReadsTogether(dict(host.files))
+    placements = placement_of(host, ledger, None), placement_of(far, ledger, None)
+    far.alone.clear()
+    joined = [placement.make(TASK) for placement in placements]
+    assert joined[0] == joined[1]
+    assert far.files == host.files
+    assert far.files["/sys/fs/cgroup/cpuset/tare/r/tare-r-sut/cpuset.mems"] == b"0"
+    # What was written meanwhile is read anew: each group's parent, where that was made by this very call.
+    assert len(far.alone) <= 6
