@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import sys
 import tempfile
 import time
@@ -175,7 +176,7 @@ def _runs(place: Path, sites: Path | None) -> Seen:
     store = Path(tempfile.mkdtemp(dir=place)) / "store"
     words = ["run", str(study), "--blocks", "2", "--store", str(store), "--quiet"]
     seen = Seen()
-    with watched(seen):
+    with watched(seen), contextlib.redirect_stdout(io.StringIO()):  # its report
         app([*words, *(["--sites", str(sites)] if sites is not None else [])], standalone_mode=False)
     return seen
 
