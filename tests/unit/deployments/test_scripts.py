@@ -150,7 +150,7 @@ def test_an_answer_that_breaks_off_is_a_failure_and_not_a_short_output(cut: int)
 
 
 def launched(words: bytes) -> subprocess.CompletedProcess[bytes]:
-    argv = [sys.executable, "-I", "-S", str(LAUNCHER), "exec", "-"]
+    argv = [sys.executable, "-I", "-S", str(LAUNCHER), "exec"]
     return subprocess.run(argv, input=words, capture_output=True, check=False, timeout=30)
 
 

@@ -83,8 +83,8 @@ class Bare:
         }
         if user:
             spec["user"] = user
-        command = ["python3", "-I", "-S", f"{_scratch(task)}/launcher.py", "exec", "-"]
-        done = self._host.run(command, timeout_s=timeout_s, stdin=_first(spec) + stdin, check=False)
+        command = ["python3", "-I", "-S", f"{_scratch(task)}/launcher.py", "exec"]
+        done = self._host.run(command, timeout_s=timeout_s, stdin=for_launcher(spec) + stdin, check=False)
         return Completed(tuple(argv), done.code, done.stdout, done.stderr)
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
@@ -138,9 +138,9 @@ class Bare:
             "cgroup_procs": list(procs),
             "network_of": task.beside.process.pid if task.beside is not None else None,
         }
-        launch = ["python3", "-I", "-S", f"{scratch}/launcher.py", "start", "-"]
+        launch = ["python3", "-I", "-S", f"{scratch}/launcher.py", "start"]
         command = [*self._commons.placement.prefix(task), *launch]
-        done = self._host.run(command, timeout_s=_CALL_S, stdin=_first(spec), check=False)
+        done = self._host.run(command, timeout_s=_CALL_S, stdin=for_launcher(spec), check=False)
         if done.code != 0:
             raise RunFailed(f"{task.name} cannot be started: {done.stderr.decode(errors='replace').strip()}")
         answer: dict[str, int] = json.loads(done.stdout)
@@ -180,8 +180,8 @@ def _names(seen: Host) -> Mapping[str, bytes]:
     }
 
 
-def _first(spec: Mapping[str, Any]) -> bytes:
-    """As the launcher takes it on its standard input, before what is the program's."""
+def for_launcher(spec: Mapping[str, Any]) -> bytes:
+    """A specification as launcher.py takes it on its standard input, before what is the program's."""
     words = json.dumps(spec).encode()
     return b"%010d" % len(words) + words
 

@@ -2,13 +2,12 @@
 
 This file is copied to a host and run there by its own Python, so it needs the standard library only:
 
-    python3 -I -S launcher.py start SPEC    start a task under a supervisor, print its pid, return
-    python3 -I -S launcher.py exec SPEC     become a program inside a running task
+    python3 -I -S launcher.py start    start a task under a supervisor, print its pid, return
+    python3 -I -S launcher.py exec     become a program inside a running task
 
-SPEC is a JSON file, removed as soon as it is read. Or it is `-`: then it comes first on standard input, behind its
-length in ten digits, and what follows is the program's. An error ends as one line on standard error and exit code
-125. The supervisor does nothing but wait for the task, as containerd's shim does for a container, and writes
-its exit code to the file `status`. What is mounted is told in docs/concepts/deployments.md.
+What to do comes first on standard input, as JSON behind its length in ten digits; what follows is the program's. An
+error ends as one line on standard error and exit code 125. The supervisor does nothing but wait for the task, as
+containerd's shim does for a container, and writes its exit code to the file `status`. What is mounted is told in docs/concepts/deployments.md.
 """
 
 from __future__ import annotations
@@ -367,17 +366,8 @@ def read_all(descriptor: int) -> bytes:
         return file.read()
 
 
-def specification(path: str) -> Spec:
-    """Read with nothing behind it: that is left for the program."""
-    if path == "-":
-        return dict(json.loads(exactly(int(exactly(DIGITS)))))
-    text = Path(path).read_text()
-    Path(path).unlink()
-    return dict(json.loads(text))
-
-
 def exactly(count: int) -> bytes:
-    """So many bytes of standard input."""
+    """So many bytes of standard input, and none of those behind them."""
     content = b""
     while len(content) < count:
         part = os.read(0, count - len(content))
@@ -394,10 +384,10 @@ def describe(error: BaseException) -> str:
 
 
 def main() -> None:
-    """Read SPEC, do as the first word says."""
-    verb, path = sys.argv[1:]
+    """Do as the one word says."""
+    (verb,) = sys.argv[1:]
     try:
-        spec = specification(path)
+        spec = json.loads(exactly(int(exactly(DIGITS))))
         {"start": start, "exec": execute}[verb](spec)
     except Exception as error:  # noqa: BLE001 - one line, whatever it was
         sys.stderr.write(describe(error) + "\n")

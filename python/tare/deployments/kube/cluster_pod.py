@@ -5,17 +5,15 @@ The cluster makes and ends the pod, and tells of it; what is in force around it 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
-from uuid import uuid4
 
 from tare.deployments import POD, Endpoint, Instance, Observation, Right, Task
-from tare.deployments.bare.bare import LAUNCHER
+from tare.deployments.bare.bare import LAUNCHER, for_launcher
 from tare.deployments.cgroup.hierarchy import Cgroups, parse_cgroups, parse_proc_cgroup
 from tare.deployments.cgroup.placement import warden
 from tare.deployments.defaults import environment, user
@@ -105,10 +103,8 @@ class ClusterPod:
             "network_of": pid,
             "pod_of": pid,
         }
-        path = f"{_scratch(task)}/exec-{uuid4().hex}.json"
-        self._host.put(json.dumps(spec).encode(), path, mode=0o600)
-        command = ["python3", "-I", "-S", f"{_scratch(task)}/launcher.py", "exec", path]
-        done = self._host.run(command, timeout_s=timeout_s, stdin=stdin, check=False)
+        command = ["python3", "-I", "-S", f"{_scratch(task)}/launcher.py", "exec"]
+        done = self._host.run(command, timeout_s=timeout_s, stdin=for_launcher(spec) + stdin, check=False)
         return Completed(tuple(argv), done.code, done.stdout, done.stderr)
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
