@@ -53,8 +53,8 @@ def kept() -> Curves:
 
 def kept_stall() -> Told:
     """The same of the stall."""
-    told: Told = json.loads((CHARTS / f"{STALL}.json").read_text(encoding="utf-8"))
-    return told
+    curves: Told = json.loads((CHARTS / f"{STALL}.json").read_text(encoding="utf-8"))
+    return curves
 
 
 def of_store(path: Path) -> Curves:
@@ -83,11 +83,11 @@ def measured_stall(load: Path) -> Told:
     return found
 
 
-def stall(told: Told) -> dict[str, Any]:
+def stall(curves: Told) -> dict[str, Any]:
     """The Vega-Lite specification: percentiles along, latency up, logarithmic, and the computed truth."""
     ordered = [f"p{percent:g}" for percent in PERCENTS]
     truth = {f"{percent:g}": truth_s(percent / 100) * 1e3 for percent in PERCENTS}
-    lines = {**told, TRUTH: truth}
+    lines = {**curves, TRUTH: truth}
     rows = [
         {"loop": name, "percentile": f"p{percent}", "ms": ms}
         for name, curve in lines.items()
@@ -113,9 +113,9 @@ def stall(told: Told) -> dict[str, Any]:
     return themed(line.properties(width=WIDE.page_px - 120, height=300), WIDE)
 
 
-def stall_in_words(told: Told) -> str:
+def stall_in_words(curves: Told) -> str:
     """The chart for those who cannot see it."""
-    p99 = "; ".join(f"{name} {curve['99']:.3g} ms" for name, curve in told.items())
+    p99 = "; ".join(f"{name} {curve['99']:.3g} ms" for name, curve in curves.items())
     truth = f"{truth_s(0.99) * 1e3:,.0f} ms"
     when = f"with the server stopped {STOPPED_S:g} s of {RUN_S:g}"
     return f"Chart: percentiles of latency {when}. p99: {p99}; true {truth}."
@@ -126,9 +126,9 @@ def drawn(curves: Curves) -> str:
     return alone(draw(climb(curves, WIDE), NAME, in_words(curves)))
 
 
-def drawn_stall(told: Told) -> str:
+def drawn_stall(curves: Told) -> str:
     """The stall."""
-    return alone(draw(stall(told), STALL, stall_in_words(told)))
+    return alone(draw(stall(curves), STALL, stall_in_words(curves)))
 
 
 def alone(picture: str) -> str:
@@ -147,11 +147,11 @@ def main() -> int:
     parser.add_argument("--stall", type=Path, metavar="TARE_LOAD", help="measure the stall anew with this program")
     options = parser.parse_args()
     try:
-        told = None if options.stall is None else measured_stall(options.stall)
+        curves = None if options.stall is None else measured_stall(options.stall)
     except (OSError, subprocess.SubprocessError) as error:
         return _failed(error)
-    if told is not None:
-        (CHARTS / f"{STALL}.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    if curves is not None:
+        (CHARTS / f"{STALL}.json").write_text(json.dumps(curves, indent=1) + "\n", encoding="utf-8")
     if options.store is not None:
         tree = {arm: asdict(one) for arm, one in of_store(options.store)}
         (CHARTS / f"{NAME}.json").write_text(json.dumps(tree, indent=1) + "\n", encoding="utf-8")

@@ -128,16 +128,16 @@ def by_make(sites: int, blocks: int, block_s: float) -> Took:
     with scratch() as place:
         names = " ".join(f"block-{n}" for n in range(blocks))
         (place / "Makefile").write_text(f".PHONY: {names}\nall: {names}\n{names}:\n\t@sleep {block_s}\n")
-        return told("make -j", sites, blocks, block_s, ["make", "--silent", f"-j{sites}", "-C", str(place)])
+        return timed("make -j", sites, blocks, block_s, ["make", "--silent", f"-j{sites}", "-C", str(place)])
 
 
 def by_parallel(sites: int, blocks: int, block_s: float) -> Took:
     """GNU parallel, a job a block."""
     argv = ["parallel", "--will-cite", f"-j{sites}", "sleep", *(":::", *[str(block_s)] * blocks)]
-    return told("GNU parallel", sites, blocks, block_s, argv)
+    return timed("GNU parallel", sites, blocks, block_s, argv)
 
 
-def told(how: str, sites: int, blocks: int, block_s: float, argv: Sequence[str]) -> Took:
+def timed(how: str, sites: int, blocks: int, block_s: float, argv: Sequence[str]) -> Took:
     """A program that does it all."""
     began = time.monotonic()
     subprocess.run(argv, check=True, timeout=_LONGEST_S, stdin=subprocess.DEVNULL)

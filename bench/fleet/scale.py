@@ -255,8 +255,8 @@ def main() -> None:
                 print(scale, file=sys.stderr, flush=True)
     text = markdown(scales, (before, os.getloadavg()[0]))
     sys.stdout.write(text)
-    told = json.dumps([vars(each) for each in scales], default=dict)
-    for path, content in ((given.markdown, text), (given.json, told)):
+    document = json.dumps([vars(each) for each in scales], default=dict)
+    for path, content in ((given.markdown, text), (given.json, document)):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)

@@ -19,7 +19,7 @@ QUANTILES: Mapping[str, float] = {"p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 
 
 @dataclass(frozen=True)
-class Told:
+class PeerResult:
     """What a run came to, as far as the program tells: operations `done`, and which of `QUANTILES`."""
 
     done: int | None
@@ -36,7 +36,7 @@ class Paced:
     serve: Callable[[int], AbstractContextManager[Server]]
     words: Callable[[int, int, float, Path], list[str]]
     """Port, rate, seconds, scratch directory → its call."""
-    read: Callable[[str, Path], Told]
+    read: Callable[[str, Path], PeerResult]
     """Its output, scratch directory → what it tells."""
 
     @property
@@ -63,13 +63,15 @@ def memtier_words(port: int, rate: int, seconds: float, at: Path) -> list[str]:
     ]
 
 
-def read_memtier(output: str, at: Path) -> Told:
+def read_memtier(output: str, at: Path) -> PeerResult:
     """From its JSON."""
     del output
     totals = json.loads((at / "memtier.json").read_text())["ALL STATS"]["Totals"]
-    told = totals["Percentile Latencies"]
+    percentiles = totals["Percentile Latencies"]
     names = {"p95": "p95.00", "p99": "p99.00", "p99.9": "p99.90"}
-    return Told(int(totals["Count"]), {name: told[key] / 1000 for name, key in names.items() if key in told})
+    return PeerResult(
+        int(totals["Count"]), {name: percentiles[key] / 1000 for name, key in names.items() if key in percentiles}
+    )
 
 
 def rated_sysbench_words(port: int, rate: int, seconds: float, at: Path) -> list[str]:
@@ -79,13 +81,13 @@ def rated_sysbench_words(port: int, rate: int, seconds: float, at: Path) -> list
     return [*words, "--percentile=99", "run"]
 
 
-def read_sysbench(output: str, at: Path) -> Told:
+def read_sysbench(output: str, at: Path) -> PeerResult:
     """It tells one percentile of its histogram."""
     del at
     done, p99_ms = (
         re.search(pattern, output) for pattern in (r"transactions:\s+(\d+)", r"99th percentile:\s+([\d.]+)")
     )
-    return Told(int(done[1]) if done else None, {"p99": float(p99_ms[1]) / 1000} if p99_ms else {})
+    return PeerResult(int(done[1]) if done else None, {"p99": float(p99_ms[1]) / 1000} if p99_ms else {})
 
 
 def pgbench_words(port: int, rate: int, seconds: float, at: Path) -> list[str]:
@@ -95,15 +97,17 @@ def pgbench_words(port: int, rate: int, seconds: float, at: Path) -> list[str]:
     return ["pgbench", *where, *log, "-c", "16", "-j", "1", f"--rate={rate}", "-T", f"{seconds:.0f}", "postgres"]
 
 
-def read_pgbench(output: str, at: Path) -> Told:
+def read_pgbench(output: str, at: Path) -> PeerResult:
     """The third column of its log is microseconds from the scheduled start."""
     del output
     lines = [line.split() for path in at.glob("pgbench.*") for line in path.read_text().splitlines()]
     seconds = sorted(int(line[2]) / 1e6 for line in lines)
     if len(seconds) < 2:
-        return Told(len(seconds) or None, {})
+        return PeerResult(len(seconds) or None, {})
     cuts = statistics.quantiles(seconds, n=1000, method="inclusive")
-    return Told(len(seconds), {name: cuts[round(quantile * 1000) - 1] for name, quantile in QUANTILES.items()})
+    return PeerResult(
+        len(seconds), {name: cuts[round(quantile * 1000) - 1] for name, quantile in QUANTILES.items()}
+    )
 
 
 PEERS = (
@@ -113,10 +117,10 @@ PEERS = (
 )
 
 
-def share_row(peer: Paced, rate: int, told: Told, seconds: float) -> str:
+def share_row(peer: Paced, rate: int, latency: PeerResult, seconds: float) -> str:
     """A line of the table of delivered rates: beside the share how far chance alone takes it."""
     chance = f"± {2 / (rate * seconds) ** 0.5:.2%}" if peer.arrivals == "Poisson" else "none"
-    delivered = "unknown" if told.done is None else f"{told.done / (rate * seconds):.3%}"
+    delivered = "unknown" if latency.done is None else f"{latency.done / (rate * seconds):.3%}"
     return f"| {peer.name} | {rate:,} | {delivered} | {chance} |"
 
 
@@ -133,8 +137,8 @@ def rates(lab: Lab, seconds: float, asked: Sequence[int] = (1_000, 10_000, 50_00
                 at = lab.scratch / f"{peer.program}-{number}"
                 at.mkdir()
                 try:
-                    told = peer.read(_output(peer.words(server.port, rate, seconds, at), lab.client_cpu), at)
-                    table.append(share_row(peer, rate, told, seconds))
+                    latency = peer.read(_output(peer.words(server.port, rate, seconds, at), lab.client_cpu), at)
+                    table.append(share_row(peer, rate, latency, seconds))
                 except (subprocess.CalledProcessError, OSError, ValueError, KeyError) as error:
                     table.append(f"| {peer.name} | {rate:,} | failed: {_first_line(error)} | |")
     return table

@@ -85,11 +85,13 @@ def table(study: Study, analysis: Analysis, found: Sequence[Agreement]) -> list[
         "|---|---|---|---|---|---|",
     ]
     for each in found:
-        told = (_told(each.findings[name].estimate) for name in (first, second))
-        lines.append(f"| {each.metric} | {each.path} | {' | '.join(told)} | {_told(each.apart)} | {each.verdict} |")
+        cells = (_cell(each.findings[name].estimate) for name in (first, second))
+        lines.append(
+            f"| {each.metric} | {each.path} | {' | '.join(cells)} | {_cell(each.apart)} | {each.verdict} |"
+        )
     if analysis.control is not None:
         control = next(one.estimate for one in analysis.findings if one.control and one.metric == "throughput")
-        lines.append(f"| throughput | bare again (control) | {_told(control)} | | | |")
+        lines.append(f"| throughput | bare again (control) | {_cell(control)} | | | |")
     return [*lines, "", *_sides(analysis), "", *_rules(analysis)]
 
 
@@ -120,7 +122,7 @@ def _rules(analysis: Analysis) -> list[str]:
     return ["Rules broken: " + "; ".join(f"`{rule}` ({', '.join(arms)})" for rule, arms in broken.items()) + "."]
 
 
-def _told(estimate: Estimate) -> str:
+def _cell(estimate: Estimate) -> str:
     if estimate.point is None:
         return "unknown"
     if estimate.low is None or estimate.high is None:

@@ -289,11 +289,11 @@ def test_the_command_ends_with_3_and_says_why_where_no_engine_answers(
     monkeypatch.setenv("TARE_HOME", str(tmp_path))
     result = CliRunner().invoke(app, ["doctor", "--json"])
     assert result.exit_code == 3
-    told = json.loads(result.stdout)
-    assert told["able"] is False
-    assert told["engine"] is None
-    assert told["host"]["cpu_count"] >= 1
-    assert {"name", "verdict", "found", "advice"} == set(told["lines"][0])
+    document = json.loads(result.stdout)
+    assert document["able"] is False
+    assert document["engine"] is None
+    assert document["host"]["cpu_count"] >= 1
+    assert {"name", "verdict", "found", "advice"} == set(document["lines"][0])
 
 
 def test_the_command_prints_one_table_for_people(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -179,10 +179,10 @@ def test_without_a_program_to_start_that_is_said(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_bundle_runs_the_program_apart_from_the_host() -> None:
-    told = json.loads(json.dumps(runtimes.bundle("x")))
-    assert told["process"]["env"] == ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
-    assert told["process"]["args"] == ["/tare-probe", "--version"]
-    assert {each["type"] for each in told["linux"]["namespaces"]} == {"pid", "network", "ipc", "uts", "mount"}
+    document = json.loads(json.dumps(runtimes.bundle("x")))
+    assert document["process"]["env"] == ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
+    assert document["process"]["args"] == ["/tare-probe", "--version"]
+    assert {each["type"] for each in document["linux"]["namespaces"]} == {"pid", "network", "ipc", "uts", "mount"}
 
 
 def test_of_another_host_only_its_runtimes_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,8 +190,8 @@ def test_of_another_host_only_its_runtimes_are_tried(monkeypatch: pytest.MonkeyP
     lacking: dict[tuple[str, ...], Answer] = {
         (name,): RunFailed(f"{name} is not there") for name in runtimes.RUNTIMES
     }
-    told = [line.name for line in runtimes.runtime_lines(FakeHost(answers={**lacking, ("test",): NONE}))]
-    assert told == ["containerd", *(f"runtime {name}" for name in runtimes.RUNTIMES)]
+    names = [line.name for line in runtimes.runtime_lines(FakeHost(answers={**lacking, ("test",): NONE}))]
+    assert names == ["containerd", *(f"runtime {name}" for name in runtimes.RUNTIMES)]
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,9 @@ class Canaries:
         self.process.wait()
 
 
-def missing(told: Mapping[str, str]) -> list[str]:
+def missing(answers: Mapping[str, str]) -> list[str]:
     """The kinds, of what `on_engine` returns, that are not there."""
-    return [what for what, how in told.items() if how != "True" and not how.startswith("0 ")]
+    return [what for what, how in answers.items() if how != "True" and not how.startswith("0 ")]
 
 
 def on_engine(ground: OnTestHost) -> Callable[[], Mapping[str, str]]:
@@ -99,8 +99,8 @@ def on_engine(ground: OnTestHost) -> Callable[[], Mapping[str, str]]:
         ["sh", "-c", script, "sh", str(group / "cgroup.procs"), _SLEEP], start_new_session=True
     )
 
-    def told() -> Mapping[str, str]:
-        found = {what: _told(ground, words) for what, words in _FORMS.items()}
+    def answers() -> Mapping[str, str]:
+        found = {what: _answer(ground, words) for what, words in _FORMS.items()}
         mounts = ground.inside(["cat", "/proc/self/mountinfo"]).stdout
         found["mount"] = str(f" {ground.place}/canary-mount " in mounts)
         device = f"{ground.place}/canary.img"
@@ -108,7 +108,7 @@ def on_engine(ground: OnTestHost) -> Callable[[], Mapping[str, str]]:
         found["process in a control group"] = str(str(inside.pid) in text(str(group / "cgroup.procs")).split())
         return found
 
-    return told
+    return answers
 
 
 def _making(place: Path) -> Iterator[Sequence[str]]:
@@ -130,7 +130,7 @@ def _making(place: Path) -> Iterator[Sequence[str]]:
     yield ("sh", "-c", f"truncate -s 1M {place}/canary.img && losetup --find {place}/canary.img")
 
 
-def _told(ground: Ground, words: Sequence[str]) -> str:
+def _answer(ground: Ground, words: Sequence[str]) -> str:
     done = ground.inside(words, check=False)
     return f"{done.returncode} {done.stdout.strip()}"
 

@@ -264,12 +264,12 @@ def _beside(session: Session, prefix: Sequence[str]) -> bool:
 def _must_end(session: Session, words: Sequence[str], env: Mapping[str, str], codes: set[int]) -> None:
     with session.ground.start(words, subprocess.PIPE, env) as beside:
         try:
-            _, said = beside.communicate(timeout=SESSION_S)
+            _, stderr = beside.communicate(timeout=SESSION_S)
         except subprocess.TimeoutExpired:
             session.signal([session.ground.pid(beside)], signal.SIGKILL)
             raise AssertionError(f"a second tare did not end within {SESSION_S:g} s") from None
-    if beside.returncode not in codes or b"Traceback" in said:
-        raise AssertionError(f"a second tare ended with {beside.returncode}: {said.decode()[-400:]}")
+    if beside.returncode not in codes or b"Traceback" in stderr:
+        raise AssertionError(f"a second tare ended with {beside.returncode}: {stderr.decode()[-400:]}")
 
 
 FAULTS: Mapping[str, Fault] = {

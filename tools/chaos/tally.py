@@ -98,9 +98,9 @@ class Tally:
         sums = [sum(count for (_, hit), count in self.cells.items() if hit == phase) for phase in columns]
         between = [self.faults - sum(sums)] if rest else []
         rows.append(_row(["all", *(str(count) for count in (*sums, *between, self.faults))]))
-        told = f"{self.faults} faults, {len(self.violations)} violations, {self.attempts} attempts kept"
+        summary = f"{self.faults} faults, {len(self.violations)} violations, {self.attempts} attempts kept"
         ended = f" {len(self.broken_off)} calls were broken off." if self.broken_off else ""
-        return "\n".join([*rows, "", f"{told} in {self.stores} stores, {self.seconds} s.{ended}", ""])
+        return "\n".join([*rows, "", f"{summary} in {self.stores} stores, {self.seconds} s.{ended}", ""])
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -90,9 +90,9 @@ def main(words: Sequence[str] | None = None) -> int:
     if options.minutes is None:
         options.minutes = 10.0 if options.cases is None else float("inf")
     sys.stderr.write(f"seed {options.seed}\n")
-    told = _many(options) if options.jobs > 1 else _one(options)
-    print(json.dumps(told, indent=1))
-    return 1 if told["findings"] else 0
+    result = _many(options) if options.jobs > 1 else _one(options)
+    print(json.dumps(result, indent=1))
+    return 1 if result["findings"] else 0
 
 
 def _one(options: argparse.Namespace) -> dict[str, object]:
@@ -147,10 +147,10 @@ def _many(options: argparse.Namespace) -> dict[str, object]:
                 sys.stderr.write(f"{last}: ended with {job.returncode}\n")
                 faults["died"] += 1
                 continue
-            told = json.loads(printed)
-            cases.update(told["cases"])
-            faults.update(told["findings"])
-            peak = max(peak, told["peak_mib"])
+            result = json.loads(printed)
+            cases.update(result["cases"])
+            faults.update(result["findings"])
+            peak = max(peak, result["peak_mib"])
     return {"total": cases.total(), "cases": cases, "findings": faults, "peak_mib": peak}
 
 

@@ -66,10 +66,10 @@ def study(chance: Random, place: Path) -> object:  # noqa: ARG001 - a target's
     else:
         text = mutations.text(path.read_text(), chance)
     plan = expand(loads(text, installed(), file="study.yaml"))
-    told = as_json(plan, estimate(plan, data_sets(WORKLOADS)))
-    if odd := next(_odd(told, "plan"), None):
+    document = as_json(plan, estimate(plan, data_sets(WORKLOADS)))
+    if odd := next(_odd(document, "plan"), None):
         raise Accepted(odd)
-    return json.dumps(told, allow_nan=False)
+    return json.dumps(document, allow_nan=False)
 
 
 def _odd(value: Any, where: str) -> Any:

@@ -84,8 +84,8 @@ def monitor(chance: Random, place: Path) -> object:
 
 def cadvisor(chance: Random, place: Path) -> object:
     """What a Prometheus told of a cAdvisor."""
-    told = json.loads((DATA / "monitors" / "cadvisor" / "prometheus.json").read_text())
-    (place / "prometheus.json").write_text(json.dumps(mutations.tree(told, chance)))
+    series = json.loads((DATA / "monitors" / "cadvisor" / "prometheus.json").read_text())
+    (place / "prometheus.json").write_text(json.dumps(mutations.tree(series, chance)))
     scene = MonitorContext(FakeHost(), "/run/m", interval_s=1.0, most_s=100.0, watched=_WATCHED)
     with read_or_failed("its output"):
         return MONITORS["cadvisor"].read(scene, place)

@@ -80,19 +80,23 @@ def report(chance: Random, place: Path) -> object:
     opened = open_store(where)
     with patch.object(html_page, "drawings", lambda _report: {}):
         made = build_report(opened.plan.study, opened.records())
-        told = {name: render(made) for name, render in EXPORTERS.items()}
-    must_be_harmless(told["html"], "HTML")
-    must_be_harmless(as_read(told["md"]), "Markdown")
+        reports = {name: render(made) for name, render in EXPORTERS.items()}
+    must_be_harmless(reports["html"], "HTML")
+    must_be_harmless(as_read(reports["md"]), "Markdown")
     for name in ("terminal", "md"):
         if odd := next(
-            (each for each in told[name] if unicodedata.category(each) in {"Cc", "Cf"} - {"\n"} and each != "\n"),
+            (
+                each
+                for each in reports[name]
+                if unicodedata.category(each) in {"Cc", "Cf"} - {"\n"} and each != "\n"
+            ),
             None,
         ):
             raise Accepted(f"{odd!r} in {name}")
-    cells = [cell for row in csv.reader(io.StringIO(told["csv"])) for cell in row]
+    cells = [cell for row in csv.reader(io.StringIO(reports["csv"])) for cell in row]
     if odd := next((cell for cell in cells if re.match(r"[=@\t\r]|[+-](?![0-9.]+(e[+-]?[0-9]+)?$)", cell)), None):
         raise Accepted(f"a formula in CSV: {odd[:40]!r}")
-    return json.loads(told["json"])
+    return json.loads(reports["json"])
 
 
 def as_read(markdown: str) -> str:

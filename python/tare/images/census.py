@@ -48,10 +48,10 @@ def taken(host: Host, image: Image) -> bool:
 def changed(host: Host, image: Image) -> str | None:
     """What has changed in the tree since its census, `/etc/x changed, /y new`; `None` where nothing has."""
     try:
-        told: Sequence[tuple[str, str]] | None = json.loads(_ask(host, "compare", image))
+        changes: Sequence[tuple[str, str]] | None = json.loads(_ask(host, "compare", image))
     except ValueError as error:
         raise RunFailed(f"the tree of {image.reference} on {host.name} cannot be compared: {error}") from error
-    return ", ".join(f"{_shown(path)} {what}" for path, what in told) if told else None
+    return ", ".join(f"{_shown(path)} {what}" for path, what in changes) if changes else None
 
 
 def _shown(path: str) -> str:

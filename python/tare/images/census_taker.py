@@ -51,13 +51,15 @@ def compare(root: str, file: str) -> list[tuple[str, str]] | None:
         return None
     kept = {path: facts for facts, _, path in (line.partition(b" ") for line in lines)}
     found = dict(rows(root))
-    told = []
+    changes = []
     for path in sorted(kept.keys() | found.keys()):
         if kept.get(path) != found.get(path):
             what = "new" if path not in kept else "gone" if path not in found else "changed"
-            told.append((path.decode(errors="backslashreplace"), what))
+            changes.append((path.decode(errors="backslashreplace"), what))
     # A directory is changed by what is made or removed in it: what lies below says more.
-    return sorted(told, key=lambda each: (each[1] == "changed", each[0] == ".", -each[0].count("/")))[:_MOST_TOLD]
+    return sorted(changes, key=lambda each: (each[1] == "changed", each[0] == ".", -each[0].count("/")))[
+        :_MOST_TOLD
+    ]
 
 
 def _facts(about: os.stat_result) -> bytes:

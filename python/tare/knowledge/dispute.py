@@ -51,14 +51,14 @@ def _of_the_same(one: ClaimFile, other: ClaimFile) -> bool:
     a, b, keys = one.claim.context, other.claim.context, (key_of(one.claim), key_of(other.claim))
     if a is None or b is None or keys[0] is None or keys[1] is None or keys[0].differences(keys[1]):
         return False
-    told: list[tuple[object, object]] = [
+    pairs: list[tuple[object, object]] = [
         (a.arm.client, b.arm.client),
         (a.load.operation, b.load.operation),
         (a.load.level, b.load.level),
     ]
     if one.study == other.study:
-        told += [(a.machine, b.machine), (a.load.threads, b.load.threads), (a.load.workload, b.load.workload)]
-    return of(one.claim, b.database.name) and all(None in pair or pair[0] == pair[1] for pair in told)
+        pairs += [(a.machine, b.machine), (a.load.threads, b.load.threads), (a.load.workload, b.load.workload)]
+    return of(one.claim, b.database.name) and all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
 def _gap(one: Claim, other: Claim) -> float:

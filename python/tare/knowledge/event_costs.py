@@ -108,8 +108,8 @@ def contained_events(
     except (DockerException, RequestException) as error:
         raise RunFailed(f"the engine cannot run {PROGRAM.name}: {error}") from error
     if done.code:
-        said = (done.stdout + done.stderr).decode(errors="replace")
-        raise RunFailed(f"{PROGRAM.name} failed in a container: {said[-200:]}")
+        output = (done.stdout + done.stderr).decode(errors="replace")
+        raise RunFailed(f"{PROGRAM.name} failed in a container: {output[-200:]}")
     return costs_of(done.stdout, "container", seccomp)
 
 

@@ -46,11 +46,11 @@ def prediction_lines(
 
 def _beside(prediction: Prediction, prior: Prior) -> str:
     """What claims say, and whether that agrees: whether the two 90 % intervals overlap."""
-    said = f"claims: {percent(prior.point)} {interval(prior.low, prior.high)}"
+    claims = f"claims: {percent(prior.point)} {interval(prior.low, prior.high)}"
     if prediction.low is None or prediction.high is None:
-        return said
+        return claims
     apart = prediction.low > prior.high or prior.low > prediction.high
-    return f"{said}, {'which disagree' if apart else 'which agree'}"
+    return f"{claims}, {'which disagree' if apart else 'which agree'}"
 
 
 def _sources(found: Sequence[Prediction], error: ModelError, width: int) -> Iterator[str]:

@@ -82,17 +82,19 @@ class StatusWriter:
             return self._logged(*_ended(event.record)).model_copy(update={"runs": left})
         return self._logged(*_lines(event))
 
-    def _of_site(self, told: FromSite) -> Now:
+    def _of_site(self, report: FromSite) -> Now:
         """What one of several sites tells; its runs are among those of the others."""
-        event = told.event
+        event = report.event
         if isinstance(event, Preparing):
-            return self._at(self._logged(f"{told.site}: preparing {event.what}"), told.site, preparing=event.what)
+            return self._at(
+                self._logged(f"{report.site}: preparing {event.what}"), report.site, preparing=event.what
+            )
         if isinstance(event, Notice):
-            return self._logged(f"{told.site}: {event.text}")
+            return self._logged(f"{report.site}: {event.text}")
         if isinstance(event, RunStarted):
             others = [run for run in self.now.runs if run.run_id != event.run.id]
-            logged = self._at(self._logged(f"{event.run.id} begins on {told.site}"), told.site, preparing=None)
-            return logged.model_copy(update={"runs": (*others, self._current(event, told.site))})
+            logged = self._at(self._logged(f"{event.run.id} begins on {report.site}"), report.site, preparing=None)
+            return logged.model_copy(update={"runs": (*others, self._current(event, report.site))})
         return self._after(event)
 
     def _stands(self, event: SiteStands) -> Now:

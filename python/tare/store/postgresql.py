@@ -177,7 +177,7 @@ _HINTS: Mapping[str, str] = {
 _OTHERWISE = "check that the server is up and reached from here, then run the same command again"
 
 
-def told(place: StorePlace, error: Exception) -> StoreError:
+def store_error(place: StorePlace, error: Exception) -> StoreError:
     """What the server or its driver says, with a way forward."""
     why = reason(error)
     hint = next((hint for words, hint in _HINTS.items() if words in why), _OTHERWISE)

@@ -126,7 +126,7 @@ class SharedFiles:
         return [(file, wrong[file.sha256]) for file in files]
 
     def _fault(self, file: RawFile) -> str | None:
-        with self._told(f"{file.name} of {attempt_name(file.run_id, file.attempt)}"):
+        with self._in_a_sentence(f"{file.name} of {attempt_name(file.run_id, file.attempt)}"):
             system, root = self._opened()
             try:
                 digest, key = hashlib.sha256(), _key(root, file.sha256)
@@ -140,7 +140,7 @@ class SharedFiles:
         return None if digest.hexdigest() == file.sha256 else "was changed"
 
     def _send(self, path: Path, file: RawFile) -> None:
-        with self._told(f"{file.name} of {attempt_name(file.run_id, file.attempt)}"):
+        with self._in_a_sentence(f"{file.name} of {attempt_name(file.run_id, file.attempt)}"):
             system, root = self._opened()
             key = _key(root, file.sha256)
             if _size(system, key) == file.bytes:
@@ -158,7 +158,7 @@ class SharedFiles:
         part = target.with_name(f".{uuid4().hex}.part")
         digest = hashlib.sha256()
         try:
-            with self._told(what):
+            with self._in_a_sentence(what):
                 system, root = self._opened()
                 key = _key(root, file.sha256)
                 system.info(key)  # obstore's file object of what is not there cannot be closed
@@ -179,7 +179,7 @@ class SharedFiles:
         return self._remote
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _in_a_sentence(self, what: str) -> Iterator[None]:
         """Whatever a library of fsspec has to say, as one sentence."""
         try:
             yield

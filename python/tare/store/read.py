@@ -141,7 +141,7 @@ def _unreadable(place: StorePlace, error: Exception) -> StoreError:
         return StoreError(f"the store {place} cannot be read: {_reason(error)}")
     from tare.store import postgresql
 
-    return postgresql.told(place, error)
+    return postgresql.store_error(place, error)
 
 
 def _in_directory(place: StorePlace) -> Store:

@@ -85,7 +85,7 @@ def _at_url(place: StorePlace, layout: StoreLayout, enrol: Enrol) -> Iterator[Wr
         with SharedWriter(place, engine).at_work() as writer:
             yield writer
     except (SQLAlchemyError, ValidationError) as error:
-        raise postgresql.told(place, error) from error
+        raise postgresql.store_error(place, error) from error
     finally:
         engine.dispose()
 

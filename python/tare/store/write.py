@@ -71,7 +71,7 @@ class Writer(Store):
             if not self.place.is_directory and isinstance(error, SQLAlchemyError):
                 from tare.store import postgresql
 
-                raise postgresql.told(self.place, error) from error
+                raise postgresql.store_error(self.place, error) from error
             what = f"the record of {names[0]}" if len(records) == 1 else f"{len(records)} records"
             raise StoreError(
                 f"{what} cannot be written to {self.place}: {getattr(error, 'orig', None) or error}",

@@ -28,22 +28,22 @@ def test_a_machine_that_nobody_calibrated_is_said_to_be_so(tmp_path: Path) -> No
 
 
 def test_the_figures_are_quoted_with_their_intervals(tmp_path: Path, series: Series) -> None:
-    said = quote(kept(tmp_path, series), HERE)
-    assert said.startswith("On this machine 4 A/A comparisons gave 0.0 % false positives [0.0, 60.2]")
-    assert "work +5 % 4 of 4" in said
-    assert "made under" not in said
+    quoted = quote(kept(tmp_path, series), HERE)
+    assert quoted.startswith("On this machine 4 A/A comparisons gave 0.0 % false positives [0.0, 60.2]")
+    assert "work +5 % 4 of 4" in quoted
+    assert "made under" not in quoted
 
 
 def test_bias_and_the_smallest_loss_that_can_be_shown_are_quoted_too(tmp_path: Path, series: Series) -> None:
     archive = kept(tmp_path, series)
     (summary,) = archive.summaries(HERE.machine_key)
-    said = quote(archive, HERE)
+    quoted = quote(archive, HERE)
     five = next(each for each in summary.injections if each.injection == "work +5 %")
-    assert f"work +5 % 4 of 4, bias {100 * (five.bias.point or 0):+.2f}" in said
+    assert f"work +5 % 4 of 4, bias {100 * (five.bias.point or 0):+.2f}" in quoted
     shown = [f"{100 * (each.overhead or 0):.1f} % in {each.minutes:g} min" for each in summary.smallest[1:]]
     assert len(shown) == 2
-    assert all(part in said for part in shown)
-    assert "half of all studies" in said
+    assert all(part in quoted for part in shown)
+    assert "half of all studies" in quoted
 
 
 def test_a_loss_that_cannot_be_shown_so_soon_is_said_to_be_none(tmp_path: Path, series: Series) -> None:
@@ -60,16 +60,16 @@ def test_no_report_cuts_the_quotation_off(form: str, tmp_path: Path, series: Ser
     archive.keep(
         summarise(old, series(12), Effort(studies=60, runs=9, failed=0, machine_s=9.0, finished_at=1.0), "0")
     )
-    said = quote(archive, HERE)
-    report = replace(build_report(synthetic.study(), synthetic.records()), calibration=said)
+    quoted = quote(archive, HERE)
+    report = replace(build_report(synthetic.study(), synthetic.records()), calibration=quoted)
     text = " ".join(EXPORTERS[form](report).replace("\\", "").replace("\N{NO-BREAK SPACE}", " ").split())
     assert "deb10u3" in text
 
 
 def test_other_versions_are_quoted_and_named(tmp_path: Path, series: Series) -> None:
     old = HERE.model_copy(update={"kernel": "5.10.0"})
-    said = quote(kept(tmp_path, series, old), HERE)
-    assert said.endswith("That calibration was made under kernel 5.10.0.")
+    quoted = quote(kept(tmp_path, series, old), HERE)
+    assert quoted.endswith("That calibration was made under kernel 5.10.0.")
     newer = HERE.model_copy(update={"engine_version": "28.0"})
     kept(tmp_path, series, newer, at=2.0)
     assert quote(Archive(tmp_path), HERE).endswith("That calibration was made under docker 28.0.")
@@ -97,10 +97,10 @@ def test_every_report_quotes_the_calibration(form: str, tmp_path: Path, series: 
     kept(tmp_path, series)
     records = synthetic.records()
     report = build_report(synthetic.study(), records)
-    said = quote_for(records, tmp_path)
-    assert said is not None
+    quoted = quote_for(records, tmp_path)
+    assert quoted is not None
     assert "4 A/A comparisons" not in EXPORTERS[form](report)
-    assert "4 A/A comparisons" in EXPORTERS[form](replace(report, calibration=said)).replace("\\", "")
+    assert "4 A/A comparisons" in EXPORTERS[form](replace(report, calibration=quoted)).replace("\\", "")
 
 
 def test_a_study_without_runs_quotes_nothing(tmp_path: Path) -> None:

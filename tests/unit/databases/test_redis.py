@@ -119,14 +119,14 @@ def test_a_refused_shutdown_says_why(text: str, told: str) -> None:
 def test_settings_of_a_real_server() -> None:
     settings, facts = ((DATA / name).read_bytes() for name in ("config.json", "info.txt"))
     inside = Inside({"CONFIG": Completed((), 0, settings, b""), "INFO": Completed((), 0, facts, b"")})
-    told = DATABASE.effective(PLAN, inside)
-    assert told["save"] == "3600 1 300 100 60 10000"
-    assert told["appendonly"] == "no"
-    assert told["port"] == "23977"
-    assert told["info.redis_version"] == "7.0.15"
-    assert told["info.mem_allocator"] == "jemalloc-5.3.0"
-    assert set(told) >= PER_RUN
-    assert not {name for name in told if "pass" in name}
+    effective = DATABASE.effective(PLAN, inside)
+    assert effective["save"] == "3600 1 300 100 60 10000"
+    assert effective["appendonly"] == "no"
+    assert effective["port"] == "23977"
+    assert effective["info.redis_version"] == "7.0.15"
+    assert effective["info.mem_allocator"] == "jemalloc-5.3.0"
+    assert set(effective) >= PER_RUN
+    assert not {name for name in effective if "pass" in name}
 
 
 def test_valkey_has_its_own_programs_and_says_who_it_is() -> None:
@@ -134,12 +134,12 @@ def test_valkey_has_its_own_programs_and_says_who_it_is() -> None:
     inside = Inside({"CONFIG": Completed((), 0, settings, b""), "INFO": Completed((), 0, facts, b"")})
     valkey = DATABASES["valkey"]
     assert valkey.serve(PLAN).argv == ("valkey-server", "/run/tare/redis.conf")
-    told = valkey.effective(PLAN, inside)
+    effective = valkey.effective(PLAN, inside)
     assert inside.asked[0][0][0] == "valkey-cli"
-    assert told["save"] == "3600 1 300 100 60 10000"
-    assert (told["info.valkey_version"], told["info.redis_version"]) == ("8.1.1", "7.2.4")
-    assert set(told) >= PER_RUN
-    assert not {name for name in told if "pass" in name}
+    assert effective["save"] == "3600 1 300 100 60 10000"
+    assert (effective["info.valkey_version"], effective["info.redis_version"]) == ("8.1.1", "7.2.4")
+    assert set(effective) >= PER_RUN
+    assert not {name for name in effective if "pass" in name}
 
 
 def test_one_of_the_family_does_not_pass_for_the_other() -> None:

@@ -18,22 +18,22 @@ LACKING = Completed((), 1, b"", b"Cannot find device")
 
 
 class Vanishing(FakeHost):
-    """A host on which the file of a link says in turn what it is told to."""
+    """A host on which the file of a link reads as each of `links` in turn."""
 
-    told: Iterator[bytes | RunFailed | None]
+    links: Iterator[bytes | RunFailed | None]
 
     def read(self, path: str) -> bytes | None:
         if not path.startswith("/sys/class/net/"):
             return super().read(path)
-        now = next(self.told)
+        now = next(self.links)
         if isinstance(now, RunFailed):
             raise now
         return now
 
 
-def vanishing(*told: bytes | RunFailed | None, answer: Completed) -> Vanishing:
+def vanishing(*links: bytes | RunFailed | None, answer: Completed) -> Vanishing:
     host = Vanishing(answers={DELETE: answer})
-    host.told = iter(told)
+    host.links = iter(links)
     return host
 
 

@@ -100,18 +100,18 @@ def test_the_publications_own_way_is_followed_beside(tmp_path: Path, results: Pa
 def test_a_terminal_has_a_table_for_each_condition_and_one_for_all_where_there_are_several(
     tmp_path: Path, results: Path
 ) -> None:
-    def told(found: Import) -> list[str]:
+    def warnings(found: Import) -> list[str]:
         study, records = found.plan.study, [run.record for run in found.runs]
         return terminal.render(build_report(study, records), width=80).splitlines()
 
-    lines = told(imported(tmp_path, results))
+    lines = warnings(imported(tmp_path, results))
     names = [line for line in lines if line in {"threads 2", "threads 10", "all"}]
     assert names == ["threads 2", "threads 10", "all"]
     head = lines[lines.index("threads 2") + 1].split()
     assert head[:4] == ["metric", "arm", "n", "published"]
     for path in results.rglob("*_2_x_*"):
         path.unlink()
-    one = [line for line in told(imported(tmp_path, results)) if line in names]
+    one = [line for line in warnings(imported(tmp_path, results)) if line in names]
     assert one == ["threads 10"]
 
 
@@ -129,9 +129,9 @@ def test_with_a_margin_each_arm_has_a_verdict(tmp_path: Path, results: Path) -> 
         return [(each.metric, each.judgement.margin, each.judgement.verdict) for each in findings]
 
     assert {(margin, verdict) for _, margin, verdict in verdicts(GOOD)} == {(None, None)}
-    told = verdicts(GOOD + "margins: {read_latency_mean: 0.05}\n")
-    assert ("read_latency_mean", 0.05, Verdict.DIFFERENT) in told
-    assert all(verdict is None for metric, _, verdict in told if metric != "read_latency_mean")
+    verdict_of = verdicts(GOOD + "margins: {read_latency_mean: 0.05}\n")
+    assert ("read_latency_mean", 0.05, Verdict.DIFFERENT) in verdict_of
+    assert all(verdict is None for metric, _, verdict in verdict_of if metric != "read_latency_mean")
 
 
 @pytest.mark.parametrize("style", list(EXPORTERS))
@@ -199,10 +199,10 @@ def test_what_is_no_text_is_a_failed_run_and_told_at_once(
 ) -> None:
     (results / "m1" / "r-true_true_2_x_3.txt").write_bytes(content)
     command = ["import", str(written(tmp_path, GOOD)), str(results), "--store", str(tmp_path / "store")]
-    told = CliRunner().invoke(app, command)
-    assert told.exit_code == 0
-    assert "warning: 1 failed run, the first of m1/r-true_true_2_x_3.txt: " in told.output
-    assert why in told.output
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0
+    assert "warning: 1 failed run, the first of m1/r-true_true_2_x_3.txt: " in result.output
+    assert why in result.output
     (failed,) = [run.record for run in imported(tmp_path, results).runs if not run.record.outcome.ok]
     assert why in (failed.outcome.reason or "")
 
@@ -237,8 +237,8 @@ def test_copies_in_a_store_are_no_files_to_import(tmp_path: Path, results: Path)
     text = GOOD.replace("r-{client}", "*r-{client}")
     command = ["import", str(written(tmp_path, text)), str(results), "--store", str(results / "store")]
     for _ in range(2):
-        told = CliRunner().invoke(app, command)
-        assert told.exit_code == 0, told.exception
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 0, result.exception
 
 
 def test_one_file_under_two_names_is_told(tmp_path: Path, results: Path) -> None:
@@ -247,9 +247,9 @@ def test_one_file_under_two_names_is_told(tmp_path: Path, results: Path) -> None
         (results / "m1" / name).unlink()  # by chance as slow as two others
     (results / "m1" / "r-true_true_2_x_9.txt").write_bytes((results / "m1" / "r-true_true_2_x_3.txt").read_bytes())
     command = ["import", str(written(tmp_path, GOOD)), str(results), "--store", str(tmp_path / "store")]
-    told = CliRunner().invoke(app, command)
-    assert told.exit_code == 0
-    assert "m1/r-true_true_2_x_3.txt and m1/r-true_true_2_x_9.txt are identical (and 1 more)" in told.output
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0
+    assert "m1/r-true_true_2_x_3.txt and m1/r-true_true_2_x_9.txt are identical (and 1 more)" in result.output
 
 
 def test_a_name_that_no_record_can_hold_is_told(tmp_path: Path, results: Path) -> None:
@@ -302,12 +302,15 @@ def test_reports_of_sysbench_are_read_with_histogram_and_windows(tmp_path: Path)
 def test_another_percentile_of_sysbench_is_told_as_what_it_is(tmp_path: Path) -> None:
     text = (SYSBENCH / "closed.stdout").read_text()
     text = text.replace("95th percentile", "99th percentile").replace("(ms,95%)", "(ms,99%)")
-    told = measurement_of_sysbench(
+    measurement = measurement_of_sysbench(
         "".join(line for line in text.splitlines(keepends=True) if " |" not in line), 0.0
     )
-    assert (told.latency.p95_ms, told.latency.p99_ms) == (None, read_output(text).figure("latency_p99_ms"))
-    assert told.windows
-    assert all(window.latency_p95_ms is None for window in told.windows)
+    assert (measurement.latency.p95_ms, measurement.latency.p99_ms) == (
+        None,
+        read_output(text).figure("latency_p99_ms"),
+    )
+    assert measurement.windows
+    assert all(window.latency_p95_ms is None for window in measurement.windows)
     with pytest.raises(RunFailed, match=r"none of sysbench 1\.0 on a database: it lacks total_time_s"):
         measurement_of_sysbench(text.replace("total time:", "time elapsed:"), 0.0)
 
@@ -328,8 +331,8 @@ def test_conditions_in_which_two_imports_differ_are_named(tmp_path: Path, result
         ]
         assert CliRunner().invoke(app, words).exit_code == 0
     one, other, again = (f"{tmp_path / name}-store" for name in ("results", "others", "again"))
-    told = CliRunner().invoke(app, ["compare", one, other, "--format", "json"])
-    unlike = {each["name"]: (each["a"], each["b"]) for each in json.loads(told.stdout)["unlike"]}
+    result = CliRunner().invoke(app, ["compare", one, other, "--format", "json"])
+    unlike = {each["name"]: (each["a"], each["b"]) for each in json.loads(result.stdout)["unlike"]}
     assert unlike == {"conditions.threads": ("2, 10", "50"), "protocol.blocks": ("8", "4")}
     text = CliRunner().invoke(app, ["compare", other, again, "--format", "md"]).output
     assert "for imported runs only the study is recorded" in text

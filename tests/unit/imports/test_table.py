@@ -24,10 +24,10 @@ def test_a_table_has_a_run_a_row(tmp_path: Path) -> None:
     text = TABLE.read_text()
     found = imported(tmp_path, place, text)
     rows = {(run.record.arm, run.record.block): run.record for run in found.runs}
-    told = rows["II", 1].measurement
-    assert told is not None
-    assert told["throughput_per_s"] == 900.0
-    assert told["by_operation"]["read"]["latency"]["mean_ms"] == 0.25
+    measurement = rows["II", 1].measurement
+    assert measurement is not None
+    assert measurement["throughput_per_s"] == 900.0
+    assert measurement["by_operation"]["read"]["latency"]["mean_ms"] == 0.25
     empty = rows["I", 2].measurement
     assert empty is not None
     assert empty["by_operation"]["read"]["latency"]["mean_ms"] is None
@@ -89,9 +89,12 @@ repetition: run
 def test_decimals_are_after_the_sign_that_is_said(tmp_path: Path) -> None:
     table = b"Setup;Run;ops;READ\r\nI;1;1000,5;200,25\r\nII;1;900;250\r\n"
     found = a_table(tmp_path, table, "  delimiter: ';'\n  decimal: ','")
-    told = found.runs[0].record.measurement
-    assert told is not None
-    assert (told["throughput_per_s"], told["by_operation"]["read"]["latency"]["mean_ms"]) == (1000.5, 0.20025)
+    measurement = found.runs[0].record.measurement
+    assert measurement is not None
+    assert (measurement["throughput_per_s"], measurement["by_operation"]["read"]["latency"]["mean_ms"]) == (
+        1000.5,
+        0.20025,
+    )
     with pytest.raises(StudyError, match=r"all\.csv:2: '1000,5' is not a number") as error:
         a_table(tmp_path, table, "  delimiter: ';'")
     assert 'decimal: ","' in (error.value.hint or "")

@@ -59,7 +59,7 @@ def page_of(path: Place, looks: int = 1) -> TestClient:
                       base_url=f"http://127.0.0.1:{PORT}")  # fmt: skip
 
 
-def told(page: TestClient, last_seen: str | None = None) -> tuple[Mapping[str, Any], str | None]:
+def status(page: TestClient, last_seen: str | None = None) -> tuple[Mapping[str, Any], str | None]:
     """Part → its content, as one stream of events tells, and the id of its last event."""
     headers = {} if last_seen is None else {"Last-Event-ID": last_seen}
     parts, ident = {}, None

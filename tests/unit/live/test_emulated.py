@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from starlette.testclient import TestClient
-from tests.unit.live.conftest import fill, plan_of, told
+from tests.unit.live.conftest import fill, plan_of, status
 
 from tare.live.look import StoreReader
 from tare.live.status_file import StatusWriter
@@ -39,7 +39,7 @@ def test_every_part_of_the_page_marks_an_emulated_arm(tmp_path: Path, visit: Vis
         for record in writer.records():
             herald.take(RunEnded(record))
     page = visit(path)
-    parts, _ = told(page)
+    parts, _ = status(page)
     detail = page.get("/arm/1").text.replace(f"arm: {GUEST}", "")  # the level is called so too
     for part in (*(json.dumps(each) for each in parts.values()), detail):
         assert unmarked(part) == []

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.unit.live.conftest import HOSTILE, commit, fill, plan_of, told
+from tests.unit.live.conftest import HOSTILE, commit, fill, plan_of, status
 from tests.unit.store.conftest import make_record
 
 from tare.live.charts import specifications
@@ -28,7 +28,7 @@ Visit = Callable[..., TestClient]
 
 
 def test_each_run_has_its_state(visit: Visit) -> None:
-    grid = told(visit())[0]["grid"]
+    grid = status(visit())[0]["grid"]
     assert grid["blocks"] == 2
     assert sorted(arm["cells"] for arm in grid["arms"]) == ["gf", "gp"]
 
@@ -37,13 +37,13 @@ def test_a_run_made_good_by_a_second_attempt_is_told_apart(path: Path, visit: Vi
     plan = plan_of()
     with resume_store(path, plan) as writer:
         commit(writer, make_record(plan, 2, attempt=2))
-    assert sorted(arm["cells"] for arm in told(visit())[0]["grid"]["arms"]) == ["ga", "gp"]
+    assert sorted(arm["cells"] for arm in status(visit())[0]["grid"]["arms"]) == ["ga", "gp"]
 
 
 def test_a_store_without_a_run_says_so(tmp_path: Path, visit: Visit) -> None:
     with resume_store(tmp_path / "empty", plan_of()):
         pass
-    parts, _ = told(visit(tmp_path / "empty"))
+    parts, _ = status(visit(tmp_path / "empty"))
     assert "No run yet" in parts["status"]
     assert "no arm can be compared" in parts["standing"]
     assert parts["trail"]["points"] == []
@@ -61,7 +61,7 @@ def test_the_run_under_way_is_told_with_the_host_of_each_node(tmp_path: Path, vi
         if fleet:
             herald.take(SiteStands("rack", Standing.AT_WORK))
         herald.take(FromSite("rack", started) if fleet else started)
-        now = told(visit(tmp_path / "other"))[0]["now"]
+        now = status(visit(tmp_path / "other"))[0]["now"]
     assert "sut-1 on a, sut-2 on b, client on c" in now
     assert ('<table class="sites">' in now) is fleet
 
@@ -74,7 +74,7 @@ def test_intervals_are_told_after_each_block(tmp_path: Path, visit: Visit) -> No
             windows = [{"end_s": 1.0, "throughput_per_s": rate}]
             told_by = {"throughput_per_s": rate, "unit": "requests", "windows": windows}
             commit(writer, make_record(plan, index, measurement=told_by))
-    parts = told(visit(tmp_path / "other"))[0]
+    parts = status(visit(tmp_path / "other"))[0]
     points = parts["trail"]["points"]
     assert parts["series"]["runs"][0]["unit"] == "requests"
     assert [point["blocks"] for point in points] == [1, 2, 3, 4, 5]
@@ -85,20 +85,20 @@ def test_intervals_are_told_after_each_block(tmp_path: Path, visit: Visit) -> No
 def test_a_viewer_who_comes_back_is_sent_what_changed_and_nothing_else(
     path: Path, store: Path, visit: Visit
 ) -> None:
-    parts, seen = told(visit())
+    parts, seen = status(visit())
     assert len(parts) == 9
-    assert told(visit(), seen) == ({}, None)
+    assert status(visit(), seen) == ({}, None)
     plan = plan_of()
     with resume_store(path, plan) as writer:
         commit(writer, make_record(plan, 3))
-    changed, _ = told(visit(), seen)
+    changed, _ = status(visit(), seen)
     assert {"status", "grid", "standing", "trail"} <= set(changed)
     assert "reports" not in changed
 
 
 def test_what_is_no_id_of_ours_is_answered_with_everything(visit: Visit) -> None:
     for given in ("", "nonsense", "a.b", "." * 500):
-        assert len(told(visit(), given)[0]) == 9
+        assert len(status(visit(), given)[0]) == 9
 
 
 def test_an_id_names_the_tag_of_each_part() -> None:
@@ -141,7 +141,7 @@ def _hostile(path: Path) -> None:
 def test_hostile_texts_stay_texts_and_are_cut(tmp_path: Path, visit: Visit) -> None:
     _hostile(tmp_path / "other")
     page = visit(tmp_path / "other")
-    parts, _ = told(page)
+    parts, _ = status(page)
     worded = [parts[name] for name in ("status", "now", "standing", "log", "reports")]
     pages = [page.get("/").text, page.get("/arm/0").text, page.get("/arm/1").text, *worded]
     for html in pages:
@@ -158,7 +158,7 @@ def test_hostile_texts_stay_texts_and_are_cut(tmp_path: Path, visit: Visit) -> N
 def test_a_report_is_shown_but_nothing_in_it_may_run(store: Path, visit: Visit) -> None:
     (store / "report.html").write_text("<script>alert(1)</script>")
     page = visit()
-    assert "report.html" in told(page)[0]["reports"]
+    assert "report.html" in status(page)[0]["reports"]
     answer = page.get("/report/report.html")
     assert answer.text == "<script>alert(1)</script>"
     assert answer.headers["content-security-policy"].startswith(
@@ -203,7 +203,7 @@ def _of_720_runs(path: Path) -> None:
 def test_720_runs_are_told_in_few_bytes(tmp_path: Path, visit: Visit) -> None:
     _of_720_runs(tmp_path / "other")
     page = visit(tmp_path / "other")
-    parts, _ = told(page)
+    parts, _ = status(page)
     sizes = {name: len(json.dumps(content)) for name, content in parts.items()}
     assert sum(len(arm["cells"]) for arm in parts["grid"]["arms"]) == 720
     assert sizes["grid"] < 10_000

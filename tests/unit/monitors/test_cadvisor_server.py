@@ -21,14 +21,14 @@ SLEEPS = "import time; time.sleep(600)"
 ENDS = "import sys; sys.exit('no such hierarchy')"
 ANSWERS = """
 import http.server, pathlib, sys
-told = dict(word.split("=", 1) for word in sys.argv[1:])
-pathlib.Path(told["--storage.tsdb.path"]).mkdir()
+options = dict(word.split("=", 1) for word in sys.argv[1:])
+pathlib.Path(options["--storage.tsdb.path"]).mkdir()
 class Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b'{"data": {"result": [{"value": [0, "1"]}]}}')
-host, port = told["--web.listen-address"].split(":")
+host, port = options["--web.listen-address"].split(":")
 http.server.HTTPServer((host, int(port)), Answer).serve_forever()
 """
 

@@ -82,16 +82,16 @@ def test_the_study_looks_at_every_block_and_reports_the_same_interval() -> None:
     ratios = [0.99, 1.01, 1.0, 0.995, 1.005, 1.002, 0.998, 1.001, 1.0]
     decision = decide(rule, "base", [Finished(n, {"base": 1.0, "a": each}) for n, each in enumerate(ratios, 1)])
     study = synthetic.study(("bare", "bridge")).model_copy(update={"protocol": ANY})
-    told = paired(study, ratios)
+    interval = paired(study, ratios)
     assert decision.end is End.TARGET
-    assert (told.low, told.high) == (decision.arms["a"].low, decision.arms["a"].high)
-    assert (told.method, told.confidence) == (ANYTIME, 0.95)
+    assert (interval.low, interval.high) == (decision.arms["a"].low, decision.arms["a"].high)
+    assert (interval.method, interval.confidence) == (ANYTIME, 0.95)
 
 
 def test_few_blocks_have_a_point_and_say_why_there_is_no_interval() -> None:
-    told = anytime_log_ratio([1.0, 1.1, 0.9])
-    assert told.low is None
-    assert "too few for an interval" in (told.why or "")
+    interval = anytime_log_ratio([1.0, 1.1, 0.9])
+    assert interval.low is None
+    assert "too few for an interval" in (interval.why or "")
 
 
 def test_ratios_that_are_equal_but_for_rounding_have_no_interval() -> None:
@@ -106,10 +106,10 @@ def test_ratios_that_are_equal_but_for_rounding_have_no_interval() -> None:
 
 def test_verdicts_follow_the_interval() -> None:
     ratios = [0.99, 1.01, 1.0, 0.995, 1.005, 1.002, 0.998, 1.001, 1.0]
-    told = anytime_log_ratio(ratios)
-    assert told.high is not None
-    within = p_values(ratios, told.high * 1.2, anytime=True)
-    beyond = p_values(ratios, told.high * 0.8, anytime=True)
+    interval = anytime_log_ratio(ratios)
+    assert interval.high is not None
+    within = p_values(ratios, interval.high * 1.2, anytime=True)
+    beyond = p_values(ratios, interval.high * 0.8, anytime=True)
     assert within is not None
     assert beyond is not None
     assert (within.outside or 1) < ALPHA < (beyond.outside or 0)

@@ -67,9 +67,9 @@ def test_the_guide_shows_what_its_curves_say_and_what_reports_draw() -> None:
 
 
 def test_the_guide_s_stall_is_seen_by_the_open_loop_alone() -> None:
-    told = kept_stall()
-    assert (CHARTS / f"{STALL}.svg").read_text(encoding="utf-8") == drawn_stall(told), "run `make guide-charts`"
-    closed, opened = told.values()
+    curves = kept_stall()
+    assert (CHARTS / f"{STALL}.svg").read_text(encoding="utf-8") == drawn_stall(curves), "run `make guide-charts`"
+    closed, opened = curves.values()
     assert opened["99"] == pytest.approx(1900, rel=0.02)
     assert closed["99"] < 100
-    assert "true 1,900 ms" in stall_in_words(told)
+    assert "true 1,900 ms" in stall_in_words(curves)

@@ -56,7 +56,7 @@ def store(tmp_path: Path) -> Path:
     return store_of(tmp_path / "store", records(), study())
 
 
-def told(*words: str | Path, code: int | None = None) -> str:
+def output_of(*words: str | Path, code: int | None = None) -> str:
     ended = CliRunner().invoke(app, [str(word) for word in words])
     assert code is None or ended.exit_code == code, ended.output
     return ended.stdout
@@ -113,15 +113,15 @@ def test_a_long_name_keeps_its_mark() -> None:
 
 
 def test_files_for_programs_have_a_key_and_keep_the_names(store: Path) -> None:
-    findings = json.loads(told("report", store, "--format", "json"))
+    findings = json.loads(output_of("report", store, "--format", "json"))
     marks = {one["arm"]: (one["emulated"], one["baseline_emulated"]) for one in findings["findings"]}
     assert {arm for arm, (own, baseline) in marks.items() if own or baseline} == {GUEST}
     assert marks[GUEST] == (["sut"], [])
     assert {one["arm"] for one in findings["arms"] if one["emulated"]} == {GUEST}
     for table in ("estimates", "observations"):
-        csv = pl.read_csv(io.StringIO(told("report", store, "--format", "csv", "--table", table)))
+        csv = pl.read_csv(io.StringIO(output_of("report", store, "--format", "csv", "--table", table)))
         file = store.with_name(f"{table}.parquet")
-        told("report", store, "--format", "parquet", "--table", table, "--output", file)
+        output_of("report", store, "--format", "parquet", "--table", table, "--output", file)
         for rows in (csv, pl.read_parquet(file)):
             assert set(rows.filter("emulated")["arm"]) == {GUEST}
             assert GUEST not in set(rows.filter(~pl.col("emulated"))["arm"])
@@ -137,13 +137,13 @@ def test_frames_have_the_column(store: Path) -> None:
 def test_a_check_is_marked_in_all_its_forms(store: Path) -> None:
     junit, markdown = store.with_name("junit.xml"), store.with_name("check.md")
     words = ("check", store, "--max-overhead", "50%")
-    text = told(*words, "--junit", junit, "--markdown", markdown)
+    text = output_of(*words, "--junit", junit, "--markdown", markdown)
     for result in (text, junit.read_text(), markdown.read_text()):
         assert GUEST in result
         assert unmarked(result) == []
     for file in (junit, markdown):
         file.unlink()
-    held = json.loads(told(*words, "--json", "--junit", junit, "--markdown", markdown))["overheads"]
+    held = json.loads(output_of(*words, "--json", "--junit", junit, "--markdown", markdown))["overheads"]
     assert {one["arm"]: one["emulated"] for one in held} == {GUEST: True, HOST: False}
     for file in (junit, markdown):
         assert GUEST in file.read_text()
@@ -153,12 +153,12 @@ def test_a_check_is_marked_in_all_its_forms(store: Path) -> None:
 def test_a_comparison_tells_in_which_store_it_was_emulated(store: Path) -> None:
     other = store_of(store.with_name("other"), records(emulated=False), study())
     for style in ("terminal", "md"):
-        text = told("compare", store, other, "--format", style)
+        text = output_of("compare", store, other, "--format", style)
         assert GUEST in text
         assert unmarked(text, mark="(emulated in A)") == []
-        both = told("compare", store, store_of(store.with_name(style), records(), study()), "--format", style)
+        both = output_of("compare", store, store_of(store.with_name(style), records(), study()), "--format", style)
         assert unmarked(both) == []
-    changes = json.loads(told("compare", store, other, "--format", "json"))["changes"]
+    changes = json.loads(output_of("compare", store, other, "--format", "json"))["changes"]
     of = {one["arm"]: one for one in changes}
     assert [of[GUEST][side]["emulated"] for side in ("a", "b", "difference")] == [True, False, True]
     assert not of[HOST]["difference"]["emulated"]

@@ -41,8 +41,8 @@ def test_an_answer_counts_what_its_interval_is_made_of() -> None:
 
 
 def test_the_baseline_has_no_number_of_runs_among_numbers_of_windows() -> None:
-    told = [terminal.render(report).splitlines() for report in (FIXED, BUCKETS)]
-    fixed, buckets = (next(line.split() for line in lines if line.startswith("bare ")) for lines in told)
+    tables = [terminal.render(report).splitlines() for report in (FIXED, BUCKETS)]
+    fixed, buckets = (next(line.split() for line in lines if line.startswith("bare ")) for lines in tables)
     assert fixed[1] == "8"
     assert buckets[2] == "baseline"
     (row,) = (line for line in EXPORTERS["md"](BUCKETS).splitlines() if line.startswith("| bare (baseline)"))
@@ -55,8 +55,8 @@ def test_an_answer_that_must_not_be_believed_begins_with_that() -> None:
         "Do not trust these figures, since the control differs from the baseline: against bare, "
     )
     for report, name in ((FIXED, "fixed"), (BUCKETS, "buckets")):
-        told = f"By the published method `{name}`, whose intervals are too narrow: against bare, "
-        assert report.answer.startswith(told)
+        sentence = f"By the published method `{name}`, whose intervals are too narrow: against bare, "
+        assert report.answer.startswith(sentence)
 
 
 @pytest.mark.parametrize("style", FORMATS)

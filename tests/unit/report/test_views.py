@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.unit.analyze.views.test_compare import said
+from tests.unit.analyze.views.test_compare import row
 from tests.unit.analyze.views.traces import HEADER, QUANTA, trace
 
 from tare.analyze.views.summary import Views, views_of
@@ -25,9 +25,9 @@ GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "views"
 def views() -> Views:
     observed = pl.concat(
         [
-            said("docker-stats", "cpu_percent", [60.1, 60.0, 59.9]),
-            said("mpstat", "usr", [90.0] * 3, subject="all"),
-            said("iostat", "writes", [100.0] * 3, subject="vda"),
+            row("docker-stats", "cpu_percent", [60.1, 60.0, 59.9]),
+            row("mpstat", "usr", [90.0] * 3, subject="all"),
+            row("iostat", "writes", [100.0] * 3, subject="vda"),
         ]
     )
     return views_of(trace(steal=4), 1.0, observed)

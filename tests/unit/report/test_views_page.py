@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.unit.analyze import synthetic
-from tests.unit.analyze.views.test_compare import said
+from tests.unit.analyze.views.test_compare import row
 from tests.unit.analyze.views.test_of_run import of_arm, store_with
 from tests.unit.analyze.views.traces import HEADER, QUANTA, trace
 from tests.unit.report.test_html_page import Page
@@ -27,7 +27,7 @@ TITLE = "Monitors\N{RIGHT SINGLE QUOTATION MARK} views"
 
 @pytest.fixture(scope="module")
 def seen() -> RunViews:
-    observed = said("docker-stats", "cpu_percent", [60.0] * 8, subject="sut")
+    observed = row("docker-stats", "cpu_percent", [60.0] * 8, subject="sut")
     return RunViews("r-1", "bridge", views_of(trace(seconds=10, name="sut"), 1.0, observed))
 
 

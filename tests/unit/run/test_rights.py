@@ -210,9 +210,9 @@ def test_a_machine_takes_programs_that_make_disks_and_one_that_is_its_first() ->
         host.answers[path,] = Completed((), 2, b"", b"process 1 of a virtual machine")
     assert why_no_machine(host) is None
     host.answers["debugfs",] = RunFailed("no such program")
-    told = why_no_machine(host)
-    assert told is not None
-    assert "e2fsprogs" in told
+    lacks = why_no_machine(host)
+    assert lacks is not None
+    assert "e2fsprogs" in lacks
 
 
 @pytest.mark.parametrize(("text", "cpus"), [("0", {0}), ("0-1,3", {0, 1, 3}), ("2-2\n", {2})])
@@ -229,13 +229,13 @@ def test_limits_in_the_units_of_deployments() -> None:
 @pytest.mark.parametrize(("cpus", "enough"), [({0, 1}, True), ({0}, False)])
 def test_a_duet_needs_a_set_of_cpus_for_each_arm(plan: Plan, cpus: set[int], *, enough: bool) -> None:
     duet = _in_a_duet(plan)
-    told = lacking(duet, NEEDS, replace(RICH, cpus=frozenset(cpus)))
-    assert told == () if enough else "a duet needs CPUs 0 and 1, one set per arm" in told[0]
+    lacks = lacking(duet, NEEDS, replace(RICH, cpus=frozenset(cpus)))
+    assert lacks == () if enough else "a duet needs CPUs 0 and 1, one set per arm" in lacks[0]
 
 
 def test_a_duet_needs_the_memory_of_both_arms_at_once(plan: Plan) -> None:
-    told = lacking(_in_a_duet(plan), NEEDS, replace(RICH, memory_bytes=3 << 29))
-    assert "arm baseline-again with boxed may use 2.0 GiB" in told[0]
+    lacks = lacking(_in_a_duet(plan), NEEDS, replace(RICH, memory_bytes=3 << 29))
+    assert "arm baseline-again with boxed may use 2.0 GiB" in lacks[0]
 
 
 def _in_a_duet(plan: Plan) -> Plan:

@@ -112,8 +112,8 @@ def test_what_an_engine_makes_stands_in_the_ledger_with_its_name(tmp_path: Path)
     podman.note(Kind.CONTAINER, "tare-1-sut")
     podman.note(Kind.CGROUP, "tare/1")
     ledger.note(Kind.CONTAINER, "tare-1-client")
-    told = {(made.kind, made.ident) for made in podman.entries()}
-    assert told == {
+    entries = {(made.kind, made.ident) for made in podman.entries()}
+    assert entries == {
         (Kind.CONTAINER, "tare-1-sut@podman"),
         (Kind.CGROUP, "tare/1"),
         (Kind.CONTAINER, "tare-1-client"),

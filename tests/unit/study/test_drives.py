@@ -22,7 +22,7 @@ baseline: bare
 """
 
 
-def told(database: str, workload: str) -> str:
+def refusal(database: str, workload: str) -> str:
     with pytest.raises(StudyError) as error:
         loads(STUDY.replace("DATABASE", database).replace("WORKLOAD", workload), REGISTRY)
     return str(error.value)
@@ -46,7 +46,7 @@ def told(database: str, workload: str) -> str:
     ],
 )
 def test_what_a_workload_cannot_drive_is_told_at_its_name(database: str, workload: str, why: str) -> None:
-    words = told(database, workload)
+    words = refusal(database, workload)
     assert why in words
     assert "7:12: workload.name" in words
 

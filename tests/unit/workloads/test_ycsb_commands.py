@@ -36,16 +36,16 @@ def properties(command: ClientCommand | None) -> dict[str, str]:
 
 def test_the_measure_phase_is_bounded_by_time_and_times_from_both_sends() -> None:
     command = Ycsb().measure(asked(core_workload="a", threads=4, target=100), TARGET, "/run/tare")
-    told = properties(command)
+    written = properties(command)
     assert command.argv[0] == "java"
     assert command.argv[-2:] == ("-P", f"/run/tare/{FILE}")
     assert "site.ycsb.Client" in command.argv
-    assert told["operationcount"] == str(2**31 - 1)  # 0 would be no threads at all
-    assert (told["maxexecutiontime"], told["threadcount"], told["target"]) == ("5", "4", "100")
-    assert (told["measurement.interval"], told["measurementtype"]) == ("both", "hdrhistogram")
-    assert (told["readproportion"], told["requestdistribution"]) == ("0.5", "zipfian")
-    assert told["db"] == "tare.ycsb.JdbcBinding"
-    assert told["db.url"] == "jdbc:mariadb://127.0.0.1:3307/tare"
+    assert written["operationcount"] == str(2**31 - 1)  # 0 would be no threads at all
+    assert (written["maxexecutiontime"], written["threadcount"], written["target"]) == ("5", "4", "100")
+    assert (written["measurement.interval"], written["measurementtype"]) == ("both", "hdrhistogram")
+    assert (written["readproportion"], written["requestdistribution"]) == ("0.5", "zipfian")
+    assert written["db"] == "tare.ycsb.JdbcBinding"
+    assert written["db.url"] == "jdbc:mariadb://127.0.0.1:3307/tare"
 
 
 def test_the_password_is_in_no_argument() -> None:
@@ -175,9 +175,9 @@ def test_a_property_file_counts_where_the_study_says_nothing(tmp_path: Path) -> 
         "# mine\nworkload=site.ycsb.workloads.CoreWorkload\nrecordcount = 500\noperationcount: 0\n"
         "readproportion=0.9\nupdate\\\nproportion=0.1\n"
     )
-    told = asked(property_file=str(file), properties={"readproportion": 0.8})
-    assert (told.records, told.operations, told.property_file) == (500, None, None)
-    assert told.mix == {"readproportion": "0.8", "updateproportion": "0.1"}
+    written = asked(property_file=str(file), properties={"readproportion": 0.8})
+    assert (written.records, written.operations, written.property_file) == (500, None, None)
+    assert written.mix == {"readproportion": "0.8", "updateproportion": "0.1"}
     assert asked(property_file=str(file), records=9).records == 9
 
 

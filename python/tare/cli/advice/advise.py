@@ -108,8 +108,8 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
         text = json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
     else:
         width, error = Console().width, ASSUMED if profile is None else read_error(default_layout())
-        said = [*lines(advice, proposed, width), *prediction_lines(predicted, width, error, _priors(advice))]
-        text = "\n".join(said) + "\n"
+        output = [*lines(advice, proposed, width), *prediction_lines(predicted, width, error, _priors(advice))]
+        text = "\n".join(output) + "\n"
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
 
 

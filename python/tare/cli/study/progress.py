@@ -120,19 +120,19 @@ class Tally:
         if record.outcome.ok:
             self.good.add(record.run_id)
 
-    def _take_of(self, told: FromSite | SiteStands) -> None:
+    def _take_of(self, report: FromSite | SiteStands) -> None:
         """Note what one of several sites tells of itself, or how it stands."""
-        if isinstance(told, SiteStands):
-            self.sites[told.site] = told
-            if told.standing is not Standing.AT_WORK:
-                self.at.pop(told.site, None)
+        if isinstance(report, SiteStands):
+            self.sites[report.site] = report
+            if report.standing is not Standing.AT_WORK:
+                self.at.pop(report.site, None)
             return
-        event, now = told.event, self.clock()
+        event, now = report.event, self.clock()
         if isinstance(event, Preparing):
-            self.preparing, self.at[told.site] = None, SiteRun(now, now, preparing=event.what)
+            self.preparing, self.at[report.site] = None, SiteRun(now, now, preparing=event.what)
         elif isinstance(event, RunStarted):
-            self.at[told.site] = SiteRun(now, now, event.run, event.attempt)
-        elif isinstance(event, PhaseStarted) and (site := self.at.get(told.site)) is not None:
+            self.at[report.site] = SiteRun(now, now, event.run, event.attempt)
+        elif isinstance(event, PhaseStarted) and (site := self.at.get(report.site)) is not None:
             site.phase, site.phase_began = event.phase, now
         elif isinstance(event, Emulated):
             self.take(event)

@@ -96,8 +96,10 @@ class Rootless:
         deadline = time.monotonic() + _START_S
         while not self._listens(task.port):
             if not alive(self.host, process) or time.monotonic() > deadline:
-                said = (self.host.read(output.stderr) or b"").decode(errors="replace").strip().splitlines()
-                raise RunFailed(f"pasta does not carry the port of {task.name}: {said[-1] if said else 'it ended'}")
+                lines = (self.host.read(output.stderr) or b"").decode(errors="replace").strip().splitlines()
+                raise RunFailed(
+                    f"pasta does not carry the port of {task.name}: {lines[-1] if lines else 'it ended'}"
+                )
             time.sleep(_POLL_S)
 
     def disconnect(self, task: Task) -> None:
@@ -117,8 +119,8 @@ class Rootless:
         url = libpod_url(self.engine, f"containers/{container.id}/init")
         answer = self.engine.api.post(url, timeout=self.engine.api.timeout)
         if not answer.ok:
-            said = answer.json().get("message") if answer.content else answer.reason
-            raise RunFailed(f"{task.name} cannot be started: {said}")
+            message = answer.json().get("message") if answer.content else answer.reason
+            raise RunFailed(f"{task.name} cannot be started: {message}")
         container.reload()
         pid = int(container.attrs["State"]["Pid"])
         for file in self.placement.make(task):

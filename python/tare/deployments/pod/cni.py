@@ -138,9 +138,9 @@ def _call(host: Host, command: str, config: Mapping[str, Any], name: str, netns:
     except ValueError:
         answer = {"msg": done.text.strip()}
     if done.code != 0:
-        said = answer.get("msg") or done.stderr.decode(errors="replace").strip() or f"it ended with {done.code}"
+        message = answer.get("msg") or done.stderr.decode(errors="replace").strip() or f"it ended with {done.code}"
         done_to = "attach" if command == "ADD" else "detach"
-        raise RunFailed(f"the CNI plug-in {plugin} does not {done_to} {name}: {said}")
+        raise RunFailed(f"the CNI plug-in {plugin} does not {done_to} {name}: {message}")
     return dict(answer)
 
 

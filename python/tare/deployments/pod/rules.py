@@ -89,8 +89,8 @@ def version_of(host: Host, proxy: str) -> str:
 def _run(host: Host, argv: list[str], words: str) -> None:
     done = host.run(argv, timeout_s=_LONG_S, stdin=words.encode(), check=False)
     if done.code != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"it ended with {done.code}"]
         raise EnvironmentLacks(
-            f"the rules of a Service are refused by {argv[0]}: {said[0] if said else f'it ended with {done.code}'}",
+            f"the rules of a Service are refused by {argv[0]}: {lines[0]}",
             hint="the kernel needs NAT, conntrack, marks and comments of netfilter; try the other `pod.proxy`",
         )

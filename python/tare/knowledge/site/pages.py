@@ -92,7 +92,7 @@ def pages_of(claims: Sequence[ClaimFile], costs: Sequence[UnitCosts]) -> Iterato
     )
     for known in claims:
         yield f"claims/{known.id}.html", templates.get_template("claim.html.j2").render(
-            known=known, told=_told(known), disputed=disputes.get(known.id, ()), source=source_words(known.claim),
+            known=known, parts=_parts(known), disputed=disputes.get(known.id, ()), source=source_words(known.claim),
             effect=effect_words(known.claim), **shared,
         )  # fmt: skip
     yield (
@@ -165,7 +165,7 @@ def _row(known: ClaimFile, forest: Markup | None, disputed: tuple[str, ...]) -> 
     )
 
 
-def _told(known: ClaimFile) -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
+def _parts(known: ClaimFile) -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
     """What a claim's page lists: heading → label and value."""
     claim = known.claim
     context, source = claim.context, claim.source
@@ -181,10 +181,10 @@ def _told(known: ClaimFile) -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
             if word
         )  # fmt: skip
         database = f"{context.database.name} {context.database.version or ''}".strip()
-        told = [("database", database), ("load", load), ("arm", setup_words(context.arm))]
-        told += [("against", setup_words(context.baseline)), ("machine", context.machine or "")]
-        told += [("load generator's host", context.client_host or "")]
-        parts.append(("Context", told))
+        fields = [("database", database), ("load", load), ("arm", setup_words(context.arm))]
+        fields += [("against", setup_words(context.baseline)), ("machine", context.machine or "")]
+        fields += [("load generator's host", context.client_host or "")]
+        parts.append(("Context", fields))
     how = claim.how
     repeated = "" if how.repetitions is None else str(how.repetitions)
     measured = [("statistic", how.statistic), ("parity", how.parity), ("repetitions", repeated)]
@@ -199,12 +199,12 @@ def _told(known: ClaimFile) -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
     parts.append(("Source", where))
     if claim.evidence is not None:
         evidence = claim.evidence.model_dump(exclude_none=True)
-        told = [
+        fields = [
             (name.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, tuple) else _number(value))
             for name, value in evidence.items()
         ]
-        parts.append(("What it can be judged by", told))
-    return [(title, [(label, value) for label, value in told if value]) for title, told in parts]
+        parts.append(("What it can be judged by", fields))
+    return [(title, [(label, value) for label, value in fields if value]) for title, fields in parts]
 
 
 def _number(value: object) -> str:

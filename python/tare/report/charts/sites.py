@@ -85,11 +85,13 @@ def _rows(over: OverSites, labels: dict[str, str]) -> list[dict[str, Any]]:
 
 def in_words(findings: Sequence[Finding]) -> str:
     """The chart for those who cannot see it."""
-    told = [f"{plain(each.arm, 60)}: {_told(each.over_sites)}" for each in findings if each.over_sites is not None]
-    return f"Chart: the effect on throughput on each site. {'; '.join(told)}."
+    sentences = [
+        f"{plain(each.arm, 60)}: {_sentence(each.over_sites)}" for each in findings if each.over_sites is not None
+    ]
+    return f"Chart: the effect on throughput on each site. {'; '.join(sentences)}."
 
 
-def _told(over: OverSites) -> str:
+def _sentence(over: OverSites) -> str:
     ordered = sorted(over.sites, key=lambda site: site.point)
     if len(ordered) <= _MOST_LISTED:
         listed = ", ".join(f"{plain(site.site, 40)} {percent(site.point)}" for site in ordered)

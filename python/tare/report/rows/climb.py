@@ -54,8 +54,8 @@ def _cell(climb: Climb, rate: float) -> str:
     step = next((step for step in climb.steps if step.rate_per_s == rate), None)
     if step is None:
         return ""
-    told = "-" if step.latency_ms is None else amount(step.latency_ms)
-    return f"{told} {_MISSED}" if step.missed else told
+    latency = "-" if step.latency_ms is None else amount(step.latency_ms)
+    return f"{latency} {_MISSED}" if step.missed else latency
 
 
 def _some(rates: Sequence[float]) -> Sequence[float]:

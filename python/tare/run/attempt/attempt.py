@@ -128,13 +128,13 @@ class Attempt:
     def _look_at_trees(self) -> None:
         """An image whose files its own server changed is no longer the image that other runs had."""
         try:
-            told = changed_trees(self._machine, self.job.arm.settings, self.job.images)
+            notices = changed_trees(self._machine, self.job.arm.settings, self.job.images)
         except (TareError, OSError) as error:
-            told = [f"the images could not be compared: {error}"]
-        if told and self.outcome.ok:
-            self.outcome = Outcome(ok=False, reason="; ".join(told), failed_in=Phase.COLLECT)
+            notices = [f"the images could not be compared: {error}"]
+        if notices and self.outcome.ok:
+            self.outcome = Outcome(ok=False, reason="; ".join(notices), failed_in=Phase.COLLECT)
         else:
-            self._draft.notices += told
+            self._draft.notices += notices
 
     def _bring_home(self) -> None:
         machine, draft, token = self._machine, self._draft, self.job.token

@@ -105,12 +105,12 @@ class Shelf:
         `data` must lie on the layout's file system. Should another tare have been faster, its snapshot stands.
         """
         host = self.host
-        told = {
+        facts = {
             "listing": listing_digest(host, data),
             "content": content_digest(host, data),
             "parts": {part: listing_digest(host, _within(data, part)) for part in parts},
         }
-        why = self.put(data, description_of(contents, made_by, told), self.home(contents))
+        why = self.put(data, description_of(contents, made_by, facts), self.home(contents))
         kept = self.find(contents)
         if kept is None:
             raise RunFailed(f"the snapshot {self.home(contents)} could not be installed: {why}")
@@ -136,9 +136,9 @@ class Shelf:
         return f"{self.layout.snapshots}/{contents.key}"
 
 
-def description_of(contents: Contents, made_by: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[str, Any]:
+def description_of(contents: Contents, made_by: Mapping[str, Any], facts: Mapping[str, Any]) -> Mapping[str, Any]:
     """A snapshot's own description."""
-    return {"format": FORMAT, **asdict(contents), "made_by": dict(made_by), **told}
+    return {"format": FORMAT, **asdict(contents), "made_by": dict(made_by), **facts}
 
 
 def copy_snapshot(host: Host, snapshot: Snapshot, target: str, part: str = "", *, warmed: bool = False) -> None:

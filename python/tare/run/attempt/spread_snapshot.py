@@ -49,8 +49,12 @@ class SpreadShelf:
         places = {str(number): f"{path}/{number}" for number, path in enumerate(data, 1)}
         hosts = {str(number): shelf.host for number, shelf in enumerate(self.shelves, 1)}
         parts = {part: listing_digest(hosts[part], path) for part, path in places.items()}
-        told = {"listing": _of_all(parts), "content": _of_all(_each(content_digest, hosts, places)), "parts": parts}
-        about = description_of(contents, made_by, {**told, "load": load})
+        facts = {
+            "listing": _of_all(parts),
+            "content": _of_all(_each(content_digest, hosts, places)),
+            "parts": parts,
+        }
+        about = description_of(contents, made_by, {**facts, "load": load})
         first = self.shelves[0]
         if self.find(contents) is None:  # what stands there lacks the part of a host that was cleaned
             remove_tree(first.host, first.home(contents))

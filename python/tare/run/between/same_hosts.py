@@ -33,7 +33,7 @@ def refuse_other_hosts(records: Iterable[RunRecord], site: Site, store: str) -> 
         there = parts_of(record)
         if record.site == name and there is not None and there != here:
             raise StudyError(
-                f"the site {name} has {_told(here)}, and the runs in {store} were made with {_told(there)}",
+                f"the site {name} has {_hosts(here)}, and the runs in {store} were made with {_hosts(there)}",
                 hint=f"restore the file of sites, {other}",
             )
 
@@ -55,6 +55,6 @@ def parts_of_site(site: Site) -> Parts:
     return tuple(host.name for host in site.sut_hosts), site.client.name
 
 
-def _told(parts: Parts) -> str:
+def _hosts(parts: Parts) -> str:
     servers, client = parts
     return f"the server on {' and '.join(servers)} and the client on {client}"

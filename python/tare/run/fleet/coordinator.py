@@ -33,12 +33,12 @@ def execute_on(
         with dispatcher.at_work():
             over: Over | None = None
             while over is None:
-                told = _waited_for(fleet, dispatcher)
-                kept = tuple(record for each in told if isinstance(each, tuple) for record in each)
+                events = _waited_for(fleet, dispatcher)
+                kept = tuple(record for each in events if isinstance(each, tuple) for record in each)
                 if kept:
                     yield kept
                     dispatcher.committed(len(kept))
-                over = _passed_on(told, observer)
+                over = _passed_on(events, observer)
         if over.error is not None:
             raise over.error
     finally:
@@ -47,19 +47,19 @@ def execute_on(
 
 def _waited_for(fleet: Fleet, dispatcher: Dispatcher) -> list[Told]:
     """What the dispatcher tells next, and all that it has told since."""
-    told: list[Told] = []
-    if dispatcher.told.empty():  # else it is taken before an interrupt ends this: runs that are finished stay
+    events: list[Told] = []
+    if dispatcher.events.empty():  # else it is taken before an interrupt ends this: runs that are finished stay
         with fleet.interrupts.allowed():
-            told.append(dispatcher.told.get())
+            events.append(dispatcher.events.get())
     with suppress(queue.Empty):
         while True:
-            told.append(dispatcher.told.get_nowait())
-    return told
+            events.append(dispatcher.events.get_nowait())
+    return events
 
 
-def _passed_on(told: Sequence[Told], observer: Observer) -> Over | None:
+def _passed_on(events: Sequence[Told], observer: Observer) -> Over | None:
     """Tell the observer in order, of records now that they are committed."""
-    for each in told:
+    for each in events:
         if isinstance(each, Over):
             return each
         if isinstance(each, tuple):

@@ -85,14 +85,14 @@ class _Site:
     not_before: float = 0.0
     fresh: bool = True
     under_way: _UnderWay | None = None
-    told: Standing | None = None
+    announced: Standing | None = None
 
 
 class Dispatcher:
     """Of one study on one fleet."""
 
     def __init__(self, fleet: Fleet, plan: Plan, destination: Destination, board: Board) -> None:
-        self.told: queue.SimpleQueue[Told] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[Told] = queue.SimpleQueue()
         self._fleet, self._plan, self._destination, self._board = fleet, plan, destination, board
         self._sites = {name: _Site() for name in fleet.sites}
         self._tasks: dict[str, tuple[str, Path]] = {}
@@ -130,9 +130,9 @@ class Dispatcher:
         try:
             self._give_out()
         except BaseException as error:  # noqa: BLE001 - raised in the study's thread
-            self.told.put(Over(error))
+            self.events.put(Over(error))
         else:
-            self.told.put(Over())
+            self.events.put(Over())
 
     def _give_out(self) -> None:
         self._fleet.crew.client.subscribe_topic(self._topic, self._heard)
@@ -144,7 +144,7 @@ class Dispatcher:
             if not under_way and not self._board.may_begin(under_way):
                 break
             self._take_next()
-        self.told.put(BlockEnded(self._board.decided))
+        self.events.put(BlockEnded(self._board.decided))
 
     # What is begun
 
@@ -152,7 +152,7 @@ class Dispatcher:
         now = self._fleet.clock.monotonic()
         if self._board.choice is not None and not self._chosen:
             self._chosen = True
-            self.told.put(MeasureChosen(self._board.choice))
+            self.events.put(MeasureChosen(self._board.choice))
         if self._to_commit > self._most_to_commit:
             return
         idle = {
@@ -200,9 +200,9 @@ class Dispatcher:
                 self._tell_standing(name, site, Standing.IDLE)
 
     def _tell_standing(self, name: str, site: _Site, standing: Standing, why: str = "") -> None:
-        if site.told is not standing:
-            site.told = standing
-            self.told.put(SiteStands(name, standing, why))
+        if site.announced is not standing:
+            site.announced = standing
+            self.events.put(SiteStands(name, standing, why))
 
     # What comes in
 
@@ -252,7 +252,7 @@ class Dispatcher:
         if name is None:
             return
         if what == "event":
-            self.told.put(FromSite(name, pickle.loads(content)))  # noqa: S301 - from a process that we trust with more
+            self.events.put(FromSite(name, pickle.loads(content)))  # noqa: S301 - from a process that we trust with more
         else:
             self._take_over_from(name)
         if what == "over":
@@ -278,10 +278,10 @@ class Dispatcher:
         self._board.note(name, kept)
         with self._commits_lock:
             self._to_commit += len(kept)
-        self.told.put(kept)
+        self.events.put(kept)
         if self._board.decided.blocks > self._told_blocks:
             self._told_blocks = self._board.decided.blocks
-            self.told.put(BlockEnded(self._board.decided))
+            self.events.put(BlockEnded(self._board.decided))
 
     def _over(self, name: str) -> None:
         site = self._sites[name]
@@ -320,13 +320,13 @@ class Dispatcher:
         site.not_before = self._fleet.clock.monotonic() + self._fleet.patience_s * site.strikes
         if site.strikes < STRIKES:
             self._tell_standing(name, site, Standing.FAILING, why)
-            self.told.put(Notice(f"{name} failed ({site.strikes} of {STRIKES} times in a row): {why}"))
+            self.events.put(Notice(f"{name} failed ({site.strikes} of {STRIKES} times in a row): {why}"))
             return
         del self._sites[name]
         self._tell_standing(name, site, Standing.SET_ASIDE, why)
         self._board.without(name)
         self._fleet.crew.dismiss(name)
-        self.told.put(Notice(f"{name} is set aside after {STRIKES} failures in a row: {why}"))
+        self.events.put(Notice(f"{name} is set aside after {STRIKES} failures in a row: {why}"))
         if not self._sites:
             raise EnvironmentLacks(
                 f"no site is left; the last one, {name}, was set aside: {why}",

@@ -242,16 +242,16 @@ def _given(extension: object) -> Any:
 
 async def _break_off_unwanted(worker: Worker, calls: MainThreadPoolExecutor) -> None:
     """A block that its tare gave up, or whose tare has gone, must not go on for hours."""
-    told: frozenset[object] = frozenset()
+    announced: frozenset[object] = frozenset()
     while True:
         await asyncio.sleep(_UNWANTED_S)
         state = worker.state.tasks.values()
         unwanted = frozenset[object](
             task.key for task in state if task.state == "cancelled" and task.previous == "executing"
         )
-        if unwanted - told:
+        if unwanted - announced:
             calls.break_off()
-        told = unwanted
+        announced = unwanted
 
 
 def _home_of(spec: SiteSpec, what: str) -> Path:

@@ -314,14 +314,14 @@ class Link:
 
     def _again(self) -> Line | None:
         """Another connection, `None` when the lease is over or the conversation is."""
-        attempt, told = 0, False
+        attempt, announced = 0, False
         down_since = self._down_since or time.monotonic()
         while not self._closed.is_set():
             down_s = time.monotonic() - down_since
             if down_s > self._lease_s:
                 return None
-            if not told and down_s > min(_TELL_S, self._lease_s / 4):
-                told = True
+            if not announced and down_s > min(_TELL_S, self._lease_s / 4):
+                announced = True
                 self._say(f"{self.name} is unreachable, waiting up to {self._lease_s:g} s for it: {self._why_down}")
             self._closed.wait(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
             attempt += 1
@@ -333,7 +333,7 @@ class Link:
                 self._why_down = error.what
                 continue
             self._resume(line, agent)
-            if told:
+            if announced:
                 self._say(f"{self.name} is reachable again after {time.monotonic() - down_since:.0f} s")
             return line
         return None

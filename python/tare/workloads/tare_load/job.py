@@ -156,8 +156,8 @@ class Job(Strict):
                 raise ValueError(f"{where}: a brace is opened and not closed in {step.send!r}")
             for name in _PLACE.findall(step.send):
                 if name not in names:
-                    told = f"there are {', '.join(names)}" if names else "there is none"
-                    raise ValueError(f"{where}: no generator {name!r} for {step.send!r} ({told})")
+                    choices = f"there are {', '.join(names)}" if names else "there is none"
+                    raise ValueError(f"{where}: no generator {name!r} for {step.send!r} ({choices})")
 
     @property
     def kinds(self) -> tuple[str, ...]:

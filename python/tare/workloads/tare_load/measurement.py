@@ -8,8 +8,8 @@ from pathlib import Path
 from tare.errors import RunFailed
 from tare.workloads import Encryption, Latency, LatencyParts, Measurement, Operation, Sustained, Window, output_path
 from tare.workloads.merged import merged
-from tare.workloads.tare_load import document as told
-from tare.workloads.tare_load.document import Document, Kind, Quantiles
+from tare.workloads.tare_load.document import Document, Kind, Quantiles, Split, Tls
+from tare.workloads.tare_load.document import Window as DocumentWindow
 from tare.workloads.tare_load.logs import LATENCY, RESOLUTION, Buckets, read_log
 from tare.workloads.tare_load.parameters import TareLoadParameters
 from tare.workloads.tare_load.sustainable import Climbed, sustained
@@ -166,7 +166,7 @@ def _latency(found: Quantiles | None, *, open_loop: bool) -> Latency:
     )
 
 
-def _window(window: told.Window) -> Window:
+def _window(window: DocumentWindow) -> Window:
     seconds = window.end_s - window.start_s
     return Window(
         end_s=window.end_s,
@@ -177,7 +177,7 @@ def _window(window: told.Window) -> Window:
     )
 
 
-def _encryption(tls: told.Tls | None) -> Encryption | None:
+def _encryption(tls: Tls | None) -> Encryption | None:
     """From `TLSv1_3 TLS13_AES_256_GCM_SHA384` to the names of RFC 8446: TLSv1.3, TLS_AES_256_GCM_SHA384."""
     if tls is None:
         return None
@@ -208,7 +208,7 @@ def _climbed(own: TareLoadParameters, document: Document) -> list[Climbed]:
     return found
 
 
-def _parts(split: told.Split) -> Mapping[str, LatencyParts]:
+def _parts(split: Split) -> Mapping[str, LatencyParts]:
     found = {"p50": split.p50, "p99": split.p99, "p99.9": split.p999}
     return {
         percentile: LatencyParts(

@@ -108,9 +108,9 @@ class TareLoadParameters(Parameters):
     @model_validator(mode="after")
     def _can_be(self) -> TareLoadParameters:
         self._must_be_one_work()
-        told = [name for name in ("rate", "stages", "trace", "sustainable") if getattr(self, name)]
-        if len(told) > 1:
-            raise ValueError(f"arrivals are set twice: by {' and '.join(told)}")
+        arrivals = [name for name in ("rate", "stages", "trace", "sustainable") if getattr(self, name)]
+        if len(arrivals) > 1:
+            raise ValueError(f"arrivals are set twice: by {' and '.join(arrivals)}")
         if self.stages and not sum(stage.expected for stage in self.stages):
             raise ValueError("no stage has a rate above 0")
         if self.window_s > self.measure_s:

@@ -124,8 +124,8 @@ def test_the_share_without_a_name_is_of_the_kernels_time() -> None:
 
 
 def test_what_counters_tell_beyond_the_samples_is_said() -> None:
-    told = times(BASE, counted_us={CpuSide.SERVER: 100.0})
-    assert explained({"bare": told, "bridge": told}).unsampled == pytest.approx(0.2, abs=0.01)
+    server_times = times(BASE, counted_us={CpuSide.SERVER: 100.0})
+    assert explained({"bare": server_times, "bridge": server_times}).unsampled == pytest.approx(0.2, abs=0.01)
 
 
 def test_an_interval_is_students_over_paired_differences() -> None:

@@ -125,7 +125,7 @@ def test_a_study_whose_hosts_keep_their_parts_is_analysed_as_ever() -> None:
 
 
 def test_the_report_says_what_is_machine_and_what_is_arm() -> None:
-    said = " ".join(notes(analyzed(study_of(40, machine=0.8, own_cost=0.9)), 80))
-    assert "Server and client swapped hosts every other block, starting with the server on h1" in said
-    assert "with the server on h2" in said
-    assert "both hosts have equal weight" in said
+    words = " ".join(notes(analyzed(study_of(40, machine=0.8, own_cost=0.9)), 80))
+    assert "Server and client swapped hosts every other block, starting with the server on h1" in words
+    assert "with the server on h2" in words
+    assert "both hosts have equal weight" in words

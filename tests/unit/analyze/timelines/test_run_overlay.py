@@ -36,11 +36,11 @@ def run_with(**changes: Any) -> RunRecord:
 
 
 def windows(*errors: float) -> RunRecord:
-    told = [
+    events = [
         {"end_s": n + 1.0, "errors_per_s": each, "reconnects_per_s": None, "throughput_per_s": 100.0 + n}
         for n, each in enumerate(errors)
     ]
-    return run_with(measurement={"throughput_per_s": 1.0, "windows": told})
+    return run_with(measurement={"throughput_per_s": 1.0, "windows": events})
 
 
 def happened(**rows: Any) -> Trace:
@@ -189,12 +189,12 @@ def test_a_run_is_chosen_by_its_name_and_an_unknown_one_is_refused(tmp_path: Pat
 def many(arms: int, each: int) -> RunOverlay:
     """Every run of 300 s, with a mark."""
     points = series(trace(seconds=300, cgroup=group("sut", 100, 400)), zero_s=150.0)
-    told = tuple(Point(THROUGHPUT, "SUT", float(n), 100.0 + n) for n in range(60))
+    throughput = tuple(Point(THROUGHPUT, "SUT", float(n), 100.0 + n) for n in range(60))
     phases = (Span("measure", 0.0, 240.0),)
     marked = (Mark("errors", 3.0, "x"),)
     runs = tuple(
         OverlaidRun(
-            f"b{block}-{arm}", f"arm-{arm}", block, 100.0, (*told, *points), phases, marked, shown=block == 1
+            f"b{block}-{arm}", f"arm-{arm}", block, 100.0, (*throughput, *points), phases, marked, shown=block == 1
         )
         for arm in range(arms)
         for block in range(1, each + 1)

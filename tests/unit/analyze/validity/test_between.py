@@ -30,16 +30,16 @@ def between(*, one_boot: bool = False, sent: float = 0.1, got: float = 0.1, busy
     return change
 
 
-def told(change: Change) -> set[str]:
+def rules(change: Change) -> set[str]:
     return RULES & {alarm.rule for alarm in alarms(study(4, change=change))}
 
 
 def test_two_machines_with_room_on_the_wire_raise_no_alarm() -> None:
-    assert told(between()) == set()
+    assert rules(between()) == set()
 
 
 def test_runs_on_one_host_raise_none_either() -> None:
-    assert told(lambda tree: None) == set()
+    assert rules(lambda tree: None) == set()
 
 
 def test_hosts_of_one_kernel_are_named_as_such_once() -> None:
@@ -51,8 +51,8 @@ def test_hosts_of_one_kernel_are_named_as_such_once() -> None:
 
 @pytest.mark.parametrize(("sent", "got"), [(FULL, 0.1), (0.1, FULL)])
 def test_a_wire_that_is_full_either_way_set_the_rate(sent: float, got: float) -> None:
-    assert told(between(sent=sent, got=got)) == {"wire-bound"}
-    assert told(between(sent=min(sent, 0.79), got=min(got, 0.79))) == set()
+    assert rules(between(sent=sent, got=got)) == {"wire-bound"}
+    assert rules(between(sent=min(sent, 0.79), got=min(got, 0.79))) == set()
 
 
 def cluster(*, second: float = 0.1, client: float = 0.1, speed_mbit: float | None = None) -> Change:
@@ -79,25 +79,25 @@ def cluster(*, second: float = 0.1, client: float = 0.1, speed_mbit: float | Non
 
 
 def test_the_node_whose_wire_is_full_is_named() -> None:
-    assert told(cluster()) == set()
-    assert told(cluster(second=0.79)) == set()
+    assert rules(cluster()) == set()
+    assert rules(cluster(second=0.79)) == set()
     found = {each.what for each in alarms(study(4, change=cluster(second=FULL))) if each.rule == "wire-bound"}
     assert {words.partition(" of its")[0] for words in found} == {"the network of h2 carried 80.0 %"}
 
 
 def test_a_client_s_wire_that_carries_more_than_one_node_s_is_judged_by_its_own_speed() -> None:
-    assert told(cluster(client=2.5)) == set()
-    assert told(cluster(client=2.5, speed_mbit=0.04)) == set()  # 5000 bytes a second
-    assert told(cluster(client=2.5, speed_mbit=0.024)) == {"wire-bound"}
+    assert rules(cluster(client=2.5)) == set()
+    assert rules(cluster(client=2.5, speed_mbit=0.04)) == set()  # 5000 bytes a second
+    assert rules(cluster(client=2.5, speed_mbit=0.024)) == {"wire-bound"}
 
 
 def test_a_clients_host_that_is_busy_may_have_set_the_rate() -> None:
-    assert told(between(busy=BUSY)) == {"client-host-bound"}
-    assert told(between(busy=0.89)) == set()
+    assert rules(between(busy=BUSY)) == {"client-host-bound"}
+    assert rules(between(busy=0.89)) == set()
 
 
 def test_of_one_kernel_the_clients_host_is_not_judged_by_time_that_is_the_servers_too() -> None:
-    assert told(between(one_boot=True, busy=1.0)) == {"one-kernel"}
+    assert rules(between(one_boot=True, busy=1.0)) == {"one-kernel"}
 
 
 def test_what_was_not_measured_is_not_known() -> None:

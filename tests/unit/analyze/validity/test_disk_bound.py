@@ -32,18 +32,18 @@ def runs(sut: dict[str, Any] | None = None, client: dict[str, Any] | None = None
     return [synthetic.changed(run, alter) for run in synthetic.records(ARMS, 3)]
 
 
-def told(records: Sequence[RunRecord], meant: Sequence[str] = ARMS) -> list[Alarm]:
+def alarms(records: Sequence[RunRecord], meant: Sequence[str] = ARMS) -> list[Alarm]:
     study = synthetic.study(ARMS, disk_bound={"path": tuple(meant)} if meant else {})
     return [alarm for alarm in check(study, select_runs(study, records)) if alarm.rule == "not-disk-bound"]
 
 
 def test_a_busy_disk_before_idle_cpus_is_what_was_meant() -> None:
-    assert told(runs()) == []
+    assert alarms(runs()) == []
 
 
 def test_waiting_for_a_disk_that_is_not_here_is_enough() -> None:
-    assert told(runs(disk={"busy": 0.1})) == []
-    assert told(runs(disk=None)) == []
+    assert alarms(runs(disk={"busy": 0.1})) == []
+    assert alarms(runs(disk=None)) == []
 
 
 def test_a_limit_that_is_reached_is_a_disk_at_its_end_though_the_device_is_idle() -> None:
@@ -54,10 +54,10 @@ def test_a_limit_that_is_reached_is_a_disk_at_its_end_though_the_device_is_idle(
         idle = runs(sut={"waiting_io": 0.6}, disk={"busy": 0.05})
         return [synthetic.changed(run, alter) for run in idle]
 
-    assert told(limited(0.95)) == []
+    assert alarms(limited(0.95)) == []
     assert bottleneck_of(limited(0.95)).disk_limit_used == 0.95
     assert bottleneck_of(limited(0.95)).reached == ("disk",)
-    (alarm, *_) = told(limited(0.8))
+    (alarm, *_) = alarms(limited(0.8))
     assert "the limit on disk operations delayed the SUT 80.0 % of the time" in alarm.what
 
 
@@ -74,29 +74,29 @@ def test_a_limit_that_is_reached_is_a_disk_at_its_end_though_the_device_is_idle(
 def test_what_set_the_rate_in_its_place_is_told(
     sut: dict[str, Any], client: dict[str, Any], disk: dict[str, Any], words: str
 ) -> None:
-    found = told(runs(sut, client, disk))
+    found = alarms(runs(sut, client, disk))
     assert [alarm.arm for alarm in found] == list(ARMS)
     assert words in found[0].what
     assert len(found[0].runs) == 3
 
 
 def test_what_no_trace_tells_is_not_taken_for_bound() -> None:
-    blind = told(runs({"waiting_io": None}, disk=None))
+    blind = alarms(runs({"waiting_io": None}, disk=None))
     assert "no trace shows a disk" in blind[0].what
-    assert len(told(runs({"busy": None, "waiting": None, "cpus": None}, disk={"busy": 0.5}))) == 2
+    assert len(alarms(runs({"busy": None, "waiting": None, "cpus": None}, disk={"busy": 0.5}))) == 2
 
 
 def test_arms_that_are_not_meant_so_are_left_alone() -> None:
     idle = runs({"waiting_io": 0.0}, disk={"busy": 0.0})
-    assert told(idle, meant=()) == []
-    assert [alarm.arm for alarm in told(idle, meant=("bridge",))] == ["bridge"]
+    assert alarms(idle, meant=()) == []
+    assert [alarm.arm for alarm in alarms(idle, meant=("bridge",))] == ["bridge"]
 
 
 def test_most_runs_decide() -> None:
     made = runs()
     cpu = runs({"busy": 0.97})
-    assert told([*made[:4], *cpu[4:]]) == []
-    assert len(told([*made[:2], *cpu[2:]])) == 2
+    assert alarms([*made[:4], *cpu[4:]]) == []
+    assert len(alarms([*made[:2], *cpu[2:]])) == 2
 
 
 def test_an_arm_tells_what_set_its_rate() -> None:

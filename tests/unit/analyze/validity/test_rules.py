@@ -35,11 +35,11 @@ MACHINE = {
 
 def usage(**changes: Any) -> dict[str, Any]:
     """4 s on two CPUs: the SUT has one to itself and uses it, the client uses 3 s of the other."""
-    told = {
+    verdicts = {
         "wall_s": 4.0, "monotonic_s": 4.0, "sut_cpu_s": 3.95, "client_cpu_s": 3.0, "proxy_cpu_s": None,
         "sut_cpus": 1.0, "client_cpus": 1.0, "machine": dict(MACHINE),
     }  # fmt: skip
-    return {**told, **changes}
+    return {**verdicts, **changes}
 
 
 def windows(values: Sequence[float]) -> list[dict[str, float]]:
@@ -289,8 +289,8 @@ def test_few_blocks_on_the_way_to_a_target_are_more_by_going_on_and_of_an_import
     to_target = whole.model_copy(update={"protocol": InterleaveSpec(blocks=7, target=0.02)})
     imported = whole.model_copy(update={"imported": Imported(origin="x", parser="csv", files=1)})
     for asked, advice in ((to_target, "resume with the same store"), (imported, "the source has no more")):
-        told = [each for each in check(asked, select_runs(asked, study(7))) if each.rule == "few-blocks"]
-        assert [advice in each.do for each in told] == [True]
+        warnings = [each for each in check(asked, select_runs(asked, study(7))) if each.rule == "few-blocks"]
+        assert [advice in each.do for each in warnings] == [True]
 
 
 def test_reconnects_in_a_run_that_counts_are_found() -> None:

@@ -67,7 +67,7 @@ def noisy(blocks: int, spread: float = 0.01, seed: int = 1) -> list[float]:
     return [float(each) for each in np.exp(np.random.default_rng(seed).normal(0, spread, blocks))]
 
 
-def told(records: Sequence[RunRecord], rule: str) -> bool:
+def warns(records: Sequence[RunRecord], rule: str) -> bool:
     return any(alarm.rule == rule for alarm in alarms(records))
 
 
@@ -80,13 +80,13 @@ def test_under_delivery_is_more_than_one_percent(delivered: float, short: bool) 
     def less(tree: dict[str, Any]) -> None:
         tree["measurement"]["details"] = {"delivered_share": delivered}
 
-    assert told(runs(noisy(8), in_bridge(less)), "under-delivery") is short
+    assert warns(runs(noisy(8), in_bridge(less)), "under-delivery") is short
 
 
 @pytest.mark.parametrize(("good", "failed", "many"), [(18, 2, False), (17, 2, True), (4, 1, False), (3, 2, True)])
 def test_failures_are_many_from_one_in_ten_and_two_on(good: int, failed: int, many: bool) -> None:
     lost = [synthetic.record(block, BRIDGE, None, attempt=2, position=9) for block in range(failed)]
-    assert told([*runs(noisy(good)), *lost], "errors") is many
+    assert warns([*runs(noisy(good)), *lost], "errors") is many
 
 
 def test_an_arm_whose_runs_all_failed_is_told_and_not_passed_over() -> None:
@@ -104,7 +104,7 @@ def test_an_arm_whose_runs_all_failed_is_told_and_not_passed_over() -> None:
     ],
 )  # fmt: skip
 def test_a_client_is_at_its_limit_from_the_documented_shares_on(client: dict[str, Any], bound: bool) -> None:
-    assert told(runs(noisy(8), in_bridge(traced(client))), "client-bottleneck") is bound
+    assert warns(runs(noisy(8), in_bridge(traced(client))), "client-bottleneck") is bound
 
 
 @pytest.mark.parametrize(("limited", "bound"), [(4, False), (5, True)])
@@ -113,7 +113,7 @@ def test_the_client_sets_the_rate_where_it_does_so_in_most_runs(limited: int, bo
         if tree["block"] < limited:
             traced({"busy": 0.95})(tree)
 
-    assert told(runs(noisy(8), in_bridge(some)), "client-bottleneck") is bound
+    assert warns(runs(noisy(8), in_bridge(some)), "client-bottleneck") is bound
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_machine_is_another_from_the_documented_shares_on(mode: str, share: fl
         tree["usage"]["machine"]["idle"] -= 8 * share + jitter
 
     assert sum(MACHINE.values()) == pytest.approx(8.0)
-    assert told(runs(noisy(8), in_bridge(moved)), "machine-shift") is shifted
+    assert warns(runs(noisy(8), in_bridge(moved)), "machine-shift") is shifted
 
 
 def test_a_shift_is_real_beyond_the_99_percent_t_interval() -> None:
@@ -148,7 +148,7 @@ def test_a_clock_is_set_beyond_50_ms_and_500_ppm(wall_s: float, stepped: bool) -
     def slewed(tree: dict[str, Any]) -> None:
         tree["usage"]["wall_s"] = wall_s
 
-    assert told(runs(noisy(8), slewed), "clock-step") is stepped
+    assert warns(runs(noisy(8), slewed), "clock-step") is stepped
 
 
 @pytest.mark.parametrize(("slower", "cold"), [(0.018, False), (0.022, True)])
@@ -157,7 +157,7 @@ def test_a_beginning_is_cold_from_two_percent_on(slower: float, cold: bool) -> N
         head = math.exp(-slower - 1e-3 * (tree["block"] % 2))
         tree["measurement"]["windows"] = windows([1900 * head] * 2 + [1900.0] * 6)
 
-    assert told(runs(noisy(8), in_bridge(begin)), "warm-up") is cold
+    assert warns(runs(noisy(8), in_bridge(begin)), "warm-up") is cold
 
 
 def stepping(before: int, after: int, factor: float, in_block: int | None = None) -> Change:
@@ -175,14 +175,14 @@ def stepping(before: int, after: int, factor: float, in_block: int | None = None
 
 @pytest.mark.parametrize(("factor", "changed"), [(0.955, False), (0.945, True)])
 def test_a_change_point_is_a_step_of_five_percent(factor: float, changed: bool) -> None:
-    assert told(runs(noisy(8), in_bridge(stepping(30, 30, factor, in_block=3))), "change-point") is changed
+    assert warns(runs(noisy(8), in_bridge(stepping(30, 30, factor, in_block=3))), "change-point") is changed
 
 
 def test_a_change_point_takes_twenty_windows_and_is_judged_among_all_runs() -> None:
     """10 against 10: K = 100, p = 2 exp(-60000 / 8400) = 0.0016, which is below 0.01 but not below 0.01 / 16."""
-    assert told(runs([1.0], in_bridge(stepping(10, 10, 0.8))), "change-point")
-    assert not told(runs([1.0], in_bridge(stepping(10, 9, 0.8))), "change-point")
-    assert not told(runs(noisy(8), stepping(10, 10, 0.8, in_block=3)), "change-point")
+    assert warns(runs([1.0], in_bridge(stepping(10, 10, 0.8))), "change-point")
+    assert not warns(runs([1.0], in_bridge(stepping(10, 9, 0.8))), "change-point")
+    assert not warns(runs(noisy(8), stepping(10, 10, 0.8, in_block=3)), "change-point")
 
 
 def test_an_order_effect_is_what_least_squares_says_and_more_than_one_percent() -> None:
@@ -203,7 +203,7 @@ def test_an_order_effect_is_what_least_squares_says_and_more_than_one_percent() 
             ]
             fit = sm.OLS([math.log((run.measurement or {})["throughput_per_s"]) for run in found], rows).fit()
             expected = bool(fit.pvalues[0] < 0.01 and abs(math.expm1(fit.params[0])) > 0.01)
-            assert told(found, "order-effect") is expected
+            assert warns(found, "order-effect") is expected
             seen.add((effect > 0.01, expected))
     assert seen == {(False, False), (True, True), (True, False)}
 
@@ -236,7 +236,7 @@ def test_noise_of_the_machine_is_what_least_squares_says_and_more_than_one_perce
             fit = sm.OLS([math.log((run.measurement or {})["throughput_per_s"]) for run in found], rows).fit()
             reach = float(np.mean([abs(stolen[block, BRIDGE] - stolen[block, BARE]) for block in range(12)]))
             expected = bool(fit.pvalues[0] < 0.01 and math.expm1(fit.params[0] * reach) < -0.01)
-            assert told(found, "machine-noise") is expected
+            assert warns(found, "machine-noise") is expected
             seen.add((slope, expected))
     assert {(-0.12, False), (-1.0, True), (0.5, False)} <= seen
 
@@ -248,7 +248,7 @@ def test_cpu_sets_of_a_duet_are_apart_from_two_percent_on(faster: float, apart: 
         rates = [1900 * (faster if cpu == "1" else 1.0) * (1 + 1e-4 * (tree["block"] % 3)) for cpu in cpus]
         tree["duet"] = {"cpus": cpus, "halves": [{"windows": 3, "throughput_per_s": rate} for rate in rates]}
 
-    assert told(runs(noisy(8), with_slot), "core-effect") is apart
+    assert warns(runs(noisy(8), with_slot), "core-effect") is apart
 
 
 def test_blocks_on_other_cpus_are_apart_by_welch_from_four_of_each_on() -> None:
@@ -265,7 +265,7 @@ def test_blocks_on_other_cpus_are_apart_by_welch_from_four_of_each_on() -> None:
         p = float(stats.ttest_ind(logs[:moved], logs[moved:], equal_var=False).pvalue)
         apart = abs(math.expm1(logs[:moved].mean() - logs[moved:].mean())) > 0.02
         expected = bool(p < 0.01 and apart and moved >= 4)
-        assert told(runs(ratios, in_bridge(placed)), "core-effect") is expected
+        assert warns(runs(ratios, in_bridge(placed)), "core-effect") is expected
         seen.add((p < 0.01, moved >= 4))
     assert len(seen) == 4
 
@@ -295,7 +295,7 @@ def test_a_proxy_weighs_on_a_full_machine_from_the_documented_shares_on(
             sut_cpu_s=3.0, client_cpu_s=client, proxy_cpu_s=used if proxied else None, machine=machine
         )
 
-    assert told(runs(noisy(8), full), "proxy-weight") is weighs
+    assert warns(runs(noisy(8), full), "proxy-weight") is weighs
 
 
 def test_correlated_blocks_are_those_above_the_one_sided_one_percent_of_bartlett() -> None:
@@ -306,7 +306,7 @@ def test_correlated_blocks_are_those_above_the_one_sided_one_percent_of_bartlett
         logs = np.cumsum(rng.normal(0, 0.01, 16)) * rng.uniform(0.2, 1) + rng.normal(0, 0.01, 16)
         around = logs - logs.mean()
         r = float((around[1:] * around[:-1]).sum() / (around**2).sum())
-        assert told(runs([float(each) for each in np.exp(logs)]), "autocorrelation") is (r > 0.5825)
+        assert warns(runs([float(each) for each in np.exp(logs)]), "autocorrelation") is (r > 0.5825)
         seen.add(math.floor(10 * r))
     assert {4, 5, 6} <= seen
 
@@ -323,7 +323,7 @@ def test_one_block_of_many_decides_from_a_quarter_of_the_variance_on(share: floa
         squares = (logs - logs.mean()) ** 2
         low, high = (middle, high) if squares[-1] / squares.sum() < share else (low, middle)
     ratios = [float(each) for each in np.exp(0.002 * np.append(rest, low))]
-    assert told(runs(ratios), "dominating-block") is decides
+    assert warns(runs(ratios), "dominating-block") is decides
 
 
 def under(records: Sequence[RunRecord], digest: str, since: int) -> list[RunRecord]:
@@ -334,7 +334,7 @@ def under(records: Sequence[RunRecord], digest: str, since: int) -> list[RunReco
 def test_blocks_added_after_a_look_that_no_alpha_pays_for_are_told() -> None:
     whole = runs(noisy(16))
     assert "(2 plans)" in only(under(whole, "f" * 64, 8), "extended").what
-    assert not told(whole, "extended")
+    assert not warns(whole, "extended")
 
 
 def test_adding_blocks_towards_a_target_is_what_its_alpha_is_for() -> None:
@@ -369,7 +369,7 @@ def test_a_program_that_is_itself_the_sut_has_no_client_and_no_path_to_see() -> 
     def alone(tree: dict[str, Any]) -> None:
         tree["settings"]["client"], tree["parity"]["client"], tree["path"] = None, None, None
 
-    assert not told(runs(noisy(8), alone), "unwitnessed")
+    assert not warns(runs(noisy(8), alone), "unwitnessed")
 
 
 @pytest.mark.parametrize("before", [7, 8])

@@ -14,7 +14,7 @@ from tare.store.trace import Trace
 MS = 1_000_000
 
 
-def said(
+def row(
     tool: str,
     quantity: str,
     values: list[float],
@@ -42,7 +42,7 @@ def one(observed: pl.DataFrame, of: Trace | None = None) -> Comparison:
 
 
 def test_a_tool_that_says_what_the_counters_say_agrees() -> None:
-    comparison = one(said("docker-stats", "cpu_percent", [60.0, 60.0]))
+    comparison = one(row("docker-stats", "cpu_percent", [60.0, 60.0]))
     assert comparison.agrees
     assert (comparison.samples, comparison.real, comparison.view) == (2, 60.0, 60.0)
     assert comparison.difference == 0.0
@@ -52,19 +52,19 @@ def test_a_tool_that_says_what_the_counters_say_agrees() -> None:
 def test_a_tool_that_is_a_tenth_off_does_not(off: float) -> None:
     # Half a second between the trace's readings bounds each end's moment to so much of 3 s: 5 % in all would pass.
     of = trace(seconds=30)
-    comparison = one(said("docker-stats", "cpu_percent", [60.0 * off] * 28), of)
+    comparison = one(row("docker-stats", "cpu_percent", [60.0 * off] * 28), of)
     assert not comparison.agrees, comparison
 
 
 def test_what_a_tool_may_be_off_shrinks_with_the_window() -> None:
-    short = one(said("docker-stats", "cpu_percent", [60.0] * 2), trace(seconds=30))
-    long = one(said("docker-stats", "cpu_percent", [60.0] * 28), trace(seconds=30))
+    short = one(row("docker-stats", "cpu_percent", [60.0] * 2), trace(seconds=30))
+    long = one(row("docker-stats", "cpu_percent", [60.0] * 28), trace(seconds=30))
     assert long.high - long.low < (short.high - short.low) / 5
 
 
 def test_samples_that_meet_as_far_as_their_moments_are_known_are_one_stretch() -> None:
     # A clock that is read twice never says the same: ends and begins of neighbours are some microseconds apart.
-    meeting = said("docker-stats", "cpu_percent", [60.0] * 28)
+    meeting = row("docker-stats", "cpu_percent", [60.0] * 28)
     jitter = pl.Series([(n % 2) * 40_000 for n in range(28)])
     apart = meeting.with_columns(pl.col("from_ns") + jitter)
     joined, jittered = (one(each, trace(seconds=30)) for each in (meeting, apart))
@@ -75,21 +75,21 @@ def test_samples_that_meet_as_far_as_their_moments_are_known_are_one_stretch() -
 
 
 def test_samples_that_the_trace_does_not_cover_are_left_out() -> None:
-    assert one(said("docker-stats", "cpu_percent", [60.0, 60.0, 99.0, 99.0, 99.0])).samples == 3
-    assert compare(trace(), said("docker-stats", "cpu_percent", [60.0], begin_s=60.0)) == ()
+    assert one(row("docker-stats", "cpu_percent", [60.0, 60.0, 99.0, 99.0, 99.0])).samples == 3
+    assert compare(trace(), row("docker-stats", "cpu_percent", [60.0], begin_s=60.0)) == ()
 
 
 def test_steal_is_no_part_of_docker_s_denominator_and_one_of_mpstat_s() -> None:
     stolen = trace(seconds=30, steal=20)
-    assert one(said("docker-stats", "cpu_percent", [75.0] * 28), stolen).view == pytest.approx(75.0)
-    assert one(said("mpstat", "usr", [30.0] * 28, subject="all"), stolen).view == pytest.approx(30.0)
+    assert one(row("docker-stats", "cpu_percent", [75.0] * 28), stolen).view == pytest.approx(75.0)
+    assert one(row("mpstat", "usr", [30.0] * 28, subject="all"), stolen).view == pytest.approx(30.0)
 
 
 def test_gauges_are_compared_at_their_moment() -> None:
-    right = one(said("docker-stats", "memory_bytes", [80.0 * MIB] * 2, gauge=True))
+    right = one(row("docker-stats", "memory_bytes", [80.0 * MIB] * 2, gauge=True))
     assert right.agrees
     assert right.view == 80 * MIB
-    assert not one(said("docker-stats", "memory_bytes", [100.0 * MIB] * 2, gauge=True)).agrees
+    assert not one(row("docker-stats", "memory_bytes", [100.0 * MIB] * 2, gauge=True)).agrees
 
 
 LAG = 2 * 64 * 4096 * trace().cpus
@@ -105,7 +105,7 @@ def moving(levels_mib: list[float]) -> Trace:
 
 
 def test_a_share_of_the_limit_lags_as_its_memory_does_and_pages_are_the_machine_s() -> None:
-    said_percent = said("docker-stats", "memory_percent", [40.0] * 2, gauge=True)
+    said_percent = row("docker-stats", "memory_percent", [40.0] * 2, gauge=True)
     whole = trace()
     small = one(said_percent, whole)
     assert (small.low, small.high) == pytest.approx((40 - 0.005 - LAG / 2 / MIB, 40 + 0.005 + LAG / 2 / MIB))
@@ -129,15 +129,15 @@ def test_what_moves_in_pages_moves_by_no_less_than_one_of_the_machine_s() -> Non
 def test_a_level_that_rises_is_between_its_readings_and_a_tool_beyond_them_is_caught() -> None:
     # 1 MiB from reading to reading: at 2 s it is 104, and with 5 ms to each side the trace knows 103 to 105.
     rising = moving([100.0 + n for n in range(13)])
-    comparison = one(said("docker-stats", "memory_bytes", [104.0 * MIB], begin_s=1.0, gauge=True), rising)
+    comparison = one(row("docker-stats", "memory_bytes", [104.0 * MIB], begin_s=1.0, gauge=True), rising)
     assert (comparison.low, comparison.high) == (103 * MIB - 2048 - LAG, 105 * MIB + 2048 + LAG)
     beyond = 105.1 * MIB + LAG
-    assert not one(said("docker-stats", "memory_bytes", [beyond], begin_s=1.0, gauge=True), rising).agrees
+    assert not one(row("docker-stats", "memory_bytes", [beyond], begin_s=1.0, gauge=True), rising).agrees
 
 
 def test_one_step_of_a_level_widens_nothing() -> None:
     stepped = moving([100.0] * 6 + [180.0] * 7)
-    comparison = one(said("docker-stats", "memory_bytes", [180.0 * MIB] * 2, begin_s=3.5, gauge=True), stepped)
+    comparison = one(row("docker-stats", "memory_bytes", [180.0 * MIB] * 2, begin_s=3.5, gauge=True), stepped)
     assert (comparison.low, comparison.high) == (180 * MIB - 2048 - LAG, 180 * MIB + 2048 + LAG)
 
 
@@ -147,18 +147,18 @@ def test_a_level_that_comes_and_goes_between_readings_may_be_beyond_them_by_as_m
     excess = [8.0] * 5 + [0.0] * 6
     mean = sum(excess) / 11
     spread = (sum((each - mean) ** 2 for each in excess) / 11) ** 0.5
-    comparison = one(said("docker-stats", "memory_bytes", [107.0 * MIB] * 4, gauge=True), jumping)
+    comparison = one(row("docker-stats", "memory_bytes", [107.0 * MIB] * 4, gauge=True), jumping)
     assert comparison.high == pytest.approx(108 * MIB + 2048 + LAG + (mean + 3 * spread / 4**0.5) * MIB)
     assert comparison.agrees
-    assert not one(said("docker-stats", "memory_bytes", [120.0 * MIB] * 4, gauge=True), jumping).agrees
+    assert not one(row("docker-stats", "memory_bytes", [120.0 * MIB] * 4, gauge=True), jumping).agrees
 
 
 def test_how_far_a_level_may_be_beyond_its_readings_shrinks_with_the_samples() -> None:
     jumping = moving([100.0, 108.0] * 30 + [100.0])
-    few, many = (one(said("docker-stats", "memory_bytes", [104.0 * MIB] * n, gauge=True), jumping) for n in (2, 28))
+    few, many = (one(row("docker-stats", "memory_bytes", [104.0 * MIB] * n, gauge=True), jumping) for n in (2, 28))
     assert many.high < few.high
     # What the tool left out of its memory, or counted twice, is not hidden by a level that moves.
-    assert not one(said("docker-stats", "memory_bytes", [90.0 * MIB] * 28, gauge=True), jumping).agrees
+    assert not one(row("docker-stats", "memory_bytes", [90.0 * MIB] * 28, gauge=True), jumping).agrees
 
 
 def test_one_sample_of_a_level_may_have_met_what_no_reading_did_and_two_may_not() -> None:
@@ -167,7 +167,7 @@ def test_one_sample_of_a_level_may_have_met_what_no_reading_did_and_two_may_not(
 
     def agrees(*levels_mib: float) -> bool:
         comparison = one(
-            said("docker-stats", "memory_bytes", [each * MIB for each in levels_mib], gauge=True), steady
+            row("docker-stats", "memory_bytes", [each * MIB for each in levels_mib], gauge=True), steady
         )
         assert comparison.real == pytest.approx(sum(levels_mib) / len(levels_mib) * MIB)
         return comparison.agrees
@@ -195,21 +195,21 @@ def test_samples_that_overlap_are_each_held_against_their_own_stretch() -> None:
 
 def test_totals_are_compared_by_what_they_grew() -> None:
     # The container's interface received before the trace began; what counts is 2 KiB in a second, two times.
-    grew = said("docker-stats", "network_rx_bytes", [50_000.0, 52_048.0, 54_096.0], gauge=True)
+    grew = row("docker-stats", "network_rx_bytes", [50_000.0, 52_048.0, 54_096.0], gauge=True)
     assert (one(grew).real, one(grew).view, one(grew).agrees) == (4096.0, 4096.0, True)
-    stood = said("docker-stats", "network_rx_bytes", [50_000.0] * 3, gauge=True)
+    stood = row("docker-stats", "network_rx_bytes", [50_000.0] * 3, gauge=True)
     assert not one(stood).agrees
 
 
 def test_zero_bytes_agree_with_an_empty_file_and_not_with_a_full_one() -> None:
-    zero = said("docker-stats", "block_written_bytes", [0.0, 0.0, 0.0], gauge=True)
+    zero = row("docker-stats", "block_written_bytes", [0.0, 0.0, 0.0], gauge=True)
     assert one(zero).agrees
     assert not one(zero, trace(empty_io=False)).agrees
 
 
 def test_a_mean_time_is_weighted_with_the_requests_it_is_the_mean_of() -> None:
-    waits = said("iostat", "write_await", [2.0, 0.0], subject="vda")
-    rates = said("iostat", "writes", [100.0, 0.0], subject="vda")
+    waits = row("iostat", "write_await", [2.0, 0.0], subject="vda")
+    rates = row("iostat", "writes", [100.0, 0.0], subject="vda")
     by_quantity = {each.quantity: each for each in compare(trace(), pl.concat([waits, rates]))}
     assert by_quantity["write_await"].real == 2.0
     assert by_quantity["write_await"].agrees
@@ -217,7 +217,7 @@ def test_a_mean_time_is_weighted_with_the_requests_it_is_the_mean_of() -> None:
 
 def test_unknown_quantities_and_subjects_are_passed_over() -> None:
     other = pl.concat(
-        [said("docker-stats", "nonsense", [1.0]), said("docker-stats", "cpu_percent", [1.0], subject="x")]
+        [row("docker-stats", "nonsense", [1.0]), row("docker-stats", "cpu_percent", [1.0], subject="x")]
     )
     assert compare(trace(), other) == ()
 
@@ -229,7 +229,7 @@ def test_samples_that_are_missing_in_between_are_no_samples_of_zero() -> None:
     process = whole.tables["process"].with_columns(user_ticks=pl.Series(busy), system_ticks=0)
     of = Trace(whole.header, whole.quanta, True, {**whole.tables, "process": process})
     every_other = [
-        said("pidstat", "cpu_percent", [60.0], subject="db pid 77", begin_s=float(begin), within=0)
+        row("pidstat", "cpu_percent", [60.0], subject="db pid 77", begin_s=float(begin), within=0)
         for begin in range(2, 28, 2)
     ]
     comparison = one(pl.concat(every_other), of)

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.unit.analyze import synthetic
-from tests.unit.analyze.views.test_compare import said
+from tests.unit.analyze.views.test_compare import row
 from tests.unit.analyze.views.traces import S, trace, write
 
 from tare.analyze.views.summary import has_trace, observed, telling, views_of, views_of_run
@@ -37,7 +37,7 @@ def store_with(path: Path, *, tool: bool = True) -> Store:
         write(trace(seconds=10, name="sut"), store.raw(record, "monitors/probe/trace"))
     if tool:
         folder = store.raw(of_arm(store, "bridge"), "monitors")
-        frame = said("docker-stats", "cpu_percent", [60.0] * 9, subject="sut")
+        frame = row("docker-stats", "cpu_percent", [60.0] * 9, subject="sut")
         kept = pl.col("to_ns").is_between(2_500_000_000, 7_500_000_000)
         frame.with_columns(kept=kept).write_parquet(folder / "docker-stats.parquet")
         pl.DataFrame({"other": [1]}).write_parquet(folder / "own.parquet")
@@ -165,7 +165,7 @@ def test_what_a_tool_said_on_another_host_stands_beside_that_host_s_trace(tmp_pa
     store = store_with(tmp_path / "store", tool=False)
     run = of_arm(store, "bridge").model_copy(update={"between": between()})
     write(later(trace(seconds=10, name="client"), 100), store.raw(run, "monitors/client-host/trace"))
-    result = said("docker-stats", "cpu_percent", [60.0] * 9, subject="client").with_columns(kept=pl.lit(value=True))
+    result = row("docker-stats", "cpu_percent", [60.0] * 9, subject="client").with_columns(kept=pl.lit(value=True))
     result.write_parquet(store.raw(run, "monitors") / "client-docker-stats.parquet")
     (line,) = views_of_run(store, run).views.compared
     assert line.subject == "client"

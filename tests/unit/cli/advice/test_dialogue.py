@@ -96,9 +96,9 @@ def test_a_narrow_terminal_breaks_lines_between_words(opened: Opened) -> None:
     with opened(columns=46) as terminal:
         terminal.answer(*[""] * 10, "-")
         assert terminal.ended() == 0
-    told = terminal.said[terminal.said.index("Is it safe") :].splitlines()
-    assert max(len(line) for line in told if " " in line.strip()) <= 46
-    assert len(told) > 30
+    lines = terminal.said[terminal.said.index("Is it safe") :].splitlines()
+    assert max(len(line) for line in lines if " " in line.strip()) <= 46
+    assert len(lines) > 30
 
 
 def test_a_file_that_is_there_is_not_overwritten_and_another_is_asked_for(opened: Opened, tmp_path: Path) -> None:

@@ -173,5 +173,5 @@ def test_hostile_names_break_no_format() -> None:
 
 def test_every_key_of_the_json_is_documented() -> None:
     page = (Path(__file__).resolve().parents[4] / "docs" / "reference" / "check.md").read_text(encoding="utf-8")
-    told = set(re.findall(r"`([^`]+)`", page.split("## JSON")[1]))
-    assert set(CheckFile.model_fields) | set(HeldEntry.model_fields) <= told
+    documented = set(re.findall(r"`([^`]+)`", page.split("## JSON")[1]))
+    assert set(CheckFile.model_fields) | set(HeldEntry.model_fields) <= documented

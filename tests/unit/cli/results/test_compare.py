@@ -101,11 +101,11 @@ def test_json_has_both_overheads_and_their_difference(a: Path, b: Path) -> None:
 def test_p_values_are_adjusted_by_holm_over_the_arms(a: Path, b: Path) -> None:
     found = compared(open_store(a).records(), open_store(b).records()).comparison
     raw = {each.arm: each.difference.p_zero for each in found.changes if each.metric == "throughput"}
-    told = {each.arm: each.p_zero for each in found.changes if each.metric == "throughput"}
+    p_zero = {each.arm: each.p_zero for each in found.changes if each.metric == "throughput"}
     assert raw["bridge"] is not None
     assert raw["host"] is not None
-    assert told["bridge"] == pytest.approx(min(1, 2 * raw["bridge"]))
-    assert told["host"] == pytest.approx(max(raw["host"], 2 * raw["bridge"]))
+    assert p_zero["bridge"] == pytest.approx(min(1, 2 * raw["bridge"]))
+    assert p_zero["host"] == pytest.approx(max(raw["host"], 2 * raw["bridge"]))
     latency = [each for each in found.changes if each.metric == "latency_mean"]
     assert {each.family for each in latency} == {len([each for each in found.changes if each.metric != "throughput"
                                                       and each.difference.p_zero is not None])}  # fmt: skip
@@ -229,9 +229,9 @@ def test_markdown_has_a_table_a_metric(a: Path, b: Path) -> None:
 
 def test_every_key_of_the_json_is_documented() -> None:
     page = (Path(__file__).resolve().parents[4] / "docs" / "reference" / "compare.md").read_text(encoding="utf-8")
-    told = set(re.findall(r"`([^`]+)`", page.split("## JSON")[1]))
+    documented = set(re.findall(r"`([^`]+)`", page.split("## JSON")[1]))
     entries = (json_file.ComparisonFile, json_file.SideEntry, json_file.UnlikeEntry, json_file.ChangeEntry)
     keys = {
         key for each in (*entries, json_file.AbsoluteEntry, json_file.EstimateEntry) for key in each.model_fields
     }
-    assert keys <= told
+    assert keys <= documented

@@ -69,10 +69,10 @@ def test_a_question_cannot_turn_the_terminal_s_writing_or_end_its_line(study: Pa
     question = "What does a network path cost, and does it depend on the number of clients?"
     hostile = '"<script>\\u200eexe.gnp\\nnewline\\e[2J' + "x" * 10_000 + '"'
     study.write_text(study.read_text().replace(question, hostile))
-    told = plan(str(study)).stdout
-    assert "<script>" in told
-    assert not {"\u200e", "\x1b"} & set(told)
-    assert len(told) < 5000
+    output = plan(str(study)).stdout
+    assert "<script>" in output
+    assert not {"\u200e", "\x1b"} & set(output)
+    assert len(output) < 5000
 
 
 def test_the_same_seed_shows_the_same_plan_and_another_another(study: Path) -> None:

@@ -94,13 +94,13 @@ def test_ready_is_a_command_that_goes_through_both() -> None:
 
 def test_what_it_tells_bears_the_name_of_the_server_that_answered() -> None:
     settings = (DATA / "postgresql" / "settings.json").read_text()
-    told = DATABASE.effective(PLAN, Inside({"psql": done(settings), "python3": done(ANSWERS)}))
-    assert told["server.name"] == "FerretDB"
-    assert told["server.version"] == "v2.7.0"
-    assert told["server.protocol"] == "7.0.77"
-    assert told["parameter.featureCompatibilityVersion.version"] == "7.0"
-    assert told["shared_buffers"] == "128MB"
-    assert not [name for name in told if name.endswith(".ok")]
+    effective = DATABASE.effective(PLAN, Inside({"psql": done(settings), "python3": done(ANSWERS)}))
+    assert effective["server.name"] == "FerretDB"
+    assert effective["server.version"] == "v2.7.0"
+    assert effective["server.protocol"] == "7.0.77"
+    assert effective["parameter.featureCompatibilityVersion.version"] == "7.0"
+    assert effective["shared_buffers"] == "128MB"
+    assert not [name for name in effective if name.endswith(".ok")]
 
 
 def test_another_server_in_its_place_fails_the_run() -> None:

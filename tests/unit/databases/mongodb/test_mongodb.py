@@ -112,12 +112,12 @@ def test_ready_is_an_answered_ping() -> None:
 
 
 def test_parameters_options_and_cache_are_told_with_the_name_of_the_server() -> None:
-    told = DATABASE.effective(PLAN, answering(json.dumps(TOLD)))
-    assert (told["server.name"], told["server.version"]) == ("MongoDB", "7.0.14")
-    assert told["setParameter.ttlMonitorEnabled"] == "False"
-    assert told["net.port"] == "33060"
-    assert told["storage.dbPath"] == "/data/db"
-    assert told["cache.maximum_bytes_configured"] == "1610612736"
+    effective = DATABASE.effective(PLAN, answering(json.dumps(TOLD)))
+    assert (effective["server.name"], effective["server.version"]) == ("MongoDB", "7.0.14")
+    assert effective["setParameter.ttlMonitorEnabled"] == "False"
+    assert effective["net.port"] == "33060"
+    assert effective["storage.dbPath"] == "/data/db"
+    assert effective["cache.maximum_bytes_configured"] == "1610612736"
     assert "net.port" in DATABASE.per_run
     assert "cache.maximum_bytes_configured" in DATABASE.derived_settings["sut.settings.wiredTigerCacheSizeGB"]
 
@@ -134,8 +134,8 @@ def test_what_mongosh_told_of_a_real_server_is_read_and_ferretdb_is_not_taken_fo
 
 
 def test_a_server_without_wiredtiger_has_no_such_cache() -> None:
-    told = parse_effective(json.dumps({**TOLD, "status": {"ok": 1}}))
-    assert "cache.maximum_bytes_configured" not in told
+    effective = parse_effective(json.dumps({**TOLD, "status": {"ok": 1}}))
+    assert "cache.maximum_bytes_configured" not in effective
 
 
 @pytest.mark.parametrize(

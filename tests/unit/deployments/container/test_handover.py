@@ -41,7 +41,7 @@ class Files:
         assert name == MARK
         self.marked.remove(path)
 
-    def told(self) -> dict[str, Owner]:
+    def relative_owners(self) -> dict[str, Owner]:
         return {os.path.relpath(path, self.root): owner for path, owner in self.owners.items()}
 
 
@@ -77,9 +77,9 @@ def test_numbers_go_out_and_come_in_by_the_ranges() -> None:
 
 
 def test_a_tree_is_given_and_taken_back_as_it_was(files: Files) -> None:
-    before = files.told()
+    before = files.relative_owners()
     hand(str(files.root), parse(UIDS), parse(GIDS), give=True)
-    assert files.told() == {
+    assert files.relative_owners() == {
         ".": (100899, 200900),
         "deep": (100899, 200900),
         "link": (100899, 200900),
@@ -87,7 +87,7 @@ def test_a_tree_is_given_and_taken_back_as_it_was(files: Files) -> None:
     }
     assert files.marked == {str(files.root)}
     hand(str(files.root), parse(UIDS), parse(GIDS), give=False)
-    assert files.told() == before
+    assert files.relative_owners() == before
     assert files.marked == set()
 
 
@@ -96,24 +96,24 @@ def test_a_second_call_changes_nothing(files: Files, way: str) -> None:
     words = (UIDS, GIDS, str(files.root))
     assert main("give", *words) == 0
     assert main(way, *words) == 0
-    told = files.told()
+    handed_over = files.relative_owners()
     assert main(way, *words) == 0
-    assert files.told() == told
+    assert files.relative_owners() == handed_over
 
 
 def test_what_came_from_outside_meanwhile_stays_as_it_is(files: Files) -> None:
     hand(str(files.root), parse(UIDS), parse(GIDS), give=True)
     files.owners[str(files.root / "deep" / "file")] = (0, 0)
     hand(str(files.root), parse(UIDS), parse(GIDS), give=False)
-    assert files.told()["deep/file"] == (0, 0)
+    assert files.relative_owners()["deep/file"] == (0, 0)
 
 
 def test_a_number_that_the_user_lacks_is_one_sentence_and_nothing_is_changed(
     files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files.owners[str(files.root)] = (70_000, 0)  # the last that is looked at
-    before = files.told()
+    before = files.relative_owners()
     assert main("give", UIDS, GIDS, str(files.root)) == 1
-    assert (files.told(), files.marked) == (before, set())
-    said = capsys.readouterr().err
-    assert said == f"{files.root} belongs to 70000:0, which the user's ranges do not contain\n"
+    assert (files.relative_owners(), files.marked) == (before, set())
+    output = capsys.readouterr().err
+    assert output == f"{files.root} belongs to 70000:0, which the user's ranges do not contain\n"

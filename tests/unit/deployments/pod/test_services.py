@@ -82,11 +82,11 @@ def test_removal_takes_as_much_as_was_put(of: int) -> None:
 def test_nftables_hold_each_service_in_one_map(of: int) -> None:
     text = "\n".join(nft_rules(service(of)))
     (places,) = re.findall(r"map service-ips .*\n    elements = \{ (.*) \}", text)
-    told = places.split(", ")
-    assert len(set(told)) == of
-    assert told[of // 2] == f"{cluster_ip_of(BLOCK, of)} . tcp . 6379 : goto service-{of // 2:05}"
+    shown = places.split(", ")
+    assert len(set(shown)) == of
+    assert shown[of // 2] == f"{cluster_ip_of(BLOCK, of)} . tcp . 6379 : goto service-{of // 2:05}"
     (addresses,) = re.findall(r"set cluster-ips .*\n    elements = \{ (.*) \}", text)
-    assert addresses.split(", ") == [place.split(" . ")[0] for place in told]
+    assert addresses.split(", ") == [place.split(" . ")[0] for place in shown]
     assert len(re.findall(r"^  chain (?:service|endpoint)-\d{5} \{$", text, re.MULTILINE)) == 2 * of
     assert text.count(f"dnat to {OURS}") == 1
     assert text.count("{") == text.count("}")

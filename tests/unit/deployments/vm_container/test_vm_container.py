@@ -80,20 +80,20 @@ def test_a_container_gets_what_a_task_gets_anywhere() -> None:
 
 
 def test_directories_are_bound_in_after_the_scratch_places_and_the_root_cannot_be_written() -> None:
-    told = config()
-    assert told["root"] == {"path": "rootfs", "readonly": True}
-    targets = [each["destination"] for each in told["mounts"]]
+    bundle = config()
+    assert bundle["root"] == {"path": "rootfs", "readonly": True}
+    targets = [each["destination"] for each in bundle["mounts"]]
     assert targets.index("/run") < targets.index("/run/tare")
-    mounts = {each["destination"]: each for each in told["mounts"]}
+    mounts = {each["destination"]: each for each in bundle["mounts"]}
     assert (mounts["/data"]["source"], mounts["/data"]["options"][-1]) == ("/disks/0", "rw")
     assert (mounts["/run/tare"]["source"], mounts["/run/tare"]["options"][-1]) == ("/disks/1", "ro")
     assert (mounts["/etc/hosts"]["source"], mounts["/etc/hosts"]["options"][-1]) == ("/names/etc-hosts", "ro")
 
 
 def test_data_in_a_layer_make_the_root_writable_and_are_bound_nowhere() -> None:
-    told = config(replace(TASK, binds=(), layers=(Layer("/work/data", "/data"),)))
-    assert told["root"]["readonly"] is False
-    assert "/data" not in {each["destination"] for each in told["mounts"]}
+    bundle = config(replace(TASK, binds=(), layers=(Layer("/work/data", "/data"),)))
+    assert bundle["root"]["readonly"] is False
+    assert "/data" not in {each["destination"] for each in bundle["mounts"]}
 
 
 @pytest.mark.parametrize("copy_up", [False, True])
@@ -161,9 +161,9 @@ CGROUP = "0::/task/container\n"
 
 
 def test_a_container_is_known_by_namespaces_root_and_control_group() -> None:
-    told = judged(Seen(OWN, MACHINE, CGROUP, OVERLAY))
-    assert (told["root"], told["cgroup"], told["network"]) == ("overlay", "/task/container", "host")
-    assert told["namespaces"] == ["cgroup", "ipc", "mnt", "pid", "uts"]
+    verdict = judged(Seen(OWN, MACHINE, CGROUP, OVERLAY))
+    assert (verdict["root"], verdict["cgroup"], verdict["network"]) == ("overlay", "/task/container", "host")
+    assert verdict["namespaces"] == ["cgroup", "ipc", "mnt", "pid", "uts"]
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,12 @@ def layer(entries: list[Entry]) -> bytes:
 
 def saved(path: Path, *more: Entry, **manifest: object) -> Path:
     """As Docker 20.10 writes it, where the second layer's name may be a link to another's."""
-    told = {"Config": "c.json", "RepoTags": ["a:b"], "Layers": ["0/layer.tar", "1/layer.tar"], **manifest}
+    listed = {"Config": "c.json", "RepoTags": ["a:b"], "Layers": ["0/layer.tar", "1/layer.tar"], **manifest}
     entries = [
         folder("0"), file("0/layer.tar", layer(LAYERS[0])), folder("1"), link("1/layer.tar", "../2/layer.tar"),
         folder("2"), file("2/layer.tar", layer(LAYERS[1])),
         file("c.json", json.dumps({"architecture": HERE, "os": "linux", "config": CONFIG}).encode()),
-        file("manifest.json", json.dumps([told]).encode()),
+        file("manifest.json", json.dumps([listed]).encode()),
     ]  # fmt: skip
     return write_tar(path, [*entries, *more])
 

@@ -90,11 +90,11 @@ def explanation(*arms: ArmExplanation, profiled: int = 10) -> Explanation:
 
 def test_notes_tell_how_far_it_can_be_trusted() -> None:
     far = arm(unsampled=0.3, lacks=("functions of the kernel have no names",))
-    told = notes(explanation(far, profiled=8), [far])
-    assert told[0] == "functions of the kernel have no names"
-    assert told[1] == "stacks exist for 8 of 10 runs"
-    assert told[2].startswith("1.2 % of the kernel's CPU time at most has no component")
-    assert "+30.0 % CPU time of the server beyond the samples" in told[3]
+    words = notes(explanation(far, profiled=8), [far])
+    assert words[0] == "functions of the kernel have no names"
+    assert words[1] == "stacks exist for 8 of 10 runs"
+    assert words[2].startswith("1.2 % of the kernel's CPU time at most has no component")
+    assert "+30.0 % CPU time of the server beyond the samples" in words[3]
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -58,9 +58,9 @@ def test_where_every_run_failed_the_last_reason_is_told_at_once() -> None:
         synthetic.record(n, arm, None, position=n, reason=f"Lost it {n}.")
         for n, arm in enumerate(("bare", "bridge"))
     ]
-    told = build_report(synthetic.study(), made).answer
-    assert told.startswith("There is no answer: no block has a good run")
-    assert told.endswith("2 attempts failed, the last in measure: Lost it 1.")
+    answer = build_report(synthetic.study(), made).answer
+    assert answer.startswith("There is no answer: no block has a good run")
+    assert answer.endswith("2 attempts failed, the last in measure: Lost it 1.")
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,12 @@ def test_an_invalid_study_says_so_above_everything_else(style: str) -> None:
 
 
 def test_programs_are_told_as_well() -> None:
-    told = json.loads(EXPORTERS["json"](INVALID))
-    assert (told["valid"], told["control"]["differs"], told["control"]["arm"]) == (False, True, "baseline-again")
+    document = json.loads(EXPORTERS["json"](INVALID))
+    assert (document["valid"], document["control"]["differs"], document["control"]["arm"]) == (
+        False,
+        True,
+        "baseline-again",
+    )
     rows = list(csv.DictReader(io.StringIO(EXPORTERS["csv"](INVALID))))
     assert {row["valid"] for row in rows} == {"false"}
     assert {row["arm"] for row in rows if row["control"] == "true"} == {"baseline-again"}

@@ -46,8 +46,8 @@ def death(
 
 @pytest.mark.parametrize("code", [137, -9])
 def test_a_kill_while_the_kernel_ran_out_of_memory_is_called_that(code: int) -> None:
-    told = death(code, now=4, memory_bytes=64 << 20)
-    assert told == "the kernel killed the server, out of memory (its limit is 64 MiB)"
+    reason = death(code, now=4, memory_bytes=64 << 20)
+    assert reason == "the kernel killed the server, out of memory (its limit is 64 MiB)"
 
 
 def test_a_kill_by_somebody_else_is_not_put_down_to_memory() -> None:
@@ -108,8 +108,8 @@ def death_inside(code: int | None, *, told: bytes = b"", now: int = 3) -> str:
 
 
 def test_a_machines_own_kernel_may_have_killed_for_want_of_memory() -> None:
-    told = death_inside(-9, told=b'{"code": -9, "oom_kills": 1}\n')
-    assert told == "the virtual machine's kernel killed the server, out of memory (its limit is 64 MiB)"
+    reason = death_inside(-9, told=b'{"code": -9, "oom_kills": 1}\n')
+    assert reason == "the virtual machine's kernel killed the server, out of memory (its limit is 64 MiB)"
     assert death_inside(-9, told=b'{"code": -9, "oom_kills": 0}\n') == "the server was ended by SIGKILL"
     assert death_inside(1, told=b'{"code": 1, "oom_kills": 2}\n') == "the server ended with exit code 1"
 
@@ -120,22 +120,22 @@ def test_a_machine_that_goes_before_its_task_is_told_with_its_last_words() -> No
 
 
 def test_mysql_gives_its_reason_above_that_it_gives_up() -> None:
-    told = (
+    log = (
         "2026-11-24T21:42:39.511001Z 0 [ERROR] [MY-000067] [Server] unknown variable 'no_such=1'.\n"
         "2026-11-24T21:42:39.511010Z 0 [ERROR] [MY-013236] [Server] The designated data directory is unusable.\n"
         "2026-11-24T21:42:39.511018Z 0 [ERROR] [MY-010119] [Server] Aborting\n"
         "2026-11-24T21:42:41.654727Z 0 [System] [MY-015018] [Server] MySQL Server Initialization - end.\n"
     )
-    said = last_words(FakeHost(files={"/e": told.encode()}), Output("/o", "/e"))
-    assert said.endswith("[ERROR] [MY-000067] [Server] unknown variable 'no_such=1'.")
+    reason = last_words(FakeHost(files={"/e": log.encode()}), Output("/o", "/e"))
+    assert reason.endswith("[ERROR] [MY-000067] [Server] unknown variable 'no_such=1'.")
 
 
 def test_a_jvm_that_crashed_says_what_by_above_where_to_report_it() -> None:
-    told = (
+    log = (
         "INFO  [main] served\n#\n# A fatal error has been detected by the Java Runtime Environment:\n#\n"
         "#  SIGBUS (0x7) at pc=0x00007f0b9d0a3f2b, pid=7, tid=0x00007f0b7c1f8700\n#\n# JRE version: OpenJDK\n"
         "# If you would like to submit a bug report, please visit:\n#   http://bugreport.java.com/bugreport/crash.jsp\n#\n"
     )
-    host = FakeHost(files={"/o": told.encode(), "/e": b"a warning\n"})
-    said = last_words(host, Output("/o", "/e"))
-    assert said == "SIGBUS (0x7) at pc=0x00007f0b9d0a3f2b, pid=7, tid=0x00007f0b7c1f8700"
+    host = FakeHost(files={"/o": log.encode(), "/e": b"a warning\n"})
+    reason = last_words(host, Output("/o", "/e"))
+    assert reason == "SIGBUS (0x7) at pc=0x00007f0b9d0a3f2b, pid=7, tid=0x00007f0b7c1f8700"

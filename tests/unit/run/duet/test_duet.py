@@ -32,8 +32,8 @@ def duet(plans: Any) -> Any:
 
     def make(*arms: str, **workload: Any) -> Plan:
         spec = DuetSpec(name="duet", blocks=1, retries=workload.pop("retries", 0), seed=3)
-        told = {"measure_s": 2.5, "window_s": 0.1, **workload}
-        plan: Plan = plans(arms=("plain", *arms), protocol=spec, **told)
+        parameters = {"measure_s": 2.5, "window_s": 0.1, **workload}
+        plan: Plan = plans(arms=("plain", *arms), protocol=spec, **parameters)
         return plan
 
     return make
@@ -109,21 +109,21 @@ def test_clients_that_begin_late_are_swapped_half_way_and_cut_where_they_drove(
     for pair in blocks_of(rig.execute(duet(warmup_s=0.3, fault=fault, measure_s=5.0))):
         started_s = max((record.duet or {}).get("started_s", 0.0) for record in pair)
         for record in pair:
-            told = record.duet or {}
-            assert told.get("began_by") == by == (record.usage or {})["driven"]["by"], record.outcome
+            times = record.duet or {}
+            assert times.get("began_by") == by == (record.usage or {})["driven"]["by"], record.outcome
             latest = (record.usage or {})["driven"]["began_monotonic_s"]
-            assert 0.6 < latest - told["started_s"] < 1.6
-            assert told["began_from_s"] <= latest <= told["began_until_s"]
-            assert (told["began_from_s"] == told["started_s"]) is (by == "end")
-            assert told["swap_began_s"] > started_s + 2.5 + 0.3, "later than half-way since their processes began"
-            assert all(half["windows"] >= (10 if by == "generator" else 1) for half in told["halves"])
+            assert 0.6 < latest - times["started_s"] < 1.6
+            assert times["began_from_s"] <= latest <= times["began_until_s"]
+            assert (times["began_from_s"] == times["started_s"]) is (by == "end")
+            assert times["swap_began_s"] > started_s + 2.5 + 0.3, "later than half-way since their processes began"
+            assert all(half["windows"] >= (10 if by == "generator" else 1) for half in times["halves"])
 
 
 def test_half_way_is_counted_from_when_the_slower_one_should_begin() -> None:
-    told = [FakeParameters(measure_s=20, window_s=1, warmup_s=10), FakeParameters(measure_s=30, window_s=1)]
+    parameters = [FakeParameters(measure_s=20, window_s=1, warmup_s=10), FakeParameters(measure_s=30, window_s=1)]
     playing = [ArmUnderLoad((), "1", 100.0, 19.0), ArmUnderLoad((), "0", 101.0, None)]
-    assert half_way_s(playing, told) == 114.5
-    assert half_way_s([ArmUnderLoad((), "1", 100.0, 9.5), playing[1]], told) == 111.0
+    assert half_way_s(playing, parameters) == 114.5
+    assert half_way_s([ArmUnderLoad((), "1", 100.0, 9.5), playing[1]], parameters) == 111.0
 
 
 def test_time_spent_together_is_counted_once(rig: Any, duet: Any) -> None:

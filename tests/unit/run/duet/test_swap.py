@@ -91,8 +91,8 @@ def test_a_half_that_stood_still_voids_the_run() -> None:
 
 
 def with_slot(arm: str, *rates: float) -> RunRecord:
-    told = {"halves": [{"windows": 3, "throughput_per_s": rate} for rate in rates]}
-    return synthetic.record(1, arm, 1900.0).model_copy(update={"duet": told})
+    duet = {"halves": [{"windows": 3, "throughput_per_s": rate} for rate in rates]}
+    return synthetic.record(1, arm, 1900.0).model_copy(update={"duet": duet})
 
 
 def test_neither_cpu_sets_nor_a_drift_are_in_the_ratio_of_two_arms() -> None:

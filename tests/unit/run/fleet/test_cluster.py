@@ -146,8 +146,8 @@ def run_as_process(store: str, address: str, plan_json: str) -> None:
     plan = Plan.model_validate_json(plan_json)
 
     def tell(event: Event) -> None:
-        told = event.event if isinstance(event, FromSite) else event
-        if isinstance(told, PhaseStarted) and told.phase is Phase.MEASURE:
+        inner = event.event if isinstance(event, FromSite) else event
+        if isinstance(inner, PhaseStarted) and inner.phase is Phase.MEASURE:
             os.write(1, b"measuring\n")
 
     with resume_store(Path(store), plan) as writer:

@@ -206,8 +206,10 @@ def two_hosts(rig: Any, directory: Path, *, lacks: str | None = None) -> None:
 
     class Untold(FakeMonitor):
         def read(self, scene: MonitorContext, directory: Path) -> Reading:
-            told = (directory / "later").exists()
-            return super().read(scene, directory) if told else Reading(samples=0, table=None, values={"handed": []})
+            exists = (directory / "later").exists()
+            return (
+                super().read(scene, directory) if exists else Reading(samples=0, table=None, values={"handed": []})
+            )
 
     class There(Untold):
         def why_unavailable(self, host: Any, interval_s: float, options: Any) -> str | None:

@@ -24,7 +24,9 @@ SERVED: dict[str, Any] = {
 GUARANTEED = PodSpec(qos=Qos.GUARANTEED)
 
 
-def told(network: str, pod: PodSpec, seen: dict[str, Any], hop: str | None = None, **more: Any) -> tuple[str, ...]:
+def pod_differences(
+    network: str, pod: PodSpec, seen: dict[str, Any], hop: str | None = None, **more: Any
+) -> tuple[str, ...]:
     parity = {"sut": observation(pod=seen, **more), "client": observation()}
     path = None if hop is None else {"hop": hop}
     return undeclared(settings(network=NetworkKind(network), pod=pod), parity, path, TOKEN)
@@ -44,7 +46,7 @@ def told(network: str, pod: PodSpec, seen: dict[str, Any], hop: str | None = Non
 def test_a_pod_that_is_as_declared_is_no_mismatch(
     network: str, pod: PodSpec, changes: dict[str, Any], hop: str
 ) -> None:
-    assert told(network, pod, {**SERVED, **changes}, hop) == ()
+    assert pod_differences(network, pod, {**SERVED, **changes}, hop) == ()
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_a_pod_that_is_as_declared_is_no_mismatch(
 def test_what_of_a_pod_is_not_as_declared_is_named(
     network: str, pod: PodSpec, changes: dict[str, Any], sentence: str
 ) -> None:
-    assert told(network, pod, {**SERVED, **changes}) == (sentence,)
+    assert pod_differences(network, pod, {**SERVED, **changes}) == (sentence,)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_what_of_a_pod_is_not_as_declared_is_named(
 )
 def test_a_class_of_service_stands_in_the_group_of_that_class(qos: Qos, place: str, *, right: bool) -> None:
     groups = {"cpu": f"/tare/{TOKEN}/{place}/c", "memory": f"/tare/{TOKEN}/{place}/c"}
-    assert (told("pod", PodSpec(qos=qos), SERVED, cgroups=groups) == ()) is right
+    assert (pod_differences("pod", PodSpec(qos=qos), SERVED, cgroups=groups) == ()) is right
 
 
 def test_every_network_of_a_pod_or_a_user_promises_one_hop() -> None:

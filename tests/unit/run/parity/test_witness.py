@@ -61,7 +61,7 @@ class MonitorContext:
         sut = Sut(cast("Any", servers))
         return RunObserver(cast("Machine", machine), sut, cast("Any", client), known=known)
 
-    def told(self, onlooker: RunObserver, until_s: float) -> list[tuple[float, Seen]]:
+    def observed(self, onlooker: RunObserver, until_s: float) -> list[tuple[float, Seen]]:
         """What is told, and when, looking twenty times a second."""
         results = []
         while self.now_s < until_s:
@@ -73,7 +73,7 @@ class MonitorContext:
 
 def test_a_client_that_connects_soon_is_told_of_once() -> None:
     scene = MonitorContext({"sut": 1.0})
-    ((at_s, seen),) = scene.told(scene.onlooker(), 10.0)
+    ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
     assert at_s == pytest.approx(1.0)
     assert seen.path == {"hop": "loopback"}
     assert seen.parity == {"sut": {"of": "sut"}, "client": {"of": "client"}}
@@ -81,7 +81,7 @@ def test_a_client_that_connects_soon_is_told_of_once() -> None:
 
 def test_a_client_that_connects_late_is_told_of_without_a_path_and_again_with_it() -> None:
     scene = MonitorContext({"sut": 42.3})
-    (first_s, first), (then_s, then) = scene.told(scene.onlooker(), 60.0)
+    (first_s, first), (then_s, then) = scene.observed(scene.onlooker(), 60.0)
     assert first_s == pytest.approx(EAGER_S)
     assert first.path is None
     assert 42.3 <= then_s < 43.4
@@ -91,7 +91,7 @@ def test_a_client_that_connects_late_is_told_of_without_a_path_and_again_with_it
 
 def test_connections_to_all_nodes_are_waited_for() -> None:
     scene = MonitorContext({"sut-1": 0.5, "sut-2": 2.0, "sut-3": 1.0})
-    ((at_s, seen),) = scene.told(scene.onlooker(), 10.0)
+    ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
     assert at_s == pytest.approx(2.0)
     assert list(seen.paths) == list(seen.of_nodes) == ["sut-1", "sut-2", "sut-3"]
     assert seen.parity["sut"] == {"of": "sut-1"}
@@ -100,7 +100,7 @@ def test_connections_to_all_nodes_are_waited_for() -> None:
 def test_a_client_that_ends_before_it_connects_is_told_of_all_the_same() -> None:
     scene = MonitorContext({"sut": 99.0})
     onlooker = scene.onlooker()
-    assert scene.told(onlooker, 1.0) == []
+    assert scene.observed(onlooker, 1.0) == []
     seen = onlooker.look(last=True)
     assert seen is not None
     assert (seen.path, seen.parity["sut"]) == (None, {"of": "sut"})
@@ -109,7 +109,7 @@ def test_a_client_that_ends_before_it_connects_is_told_of_all_the_same() -> None
 
 def test_connections_that_cannot_be_matched_at_first_are_looked_at_again() -> None:
     scene = MonitorContext({"sut": 1.0}, matched_s=3.0)
-    ((at_s, seen),) = scene.told(scene.onlooker(), 10.0)
+    ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
     assert at_s == pytest.approx(3.0)
     assert seen.path == {"hop": "loopback"}
 
@@ -117,7 +117,7 @@ def test_connections_that_cannot_be_matched_at_first_are_looked_at_again() -> No
 def test_connections_that_were_never_matched_are_told_of_at_the_end() -> None:
     scene = MonitorContext({"sut": 1.0}, matched_s=99.0)
     onlooker = scene.onlooker()
-    assert scene.told(onlooker, 3.0) == []
+    assert scene.observed(onlooker, 3.0) == []
     scene.connected_s["sut"] = 99.0
     seen = onlooker.look(last=True)
     assert seen is not None
@@ -126,12 +126,12 @@ def test_connections_that_were_never_matched_are_told_of_at_the_end() -> None:
 
 def test_sockets_that_cannot_be_read_are_a_notice_and_not_read_again() -> None:
     scene = MonitorContext({"sut": -1.0})
-    ((_, seen),) = scene.told(scene.onlooker(), 10.0)
+    ((_, seen),) = scene.observed(scene.onlooker(), 10.0)
     assert seen.notices == ("the network path could not be read: sockets cannot be read",)
     assert scene.asked == ["sut"]
 
 
 def test_what_is_known_is_not_looked_for_again() -> None:
     scene = MonitorContext({"sut": 0.0})
-    assert scene.told(scene.onlooker(known=True), 10.0) == []
+    assert scene.observed(scene.onlooker(known=True), 10.0) == []
     assert scene.asked == []

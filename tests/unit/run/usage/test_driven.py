@@ -27,7 +27,7 @@ WALL_S, MONOTONIC_S = datetime(2026, 11, 22, 12, 0, tzinfo=UTC).timestamp(), 500
 PHASE = Span(MONOTONIC_S + 0.5, MONOTONIC_S + 30.5)
 
 
-def told(started_at: float | None) -> Word:
+def announced(started_at: float | None) -> Word:
     return Word(started_at, WALL_S - MONOTONIC_S)
 
 
@@ -36,23 +36,23 @@ def at(seconds: float) -> float:
 
 
 def test_the_generator_s_own_moment_is_laid_on_the_trace_s_clock() -> None:
-    assert driven(PHASE, 20.0, told(WALL_S + 8.0)) == Driven(at(8.0), at(28.0), "generator")
+    assert driven(PHASE, 20.0, announced(WALL_S + 8.0)) == Driven(at(8.0), at(28.0), "generator")
 
 
 @pytest.mark.parametrize("zone_h", [-9.5, 0, 1, 5.75, 13])
 def test_its_time_zone_does_not_matter(zone_h: float) -> None:
-    drive = driven(PHASE, 20.0, told(WALL_S + 8.0 + 3600 * zone_h))
+    drive = driven(PHASE, 20.0, announced(WALL_S + 8.0 + 3600 * zone_h))
     assert drive.by == "generator"
     assert drive.began_monotonic_s == pytest.approx(at(8.0))
 
 
 @pytest.mark.parametrize("started_at", [None, WALL_S - 5.0, WALL_S + 60.0], ids=["none", "too early", "too late"])
 def test_without_a_moment_that_can_be_true_its_seconds_lie_before_the_phase_s_end(started_at: float | None) -> None:
-    assert driven(PHASE, 20.0, told(started_at)) == Driven(at(10.5), at(30.5), "end")
+    assert driven(PHASE, 20.0, announced(started_at)) == Driven(at(10.5), at(30.5), "end")
 
 
 def test_it_does_not_drive_after_the_phase() -> None:
-    assert driven(PHASE, 20.0, told(WALL_S + 15.0)).ended_monotonic_s == at(30.5)
+    assert driven(PHASE, 20.0, announced(WALL_S + 15.0)).ended_monotonic_s == at(30.5)
 
 
 def test_older_records_do_not_tell() -> None:
@@ -61,7 +61,7 @@ def test_older_records_do_not_tell() -> None:
 
 
 def test_it_began_at_its_word_or_between_its_process_and_what_its_end_allows() -> None:
-    by_word = Bounds.of(driven(PHASE, 20.0, told(WALL_S + 8.0)), process_s=at(1.0))
+    by_word = Bounds.of(driven(PHASE, 20.0, announced(WALL_S + 8.0)), process_s=at(1.0))
     assert by_word == Bounds(at(8.0) - BEGIN_TOLERANCE_S, at(8.0) + BEGIN_TOLERANCE_S, 20.0)
     assert Bounds.of(driven(PHASE, 20.0), process_s=at(1.0)) == Bounds(at(1.0), at(10.5), 20.0)
     assert Bounds.of(driven(PHASE, 20.0), process_s=at(11.0)).earliest_s == at(10.5)

@@ -100,6 +100,6 @@ def test_a_count_of_services_that_no_block_holds_is_refused_where_it_stands(
     assert "bridge: {sut.network: bridge}" in text
     with pytest.raises(
         StudyError, match=r"factors\.path\.levels\.bridge\.sut\.pod\.services: .*16000|at least 1"
-    ) as told:
+    ) as refusal:
         loads(text.replace("bridge: {sut.network: bridge}", many), registry)
-    assert "\n" not in told.value.what
+    assert "\n" not in refusal.value.what

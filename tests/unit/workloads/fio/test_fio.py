@@ -41,13 +41,13 @@ def put(tmp_path: Path, name: str, text: str | None = None) -> Path:
     return stdout
 
 
-def told(tmp_path: Path, name: str, *, code: int = 0, text: str | None = None, **asked: Any) -> Measurement:
+def parsed(tmp_path: Path, name: str, *, code: int = 0, text: str | None = None, **asked: Any) -> Measurement:
     stdout = put(tmp_path, name, text)
     return Fio().parse(parameters(**asked), stdout, tmp_path / "measure.stderr", code)
 
 
 def test_reads_and_writes_of_all_jobs_are_taken_together(tmp_path: Path) -> None:
-    measurement = told(tmp_path, "mix")
+    measurement = parsed(tmp_path, "mix")
     reads, writes = 9029 + 9137, 9077 + 9121
     assert (measurement.operations, measurement.unit, measurement.duration_s, measurement.errors) == (
         reads + writes,
@@ -73,7 +73,7 @@ def test_reads_and_writes_of_all_jobs_are_taken_together(tmp_path: Path) -> None
 
 
 def test_windows_are_the_sum_over_jobs_and_kinds(tmp_path: Path) -> None:
-    windows = told(tmp_path, "mix").windows
+    windows = parsed(tmp_path, "mix").windows
     assert [(window.end_s, window.throughput_per_s) for window in windows] == [
         (1, 2826 + 2830 + 2859 + 2849),
         (2, 3281 + 3194 + 3243 + 3274),
@@ -81,13 +81,13 @@ def test_windows_are_the_sum_over_jobs_and_kinds(tmp_path: Path) -> None:
 
 
 def test_percentiles_are_those_that_fio_prints(tmp_path: Path) -> None:
-    measurement = told(tmp_path, "seqread", rw="read", numjobs=1, direct=False)
+    measurement = parsed(tmp_path, "seqread", rw="read", numjobs=1, direct=False)
     assert measurement.latency.p95_ms == pytest.approx(0.003152)
     assert measurement.latency.resolution == 1 / 64
 
 
 def test_an_fsync_is_told_apart_and_is_no_request(tmp_path: Path) -> None:
-    measurement = told(tmp_path, "fsync", **FSYNC)
+    measurement = parsed(tmp_path, "fsync", **FSYNC)
     assert measurement.operations == 3378 + 3179
     fsync = measurement.by_operation["fsync"]
     assert fsync.operations == 3378 + 3178
@@ -99,7 +99,7 @@ def test_an_fsync_is_told_apart_and_is_no_request(tmp_path: Path) -> None:
 
 
 def test_several_requests_under_way(tmp_path: Path) -> None:
-    measurement = told(tmp_path, "aio", rw="randread", ioengine="libaio", iodepth=8)
+    measurement = parsed(tmp_path, "aio", rw="randread", ioengine="libaio", iodepth=8)
     assert measurement.operations == 16594 + 18041
     assert "write" not in measurement.by_operation
     assert "writes_per_s" not in measurement.details
@@ -139,21 +139,21 @@ def test_a_late_entry_stands_for_all_the_time_since_the_one_before(tmp_path: Pat
 )  # fmt: skip
 def test_a_failed_run_says_why(tmp_path: Path, name: str, code: int, reason: str, asked: dict[str, Any]) -> None:
     with pytest.raises(RunFailed, match=reason):
-        told(tmp_path, name, code=code, **asked)
+        parsed(tmp_path, name, code=code, **asked)
 
 
 def test_a_report_cut_short_fails_the_run(tmp_path: Path) -> None:
     whole = (DATA / "aio.stdout").read_text()
     for end in range(0, len(whole) - 3, 997):
         with pytest.raises(RunFailed, match="missing or cut short"):
-            told(tmp_path, "aio", text=whole[:end], rw="randread", ioengine="libaio", iodepth=8)
+            parsed(tmp_path, "aio", text=whole[:end], rw="randread", ioengine="libaio", iodepth=8)
 
 
 def test_a_histogram_that_lacks_requests_fails_the_run(tmp_path: Path) -> None:
     tree = json.loads((DATA / "mix.stdout").read_text())
     tree["jobs"][1]["read"]["lat_ns"]["bins"].popitem()
     with pytest.raises(RunFailed, match="contradicts itself"):
-        told(tmp_path, "mix", text=json.dumps(tree, indent=1))
+        parsed(tmp_path, "mix", text=json.dumps(tree, indent=1))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_requests_that_moved_less_than_asked_for_fail_the_run(tmp_path: Path) ->
     tree = json.loads((DATA / "mix.stdout").read_text())
     tree["jobs"][0]["write"]["short_ios"] = 3
     with pytest.raises(RunFailed, match="3 requests moved less than 16K"):
-        told(tmp_path, "mix", text=json.dumps(tree, indent=1))
+        parsed(tmp_path, "mix", text=json.dumps(tree, indent=1))
 
 
 def test_notes_may_stand_before_the_report() -> None:
@@ -243,5 +243,5 @@ def test_every_parameter_is_documented(name: str) -> None:
 
 
 def test_every_detail_is_documented(tmp_path: Path) -> None:
-    fields = {**told(tmp_path, "fsync", **FSYNC).details, **told(tmp_path, "mix").details}
+    fields = {**parsed(tmp_path, "fsync", **FSYNC).details, **parsed(tmp_path, "mix").details}
     assert not [name for name in fields if f"`{name}`" not in PAGE]

@@ -42,22 +42,26 @@ def without(text: str, *parts: str) -> str:
 
 
 def test_a_closed_loop_run(tmp_path: Path) -> None:
-    told = parse(tmp_path, captured("closed"), measure_s=4)
-    assert (told.operations, told.unit, told.duration_s) == (10443, "transactions", 4.0135)
-    assert told.throughput_per_s == pytest.approx(10443 / 4.0135)
-    assert told.queries_per_s == pytest.approx(167088 / 4.0135)
-    assert (told.errors, told.reconnects) == (0, 0)
-    assert told.latency.mean_ms == pytest.approx(64049.32 / 10443)
-    assert (told.latency.min_ms, told.latency.max_ms) == (0.42, 43.66)
-    assert (told.latency.p50_ms, told.latency.p95_ms, told.latency.p99_ms) == (6.318, 11.446, 13.460)
-    assert told.latency.blind_to_stalls
-    assert len(told.histogram) == 216
-    assert sum(count for _, count in told.histogram) == 10443
-    assert [window.end_s for window in told.windows] == [1, 2, 3, 4]
-    first = told.windows[0]
+    measurement = parse(tmp_path, captured("closed"), measure_s=4)
+    assert (measurement.operations, measurement.unit, measurement.duration_s) == (10443, "transactions", 4.0135)
+    assert measurement.throughput_per_s == pytest.approx(10443 / 4.0135)
+    assert measurement.queries_per_s == pytest.approx(167088 / 4.0135)
+    assert (measurement.errors, measurement.reconnects) == (0, 0)
+    assert measurement.latency.mean_ms == pytest.approx(64049.32 / 10443)
+    assert (measurement.latency.min_ms, measurement.latency.max_ms) == (0.42, 43.66)
+    assert (measurement.latency.p50_ms, measurement.latency.p95_ms, measurement.latency.p99_ms) == (
+        6.318,
+        11.446,
+        13.460,
+    )
+    assert measurement.latency.blind_to_stalls
+    assert len(measurement.histogram) == 216
+    assert sum(count for _, count in measurement.histogram) == 10443
+    assert [window.end_s for window in measurement.windows] == [1, 2, 3, 4]
+    first = measurement.windows[0]
     assert (first.throughput_per_s, first.queries_per_s, first.latency_p95_ms) == (2887.36, 46364.44, 9.56)
     assert first.queue_length is None
-    assert told.details == {
+    assert measurement.details == {
         "reads": 146202,
         "writes": 0,
         "other_queries": 20886,
@@ -70,17 +74,21 @@ def test_a_closed_loop_run(tmp_path: Path) -> None:
 
 
 def test_a_run_at_a_rate(tmp_path: Path) -> None:
-    told = parse(tmp_path, captured("rate"), measure_s=3, rate=300)
-    assert (told.operations, told.duration_s) == (892, 3.0099)
-    assert not told.latency.blind_to_stalls
-    assert (told.latency.p95_ms, told.latency.max_ms) == (1.96, 22.58)
-    assert [window.queue_length for window in told.windows] == [1, 0, 1]
+    measurement = parse(tmp_path, captured("rate"), measure_s=3, rate=300)
+    assert (measurement.operations, measurement.duration_s) == (892, 3.0099)
+    assert not measurement.latency.blind_to_stalls
+    assert (measurement.latency.p95_ms, measurement.latency.max_ms) == (1.96, 22.58)
+    assert [window.queue_length for window in measurement.windows] == [1, 0, 1]
 
 
 def test_a_run_that_writes(tmp_path: Path) -> None:
-    told = parse(tmp_path, captured("read-write"), measure_s=3)
-    assert told.operations == 4222
-    assert (told.details["reads"], told.details["writes"], told.details["other_queries"]) == (59108, 16888, 8444)
+    measurement = parse(tmp_path, captured("read-write"), measure_s=3)
+    assert measurement.operations == 4222
+    assert (measurement.details["reads"], measurement.details["writes"], measurement.details["other_queries"]) == (
+        59108,
+        16888,
+        8444,
+    )
 
 
 def test_every_figure_of_a_window_is_read() -> None:
@@ -167,9 +175,9 @@ def test_a_fatal_line_fails_the_run_whatever_the_exit_code(tmp_path: Path) -> No
 
 
 def test_as_many_errors_as_the_study_accepts_are_kept_and_shown(tmp_path: Path) -> None:
-    told = parse(tmp_path, captured("deadlocks"), measure_s=2, max_error_share=0.06)
-    assert told.errors == 398
-    assert told.windows[1].errors_per_s == 201.11
+    measurement = parse(tmp_path, captured("deadlocks"), measure_s=2, max_error_share=0.06)
+    assert measurement.errors == 398
+    assert measurement.windows[1].errors_per_s == 201.11
     with pytest.raises(RunFailed, match="398 errors"):
         parse(tmp_path, captured("deadlocks"), measure_s=2, max_error_share=0.05)
 
@@ -183,8 +191,8 @@ def test_lost_connections_fail_the_run(tmp_path: Path) -> None:
 
 
 def test_the_last_window_may_lose_its_race_with_the_end(tmp_path: Path) -> None:
-    told = parse(tmp_path, without(captured("closed"), "[ 4s ]"), measure_s=4)
-    assert [window.end_s for window in told.windows] == [1, 2, 3]
+    measurement = parse(tmp_path, without(captured("closed"), "[ 4s ]"), measure_s=4)
+    assert [window.end_s for window in measurement.windows] == [1, 2, 3]
 
 
 def test_reports_that_stop_early_fail_the_run(tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ def test_one_process_warms_up_and_measures() -> None:
 
 
 def test_the_closed_loop_has_no_arrivals() -> None:
-    told = measured(**CLOSED)
-    assert not [word for word in ("--rate", "--stages", "--trace") if word in told]
+    argv = measured(**CLOSED)
+    assert not [word for word in ("--rate", "--stages", "--trace") if word in argv]
 
 
 def test_arrivals_are_told_as_asked() -> None:

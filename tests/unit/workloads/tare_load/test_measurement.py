@@ -106,9 +106,9 @@ def test_logs_that_hold_less_than_was_counted_void_it(tmp_path: Path) -> None:
 
 def test_missing_rows_are_no_successes(tmp_path: Path) -> None:
     given = {**CLOSED, "measure_s": 1.0, "window_s": 1.0}
-    with pytest.raises(RunFailed, match=r"had no correct reply \(13663 get missing\)") as told:
+    with pytest.raises(RunFailed, match=r"had no correct reply \(13663 get missing\)") as refusal:
         parse(tmp_path, "missing", **given)
-    assert "were the data loaded?" in (told.value.hint or "")
+    assert "were the data loaded?" in (refusal.value.hint or "")
 
 
 def test_a_server_that_goes_away_is_the_reason(tmp_path: Path) -> None:

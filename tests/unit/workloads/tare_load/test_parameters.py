@@ -14,9 +14,9 @@ from tare.workloads.tare_load.parameters import TareLoadParameters
 
 
 def refusal(**given: Any) -> str:
-    with pytest.raises(ValidationError) as told:
+    with pytest.raises(ValidationError) as refusal:
         parameters(**given)
-    return str(told.value)
+    return str(refusal.value)
 
 
 def job(**changed: Any) -> dict[str, Any]:
@@ -33,9 +33,9 @@ def test_what_is_stored_of_a_study_is_read_again_as_the_same() -> None:
 
 
 def test_a_generator_that_nobody_knows_is_told_with_those_that_are_there() -> None:
-    told = refusal(job=job(operations=[operation("GET key:{idd}")]))
-    assert "no generator 'idd'" in told
-    assert "there are id, value" in told
+    message = refusal(job=job(operations=[operation("GET key:{idd}")]))
+    assert "no generator 'idd'" in message
+    assert "there are id, value" in message
     assert "a brace is opened and not closed" in refusal(job=job(operations=[operation("GET key:{id")]))
 
 
