@@ -50,7 +50,7 @@ def read_at_url(place: StorePlace) -> Saved:
     except SQLAlchemyError as error:
         if _is_damage(error):
             raise StoreError(f"the study of {place} cannot be read: {error}", hint=BEGIN_ANEW) from error
-        raise postgresql.told(place, error) from error
+        raise postgresql.store_error(place, error) from error
 
 
 class _Reading:

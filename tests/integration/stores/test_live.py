@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.integration.stores.servers import DatabaseServer
-from tests.unit.live.conftest import LINK, page_of, plan_of, told
+from tests.unit.live.conftest import LINK, page_of, plan_of, status
 from tests.unit.store.conftest import make_record, stage
 from typer.testing import CliRunner
 
@@ -41,12 +41,12 @@ def test_the_page_shows_what_was_committed_and_who_makes_more(place: StorePlace,
         for index in range(3):
             commit(writer, index, site="north")
         seen = elsewhere(place)
-        parts, _ = told(visited(page_of(seen)))
+        parts, _ = status(visited(page_of(seen)))
         assert "A study is being run." in parts["status"]
         assert f"(process {os.getpid()})" in parts["status"]
         assert "north" in parts["now"]
         assert [row["cells"] for row in parts["grid"]["arms"]] in (["ggpp", "gppp"], ["gppp", "ggpp"])
-    parts, _ = told(visited(page_of(seen)))
+    parts, _ = status(visited(page_of(seen)))
     assert "Not finished, and no `tare run` is working on it." in parts["status"]
 
 
