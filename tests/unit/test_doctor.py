@@ -235,17 +235,17 @@ class OneLeft:
 
 
 def test_leftovers_of_dead_runs_are_told(tmp_path: Path) -> None:
-    found = examine(
+    findings = examine(
         host(), EnvironmentLacks("no engine", hint="start it"), Layout(tmp_path), cast("Ledger", OneLeft())
     )
-    assert by_name(found.lines)["leftovers"].found == "1 of runs that died: container"
+    assert by_name(findings.lines)["leftovers"].found == "1 of runs that died: container"
 
 
 def test_without_an_engine_nothing_can_run_and_the_engine_is_why(tmp_path: Path) -> None:
-    found = examine(host(), EnvironmentLacks("no engine answers", hint="start it"), Layout(tmp_path), None)
-    assert not found.able
-    assert found.engine is None
-    line = by_name(found.lines)["engine"]
+    findings = examine(host(), EnvironmentLacks("no engine answers", hint="start it"), Layout(tmp_path), None)
+    assert not findings.able
+    assert findings.engine is None
+    line = by_name(findings.lines)["engine"]
     assert (line.verdict, line.found, line.advice) == (Verdict.CANNOT, "no engine answers", "start it")
 
 
@@ -254,8 +254,8 @@ def test_an_engine_that_stops_answering_is_a_finding_and_no_crash(tmp_path: Path
         def version(self) -> None:
             raise docker.errors.APIError("gone")
 
-    found = examine(host(), cast("docker.DockerClient", Broken()), Layout(tmp_path), None)
-    assert by_name(found.lines)["engine"].verdict is Verdict.CANNOT
+    findings = examine(host(), cast("docker.DockerClient", Broken()), Layout(tmp_path), None)
+    assert by_name(findings.lines)["engine"].verdict is Verdict.CANNOT
 
 
 @pytest.mark.parametrize(

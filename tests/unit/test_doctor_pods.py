@@ -43,13 +43,13 @@ class Machine(FakeHost):
 
 
 def lines(machine: Machine) -> dict[str, Line]:
-    found = {line.name: line for line in pod_lines(machine)}
+    listed = {line.name: line for line in pod_lines(machine)}
     started = [call for call in machine.ran() if call[:2] == ("unshare", "--net")]
     ended = [call for call in machine.ran() if call[:2] == ("kill", "-KILL")]
     made = [call for call in machine.ran() if call[0] == "mktemp"]
     assert len(started) == len(ended)
     assert machine.ran().count(("rm", "-rf", "--one-file-system", "/tmp/x")) == len(made)
-    return found
+    return listed
 
 
 ALL = ("bridge", "macvlan", "host-local", "portmap")
@@ -108,11 +108,11 @@ def test_rules_work_when_the_kernel_tells_them() -> None:
         "iptables-save": save,
         "nft": RunFailed("nft cannot be run"),
     }
-    found = lines(Machine(inside))
-    assert found["Services by iptables"].found == (
+    listed = lines(Machine(inside))
+    assert listed["Services by iptables"].found == (
         "iptables v1.8.9 (nf_tables): works, the kernel held 58 rules of 10 Services"
     )
-    assert found["Services by nftables"] == Line(
+    assert listed["Services by nftables"] == Line(
         "Services by nftables",
         Verdict.WARNING,
         "does not: rules as kube-proxy's mode nftables writes them need nft, which is missing",

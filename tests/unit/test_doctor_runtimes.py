@@ -39,9 +39,9 @@ def lines(
     usual: dict[tuple[str, ...], Answer] = {("mktemp",): Completed((), 0, b"/tmp/x\n"), **lacking}
     host = FakeHost(answers={**usual, **{(name,): answer for name, answer in answers.items()}})
     host.files["/bin/tare-probe"] = b"\x7fELF"
-    found = {line.name: line for line in runtimes.runtime_lines(host)}
+    listed = {line.name: line for line in runtimes.runtime_lines(host)}
     assert ("rm", "-rf", "--one-file-system", "/tmp/x") in host.ran() or not answers
-    return found
+    return listed
 
 
 def running(code: int, stdout: bytes = b"", stderr: bytes = b"") -> Answer:
@@ -56,9 +56,9 @@ def running(code: int, stdout: bytes = b"", stderr: bytes = b"") -> Answer:
 
 
 def test_what_ran_a_container_works_and_what_is_not_there_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = lines(monkeypatch, runc=running(0, SAID))
-    assert found["runtime runc"].found == "runc version 1.2: works, a container ran"
-    assert found["runtime youki"] == Line("runtime youki", Verdict.OK, "not installed")
+    listed = lines(monkeypatch, runc=running(0, SAID))
+    assert listed["runtime runc"].found == "runc version 1.2: works, a container ran"
+    assert listed["runtime youki"] == Line("runtime youki", Verdict.OK, "not installed")
 
 
 @pytest.mark.parametrize(
@@ -150,11 +150,11 @@ def test_an_engine_works_when_a_container_ran_in_it_and_is_left_as_it_was(monkey
     def connect(name: str, timeout_s: float) -> Any:
         return engine if name == "podman" else no_engine(name, timeout_s)
 
-    found = lines(monkeypatch, connect)
-    assert found["engine podman"] == Line("engine podman", Verdict.OK, "4.3.1: works, a container ran")
+    listed = lines(monkeypatch, connect)
+    assert listed["engine podman"] == Line("engine podman", Verdict.OK, "4.3.1: works, a container ran")
     assert engine.removed == ["container", "sha256:1"]
-    assert found["engine docker"].verdict is Verdict.WARNING
-    assert (found["engine docker"].found, found["engine docker"].advice) == (
+    assert listed["engine docker"].verdict is Verdict.WARNING
+    assert (listed["engine docker"].found, listed["engine docker"].advice) == (
         "no engine `docker`: nobody answers",
         "start it",
     )

@@ -43,12 +43,12 @@ def test_longer_latency_is_positive() -> None:
 
 
 def test_every_arm_but_the_baseline_has_a_finding_in_every_metric() -> None:
-    found = analyze(synthetic.study(), synthetic.records())
-    assert [(each.arm, each.metric) for each in found.findings] == [
+    analysis = analyze(synthetic.study(), synthetic.records())
+    assert [(each.arm, each.metric) for each in analysis.findings] == [
         (arm, metric) for arm in synthetic.PATHS[1:] for metric in METRICS
     ]
-    assert found.estimated
-    assert found.good == 30
+    assert analysis.estimated
+    assert analysis.good == 30
 
 
 def test_only_the_good_attempt_of_a_run_counts_and_the_failed_one_is_listed() -> None:

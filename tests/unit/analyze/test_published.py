@@ -27,11 +27,11 @@ BASELINE = [100.0, 104.0, 98.0, 102.0, 96.0]
 
 
 def test_welch_agrees_with_statsmodels() -> None:
-    found = welch(ARM, BASELINE)
+    effect = welch(ARM, BASELINE)
     low, high = CompareMeans(DescrStatsW(ARM), DescrStatsW(BASELINE)).tconfint_diff(usevar="unequal")
-    assert found.point == pytest.approx(93 / 100 - 1)
-    assert (found.low, found.high) == pytest.approx((low / 100, high / 100))
-    assert found.n == 4
+    assert effect.point == pytest.approx(93 / 100 - 1)
+    assert (effect.low, effect.high) == pytest.approx((low / 100, high / 100))
+    assert effect.n == 4
 
 
 @pytest.mark.parametrize(
@@ -39,24 +39,24 @@ def test_welch_agrees_with_statsmodels() -> None:
     [([], [1.0], "no run"), ([1.0], [2.0], "has no spread"), ([1.0] * 3, [2.0] * 3, "any spread")],
 )
 def test_welch_without_spread_has_no_interval(arm: list[float], baseline: list[float], why: str) -> None:
-    found = welch(arm, baseline)
-    assert found.low is found.high is None
-    assert why in str(found.why)
+    effect = welch(arm, baseline)
+    assert effect.low is effect.high is None
+    assert why in str(effect.why)
 
 
 def test_the_median_run_has_a_point_alone() -> None:
-    found = median_run([3.0, 1.0, 2.0], [4.0, 8.0, 5.0])
-    assert found.point == pytest.approx(2 / 5 - 1)
-    assert found.low is None
+    effect = median_run([3.0, 1.0, 2.0], [4.0, 8.0, 5.0])
+    assert effect.point == pytest.approx(2 / 5 - 1)
+    assert effect.low is None
     assert median_run([], [1.0]).point is None
 
 
 def test_pooled_windows_by_hand() -> None:
     # Means 11 and 10, variances 2 and 2, n = 2 each: 1 ± 1.96 * sqrt(2), over 10.
-    found = pooled_windows([10.0, 12.0], [9.0, 11.0])
-    assert found.point == pytest.approx(0.1)
-    assert found.low == pytest.approx((1 - 1.96 * math.sqrt(2)) / 10)
-    assert found.high == pytest.approx((1 + 1.96 * math.sqrt(2)) / 10)
+    effect = pooled_windows([10.0, 12.0], [9.0, 11.0])
+    assert effect.point == pytest.approx(0.1)
+    assert effect.low == pytest.approx((1 - 1.96 * math.sqrt(2)) / 10)
+    assert effect.high == pytest.approx((1 + 1.96 * math.sqrt(2)) / 10)
     assert mean_interval([9.0, 11.0]) == pytest.approx((10 - 1.96, 10 + 1.96))
 
 
@@ -65,8 +65,8 @@ def test_pooled_windows_are_far_too_sure_when_starts_differ() -> None:
     rng, wrong = np.random.default_rng(11), 0
     for _ in range(300):
         one, other = (rng.normal(0, 0.015, (5, 1)) + rng.normal(0, 0.03, (5, 60)) + 1 for _ in range(2))
-        found = pooled_windows(one.ravel().tolist(), other.ravel().tolist())
-        wrong += found.low is not None and found.high is not None and not found.low <= 0 <= found.high
+        effect = pooled_windows(one.ravel().tolist(), other.ravel().tolist())
+        wrong += effect.low is not None and effect.high is not None and not effect.low <= 0 <= effect.high
     assert wrong / 300 > 0.4
 
 
@@ -87,10 +87,10 @@ def test_relative_change_of_averages() -> None:
 
 
 def test_min_max_mean() -> None:
-    found = min_max_mean([1.0, 2.0, 6.0])
-    assert found is not None
-    assert (found.n, found.smallest, found.largest, found.mean) == (3, 1.0, 6.0, 3.0)
-    assert found.stddev == pytest.approx(math.sqrt(7))
+    effect = min_max_mean([1.0, 2.0, 6.0])
+    assert effect is not None
+    assert (effect.n, effect.smallest, effect.largest, effect.mean) == (3, 1.0, 6.0, 3.0)
+    assert effect.stddev == pytest.approx(math.sqrt(7))
     assert min_max_mean([4.0]) == Repetitions(1, 4.0, 4.0, 4.0, None)
     assert min_max_mean([]) is None
 
@@ -104,6 +104,6 @@ def test_nothing_is_relative_to_a_baseline_of_zero(judge: Callable[..., Estimate
 
 def test_welch_takes_runs_that_are_nearly_alike_without_a_warning() -> None:
     alike = [1000.0, 1000.0 + 2e-12]
-    found = welch(alike, alike)
-    assert found.low is not None
-    assert found.low <= 0 <= (found.high or 0)
+    effect = welch(alike, alike)
+    assert effect.low is not None
+    assert effect.low <= 0 <= (effect.high or 0)

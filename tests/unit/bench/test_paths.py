@@ -53,11 +53,11 @@ def throughput(analysis: Analysis) -> Agreement:
 
 
 def test_generators_that_say_the_same_agree_within_the_bound() -> None:
-    found = throughput(concluded({"tare-load": 0.9, "sysbench": 0.91}))
-    assert found.path == "bridge"
-    assert found.apart.point == pytest.approx(0.91 / 0.90 - 1, rel=1e-6)
-    assert found.apart.n == 8
-    assert found.verdict == "agree within 5%"
+    verdict = throughput(concluded({"tare-load": 0.9, "sysbench": 0.91}))
+    assert verdict.path == "bridge"
+    assert verdict.apart.point == pytest.approx(0.91 / 0.90 - 1, rel=1e-6)
+    assert verdict.apart.n == 8
+    assert verdict.verdict == "agree within 5%"
 
 
 def test_generators_that_say_something_else_differ() -> None:
@@ -65,19 +65,22 @@ def test_generators_that_say_something_else_differ() -> None:
 
 
 def test_an_interval_that_is_too_wide_leaves_it_open() -> None:
-    found = throughput(concluded({"tare-load": 0.9, "sysbench": 0.9}))
-    assert replace(found, apart=replace(found.apart, low=-0.08, high=0.03)).verdict.startswith("open")
+    verdict = throughput(concluded({"tare-load": 0.9, "sysbench": 0.9}))
+    assert replace(verdict, apart=replace(verdict.apart, low=-0.08, high=0.03)).verdict.startswith("open")
     why = "2 blocks only, an interval takes 3"
-    assert replace(found, apart=replace(found.apart, low=None, high=None, why=why)).verdict == f"no interval: {why}"
+    assert (
+        replace(verdict, apart=replace(verdict.apart, low=None, high=None, why=why)).verdict
+        == f"no interval: {why}"
+    )
 
 
 def test_whose_client_set_the_rate_is_said() -> None:
     analysis = concluded({"tare-load": 0.9, "sysbench": 0.99})
     alarm = Alarm("client-bottleneck", "bare-sysbench", "the client set the rate", (), "")
     bound = replace(analysis, alarms=(*analysis.alarms, alarm))
-    found = throughput(bound)
-    assert found.bound == {"sysbench"}
-    assert found.verdict.endswith(", sysbench at its client's end")
+    verdict = throughput(bound)
+    assert verdict.bound == {"sysbench"}
+    assert verdict.verdict.endswith(", sysbench at its client's end")
     text = "\n".join(table(study(), bound, agreement(study(), bound)))
     assert "| bare-sysbench | 1,000 |" in text
     assert "`client-bottleneck` (bare-sysbench)" in text

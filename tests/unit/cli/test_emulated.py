@@ -38,10 +38,10 @@ def store(tmp_path: Path) -> Store:
 
 def test_views_of_an_emulated_run_say_so(store: Store) -> None:
     run = store.records()[0].model_copy(update={"emulated": ("sut", "client")})
-    found = views_of_run(store, run).views
-    assert "Emulated: the SUT and client of this run" in views_table.render(found)
-    assert json.loads(views_files.as_json(found))["emulated"] == ["sut", "client"]
-    assert {row["emulated"] for row in csv.DictReader(io.StringIO(views_files.as_csv(found)))} == {"True"}
+    run_views = views_of_run(store, run).views
+    assert "Emulated: the SUT and client of this run" in views_table.render(run_views)
+    assert json.loads(views_files.as_json(run_views))["emulated"] == ["sut", "client"]
+    assert {row["emulated"] for row in csv.DictReader(io.StringIO(views_files.as_csv(run_views)))} == {"True"}
 
 
 @pytest.mark.parametrize("style", ["html", "md"])

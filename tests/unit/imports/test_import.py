@@ -46,10 +46,10 @@ def imported(tmp_path: Path, results: Path, text: str = GOOD) -> Import:
 
 
 def test_each_file_is_a_run_and_other_files_are_left_alone(tmp_path: Path, results: Path) -> None:
-    found = imported(tmp_path, results)
-    assert (len(found.runs), found.files) == (16, 16)
-    assert found.plan.study.factors["threads"] == ("2", "10")
-    first = found.runs[0].record
+    made = imported(tmp_path, results)
+    assert (len(made.runs), made.files) == (16, 16)
+    assert made.plan.study.factors["threads"] == ("2", "10")
+    first = made.runs[0].record
     assert first.levels == {"threads": "2", "client": "bare", "sut": "bare"}
     assert first.imported is not None
     assert first.imported["file"] == "m1/r-false_false_2_x_1.txt"
@@ -64,8 +64,8 @@ def test_what_is_not_known_of_such_a_run_stays_empty(tmp_path: Path, results: Pa
 
 
 def test_runs_are_paired_by_configuration_and_repetition(tmp_path: Path, results: Path) -> None:
-    found = imported(tmp_path, results)
-    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+    made = imported(tmp_path, results)
+    analysis = analyze(made.plan.study, [run.record for run in made.runs])
     whole = analysis.finding("IV", "read_latency_mean")
     assert whole.estimate.n == 8
     assert dict(whole.blocks)[1] == pytest.approx(16.0 / 13.0 - 1)
@@ -76,8 +76,8 @@ def test_runs_are_paired_by_configuration_and_repetition(tmp_path: Path, results
 
 
 def test_published_figures_stand_where_they_belong(tmp_path: Path, results: Path) -> None:
-    found = imported(tmp_path, results)
-    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+    made = imported(tmp_path, results)
+    analysis = analyze(made.plan.study, [run.record for run in made.runs])
     assert analysis.finding("IV", "read_latency_mean").published == 0.01
     small, large = analysis.strata
     assert small.finding("IV", "latency_mean").published is None
@@ -86,8 +86,8 @@ def test_published_figures_stand_where_they_belong(tmp_path: Path, results: Path
 
 def test_the_publications_own_way_is_followed_beside(tmp_path: Path, results: Path) -> None:
     text = GOOD + "published_by: relative-change-of-averages\n"
-    found = imported(tmp_path, results, text)
-    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+    made = imported(tmp_path, results, text)
+    analysis = analyze(made.plan.study, [run.record for run in made.runs])
     each = [stratum.finding("IV", "read_latency_mean").as_published for stratum in analysis.strata]
     points = [one.point for one in each if one is not None]
     assert points == pytest.approx([3.0 / 14.5, 3.0 / 22.5])
@@ -116,16 +116,16 @@ def test_a_terminal_has_a_table_for_each_condition_and_one_for_all_where_there_a
 
 
 def test_validity_says_that_nothing_was_seen_around_the_runs(tmp_path: Path, results: Path) -> None:
-    found = imported(tmp_path, results)
-    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+    made = imported(tmp_path, results)
+    analysis = analyze(made.plan.study, [run.record for run in made.runs])
     assert "imported" in {alarm.rule for alarm in analysis.alarms}
     assert not {"order-effect", "autocorrelation"} & {alarm.rule for alarm in analysis.alarms}
 
 
 def test_with_a_margin_each_arm_has_a_verdict(tmp_path: Path, results: Path) -> None:
     def verdicts(text: str) -> list[tuple[str, float | None, Verdict | None]]:
-        found = imported(tmp_path, results, text)
-        findings = analyze(found.plan.study, [run.record for run in found.runs]).findings
+        made = imported(tmp_path, results, text)
+        findings = analyze(made.plan.study, [run.record for run in made.runs]).findings
         return [(each.metric, each.judgement.margin, each.judgement.verdict) for each in findings]
 
     assert {(margin, verdict) for _, margin, verdict in verdicts(GOOD)} == {(None, None)}
@@ -136,8 +136,8 @@ def test_with_a_margin_each_arm_has_a_verdict(tmp_path: Path, results: Path) -> 
 
 @pytest.mark.parametrize("style", list(EXPORTERS))
 def test_every_report_says_that_it_was_imported(style: str, tmp_path: Path, results: Path) -> None:
-    found = imported(tmp_path, results, GOOD + "origin: somewhere else\n")
-    text = EXPORTERS[style](build_report(found.plan.study, [run.record for run in found.runs]))
+    made = imported(tmp_path, results, GOOD + "origin: somewhere else\n")
+    text = EXPORTERS[style](build_report(made.plan.study, [run.record for run in made.runs]))
     assert "threads" in text
     assert style == "csv" or "somewhere else" in text
     if style in ("html", "md"):
@@ -149,11 +149,11 @@ def test_every_report_says_that_it_was_imported(style: str, tmp_path: Path, resu
 def test_a_file_that_tells_of_a_failure_is_a_failed_run(tmp_path: Path, results: Path) -> None:
     broken = results / "m1" / "r-true_true_2_x_3.txt"
     broken.write_text((YCSB / "unknown-workload.stdout").read_text())
-    found = imported(tmp_path, results)
-    (failed,) = [run.record for run in found.runs if not run.record.outcome.ok]
+    made = imported(tmp_path, results)
+    (failed,) = [run.record for run in made.runs if not run.record.outcome.ok]
     assert failed.outcome.reason is not None
     assert "ClassNotFoundException" in failed.outcome.reason
-    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+    analysis = analyze(made.plan.study, [run.record for run in made.runs])
     assert analysis.finding("IV", "throughput").estimate.n == 7
 
 
@@ -220,17 +220,17 @@ def test_what_was_published_of_a_part_stands_beside_that_part_alone(tmp_path: Pa
         .replace("_*_{repetition}", "_{kind}_{repetition}")
         .replace("threads: 10}", "kind: x}")
     )
-    found = imported(tmp_path, results, text).plan.study.published
+    published = imported(tmp_path, results, text).plan.study.published
     levels = {"client": "docker", "sut": "docker"}
-    assert [(each.metric, each.levels) for each in found] == [
+    assert [(each.metric, each.levels) for each in published] == [
         ("read_latency_mean", levels),
         ("latency_mean", levels),
     ]
     for sut in ("false", "true"):
         other = results / "m1" / f"r-{sut}_{sut}_2_y_1.txt"
         other.write_text((YCSB / "hdr.stdout").read_text())
-    found = imported(tmp_path, results, text).plan.study.published
-    assert [each.metric for each in found] == ["read_latency_mean"]
+    published = imported(tmp_path, results, text).plan.study.published
+    assert [each.metric for each in published] == ["read_latency_mean"]
 
 
 def test_copies_in_a_store_are_no_files_to_import(tmp_path: Path, results: Path) -> None:

@@ -22,8 +22,8 @@ def test_a_table_has_a_run_a_row(tmp_path: Path) -> None:
         "I,10,1,1000,200,0\nI,10,2,1010,,0\nII,10,1,900,250,0\nII,10,2,905,240,3\nII,10,3,906,241,\n"
     )
     text = TABLE.read_text()
-    found = imported(tmp_path, place, text)
-    rows = {(run.record.arm, run.record.block): run.record for run in found.runs}
+    made = imported(tmp_path, place, text)
+    rows = {(run.record.arm, run.record.block): run.record for run in made.runs}
     measurement = rows["II", 1].measurement
     assert measurement is not None
     assert measurement["throughput_per_s"] == 900.0
@@ -88,8 +88,8 @@ repetition: run
 
 def test_decimals_are_after_the_sign_that_is_said(tmp_path: Path) -> None:
     table = b"Setup;Run;ops;READ\r\nI;1;1000,5;200,25\r\nII;1;900;250\r\n"
-    found = a_table(tmp_path, table, "  delimiter: ';'\n  decimal: ','")
-    measurement = found.runs[0].record.measurement
+    made = a_table(tmp_path, table, "  delimiter: ';'\n  decimal: ','")
+    measurement = made.runs[0].record.measurement
     assert measurement is not None
     assert (measurement["throughput_per_s"], measurement["by_operation"]["read"]["latency"]["mean_ms"]) == (
         1000.5,
@@ -128,7 +128,7 @@ def test_a_kind_of_operation_that_is_known_alone_is_compared(tmp_path: Path) -> 
     rows = [
         f"{setup},{run},1000,{latency + run}\n" for setup, latency in (("I", 100), ("II", 200)) for run in (1, 2, 3)
     ]
-    found = a_table(tmp_path, "".join(["Setup,Run,ops,READ\n", *rows]).encode())
-    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+    made = a_table(tmp_path, "".join(["Setup,Run,ops,READ\n", *rows]).encode())
+    analysis = analyze(made.plan.study, [run.record for run in made.runs])
     point = analysis.finding("II", "read_latency_mean").estimate.point
     assert point == pytest.approx(0.98, abs=0.01)

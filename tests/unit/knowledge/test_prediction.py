@@ -70,39 +70,39 @@ def run(
 
 
 def profile(**of: Any) -> Profile:
-    found = profile_of([run(**of)])
-    assert found is not None
-    return found
+    measured = profile_of([run(**of)])
+    assert measured is not None
+    return measured
 
 
 def test_a_saturated_server_loses_what_the_path_adds_to_its_cpu_time() -> None:
     # 100 µs of the server's one CPU an operation, of 5 requests that cost 4 µs more each: 100 / 120.
     of = profile(per_s=10_000.0, sut=4.0, requests=5.0, threads=64)
-    found = predicted("bridge", BRIDGE, of, costs(cost("sut-cpu", 4.0), cost("time", 4.0, load_="alone")))
-    assert found.bound == "sut"
-    assert found.log_ratio == pytest.approx(math.log(100 / 120))
+    forecast = predicted("bridge", BRIDGE, of, costs(cost("sut-cpu", 4.0), cost("time", 4.0, load_="alone")))
+    assert forecast.bound == "sut"
+    assert forecast.log_ratio == pytest.approx(math.log(100 / 120))
 
 
 def test_one_request_at_once_loses_by_its_time_and_not_by_cpu() -> None:
     # An operation takes 200 µs, most of it waiting; 20 µs are added.
     of = profile(per_s=5_000.0, sut=0.4, client=0.4, machine=0.8, threads=1)
-    found = predicted("bridge", BRIDGE, of, costs(cost("sut-cpu", 4.0), cost("time", 20.0, load_="alone")))
-    assert found.bound == "time"
-    assert found.log_ratio == pytest.approx(math.log(200 / 220))
+    forecast = predicted("bridge", BRIDGE, of, costs(cost("sut-cpu", 4.0), cost("time", 20.0, load_="alone")))
+    assert forecast.bound == "time"
+    assert forecast.log_ratio == pytest.approx(math.log(200 / 220))
 
 
 def test_a_station_that_the_path_fills_becomes_the_bound() -> None:
     # The machine uses half of its two CPUs; the path trebles what an operation takes there.
     of = profile(per_s=10_000.0, sut=2.0, client=2.0, machine=4.0, threads=16)
-    found = predicted("bridge", BRIDGE, of, costs(cost("machine-cpu", 200.0), cost("time", 20.0, load_="alone")))
-    assert found.bound == "machine"
-    assert found.log_ratio == pytest.approx(math.log(2e6 * 0.95 / 300 / 10_000))
+    forecast = predicted("bridge", BRIDGE, of, costs(cost("machine-cpu", 200.0), cost("time", 20.0, load_="alone")))
+    assert forecast.bound == "machine"
+    assert forecast.log_ratio == pytest.approx(math.log(2e6 * 0.95 / 300 / 10_000))
 
 
 def test_no_path_is_predicted_to_give_time_back() -> None:
     of = profile(threads=64)
-    found = predicted("bridge", BRIDGE, of, costs(cost("sut-cpu", -3.0), cost("time", -1.0, load_="alone")))
-    assert found.log_ratio == pytest.approx(0.0)
+    forecast = predicted("bridge", BRIDGE, of, costs(cost("sut-cpu", -3.0), cost("time", -1.0, load_="alone")))
+    assert forecast.log_ratio == pytest.approx(0.0)
 
 
 def test_the_interval_grows_with_what_is_uncertain_of_the_costs() -> None:
@@ -119,16 +119,18 @@ def test_the_interval_grows_with_what_is_uncertain_of_the_costs() -> None:
 
 
 def test_a_path_without_unit_costs_has_no_prediction_and_says_why() -> None:
-    found = predicted("bridge", BRIDGE, profile(), costs())
-    assert found.log_ratio is None
-    assert list(prediction_lines([found], 100))[-1].endswith("there is no unit cost for container / bare / bridge")
+    forecast = predicted("bridge", BRIDGE, profile(), costs())
+    assert forecast.log_ratio is None
+    assert list(prediction_lines([forecast], 100))[-1].endswith(
+        "there is no unit cost for container / bare / bridge"
+    )
 
 
 def test_costs_without_a_standard_error_predict_nothing() -> None:
     known = costs(cost("sut-cpu", 4.0, se=None), cost("time", 1.0, load_="alone"))
-    found = predicted("bridge", BRIDGE, profile(), known)
-    assert found.log_ratio is None
-    assert found.why_none == "the unit costs of container / bare / bridge have fewer than 3 blocks"
+    forecast = predicted("bridge", BRIDGE, profile(), known)
+    assert forecast.log_ratio is None
+    assert forecast.why_none == "the unit costs of container / bare / bridge have fewer than 3 blocks"
 
 
 def test_a_workload_that_does_not_tell_its_requests_has_no_profile() -> None:

@@ -84,8 +84,8 @@ def test_a_fixed_number_of_pairs_is_told_like_any_other_study(style: str) -> Non
 
 @pytest.mark.parametrize("report", [FIXED, BUCKETS], ids=["fixed", "buckets"])
 def test_no_difference_is_claimed_by_intervals_that_do_not_hold(report: Report) -> None:
-    found = report.analysis.finding("bridge", "throughput")
-    assert (found.excludes_zero, found.borne_out) == (True, False)
+    finding = report.analysis.finding("bridge", "throughput")
+    assert (finding.excludes_zero, finding.borne_out) == (True, False)
     assert 'class="worse"' not in EXPORTERS["html"](report)
 
 

@@ -31,21 +31,21 @@ def exchange(at: float, offset: float, there: float, back: float, inside: float 
 
 
 def test_the_offset_of_an_even_exchange_is_exact() -> None:
-    found = offset_of([exchange(100.0, 7.5, 0.001, 0.001, 0.25)])
-    assert found.offset_s == pytest.approx(7.5)
-    assert found.bound_s == pytest.approx(0.001)
+    estimate = offset_of([exchange(100.0, 7.5, 0.001, 0.001, 0.25)])
+    assert estimate.offset_s == pytest.approx(7.5)
+    assert estimate.bound_s == pytest.approx(0.001)
 
 
 def test_the_quickest_exchange_counts() -> None:
     slow, quick = exchange(100.0, 7.5, 0.2, 0.0), exchange(101.0, 7.5, 0.0001, 0.0003)
-    found = offset_of([slow, quick, slow])
-    assert found.offset_s == pytest.approx(7.4999)
-    assert found.bound_s == pytest.approx(0.0002)
+    offset = offset_of([slow, quick, slow])
+    assert offset.offset_s == pytest.approx(7.4999)
+    assert offset.bound_s == pytest.approx(0.0002)
 
 
 def test_an_exchange_that_went_all_one_way_is_off_by_its_bound() -> None:
-    found = offset_of([exchange(100.0, 0.0, 0.01, 0.0)])
-    assert found.offset_s == pytest.approx(found.bound_s)
+    estimate = offset_of([exchange(100.0, 0.0, 0.01, 0.0)])
+    assert estimate.offset_s == pytest.approx(estimate.bound_s)
 
 
 def test_without_an_exchange_there_is_no_offset() -> None:
@@ -64,9 +64,9 @@ ways = st.floats(0, 1)
 def test_the_true_offset_is_always_within_the_bound(
     offset: float, trips: list[tuple[float, float, float]], at: float
 ) -> None:
-    found = offset_of([exchange(at + n, offset, *trip) for n, trip in enumerate(trips)])
+    estimate = offset_of([exchange(at + n, offset, *trip) for n, trip in enumerate(trips)])
     rounding = 16 * math.ulp(abs(offset) + at + 100)
-    assert abs(found.offset_s - offset) <= found.bound_s + rounding
+    assert abs(estimate.offset_s - offset) <= estimate.bound_s + rounding
 
 
 @given(trips=st.lists(st.tuples(ways, ways, ways), min_size=2, max_size=20))

@@ -274,9 +274,9 @@ def test_a_runtime_that_the_engine_lacks_is_told_before_anything_is_started(
     sut = boxed.settings.sut.model_copy(update={"runtime": runtime, "engine": engine})
     named = boxed.model_copy(update={"settings": boxed.settings.model_copy(update={"sut": sut})})
     asking = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": (named,)})})
-    found = lacking_runtimes(placements_of(asking), lambda: there)
-    assert found.get(runtime, "").startswith(told or "")
-    assert (runtime in found) is (told is not None)
+    refusals = lacking_runtimes(placements_of(asking), lambda: there)
+    assert refusals.get(runtime, "").startswith(told or "")
+    assert (runtime in refusals) is (told is not None)
 
 
 def test_engines_are_asked_for_runtimes_only_where_one_is_named(plan: Plan) -> None:

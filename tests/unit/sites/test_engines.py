@@ -132,8 +132,8 @@ def test_what_an_engine_makes_stands_in_the_ledger_with_its_name(tmp_path: Path)
     ],
 )
 def test_an_entry_names_its_engine(ident: str, name: str, engine: str | None) -> None:
-    found = of_engine(ident)
-    assert (found.ident, found.engine) == (name, engine)
+    things = of_engine(ident)
+    assert (things.ident, things.engine) == (name, engine)
 
 
 def test_only_engines_whose_socket_is_there_are_looked_into(

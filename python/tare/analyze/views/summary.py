@@ -176,7 +176,9 @@ class RunViews:
 def has_trace(store: Store, record: RunRecord) -> bool:
     """Whether a trace of it was kept; runs of older stores have none."""
     head = f"{TRACE}/{TRACE_HEAD}"
-    return head in record.raw and store.holds(record, head)  # of 100,000 runs, each look at a disk counts
+    if record.raw and head not in record.raw:  # of 100,000 runs, each look at a disk counts
+        return False
+    return store.holds(record, head)
 
 
 def views_of_run(store: Store, record: RunRecord, interval_s: float | None = None) -> RunViews:

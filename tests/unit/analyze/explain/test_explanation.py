@@ -53,23 +53,23 @@ def test_what_was_added_comes_first_with_its_size_and_the_parts_add_up() -> None
         (CpuSide.CLIENT, "netfilter"): 2.0,
         (CpuSide.SERVER, "bridge"): 3.0,
     }
-    found = explained({"bare": times(BASE), "bridge": times(added)})
-    assert found.first is not None
-    assert found.first.name == "netfilter"
-    assert found.first.change.added_us == pytest.approx(6.0)
-    assert found.first.change.shown
-    assert found.total is not None
-    assert found.total.baseline_us == pytest.approx(100.0)
-    assert sum(part.change.added_us for part in found.causes) == pytest.approx(found.total.change.added_us)
-    assert sum(part.change.added_us for part in found.sides) == pytest.approx(found.total.change.added_us)
-    assert found.overhead.point == pytest.approx(0.09)
+    answer = explained({"bare": times(BASE), "bridge": times(added)})
+    assert answer.first is not None
+    assert answer.first.name == "netfilter"
+    assert answer.first.change.added_us == pytest.approx(6.0)
+    assert answer.first.change.shown
+    assert answer.total is not None
+    assert answer.total.baseline_us == pytest.approx(100.0)
+    assert sum(part.change.added_us for part in answer.causes) == pytest.approx(answer.total.change.added_us)
+    assert sum(part.change.added_us for part in answer.sides) == pytest.approx(answer.total.change.added_us)
+    assert answer.overhead.point == pytest.approx(0.09)
 
 
 def test_time_of_others_is_no_part_of_an_operation() -> None:
     busy = {**BASE, (CpuSide.OTHER, USER): 5000.0}
-    found = explained({"bare": times(BASE), "bridge": times(busy)})
-    assert found.total is not None
-    assert found.total.change.added_us == pytest.approx(0.0)
+    answer = explained({"bare": times(BASE), "bridge": times(busy)})
+    assert answer.total is not None
+    assert answer.total.change.added_us == pytest.approx(0.0)
 
 
 def test_docker_proxy_is_one_cause_whatever_functions_it_is_in() -> None:
@@ -79,48 +79,48 @@ def test_docker_proxy_is_one_cause_whatever_functions_it_is_in() -> None:
         (CpuSide.HELPER, "copying"): 20.0,
         (CpuSide.SERVER, "tcp-ip"): 40.0,
     }
-    found = explained({"bare": times(BASE), "published-loopback": times(proxied)})
-    assert found.first is not None
-    assert found.first.name == HELPERS
-    assert found.first.change.added_us == pytest.approx(50.0)
-    assert {part.name for part in found.cells} >= {"helper:tcp-ip", "helper:copying", "server:tcp-ip"}
+    answer = explained({"bare": times(BASE), "published-loopback": times(proxied)})
+    assert answer.first is not None
+    assert answer.first.name == HELPERS
+    assert answer.first.change.added_us == pytest.approx(50.0)
+    assert {part.name for part in answer.cells} >= {"helper:tcp-ip", "helper:copying", "server:tcp-ip"}
 
 
 def test_waiting_is_first_where_it_added_more_than_any_cpu_time() -> None:
     still = times(BASE, waited_us={("server", Wait.THROTTLED): 0.0})
     held = times(BASE, waited_us={("server", Wait.THROTTLED): 300.0})
-    found = explained({"bare": still, "bridge": held})
-    assert found.first is not None
-    assert (found.first.name, found.first.change.added_us) == ("waiting: throttled", 300.0)
+    answer = explained({"bare": still, "bridge": held})
+    assert answer.first is not None
+    assert (answer.first.name, answer.first.change.added_us) == ("waiting: throttled", 300.0)
 
 
 def test_a_kind_of_waiting_that_one_side_does_not_tell_is_left_out() -> None:
-    found = explained({"bare": times(BASE), "bridge": times(BASE, waited_us={("server", Wait.DISK): 9.0})})
-    assert found.waits == ()
+    answer = explained({"bare": times(BASE), "bridge": times(BASE, waited_us={("server", Wait.DISK): 9.0})})
+    assert answer.waits == ()
 
 
 def test_without_stacks_the_sides_are_told_by_counters_and_what_lacks_is_said() -> None:
     bare = times(None, counted_us={CpuSide.SERVER: 80.0}, lacks=("no stacks",))
     bridge = times(None, counted_us={CpuSide.SERVER: 88.0}, lacks=("no stacks",))
-    found = explained({"bare": bare, "bridge": bridge})
-    assert found.causes == ()
-    (server,) = found.sides
+    answer = explained({"bare": bare, "bridge": bridge})
+    assert answer.causes == ()
+    (server,) = answer.sides
     assert server.name == "server"
     assert server.change.added_us == pytest.approx(8.0)
-    assert found.total is not None
-    assert found.total.us == pytest.approx(88.0)
-    assert found.lacks == ("no stacks",)
+    assert answer.total is not None
+    assert answer.total.us == pytest.approx(88.0)
+    assert answer.lacks == ("no stacks",)
 
 
 def test_sampled_and_counted_runs_are_not_compared_with_each_other() -> None:
-    found = explained({"bare": times(None), "bridge": times(BASE)})
-    assert found.overhead.point is None
-    assert found.causes == ()
+    answer = explained({"bare": times(None), "bridge": times(BASE)})
+    assert answer.overhead.point is None
+    assert answer.causes == ()
 
 
 def test_the_share_without_a_name_is_of_the_kernels_time() -> None:
-    found = explained({"bare": times(BASE), "bridge": times({**BASE, (CpuSide.SERVER, "not-named"): 5.0})})
-    assert found.unnamed == pytest.approx(5.0 / 25.0)
+    answer = explained({"bare": times(BASE), "bridge": times({**BASE, (CpuSide.SERVER, "not-named"): 5.0})})
+    assert answer.unnamed == pytest.approx(5.0 / 25.0)
 
 
 def test_what_counters_tell_beyond_the_samples_is_said() -> None:
@@ -129,11 +129,11 @@ def test_what_counters_tell_beyond_the_samples_is_said() -> None:
 
 
 def test_an_interval_is_students_over_paired_differences() -> None:
-    found = change([4.0, 6.0, 5.0])
+    estimate = change([4.0, 6.0, 5.0])
     # mean 5, s = 1, t(2, 0.975) = 4.302653, so ± 4.302653 / sqrt(3)
-    assert found.low == pytest.approx(2.515863)
-    assert found.high == pytest.approx(7.484137)
-    assert found.shown
+    assert estimate.low == pytest.approx(2.515863)
+    assert estimate.high == pytest.approx(7.484137)
+    assert estimate.shown
     assert not change([-4.0, 6.0, 5.0]).shown
     thin = change([4.0, 6.0])
     assert (thin.added_us, thin.low, thin.why) == (5.0, None, "2 blocks only; an interval needs 3")
@@ -145,10 +145,10 @@ def test_a_sure_part_stands_before_a_wild_one_of_a_larger_mean() -> None:
 
     baseline = [run(100.0, 0.0) for _ in range(4)]
     arm = [run(100.0 + wild, 5.0 + small) for wild, small in ((60, 0.1), (-40, -0.1), (50, 0.0), (-10, 0.1))]
-    found = explain_arm("bridge", "bare", Pairing(arm, baseline), paired_log_ratio_t)
-    assert found.causes[0].name == "user:server"
-    assert found.first is not None
-    assert found.first.name == "netfilter"
+    answer = explain_arm("bridge", "bare", Pairing(arm, baseline), paired_log_ratio_t)
+    assert answer.causes[0].name == "user:server"
+    assert answer.first is not None
+    assert answer.first.name == "netfilter"
 
 
 def test_nothing_stands_first_where_nothing_is_shown() -> None:

@@ -45,13 +45,13 @@ def windows(*errors: float) -> RunRecord:
 
 def happened(**rows: Any) -> Trace:
     one = {"tick": 1, "target": 1, "name": None, "at_ns": 105 * S, "what": "missed", "detail": "3 ticks"}
-    found = trace(event=[one | rows])
-    return Trace({**found.header, "period_ns": S // 10}, found.quanta, found.complete, found.tables)
+    collected = trace(event=[one | rows])
+    return Trace({**collected.header, "period_ns": S // 10}, collected.quanta, collected.complete, collected.tables)
 
 
 def marks(run: RunRecord, seen: Trace | None = None) -> list[tuple[str, float, float | None, str]]:
-    found = marks_of(TimedRun(run, seen, zero_s=100.0, over_s=8.0))
-    return [(mark.kind, mark.second, mark.until, mark.text) for mark in found]
+    marked = marks_of(TimedRun(run, seen, zero_s=100.0, over_s=8.0))
+    return [(mark.kind, mark.second, mark.until, mark.text) for mark in marked]
 
 
 def test_errors_of_windows_in_a_row_are_one_mark() -> None:

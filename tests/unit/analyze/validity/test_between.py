@@ -43,10 +43,10 @@ def test_runs_on_one_host_raise_none_either() -> None:
 
 
 def test_hosts_of_one_kernel_are_named_as_such_once() -> None:
-    found = only(study(4, change=between(one_boot=True)), "one-kernel")
-    assert found.arm is None
-    assert "not on two machines" in found.what
-    assert len(found.runs) == 8
+    alarm = only(study(4, change=between(one_boot=True)), "one-kernel")
+    assert alarm.arm is None
+    assert "not on two machines" in alarm.what
+    assert len(alarm.runs) == 8
 
 
 @pytest.mark.parametrize(("sent", "got"), [(FULL, 0.1), (0.1, FULL)])
@@ -81,8 +81,8 @@ def cluster(*, second: float = 0.1, client: float = 0.1, speed_mbit: float | Non
 def test_the_node_whose_wire_is_full_is_named() -> None:
     assert rules(cluster()) == set()
     assert rules(cluster(second=0.79)) == set()
-    found = {each.what for each in alarms(study(4, change=cluster(second=FULL))) if each.rule == "wire-bound"}
-    assert {words.partition(" of its")[0] for words in found} == {"the network of h2 carried 80.0 %"}
+    raised = {each.what for each in alarms(study(4, change=cluster(second=FULL))) if each.rule == "wire-bound"}
+    assert {words.partition(" of its")[0] for words in raised} == {"the network of h2 carried 80.0 %"}
 
 
 def test_a_client_s_wire_that_carries_more_than_one_node_s_is_judged_by_its_own_speed() -> None:

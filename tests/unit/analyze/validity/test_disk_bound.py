@@ -74,10 +74,10 @@ def test_a_limit_that_is_reached_is_a_disk_at_its_end_though_the_device_is_idle(
 def test_what_set_the_rate_in_its_place_is_told(
     sut: dict[str, Any], client: dict[str, Any], disk: dict[str, Any], words: str
 ) -> None:
-    found = alarms(runs(sut, client, disk))
-    assert [alarm.arm for alarm in found] == list(ARMS)
-    assert words in found[0].what
-    assert len(found[0].runs) == 3
+    raised = alarms(runs(sut, client, disk))
+    assert [alarm.arm for alarm in raised] == list(ARMS)
+    assert words in raised[0].what
+    assert len(raised[0].runs) == 3
 
 
 def test_what_no_trace_tells_is_not_taken_for_bound() -> None:
@@ -100,8 +100,8 @@ def test_most_runs_decide() -> None:
 
 
 def test_an_arm_tells_what_set_its_rate() -> None:
-    found = bottleneck_of(runs())
-    assert (found.reached, found.disk_busy, found.sut_waiting_io) == (("disk",), 0.97, 0.9)
+    limit = bottleneck_of(runs())
+    assert (limit.reached, limit.disk_busy, limit.sut_waiting_io) == (("disk",), 0.97, 0.9)
     assert bottleneck_of(runs({"busy": 0.95})).reached == ("sut", "disk")
     assert bottleneck_of(runs({"waiting_io": 0.1}, disk={"busy": 0.1})).reached == ()
     assert bottleneck_of(runs({"waiting_io": None}, disk=None)).reached is None

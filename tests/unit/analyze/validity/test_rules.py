@@ -91,11 +91,11 @@ def set_usage(**changes: Any) -> Callable[[dict[str, Any]], None]:
 
 
 def test_a_client_at_its_limit_is_found_while_the_sut_is_not() -> None:
-    found = only(study(change=in_arm("bridge", set_usage(client_cpu_s=3.9, sut_cpu_s=2.0))), "client-bottleneck")
-    assert found.arm == "bridge"
-    assert len(found.runs) == 12
-    assert "97.5 %" in found.what
-    assert "50.0 %" in found.what
+    alarm = only(study(change=in_arm("bridge", set_usage(client_cpu_s=3.9, sut_cpu_s=2.0))), "client-bottleneck")
+    assert alarm.arm == "bridge"
+    assert len(alarm.runs) == 12
+    assert "97.5 %" in alarm.what
+    assert "50.0 %" in alarm.what
 
 
 def traced(
@@ -118,9 +118,9 @@ def traced(
     ],
 )
 def test_a_client_at_its_limit_is_found_in_the_traces(client: dict[str, float | None], words: str) -> None:
-    found = only(study(change=in_arm("bridge", traced(client))), "client-bottleneck")
-    assert found.arm == "bridge"
-    assert words in found.what
+    alarm = only(study(change=in_arm("bridge", traced(client))), "client-bottleneck")
+    assert alarm.arm == "bridge"
+    assert words in alarm.what
 
 
 def test_what_the_trace_tells_goes_before_what_was_read_at_both_ends() -> None:
@@ -149,11 +149,11 @@ def split(**client_ms: float) -> Callable[[dict[str, Any]], None]:
 
 
 def test_a_percentile_that_the_client_made_is_void() -> None:
-    found = only(study(change=in_arm("bridge", split(lag_ms=0.5, unread_ms=0.7))), "client-latency")
-    assert found.arm == "bridge"
-    assert "the client made 54.5 % of p99" in found.what
-    assert "this percentile is void" in found.what
-    assert len(found.runs) == 12
+    alarm = only(study(change=in_arm("bridge", split(lag_ms=0.5, unread_ms=0.7))), "client-latency")
+    assert alarm.arm == "bridge"
+    assert "the client made 54.5 % of p99" in alarm.what
+    assert "this percentile is void" in alarm.what
+    assert len(alarm.runs) == 12
 
 
 @pytest.mark.parametrize("parts", [{"lag_ms": 0.4, "unread_ms": 0.4}, {"waiting_ms": 50.0}])
@@ -169,10 +169,10 @@ def test_steal_that_comes_with_an_arm_is_found() -> None:
     def stolen(tree: dict[str, Any]) -> None:
         tree["usage"]["machine"]["steal"] += 0.4
 
-    found = only(study(change=in_arm("bridge", stolen)), "machine-shift")
-    assert found.arm == "bridge"
-    assert "stolen by the hypervisor" in found.what
-    assert " more of the machine than in the baseline's runs" in found.what
+    alarm = only(study(change=in_arm("bridge", stolen)), "machine-shift")
+    assert alarm.arm == "bridge"
+    assert "stolen by the hypervisor" in alarm.what
+    assert " more of the machine than in the baseline's runs" in alarm.what
 
 
 def test_work_of_others_that_comes_with_an_arm_is_found() -> None:
@@ -214,9 +214,9 @@ def test_a_warm_up_that_is_not_over_is_found(length: int) -> None:
         for window in tree["measurement"]["windows"][: length // 4]:
             window["throughput_per_s"] *= 0.8
 
-    found = only(study(length=length, change=in_arm("bridge", cold)), "warm-up")
-    assert (found.arm, len(found.runs)) == ("bridge", 12)
-    assert "slower" in found.what
+    alarm = only(study(length=length, change=in_arm("bridge", cold)), "warm-up")
+    assert (alarm.arm, len(alarm.runs)) == ("bridge", 12)
+    assert "slower" in alarm.what
 
 
 def test_a_change_in_the_middle_of_one_run_is_found_in_that_run() -> None:
@@ -225,8 +225,8 @@ def test_a_change_in_the_middle_of_one_run_is_found_in_that_run() -> None:
             for window in tree["measurement"]["windows"][30:]:
                 window["throughput_per_s"] *= 0.85
 
-    found = only(study(length=60, change=slower), "change-point")
-    assert (found.arm, len(found.runs)) == ("bare", 1)
+    alarm = only(study(length=60, change=slower), "change-point")
+    assert (alarm.arm, len(alarm.runs)) == ("bare", 1)
 
 
 def test_pettitt_finds_the_place_of_a_change() -> None:
@@ -236,8 +236,8 @@ def test_pettitt_finds_the_place_of_a_change() -> None:
 
 
 def test_a_place_in_the_block_that_matters_is_found() -> None:
-    found = only(study(20, factor=lambda _block, _arm, position: 1 - 0.05 * position), "order-effect")
-    assert "slower" in found.what
+    alarm = only(study(20, factor=lambda _block, _arm, position: 1 - 0.05 * position), "order-effect")
+    assert "slower" in alarm.what
 
 
 def test_runs_that_are_slow_where_the_hypervisor_steals_are_told_though_arms_are_alike() -> None:
@@ -249,12 +249,12 @@ def test_runs_that_are_slow_where_the_hypervisor_steals_are_told_though_arms_are
         part = stolen[tree["block"]][ARMS.index(tree["arm"])]
         tree["usage"]["machine"].update(steal=8 * part, idle=8 * (0.4 - part), user=3.7)
 
-    found = only(
+    alarm = only(
         study(16, change=steal, factor=lambda block, arm, _: 1 - stolen[block][ARMS.index(arm)]), "machine-noise"
     )
-    assert found.arm is None
-    assert "the hypervisor stole" in found.what
-    assert len(found.runs) == 32
+    assert alarm.arm is None
+    assert "the hypervisor stole" in alarm.what
+    assert len(alarm.runs) == 32
 
 
 def test_a_drifting_ratio_is_found() -> None:
@@ -264,9 +264,9 @@ def test_a_drifting_ratio_is_found() -> None:
 
 def test_a_block_that_makes_the_variance_alone_is_found() -> None:
     wild = study(12, factor=lambda block, arm, _: 0.6 if (block, arm) == (4, "bridge") else 1.0)
-    found = only(wild, "dominating-block")
-    assert "block 4 alone" in found.what
-    assert len(found.runs) == 2
+    alarm = only(wild, "dominating-block")
+    assert "block 4 alone" in alarm.what
+    assert len(alarm.runs) == 2
 
 
 def test_the_largest_share_of_chance_is_that_of_grubbs_tables() -> None:
@@ -314,9 +314,9 @@ def test_runs_without_usage_or_windows_raise_no_alarm() -> None:
 def test_clean_studies_raise_few_alarms() -> None:
     """120 clean studies of three arms and 12 blocks, 60 windows a run: at most one in ten has any alarm at all."""
     arms = ("bare", "bridge", "host")
-    found = [[alarm.rule for alarm in alarms(study(seed=100 + n, arms=arms, length=60), arms)] for n in range(120)]
-    by_rule = Counter(rule for rules in found for rule in set(rules))
-    assert sum(bool(rules) for rules in found) <= 12, by_rule
+    raised = [[alarm.rule for alarm in alarms(study(seed=100 + n, arms=arms, length=60), arms)] for n in range(120)]
+    by_rule = Counter(rule for rules in raised for rule in set(rules))
+    assert sum(bool(rules) for rules in raised) <= 12, by_rule
     assert all(count <= 6 for count in by_rule.values()), by_rule
 
 
@@ -327,10 +327,10 @@ def test_blocks_on_another_cpu_set_are_compared_with_those_on_the_first() -> Non
     slow = study(
         16, change=in_arm("bridge", moved), factor=lambda b, arm, _: 0.9 if arm == "bridge" and b % 2 else 1
     )
-    found = only(slow, "core-effect")
-    assert found.arm == "bridge"
-    assert "on CPUs 0" in found.what
-    assert "faster than on CPUs 1" in found.what
+    alarm = only(slow, "core-effect")
+    assert alarm.arm == "bridge"
+    assert "on CPUs 0" in alarm.what
+    assert "faster than on CPUs 1" in alarm.what
     assert not [each for each in alarms(study(16, change=in_arm("bridge", moved))) if each.rule == "core-effect"]
 
 
@@ -350,10 +350,10 @@ def busy_with_proxy(*, others: float = 1.2, idle: float = 0.1, proxy: float = 0.
 
 
 def test_a_proxy_that_brings_cpu_weight_of_its_own_to_a_full_machine_is_found() -> None:
-    found = only(busy_with_proxy(), "proxy-weight")
-    assert (found.arm, len(found.runs)) == ("bridge", 12)
-    assert "had 0.95 CPUs where the baseline had 0.75" in found.what
-    assert "CPU time per operation" in found.do
+    alarm = only(busy_with_proxy(), "proxy-weight")
+    assert (alarm.arm, len(alarm.runs)) == ("bridge", 12)
+    assert "had 0.95 CPUs where the baseline had 0.75" in alarm.what
+    assert "CPU time per operation" in alarm.do
 
 
 @pytest.mark.parametrize("quiet", [{"idle": 2.0}, {"others": 0.05}, {"proxy": 0.02}])

@@ -341,8 +341,8 @@ def test_adding_blocks_towards_a_target_is_what_its_alpha_is_for() -> None:
     later = under(runs(noisy(16)), "f" * 64, 8)
     for spec, rules in ((InterleaveSpec(), []), (FixedSpec(name="fixed", blocks=16), ["extended"])):
         study = synthetic.study((BARE, BRIDGE)).model_copy(update={"protocol": spec})
-        found = [alarm.rule for alarm in check(study, select_runs(study, later)) if alarm.rule == "extended"]
-        assert found == rules
+        raised = [alarm.rule for alarm in check(study, select_runs(study, later)) if alarm.rule == "extended"]
+        assert raised == rules
 
 
 @pytest.mark.parametrize(
@@ -360,9 +360,9 @@ def test_a_run_whose_surroundings_nobody_saw_is_told(change: Change, words: str)
         if (tree["arm"], tree["block"]) == (BRIDGE, 2):
             change(tree)
 
-    found = only(runs(noisy(8), in_one), "unwitnessed")
-    assert words in found.what
-    assert len(found.runs) == 1
+    alarm = only(runs(noisy(8), in_one), "unwitnessed")
+    assert words in alarm.what
+    assert len(alarm.runs) == 1
 
 
 def test_a_program_that_is_itself_the_sut_has_no_client_and_no_path_to_see() -> None:

@@ -42,9 +42,9 @@ def images(*arguments: str) -> Result:
 def tree(*arguments: str) -> dict[str, Any]:
     shown = images(*arguments, "--json")
     assert shown.exit_code == 0, shown.output
-    found = json.loads(shown.stdout)
-    assert isinstance(found, dict)
-    return found
+    document = json.loads(shown.stdout)
+    assert isinstance(document, dict)
+    return document
 
 
 def test_nothing_is_listed_verified_or_kept_before_something_is_built(home: Path) -> None:

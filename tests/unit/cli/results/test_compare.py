@@ -74,8 +74,8 @@ def side(label: str, study: Study, records: Sequence[RunRecord]) -> Side:
 
 def compared(one: Sequence[RunRecord], other: Sequence[RunRecord], study: Study | None = None) -> Compared:
     plan = expand(synthetic.study(("bare", "host", "bridge")) if study is None else study)
-    found = compare(Recorded(plan, one), Recorded(plan, other))
-    return build_comparison(side("A", plan.study, one), side("B", plan.study, other), found)
+    result = compare(Recorded(plan, one), Recorded(plan, other))
+    return build_comparison(side("A", plan.study, one), side("B", plan.study, other), result)
 
 
 def test_json_has_both_overheads_and_their_difference(a: Path, b: Path) -> None:
@@ -99,15 +99,15 @@ def test_json_has_both_overheads_and_their_difference(a: Path, b: Path) -> None:
 
 
 def test_p_values_are_adjusted_by_holm_over_the_arms(a: Path, b: Path) -> None:
-    found = compared(open_store(a).records(), open_store(b).records()).comparison
-    raw = {each.arm: each.difference.p_zero for each in found.changes if each.metric == "throughput"}
-    p_zero = {each.arm: each.p_zero for each in found.changes if each.metric == "throughput"}
+    result = compared(open_store(a).records(), open_store(b).records()).comparison
+    raw = {each.arm: each.difference.p_zero for each in result.changes if each.metric == "throughput"}
+    p_zero = {each.arm: each.p_zero for each in result.changes if each.metric == "throughput"}
     assert raw["bridge"] is not None
     assert raw["host"] is not None
     assert p_zero["bridge"] == pytest.approx(min(1, 2 * raw["bridge"]))
     assert p_zero["host"] == pytest.approx(max(raw["host"], 2 * raw["bridge"]))
-    latency = [each for each in found.changes if each.metric == "latency_mean"]
-    assert {each.family for each in latency} == {len([each for each in found.changes if each.metric != "throughput"
+    latency = [each for each in result.changes if each.metric == "latency_mean"]
+    assert {each.family for each in latency} == {len([each for each in result.changes if each.metric != "throughput"
                                                       and each.difference.p_zero is not None])}  # fmt: skip
 
 
@@ -123,11 +123,11 @@ def test_what_differs_is_named_before_any_figure(a: Path, b: Path) -> None:
 
 
 def test_stores_of_alike_runs_differ_in_nothing(a: Path) -> None:
-    found = compared(open_store(a).records(), open_store(a).records())
-    assert found.unlike == ()
-    assert "No recorded difference" in terminal.render(found)
-    assert not any(each.changed for each in found.comparison.changes)
-    assert "No change of the throughput overhead was shown in 2 arms; changes up to" in found.answer
+    result = compared(open_store(a).records(), open_store(a).records())
+    assert result.unlike == ()
+    assert "No recorded difference" in terminal.render(result)
+    assert not any(each.changed for each in result.comparison.changes)
+    assert "No change of the throughput overhead was shown in 2 arms; changes up to" in result.answer
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -184,9 +184,9 @@ def test_a_store_of_a_newer_tare_is_refused(a: Path, tmp_path: Path) -> None:
 
 def test_intervals_that_do_not_hold_change_nothing() -> None:
     study = synthetic.study(("bare", "host", "bridge")).model_copy(update={"protocol": FixedSpec(name="fixed")})
-    found = compared(known(rates(BRIDGE)), known(rates(WORSE)), study)
-    assert not any(each.changed for each in found.comparison.changes)
-    assert "published method" in found.answer
+    result = compared(known(rates(BRIDGE)), known(rates(WORSE)), study)
+    assert not any(each.changed for each in result.comparison.changes)
+    assert "published method" in result.answer
 
 
 def test_bytes_that_were_counted_by_another_source_are_not_compared() -> None:
@@ -208,13 +208,13 @@ def test_hostile_names_break_no_format() -> None:
     study = synthetic.study(arms)
     one, other = (synthetic.records(arms, 4, seed=seed) for seed in (1, 2))
     hostile = [synthetic.changed(each, lambda tree: tree["host"].update(cpu_model=HOSTILE)) for each in other]
-    found = compared(one, hostile, study)
-    assert json.loads(json_file.render(found))["changes"][0]["arm"] == HOSTILE
-    for text in (terminal.render(found, width=80), markdown.render(found)):
+    result = compared(one, hostile, study)
+    assert json.loads(json_file.render(result))["changes"][0]["arm"] == HOSTILE
+    for text in (terminal.render(result, width=80), markdown.render(result)):
         assert not re.search("[\x1b\u202e]", text)
         assert len(text) < 30_000
-    assert "<script>" not in markdown.render(found)
-    assert max(len(line) for line in terminal.render(found, width=80).splitlines()) <= 80
+    assert "<script>" not in markdown.render(result)
+    assert max(len(line) for line in terminal.render(result, width=80).splitlines()) <= 80
 
 
 def test_markdown_has_a_table_a_metric(a: Path, b: Path) -> None:

@@ -52,6 +52,6 @@ def host(*lacking: str) -> FakeHost:
 def test_each_program_that_is_missing_is_one_sentence(
     network: str, pod: dict[str, Any] | None, lacking: tuple[str, ...], told: list[str]
 ) -> None:
-    found = why_no_pods(host(*lacking), [sut(network, pod), sut(network, pod)])
+    refusals = why_no_pods(host(*lacking), [sut(network, pod), sut(network, pod)])
     directories = "/opt/cni/bin, /usr/lib/cni, /usr/libexec/cni"
-    assert found == tuple(sentence.replace(".*", directories) for sentence in told)
+    assert refusals == tuple(sentence.replace(".*", directories) for sentence in told)

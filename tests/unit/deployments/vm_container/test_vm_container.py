@@ -185,9 +185,9 @@ def test_what_is_no_container_is_refused(changed: dict[str, Any], why: str) -> N
 
 
 def test_apt_tells_what_crun_takes() -> None:
-    found = simulated((DATA / "apt-simulate-crun.txt").read_text())
-    assert found["crun"] == "1.8.1-1+deb12u1"
-    assert {"libc6", "libseccomp2", "libcap2", "libyajl2", "libsystemd0"} <= set(found)
+    packages = simulated((DATA / "apt-simulate-crun.txt").read_text())
+    assert packages["crun"] == "1.8.1-1+deb12u1"
+    assert {"libc6", "libseccomp2", "libcap2", "libyajl2", "libsystemd0"} <= set(packages)
     assert simulated("E: Unable to locate package crun") == {}
 
 

@@ -209,9 +209,9 @@ def test_owners_and_set_id_bits_are_kept(root: Path) -> None:
     apply(
         root, [Entry(f"e{i}", kind=kind, target="x", mode=0o6755, uid=12, gid=34) for i, kind in enumerate(kinds)]
     )
-    found = [(root / f"e{i}").lstat() for i in range(3)]
-    assert {(info.st_uid, info.st_gid) for info in found} == {(12, 34)}
-    assert [stat.S_IMODE(info.st_mode) for info in found[:2]] == [0o6755, 0o6755]
+    stats = [(root / f"e{i}").lstat() for i in range(3)]
+    assert {(info.st_uid, info.st_gid) for info in stats} == {(12, 34)}
+    assert [stat.S_IMODE(info.st_mode) for info in stats[:2]] == [0o6755, 0o6755]
 
 
 def test_when_an_entry_was_changed_is_kept_to_the_second(root: Path) -> None:

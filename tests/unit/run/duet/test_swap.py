@@ -54,30 +54,30 @@ def test_windows_in_which_one_ran_alone_are_dropped() -> None:
 def test_a_window_counts_where_it_lies_in_a_half_whenever_the_generator_began() -> None:
     both = both_drove((began(0.0, 0.3), began(0.1, 0.2)))
     assert both == (0.3, 7.0)
-    found = split_at_swap(windows(*range(1, 8)), began(0.0, 0.3), both, Swap(3.2, 3.21))
-    assert [half.windows for half in found] == [1, 2], "the third may have ended at 3.3, the last at 7.3"
+    split = split_at_swap(windows(*range(1, 8)), began(0.0, 0.3), both, Swap(3.2, 3.21))
+    assert [half.windows for half in split] == [1, 2], "the third may have ended at 3.3, the last at 7.3"
 
 
 def test_a_generator_that_began_late_by_its_own_word_is_cut_where_it_drove() -> None:
     """A real YCSB of 3 s whose JVM took 4 s to begin: by its process's start all windows lay before the swap."""
     text = [(YCSB / f"both.{stream}").read_text() for stream in ("stdout", "stderr")]
-    found = measurement(read_output(*text), Expected(interval="both", window_s=1.0)).windows
+    split = measurement(read_output(*text), Expected(interval="both", window_s=1.0)).windows
     swap = Swap(105.3, 105.31)
-    first, second = split_at_swap(found, began(104.0, seconds=3.6), (104.0, 107.6), swap)
+    first, second = split_at_swap(split, began(104.0, seconds=3.6), (104.0, 107.6), swap)
     assert (first.windows, second.windows) == (1, 1), "of three the second spans the swap"
     assert (first.throughput_per_s, second.throughput_per_s) == (
-        found[0].throughput_per_s,
-        found[2].throughput_per_s,
+        split[0].throughput_per_s,
+        split[2].throughput_per_s,
     )
     with pytest.raises(RunFailed, match="no complete window"):
-        split_at_swap(found, began(100.0, seconds=3.6), (100.0, 103.6), swap)
+        split_at_swap(split, began(100.0, seconds=3.6), (100.0, 103.6), swap)
 
 
 def test_a_window_that_lasted_longer_is_dropped_where_it_touches_the_swap() -> None:
     """cassandra-stress prints no line while its server stalls: the next one is of all the time since."""
     rates = [Window(end, 100.0, None, 0.0, None) for end in (1.0, 2.0, 5.0, 6.0, 7.0)]
-    found = split_at_swap(rates, began(0.0), (0.0, 7.0), Swap(3.5, 3.51))
-    assert [half.windows for half in found] == [2, 2]
+    split = split_at_swap(rates, began(0.0), (0.0, 7.0), Swap(3.5, 3.51))
+    assert [half.windows for half in split] == [2, 2]
 
 
 def test_a_half_without_a_window_voids_the_run() -> None:

@@ -153,19 +153,19 @@ USAGE = {"began_monotonic_s": 1.0, "ended_monotonic_s": 2.0, "sut_cpu_s": 0.5}
 def test_io_of_the_sut_comes_from_the_first_source_that_has_values(tmp_path: Path) -> None:
     at = [0, 3_000_000_000]
     raw = _trace(tmp_path, read_bytes=[0, 3000], io_t0_ns=at, written_bytes=[0, 6000])
-    found = with_sut_io(USAGE, raw)
-    assert found is not None
-    assert (found["sut_read_bytes"], found["sut_write_bytes"]) == (1000.0, 2000.0)
-    assert found["sut_io_source"] == "control group"
-    assert found["sut_cpu_s"] == 0.5
+    with_io = with_sut_io(USAGE, raw)
+    assert with_io is not None
+    assert (with_io["sut_read_bytes"], with_io["sut_write_bytes"]) == (1000.0, 2000.0)
+    assert with_io["sut_io_source"] == "control group"
+    assert with_io["sut_cpu_s"] == 0.5
 
 
 def test_empty_is_not_zero(tmp_path: Path) -> None:
     raw = _trace(tmp_path, read_bytes=pl.Series([None, None], dtype=pl.Int64), io_t0_ns=[0, 3_000_000_000])
-    found = with_sut_io(USAGE, raw)
-    assert found is not None
-    assert found.get("sut_read_bytes") is None
-    assert found.get("sut_io_source") is None
+    with_io = with_sut_io(USAGE, raw)
+    assert with_io is not None
+    assert with_io.get("sut_read_bytes") is None
+    assert with_io.get("sut_io_source") is None
 
 
 def test_a_run_without_a_trace_or_a_measure_phase_has_no_io(tmp_path: Path) -> None:

@@ -109,9 +109,9 @@ def test_a_client_in_a_pod_crosses_a_bridge_to_what_listens_on_its_node() -> Non
 def test_a_users_network_is_carried_by_the_program_of_its_name(network: NetworkKind, hop: str) -> None:
     placed = settings(network=network, engine="podman-rootless")
     parity = {"sut": observation(), "client": observation()}
-    found = undeclared(placed, parity, {"hop": hop}, TOKEN)
+    refusals = undeclared(placed, parity, {"hop": hop}, TOKEN)
     wrong = f"network path: network {network.value} promises {network.value}, the connections take {hop}"
-    assert found == (() if hop == network.value else (wrong,))
+    assert refusals == (() if hop == network.value else (wrong,))
 
 
 @pytest.mark.parametrize(

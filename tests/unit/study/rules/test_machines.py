@@ -98,18 +98,18 @@ def test_a_clients_machine_reaches_what_its_host_reaches(client: str) -> None:
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(given: dict[str, Any], key: str, why: str) -> None:
-    found = asked(**given)
-    assert found is not None
-    assert ".".join(str(part) for part in found.keys[0]) == key
-    assert why in found.why
-    assert found.hint
+    machine = asked(**given)
+    assert machine is not None
+    assert ".".join(str(part) for part in machine.keys[0]) == key
+    assert why in machine.why
+    assert machine.hint
 
 
 def test_a_program_that_is_itself_the_sut_is_refused() -> None:
     sut = SutSpec(image="i", deployment="vm", network=NetworkKind.USER)
-    found = refuse_machine(sut, None, InterleaveSpec())
-    assert found is not None
-    assert "needs no database" in found.why
+    refusals = refuse_machine(sut, None, InterleaveSpec())
+    assert refusals is not None
+    assert "needs no database" in refusals.why
 
 
 @pytest.mark.parametrize("kind", ["layer", "volume"])

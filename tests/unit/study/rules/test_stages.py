@@ -38,8 +38,8 @@ def read(text: str = TEXT, rest: str = BASELINE) -> Study:
 
 
 def test_an_instance_is_all_that_differs_in_its_stage_only() -> None:
-    found = [[arm.levels["phase"] for arm in arms] for arms in instances(read())]
-    assert found == [["filling", "asking"]] * 4
+    phases = [[arm.levels["phase"] for arm in arms] for arms in instances(read())]
+    assert phases == [["filling", "asking"]] * 4
 
 
 def test_stages_follow_each_other_in_the_order_of_levels_in_every_block() -> None:

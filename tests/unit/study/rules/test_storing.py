@@ -16,8 +16,8 @@ STORAGES = installed().storages
 
 def refused(deployment: str, **storage: Any) -> str | None:
     spec = StorageSpec(**storage)
-    found = refuse_storage(SutSpec(image="i", deployment=deployment, storage=spec), STORAGES[spec.kind])
-    return None if found is None else found.why
+    refusals = refuse_storage(SutSpec(image="i", deployment=deployment, storage=spec), STORAGES[spec.kind])
+    return None if refusals is None else refusals.why
 
 
 @pytest.mark.parametrize("kind", sorted(set(STORAGES) - {"claim"}))
@@ -59,9 +59,9 @@ def test_no_limit_of_the_sut_s_slows_a_server_s_disk() -> None:
     slowed = SutSpec(
         image="i", deployment="bare", storage=StorageSpec(kind="nfs"), limits=LimitsSpec(disk_iops=100)
     )
-    found = refuse_storage(slowed, STORAGES["nfs"])
-    assert found is not None
-    assert "belongs to its server" in found.why
+    refusals = refuse_storage(slowed, STORAGES["nfs"])
+    assert refusals is not None
+    assert "belongs to its server" in refusals.why
 
 
 def test_a_given_device_has_a_size_already() -> None:

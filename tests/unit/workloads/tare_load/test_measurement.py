@@ -20,48 +20,54 @@ PAGE = ROOT / "docs" / "reference" / "workloads" / "tare-load.md"
 
 
 def test_a_closed_loop_is_read_whole_and_marked_blind(tmp_path: Path) -> None:
-    found = parse(tmp_path, "closed", **CLOSED)
-    assert found.operations == sum(each.operations for each in found.by_operation.values()) > 1000
-    assert found.operations == sum(count for _, count in found.histogram)
-    assert found.latency.blind_to_stalls
-    assert found.latency.timed_from == "actual-send"
-    assert [window.end_s for window in found.windows] == pytest.approx([0.5, 1.0, 1.5, 2.0])
-    assert set(found.by_operation) == {"get", "set"}
-    assert found.by_operation["get"].service_time is None
+    measurement = parse(tmp_path, "closed", **CLOSED)
+    assert measurement.operations == sum(each.operations for each in measurement.by_operation.values()) > 1000
+    assert measurement.operations == sum(count for _, count in measurement.histogram)
+    assert measurement.latency.blind_to_stalls
+    assert measurement.latency.timed_from == "actual-send"
+    assert [window.end_s for window in measurement.windows] == pytest.approx([0.5, 1.0, 1.5, 2.0])
+    assert set(measurement.by_operation) == {"get", "set"}
+    assert measurement.by_operation["get"].service_time is None
 
 
 def test_percentiles_of_document_and_histogram_are_one(tmp_path: Path) -> None:
-    found = parse(tmp_path, "closed", **CLOSED)
-    for percent, told in ((50, found.latency.p50_ms), (95, found.latency.p95_ms), (99, found.latency.p99_ms)):
-        assert told == pytest.approx(percentile(found.histogram, percent), rel=2e-3)
+    measurement = parse(tmp_path, "closed", **CLOSED)
+    for percent, told in (
+        (50, measurement.latency.p50_ms),
+        (95, measurement.latency.p95_ms),
+        (99, measurement.latency.p99_ms),
+    ):
+        assert told == pytest.approx(percentile(measurement.histogram, percent), rel=2e-3)
 
 
 def test_an_open_loop_is_timed_from_the_intended_send(tmp_path: Path) -> None:
-    found = parse(tmp_path, "open", **OPEN)
-    assert not found.latency.blind_to_stalls
-    assert found.latency.timed_from == "intended-send"
-    assert found.details["missed"] == 0
-    assert found.details["target_per_s"] == pytest.approx(2000, rel=0.1)
-    assert found.details["delivered_share"] == pytest.approx(1.0, abs=0.02)
-    service = found.by_operation["get"].service_time
+    measurement = parse(tmp_path, "open", **OPEN)
+    assert not measurement.latency.blind_to_stalls
+    assert measurement.latency.timed_from == "intended-send"
+    assert measurement.details["missed"] == 0
+    assert measurement.details["target_per_s"] == pytest.approx(2000, rel=0.1)
+    assert measurement.details["delivered_share"] == pytest.approx(1.0, abs=0.02)
+    service = measurement.by_operation["get"].service_time
     assert service is not None
     assert service.timed_from == "actual-send"
 
 
 def test_missed_arrivals_are_counted_and_no_failure(tmp_path: Path) -> None:
-    found = parse(tmp_path, "over", **OVER)
-    assert found.details["missed"] > 0
-    assert found.details["scheduled"] == 800_000
-    assert found.details["delivered_share"] < 0.1
-    assert found.throughput_per_s * 2.0 <= found.operations
+    measurement = parse(tmp_path, "over", **OVER)
+    assert measurement.details["missed"] > 0
+    assert measurement.details["scheduled"] == 800_000
+    assert measurement.details["delivered_share"] < 0.1
+    assert measurement.throughput_per_s * 2.0 <= measurement.operations
 
 
 def test_the_parts_of_a_percentile_add_up_to_it(tmp_path: Path) -> None:
-    found = parse(tmp_path, "open", **OPEN)
-    assert set(found.parts) == {"p50", "p99", "p99.9"}
-    middle = found.parts["p50"]
+    measurement = parse(tmp_path, "open", **OPEN)
+    assert set(measurement.parts) == {"p50", "p99", "p99.9"}
+    middle = measurement.parts["p50"]
     whole = middle.lag_ms + middle.waiting_ms + middle.server_ms + middle.unread_ms
-    assert whole == pytest.approx(found.latency.p50_ms, rel=0.15)  # a group is an eighth of a power of two wide
+    assert whole == pytest.approx(
+        measurement.latency.p50_ms, rel=0.15
+    )  # a group is an eighth of a power of two wide
 
 
 def silent(tree: dict[str, Any]) -> None:
@@ -141,9 +147,9 @@ def test_every_parameter_is_documented(name: str) -> None:
 
 
 def test_every_detail_is_documented(tmp_path: Path) -> None:
-    found = parse(tmp_path, "open", **OPEN)
+    measurement = parse(tmp_path, "open", **OPEN)
     page = PAGE.read_text()
-    assert not [name for name in found.details if f"`{name}`" not in page]
+    assert not [name for name in measurement.details if f"`{name}`" not in page]
 
 
 def test_what_connections_agreed_on_is_told_by_its_registered_names(tmp_path: Path) -> None:
@@ -155,7 +161,7 @@ def test_what_connections_agreed_on_is_told_by_its_registered_names(tmp_path: Pa
 
     clear = parse(tmp_path, "closed", **CLOSED)
     assert clear.encryption is None
-    found = parse(tmp_path, "closed", document=changed("closed", encrypt), **CLOSED).encryption
-    assert found is not None
-    assert (found.version, found.cipher) == ("TLSv1.3", "TLS_AES_256_GCM_SHA384")
-    assert found.handshake_ms == clear.latency.p50_ms
+    encryption = parse(tmp_path, "closed", document=changed("closed", encrypt), **CLOSED).encryption
+    assert encryption is not None
+    assert (encryption.version, encryption.cipher) == ("TLSv1.3", "TLS_AES_256_GCM_SHA384")
+    assert encryption.handshake_ms == clear.latency.p50_ms
