@@ -38,6 +38,13 @@ SANDBOXES, SANDBOXES_SETTLE_S = "/run/docker/netns/", 90.0
 """Where dockerd names the network namespaces of containers; a name goes with its housekeeping, once in 60 s."""
 BESIDE = {"integration": 5, "unit": 10}
 """Niceness of workers that run no test on the engine."""
+BUILDS_IMAGES = "tests/integration/images/test_shipped_recipes.py"
+NEEDS_IMAGES = (
+    "tests/integration/databases/",
+    "tests/integration/runs/",
+    "tests/integration/images/test_images.py",
+)
+"""What on the engine comes last: the images are built in another worker meanwhile."""
 BEFORE = pytest.StashKey["Traces"]()
 HAD_ENGINE = pytest.StashKey[bool]()
 LEFT = pytest.StashKey[str]()
@@ -76,6 +83,10 @@ def _why_no_engine() -> str | None:
     return None
 
 
+def _why_not_root() -> str | None:
+    return None if os.geteuid() == 0 else "only root can make what this test looks at"
+
+
 def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
@@ -88,21 +99,36 @@ class ByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
 
 
 @cache
-def _uses_engine(path: str) -> bool:
-    """Whether some test of the file is marked `engine`."""
-    return path.startswith("tests/integration/") and "mark.engine" in _text(ROOT / path)
+def _source(path: str) -> str:
+    return _text(ROOT / path) if path.startswith("tests/integration/") else ""
 
 
 def group_of(nodeid: str) -> str:
-    """Which tests run one after the other: all files that use the engine, and those of each other file."""
+    """Which tests run one after the other: those that share the engine, have test hosts, or are in one file.
+
+    Test hosts take turns at being made anyway, and one test looks for those that another process abandoned.
+    """
     path = nodeid.partition("::")[0]
-    return "engine" if _uses_engine(path) else path
+    if "mark.engine" in _source(path):
+        return "engine"
+    return "test hosts" if "import hosts" in _source(path) else path
+
+
+def _rank(path: str) -> int:
+    """What takes longest first, and what needs an image of a recipe after others on the engine."""
+    group, waits = group_of(path), path.startswith(NEEDS_IMAGES)
+    if group == "engine":
+        return 1 if waits else 0
+    if path == BUILDS_IMAGES:
+        return 2
+    return 3 if waits or group == "test hosts" else 4
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests on the engine, some of which measure, come before whole programs, and these before unit tests."""
-    if _is_worker(item.config) and group_of(item.nodeid) != "engine":
-        least = BESIDE["integration" if item.nodeid.startswith("tests/integration/") else "unit"]
+    path = item.nodeid.partition("::")[0]
+    if _is_worker(item.config) and "mark.engine" not in _source(path):
+        least = BESIDE["integration" if path.startswith("tests/integration/") else "unit"]
         os.setpriority(os.PRIO_PROCESS, 0, max(least, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
@@ -112,15 +138,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip engine tests where they cannot run; in CI they fail instead."""
-    wanted = [item for item in items if item.get_closest_marker("engine")]
-    reason = _why_no_engine() if wanted else None
-    if reason is None:
-        return
-    if CI:
-        raise pytest.UsageError(f"in CI every engine test must run: {reason}")
-    for item in wanted:
-        item.add_marker(pytest.mark.skip(reason=reason))
+    """Order groups, and skip engine tests and those of root where they cannot run; in CI they fail instead."""
+    items.sort(key=lambda item: _rank(item.nodeid.partition("::")[0]))
+    for marker, why_not in (("engine", _why_no_engine), ("root", _why_not_root)):
+        wanted = [item for item in items if item.get_closest_marker(marker)]
+        reason = why_not() if wanted else None
+        if reason is None:
+            continue
+        if CI:
+            raise pytest.UsageError(f"in CI every test marked {marker} must run: {reason}")
+        for item in wanted:
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,12 @@ RULES: tuple[Rule, ...] = (stage_order, plugins_below_stages, machine_behind_hos
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """All rules read the same tree: parsing every module takes a second."""
+    return ast.parse(path.read_text())
+
+
 def folder_in_package(path: Path) -> str:
     """The stage, plug-in folder or top-level module that a file belongs to."""
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
@@ -249,7 +256,7 @@ def test_every_module_keeps_the_rule(rule: Rule) -> None:
         f"{path.relative_to(ROOT)} {what}"
         for path in MODULES
         if str(path.relative_to(PACKAGE)) not in ON_HOST
-        for what in rule(ast.parse(path.read_text()), folder_in_package(path))
+        for what in rule(parsed(path), folder_in_package(path))
     ]
     assert not broken, "\n".join(broken)
 

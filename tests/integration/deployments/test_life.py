@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from docker import DockerClient
+from tests.integration.cgroups import groups_called
 
 from tare.deployments import Bind, Deployment, Instance, Task
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
@@ -183,7 +184,7 @@ def test_the_parent_stays_until_the_last_has_left(
     first = deployment.start(make_task("sleep", "1000", name="first"))
     started(deployment, make_task("sleep", "1000", name="second"))
     deployment.stop(first, grace_s=1)
-    assert list(Path("/sys/fs/cgroup").rglob(Path(parent).name))
+    assert groups_called(Path(parent).name)
 
 
 def test_a_container_of_somebody_else_is_never_touched(

@@ -23,7 +23,7 @@ from tare.run.resume import StudyState
 from tools import hosts
 from tools.lab import TestHost
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.root
 
 NODES = ["sut-1", "sut-2", "sut-3"]
 

@@ -32,7 +32,7 @@ from tare.workloads.registry import WORKLOADS
 from tools import hosts
 from tools.lab import TestHost
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.root
 
 
 def fake_image(reference: str) -> Image:

