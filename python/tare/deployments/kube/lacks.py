@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from tare.deployments.kube.api import Cluster, connect
 from tare.deployments.kube.claims import must_have_classes
-from tare.deployments.kube.node import Node, node_of, why_not_ready
+from tare.deployments.kube.node import Node, node_of
 from tare.deployments.kube.node_image import ctr
 from tare.errors import EnvironmentLacks, RunFailed, TareError
 from tare.sites import Host
@@ -45,10 +45,6 @@ def usable_node(host: Host, reach: Callable[[], Cluster] = connect, classes: Col
         )
     must_have_classes(cluster, classes)
     node = node_of(cluster, host)
-    if (why := why_not_ready(cluster.must_get(f"/api/v1/nodes/{node.name}"))) is not None:
-        raise EnvironmentLacks(
-            f"the node {node.name} starts no pods: {why}", hint=f"kubectl describe node {node.name}"
-        )
     if absent := [each for each in _PROGRAMS if not _is_there(host, each)]:
         hint = "install containerd and util-linux on the node"
         raise EnvironmentLacks(f"{', '.join(absent)} is missing on the node {host.name}", hint=hint)

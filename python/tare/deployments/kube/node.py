@@ -37,7 +37,7 @@ class Node:
 
 
 def node_of(cluster: Cluster, host: Host) -> Node:
-    """The node that `host` is. Raises `EnvironmentLacks` where it is none, or one without containerd."""
+    """The node that `host` is. Raises `EnvironmentLacks` where it is none, is not ready, or has no containerd."""
     boot = boot_id(host)
     listed = cluster.must_get("/api/v1/nodes").get("items") or []
     tree = next((each for each in listed if each["status"]["nodeInfo"].get("bootID") == boot), None)
@@ -48,6 +48,8 @@ def node_of(cluster: Cluster, host: Host) -> Node:
             hint="run tare on a node, or name nodes as the hosts of a site: --sites sites.yaml",
         )
     name, info = tree["metadata"]["name"], tree["status"]["nodeInfo"]
+    if (why := why_not_ready(tree)) is not None:
+        raise EnvironmentLacks(f"the node {name} starts no pods: {why}", hint=f"kubectl describe node {name}")
     runtime = str(info["containerRuntimeVersion"])
     if not runtime.startswith(_CONTAINERD):
         raise EnvironmentLacks(

@@ -50,6 +50,17 @@ def test_a_host_that_is_no_node_is_told_with_the_nodes_that_are() -> None:
         node_of(cluster, FakeHost(name="elsewhere", boot_id="another"))
 
 
+def test_a_node_that_is_not_ready_is_refused_before_its_kubelet_is_asked() -> None:
+    cluster, client = a_cluster()
+    lost = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
+    client.objects["/api/v1/nodes"] = {"items": [{**NODE, "status": {**NODE["status"], "conditions": [lost]}}]}
+    with pytest.raises(
+        EnvironmentLacks, match="the node node-1 starts no pods: Kubelet stopped posting node status"
+    ):
+        node_of(cluster, FakeHost())
+    assert not [path for _, path in client.asked if "configz" in path]
+
+
 def test_pods_find_what_listens_on_the_node_at_its_address_in_the_cluster() -> None:
     cluster, client = a_cluster()
     assert address_in_cluster(FakeHost(), lambda: cluster) == "10.0.0.1"
