@@ -200,7 +200,9 @@ def _findings(
 def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric, stratum: Mapping[str, str]) -> Finding:
     baseline = study.baseline_of(arm.name)
     pairs = pair(runs, arm.name, baseline, metric)
-    estimate = estimate_of(study, runs, arm.name, metric, pairs)
+    sites, hosts = over_sites_of(study, runs, pairs), over_hosts_of(study, runs, pairs)
+    over = sites or hosts
+    estimate = estimate_of(study, runs, arm.name, metric, pairs) if over is None else over.estimate
     figure = figure_of(study, arm, metric, stratum)
     return Finding(
         study=study.name,
@@ -217,8 +219,8 @@ def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric, stratum: Mappin
         below_resolution=below_resolution(estimate.point, pairs.resolution),
         control=arm.control,
         stratum=dict(stratum),
-        over_sites=over_sites_of(study, runs, pairs),
-        over_hosts=over_hosts_of(study, runs, pairs),
+        over_sites=sites,
+        over_hosts=hosts,
     )
 
 

@@ -27,7 +27,10 @@ Estimator = Callable[[Study, Runs, str, Metric, Pairs], Estimate]
 
 
 def estimate_of(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
-    """The effect of `arm` in `metric` by the way that belongs to the study's protocol."""
+    """The effect of `arm` in `metric` by the way that belongs to the study's protocol, on one site.
+
+    Where it is known over sites or hosts, that estimate stands in its place.
+    """
     return _ESTIMATORS[study.protocol.name](study, runs, arm, metric, pairs)
 
 
@@ -62,10 +65,7 @@ def over_hosts_of(study: Study, runs: Runs, pairs: Pairs) -> OverHosts | None:
 
 
 def _paired(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
-    del arm, metric
-    found = over_sites_of(study, runs, pairs) or over_hosts_of(study, runs, pairs)
-    if found is not None:
-        return found.estimate
+    del runs, arm, metric
     return paired(study, [ratio for _, ratio in pairs.ratios], [block for block, _ in pairs.ratios])
 
 

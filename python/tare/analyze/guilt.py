@@ -68,6 +68,8 @@ def missed_of(good: Sequence[RunRecord]) -> Missed | None:
 
 def _parts(run: RunRecord, percentile: str) -> Mapping[str, float] | None:
     """All of them, or `None` where one is not known or there is nothing to share."""
+    if not (run.measurement or {}).get("parts"):
+        return None
     parts = {name: number_at(run.measurement, ("parts", percentile, name)) for name in _PARTS}
     known = {name: value for name, value in parts.items() if value is not None}
     return known if len(known) == len(parts) and sum(known.values()) > 0 else None

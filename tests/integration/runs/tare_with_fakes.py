@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import ExitStack, nullcontext
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -23,9 +24,13 @@ from tare.cli.study import running as planned
 from tare.deployments.registry import DEPLOYMENTS
 from tare.monitors import Monitor
 from tare.monitors.registry import MONITORS
+from tare.plan.model import Plan
 from tare.run import local
 from tare.run.fleet import crew
 from tare.run.fleet.block_task import Post
+from tare.run.interrupts import Interrupts
+from tare.run.machine import Machine
+from tare.sites.file import SiteSpec
 from tare.study.registry import Registry, installed
 from tare.workloads.registry import WORKLOADS
 
@@ -41,6 +46,31 @@ def with_fakes() -> Registry:
     )
 
 
+@dataclass(frozen=True)
+class FakeSite:
+    """The one site of a tare, as `ReachedSite`."""
+
+    spec: SiteSpec
+    store: Path
+    stack: ExitStack
+
+    def refuse(self, plan: Plan, disk_bytes: float | None = None) -> None:
+        """It lacks nothing."""
+
+    def machine(self, plan: Plan, here: Machine, interrupts: Interrupts) -> Machine:
+        """A machine of fakes."""
+        from tests.unit.run.fleet.fake_site import fake
+
+        return self.stack.enter_context(fake(self.spec, plan, self.store, interrupts))
+
+
+@contextmanager
+def reached(spec: SiteSpec, store: Path) -> Iterator[FakeSite]:
+    """In place of `reached_site`."""
+    with ExitStack() as stack:
+        yield FakeSite(spec, store, stack)
+
+
 if __name__ == "__main__":
     traced_by_nobody = patch.dict(cast("dict[str, Monitor]", MONITORS.built_in), {"probe": MONITORS["fake"]})
     stored = os.environ.get("HOST_FACTS")
@@ -54,5 +84,6 @@ if __name__ == "__main__":
         on_fakes.enter_context(patch.object(crew, "OwnCrew", partial(crew.OwnCrew, command=fake_site)))
         of_fakes = patch.object(worker, "by_ssh", lambda spec, interrupts: Post(spec, fake, interrupts))
         on_fakes.enter_context(of_fakes)
+        on_fakes.enter_context(patch.object(planned, "reached_site", reached))
     with patch.object(planned, "installed", with_fakes), traced_by_nobody, on_that_machine, on_fakes:
         cli.main()

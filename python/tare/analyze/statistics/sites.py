@@ -40,13 +40,35 @@ def mean_of_sites(logs: Sequence[NDArray[np.float64]]) -> MeanOfSites | None:
     t(k - 1) over k sites. Hartung & Knapp, Statist. Med. 20 (2001); Sidik & Jonkman, Statist. Med. 21 (2002). With
     equally many blocks a site, as tare deals them, this is Student's t over the sites' means, and exact.
     """
-    k = len(logs)
-    if k < 2:
-        return None
-    counts = np.array([len(each) for each in logs], dtype=float)
-    means = np.array([each.mean() for each in logs])
+    return None if len(logs) < 2 else _mean_of(_moments(logs))
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Site by site: `counts` of log ratios, their `means`, and the sums of `squares` of what they are off these.
+
+    Of 200 sites at once, as NumPy takes microseconds for each call.
+    """
+
+    counts: NDArray[np.float64]
+    means: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+
+def _moments(logs: Sequence[NDArray[np.float64]]) -> _Moments:
+    lengths = [len(each) for each in logs]
+    whole, place = np.concatenate(logs), np.repeat(np.arange(len(logs)), lengths)
+    counts = np.array(lengths, dtype=float)
+    means = np.bincount(place, whole, len(logs)) / counts
+    squares: NDArray[np.float64] = np.bincount(place, (whole - means[place]) ** 2, len(logs)).astype(float)
+    return _Moments(counts, means, squares)
+
+
+def _mean_of(moments: _Moments) -> MeanOfSites | None:
+    counts, means = moments.counts, moments.means
+    k = len(counts)
     free = counts.sum() - k
-    within = float(sum(((each - each.mean()) ** 2).sum() for each in logs) / free) if free else 0.0
+    within = float(moments.squares.sum() / free) if free else 0.0
     grand = float((counts * means).sum() / counts.sum())
     among = float((counts * (means - grand) ** 2).sum() / (k - 1))
     effective = float((counts.sum() - (counts**2).sum() / counts.sum()) / (k - 1))
@@ -69,8 +91,8 @@ def over_sites(ratios: Mapping[str, Sequence[float]], confidence: float, pooled:
         return None
     logs = {site: np.log(np.asarray(each, dtype=float)) for site, each in sorted(ratios.items())}
     blocks = sum(len(each) for each in logs.values())
-    sites = tuple(_site(site, each, confidence) for site, each in logs.items())
-    found = mean_of_sites(list(logs.values()))
+    moments = _moments(list(logs.values()))
+    sites, found = _sites(list(logs), moments, confidence), _mean_of(moments)
     if found is None:
         why = "the same ratio in every block of every site, so the spread is unknown"
         none = Estimate(pooled.point, None, None, blocks, confidence, METHOD, why)
@@ -92,20 +114,24 @@ def over_sites(ratios: Mapping[str, Sequence[float]], confidence: float, pooled:
         error=found.error,
         freedom=found.freedom,
         between=math.sqrt(found.between),
-        between_p=_between_p(list(logs.values())),
+        between_p=_between_p(moments),
         next_low=low,
         next_high=high,
         pooled=pooled,
     )
 
 
-def _site(site: str, logs: NDArray[np.float64], confidence: float) -> SiteEffect:
-    n, mean = len(logs), float(logs.mean())
-    spread = float(logs.std(ddof=1)) if n > 2 else 0.0
-    if spread < NO_SPREAD:
-        return SiteEffect(site, n, math.expm1(mean), None, None)
-    reach = float(stdtrit(n - 1, 0.5 + confidence / 2)) * spread / math.sqrt(n)
-    return SiteEffect(site, n, math.expm1(mean), math.expm1(mean - reach), math.expm1(mean + reach))
+def _sites(names: Sequence[str], moments: _Moments, confidence: float) -> tuple[SiteEffect, ...]:
+    """Each with Student's t over its own blocks, where there are three at least and they differ."""
+    free = np.maximum(moments.counts - 1, 1)
+    spreads = np.sqrt(moments.squares / free)
+    reach = stdtrit(free, 0.5 + confidence / 2) * spreads / np.sqrt(moments.counts)
+    known = (moments.counts > 2) & (spreads >= NO_SPREAD)
+    points, lows, highs = (np.expm1(moments.means + sign * reach) for sign in (0, -1, 1))
+    return tuple(
+        SiteEffect(name, int(n), float(point), float(low) if told else None, float(high) if told else None)
+        for name, n, point, low, high, told in zip(names, moments.counts, points, lows, highs, known, strict=True)
+    )
 
 
 def _next(found: MeanOfSites, sites: int, confidence: float) -> tuple[float | None, float | None]:
@@ -116,14 +142,13 @@ def _next(found: MeanOfSites, sites: int, confidence: float) -> tuple[float | No
     return math.expm1(found.mean - reach), math.expm1(found.mean + reach)
 
 
-def _between_p(logs: Sequence[NDArray[np.float64]]) -> float | None:
+def _between_p(moments: _Moments) -> float | None:
     """By F(k - 1, N - k) of the one-way analysis of variance; `None` without two blocks on any site."""
-    k, blocks = len(logs), sum(len(each) for each in logs)
-    within = float(sum(((each - each.mean()) ** 2).sum() for each in logs))
+    k, blocks, within = len(moments.counts), float(moments.counts.sum()), float(moments.squares.sum())
     if blocks == k or within <= 0:
         return None
-    grand = float(np.concatenate(logs).mean())
-    among = sum(len(each) * (float(each.mean()) - grand) ** 2 for each in logs)
+    grand = float((moments.counts * moments.means).sum() / blocks)
+    among = float((moments.counts * (moments.means - grand) ** 2).sum())
     return float(fdtrc(k - 1, blocks - k, (among / (k - 1)) / (within / (blocks - k))))
 
 

@@ -14,6 +14,7 @@ from tare.sites.cloud import StillUsed, Unanswered
 _CREDENTIALS = (
     "openstacksdk takes them from OS_CLOUD with clouds.yaml, or OS_* variables; check with: openstack token issue"
 )
+_REGION = "is the region spelt as the cloud spells it? See: openstack catalog list"
 _HINTS = {
     400: None,
     401: _CREDENTIALS,
@@ -32,10 +33,10 @@ def in_words(what: str) -> Iterator[None]:
     except sdk.HttpException as error:
         raise _refusal(what, error) from error
     except (auth.Unauthorized, auth.MissingRequiredOptions, sdk.ConfigException) as error:
-        raise EnvironmentLacks(f"{what} was refused: {_flat(error)}", hint=_CREDENTIALS) from error
+        hint = _REGION if " region" in str(error) else _CREDENTIALS  # openstacksdk raises one for both
+        raise EnvironmentLacks(f"{what} was refused: {_flat(error)}", hint=hint) from error
     except (auth.EndpointNotFound, auth.EmptyCatalog) as error:
-        hint = "is the region spelt as the cloud spells it? See: openstack catalog list"
-        raise EnvironmentLacks(f"{what} was not possible: {_flat(error)}", hint=hint) from error
+        raise EnvironmentLacks(f"{what} was not possible: {_flat(error)}", hint=_REGION) from error
     except (auth.ConnectFailure, auth.ConnectTimeout, sdk.ResourceTimeout) as error:
         raise Unanswered(
             f"{what}: OpenStack did not answer: {_flat(error)}", hint="is this machine online?"
