@@ -83,18 +83,18 @@ class FleetChaos(Chaos):
 
     def left(self) -> list[str]:
         """As `Chaos`, on each site."""
-        found = super().left()
+        left = super().left()
         for site in SITES:
             layout = layout_of(self.place / "sites", site)
             swept(layout)
-            found += [f"{site}: {entry.kind} {entry.ident}" for entry in SqliteLedger(layout.ledger).entries()
+            left += [f"{site}: {entry.kind} {entry.ident}" for entry in SqliteLedger(layout.ledger).entries()
                       if not entry.keep]  # fmt: skip
-            found += [f"{site}: {path}" for path in layout.work.glob("*")]
+            left += [f"{site}: {path}" for path in layout.work.glob("*")]
         end = time.monotonic() + _SETTLED_S
         while (pids := processes_of(self.place)) and time.monotonic() < end:
             time.sleep(0.1)
-        found += [f"process {pid}" for pid in pids]
-        return [*found, *(f"staged: {path}" for path in (self.store / "staging").glob("*"))]
+        left += [f"process {pid}" for pid in pids]
+        return [*left, *(f"staged: {path}" for path in (self.store / "staging").glob("*"))]
 
     def check_store(self) -> None:
         """As `Trial`; each block on one site."""

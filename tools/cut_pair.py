@@ -112,13 +112,13 @@ def agents(host: TestHost) -> list[int]:
 def left_on(host: TestHost) -> list[str]:
     """What of tare's is there that should be gone, a line each."""
     home = host.root / "var-lib" / "tare"
-    found = [f"process {_line(pid)}" for pid in hosts.members([host.name]) if _comm(pid) not in _OWN]
-    found += [f"directory {path}" for path in (home / "work").glob("*")]
-    found += [f"in the ledger: {entry}" for entry in noted(home / "agent" / "ledger")]
+    left = [f"process {_line(pid)}" for pid in hosts.members([host.name]) if _comm(pid) not in _OWN]
+    left += [f"directory {path}" for path in (home / "work").glob("*")]
+    left += [f"in the ledger: {entry}" for entry in noted(home / "agent" / "ledger")]
     for top in ("", "*/"):  # others' groups come and go beside these
         groups = GROUPS.glob(f"{top}tare-hosts/{host.name}/tare/*")
-        found += [f"control group {path}" for path in groups if path.is_dir()]
-    return [f"{what} on {host.name}" for what in found]
+        left += [f"control group {path}" for path in groups if path.is_dir()]
+    return [f"{what} on {host.name}" for what in left]
 
 
 def noted(ledger: Path) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _session(trial: Trial, faults: Faults) -> int | None:
 
 def phases_hit(faults: Sequence[Fault], records: Sequence[RunRecord]) -> Counter[str]:
     """Into which phase of an attempt each fault came; an attempt that a kill of tare took has no record."""
-    found = Counter[str]()
+    counts = Counter[str]()
     for fault in faults:
         inside = (
             str(time.phase)
@@ -182,8 +182,8 @@ def phases_hit(faults: Sequence[Fault], records: Sequence[RunRecord]) -> Counter
             for time in record.phases
             if time.began_at <= fault.at < time.began_at + time.seconds
         )
-        found[next(inside, "between attempts, or in one that a kill of tare took")] += 1
-    return found
+        counts[next(inside, "between attempts, or in one that a kill of tare took")] += 1
+    return counts
 
 
 def unnamed(records: Sequence[RunRecord]) -> list[str]:

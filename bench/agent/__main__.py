@@ -123,12 +123,12 @@ def _kept(spec: SshSpec) -> float:
 
 def _round_trip_us(address: str) -> float:
     """The least that a TCP connection to its sshd took: one round trip."""
-    found = []
+    rows = []
     for _ in range(_KNOCKS):
         began = time.perf_counter()
         with socket.create_connection((address, 22), timeout=10):
-            found.append(1e6 * (time.perf_counter() - began))
-    return min(found)
+            rows.append(1e6 * (time.perf_counter() - began))
+    return min(rows)
 
 
 def table(costs: Costs, rtt_us: float | None) -> str:

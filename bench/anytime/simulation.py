@@ -213,9 +213,9 @@ class _End:
 def _ended(rule: Rule, logs: NDArray[np.float64]) -> _End:
     """One study as the rule runs it, by the intervals of the code."""
     for n in (n for n in range(1, len(logs) + 1) if rule.looks_at(n)):
-        found = _interval(rule, logs[:n])
-        if found is not None and (_does(rule, found.low, found.high) or n == len(logs)):
-            return _End(n, found.low, found.high)
+        interval = _interval(rule, logs[:n])
+        if interval is not None and (_does(rule, interval.low, interval.high) or n == len(logs)):
+            return _End(n, interval.low, interval.high)
     return _End(len(logs))
 
 

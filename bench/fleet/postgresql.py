@@ -22,9 +22,9 @@ _DATABASE = "postgres"
 
 def programs() -> Path | None:
     """Where the newest server is that Debian's packages, or the search path, have; `None` where there is none."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
     given = shutil.which("postgres")
-    newest = found[-1] if found else None if given is None else Path(given)
+    newest = installed[-1] if installed else None if given is None else Path(given)
     return None if newest is None else newest.parent
 
 

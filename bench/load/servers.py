@@ -62,8 +62,8 @@ def missing(programs: Sequence[str]) -> list[str]:
 
 def program(name: str) -> str:
     """Its whole path, where it is installed, as it may be started from another directory."""
-    found = shutil.which(name, path=search_path())
-    return name if found is None else str(Path(found).absolute())
+    path = shutil.which(name, path=search_path())
+    return name if path is None else str(Path(path).absolute())
 
 
 def search_path() -> str:

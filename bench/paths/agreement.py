@@ -48,17 +48,17 @@ def agreement(study: Study, analysis: Analysis) -> tuple[Agreement, ...]:
     generators = study.factors[GENERATOR]
     bound = {alarm.arm for alarm in analysis.alarms if alarm.rule == _RULE}
     known = {metric.name for metric in analysis.metrics}
-    found = []
+    agreements = []
     for metric in (name for name in METRICS if name in known):
         for path in study.factors[PATH]:
             of = {each.levels[GENERATOR]: each for each in _of_path(analysis, path, metric)}
             if set(of) != set(generators):
                 continue
             at_end = {name for name, each in of.items() if {each.arm, each.baseline} & bound}
-            found.append(
+            agreements.append(
                 Agreement(path, metric, of, _apart(study, *(of[name] for name in generators)), frozenset(at_end))
             )
-    return tuple(found)
+    return tuple(agreements)
 
 
 def _of_path(analysis: Analysis, path: str, metric: str) -> Iterator[Finding]:
@@ -74,7 +74,7 @@ def _apart(study: Study, one: Finding, other: Finding) -> Estimate:
     return paired(study, ratios)
 
 
-def table(study: Study, analysis: Analysis, found: Sequence[Agreement]) -> list[str]:
+def table(study: Study, analysis: Analysis, agreements: Sequence[Agreement]) -> list[str]:
     """Markdown: the paths, then how busy SUT and client were in each arm."""
     first, second = study.factors[GENERATOR]
     head = f"| metric | path | {first} | {second} | {second} against {first} | |"
@@ -84,7 +84,7 @@ def table(study: Study, analysis: Analysis, found: Sequence[Agreement]) -> list[
         head,
         "|---|---|---|---|---|---|",
     ]
-    for each in found:
+    for each in agreements:
         cells = (_cell(each.findings[name].estimate) for name in (first, second))
         lines.append(
             f"| {each.metric} | {each.path} | {' | '.join(cells)} | {_cell(each.apart)} | {each.verdict} |"

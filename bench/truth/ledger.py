@@ -102,7 +102,7 @@ class Ledger:
 
 def read(paths: Iterable[Path]) -> Ledger:
     """All of them as one, each comparison once, in the order of files and lines; a missing file is empty."""
-    found: dict[tuple[str, str], Comparison] = {}
+    latest: dict[tuple[str, str], Comparison] = {}
     torn: list[bytes] = []
     for line in (line for path in paths if path.exists() for line in _lines(path.read_bytes())):
         try:
@@ -110,8 +110,8 @@ def read(paths: Iterable[Path]) -> Ledger:
         except ValidationError:
             torn.append(line)
         else:
-            found[comparison.key] = comparison
-    return Ledger(tuple(found.values()), len({_key(line) or line for line in torn} - {*found}))
+            latest[comparison.key] = comparison
+    return Ledger(tuple(latest.values()), len({_key(line) or line for line in torn} - {*latest}))
 
 
 def _lines(content: bytes) -> Iterator[bytes]:

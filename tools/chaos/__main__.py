@@ -81,11 +81,11 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _chosen(given: argparse.Namespace, faults: Mapping[str, Fault]) -> Mapping[str, Fault]:
-    found = {name: fault for name, fault in faults.items()
+    chosen = {name: fault for name, fault in faults.items()
              if not given.kinds or any(word in name for word in given.kinds)}  # fmt: skip
-    if not found:
+    if not chosen:
         raise SystemExit(f"no fault has {' or '.join(given.kinds)} in its name: {', '.join(faults)}")
-    return found
+    return chosen
 
 
 def _on_fakes(given: argparse.Namespace, place: Path, tally: Tally) -> None:

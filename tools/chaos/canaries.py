@@ -100,13 +100,13 @@ def on_engine(ground: OnTestHost) -> Callable[[], Mapping[str, str]]:
     )
 
     def answers() -> Mapping[str, str]:
-        found = {what: _answer(ground, words) for what, words in _FORMS.items()}
+        states = {what: _answer(ground, words) for what, words in _FORMS.items()}
         mounts = ground.inside(["cat", "/proc/self/mountinfo"]).stdout
-        found["mount"] = str(f" {ground.place}/canary-mount " in mounts)
+        states["mount"] = str(f" {ground.place}/canary-mount " in mounts)
         device = f"{ground.place}/canary.img"
-        found["loop device"] = str(device in ground.inside(["losetup", "--list", "--noheadings"]).stdout)
-        found["process in a control group"] = str(str(inside.pid) in text(str(group / "cgroup.procs")).split())
-        return found
+        states["loop device"] = str(device in ground.inside(["losetup", "--list", "--noheadings"]).stdout)
+        states["process in a control group"] = str(str(inside.pid) in text(str(group / "cgroup.procs")).split())
+        return states
 
     return answers
 

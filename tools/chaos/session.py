@@ -60,8 +60,8 @@ class Ground(Protocol):
 
 def inner_pid(pid: int) -> int:
     """As a process knows itself, in the innermost of its namespaces (pid_namespaces(7), NSpid)."""
-    found = [line.split()[-1] for line in text(f"/proc/{pid}/status").splitlines() if line.startswith("NSpid:")]
-    return int(found[0]) if found else pid
+    idents = [line.split()[-1] for line in text(f"/proc/{pid}/status").splitlines() if line.startswith("NSpid:")]
+    return int(idents[0]) if idents else pid
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Session:
     def others(self) -> list[int]:
         """Processes below tare's own, and of its directories: servers, clients, monitors, helpers."""
         ours = {self.pid, self.tare.pid, os.getpid()}
-        found = {*below(self.pid), *with_word(f"{self.place}/".encode())}
-        return sorted(found - ours)
+        idents = {*below(self.pid), *with_word(f"{self.place}/".encode())}
+        return sorted(idents - ours)
 
     def part(self, name: str) -> list[int]:
         """The processes that are one of `PARTS`."""

@@ -57,10 +57,10 @@ class Tally:
     @property
     def kinds(self) -> Counter[str]:
         """Faults of each kind."""
-        found = Counter[str]()
+        counts = Counter[str]()
         for (kind, _), count in self.cells.items():
-            found[kind] += count
-        return found
+            counts[kind] += count
+        return counts
 
     def tree(self) -> dict[str, Any]:
         """To be written as JSON."""

@@ -39,16 +39,16 @@ class Climb:
 
 def climb_of(good: Sequence[RunRecord]) -> Climb | None:
     """The curve over the good runs of one arm; `None` where none climbed, or they climbed to different bounds."""
-    found = [sustained for run in good if (sustained := _sustained(run)) is not None]
-    bounds = {(str(each["quantile"]), float(each["within_ms"])) for each in found}
+    rates = [sustained for run in good if (sustained := _sustained(run)) is not None]
+    bounds = {(str(each["quantile"]), float(each["within_ms"])) for each in rates}
     if len(bounds) != 1:
         return None
     quantile, within_ms = bounds.pop()
     return Climb(
         quantile=quantile,
         within_ms=within_ms,
-        rate_per_s=median(float(each["rate_per_s"]) for each in found),
-        steps=tuple(_steps([each["rungs"] for each in found])),
+        rate_per_s=median(float(each["rate_per_s"]) for each in rates),
+        steps=tuple(_steps([each["rungs"] for each in rates])),
     )
 
 

@@ -30,7 +30,7 @@ class OtherHost:
 
 def other_hosts(record: RunRecord) -> tuple[OtherHost, ...]:
     """Further nodes', then the client's; none where one host played all parts."""
-    between, found = record.between or {}, list[OtherHost]()
+    between, hosts = record.between or {}, list[OtherHost]()
     ahead_s = {
         link["asks"]: number_at(link, ("before", "clocks", "offset_s"))
         for link in between.get("links") or ()
@@ -38,11 +38,11 @@ def other_hosts(record: RunRecord) -> tuple[OtherHost, ...]:
     }
     for of, node in list((record.nodes or {}).items())[1:]:
         if (ahead := ahead_s.get(node.get("on", ""))) is not None:
-            found.append(OtherHost(of, node["on"], ahead))
+            hosts.append(OtherHost(of, node["on"], ahead))
     offset_s = number_at(between, ("before", "clocks", "offset_s"))
     if offset_s is not None:
-        found.append(OtherHost(_CLIENT, str(between.get("client", _CLIENT)), offset_s))
-    return tuple(found)
+        hosts.append(OtherHost(_CLIENT, str(between.get("client", _CLIENT)), offset_s))
+    return tuple(hosts)
 
 
 def named_hosts(record: RunRecord) -> Mapping[str, str]:

@@ -109,25 +109,25 @@ class Runs:
     def by_site(self, ratios: Iterable[tuple[int, float]]) -> dict[str, list[float]]:
         """(block, value) by the site that the block was made on; all under one name where no site is recorded."""
         places = self._sites
-        found: dict[str, list[float]] = {}
+        values: dict[str, list[float]] = {}
         for block, value in ratios:
-            found.setdefault(places.get(block) or "", []).append(value)
-        return found
+            values.setdefault(places.get(block) or "", []).append(value)
+        return values
 
     @cached_property
     def swapped(self) -> Mapping[int, bool]:
         """Block → whether server and client stood on each other's hosts; empty of a study in which none did."""
-        found = {block: is_swapped(run) for (block, _), run in self.good.items() if run.between is not None}
-        return found if any(found.values()) else {}
+        swapped = {block: is_swapped(run) for (block, _), run in self.good.items() if run.between is not None}
+        return swapped if any(swapped.values()) else {}
 
     def by_server_host(self, ratios: Iterable[tuple[int, float]]) -> dict[str, list[float]]:
         """(block, value) by the host that the server stood on in the block, where two hosts are known."""
         hosts = self._server_hosts
-        found: dict[str, list[float]] = {}
+        values: dict[str, list[float]] = {}
         for block, value in ratios:
             if block in hosts:
-                found.setdefault(hosts[block], []).append(value)
-        return found
+                values.setdefault(hosts[block], []).append(value)
+        return values
 
     @cached_property
     def _server_hosts(self) -> Mapping[int, str]:

@@ -31,7 +31,7 @@ Ways = tuple[float, float]
 
 def main(repeats: int, events: Sequence[str], places: Mapping[str, str]) -> None:
     """Every event so many times."""
-    found: dict[str, dict[str, dict[str, list[float]]]] = {}
+    costs: dict[str, dict[str, dict[str, list[float]]]] = {}
     lacks: dict[tuple[str, str], str] = {}
     for _ in range(repeats):
         for event, where, measured in _tasks(events, places):
@@ -42,11 +42,11 @@ def main(repeats: int, events: Sequence[str], places: Mapping[str, str]) -> None
             except OSError as error:
                 lacks[event, where] = error.strerror or str(error)
                 continue
-            ways = found.setdefault(event, {}).setdefault(where, {"first": [], "second": []})
+            ways = costs.setdefault(event, {}).setdefault(where, {"first": [], "second": []})
             ways["first"].append(first)
             ways["second"].append(second)
     reasons = [" ".join(filter(None, key)) + f": {why}" for key, why in lacks.items()]
-    json.dump({"events": found, "lacks": reasons}, sys.stdout)
+    json.dump({"events": costs, "lacks": reasons}, sys.stdout)
 
 
 def _tasks(events: Sequence[str], places: Mapping[str, str]) -> Iterator[tuple[str, str, Callable[[], Ways]]]:

@@ -85,36 +85,36 @@ def _link(link: Link) -> Iterator[Line]:
         yield cannot(f"route from {name}", "there is none", "give both an `address` on one network")
     trip, rates = _round_trip(link.before.round_trip), link.throughput
     there, back = 8e-6 * rates.to_sut, 8e-6 * rates.to_client
-    found = f"{trip.found}; {there:.0f} Mbit/s there, {back:.0f} Mbit/s back; clocks ±{1e6 * clocks.bound_s:.0f} µs"
+    shown = f"{trip.found}; {there:.0f} Mbit/s there, {back:.0f} Mbit/s back; clocks ±{1e6 * clocks.bound_s:.0f} µs"
     if trip.verdict is not Verdict.OK:
-        yield warning(name, found, trip.advice or "")
+        yield warning(name, shown, trip.advice or "")
     elif clocks.bound_s > _LOOSE_CLOCK_S:
-        yield warning(name, found, "use a network with shorter round trips")
+        yield warning(name, shown, "use a network with shorter round trips")
     else:
-        yield ok(name, found)
+        yield ok(name, shown)
 
 
 def _clocks(between: Between) -> Line:
     clocks = between.before.clocks
-    found = (
+    shown = (
         f"known to ±{1e6 * clocks.bound_s:.0f} µs between the hosts, ±{1e6 * between.tare_bound_s:.0f} µs to tare"
     )
     if clocks.bound_s > _LOOSE_CLOCK_S:
-        return warning("clocks", found, "use a network with shorter round trips")
-    return ok("clocks", found)
+        return warning("clocks", shown, "use a network with shorter round trips")
+    return ok("clocks", shown)
 
 
 def _round_trip(trip: RoundTrip) -> Line:
-    found = (
+    shown = (
         f"{1e6 * trip.least_s:.0f} µs at least, {1e6 * trip.median_s:.0f} µs in the median of {trip.sent}, by UDP"
     )
     if trip.lost > _MOST_LOST * (trip.sent + trip.lost):
-        return warning("round trip", f"{found}; {trip.lost} lost", "look for drops: ip -s link, ethtool -S")
-    return ok("round trip", found)
+        return warning("round trip", f"{shown}; {trip.lost} lost", "look for drops: ip -s link, ethtool -S")
+    return ok("round trip", shown)
 
 
-def _throughput(found: Throughput) -> Line:
-    to_sut, to_client = (8e-6 * rate for rate in (found.to_sut, found.to_client))
+def _throughput(throughput: Throughput) -> Line:
+    to_sut, to_client = (8e-6 * rate for rate in (throughput.to_sut, throughput.to_client))
     return ok(
         "throughput", f"{to_sut:.0f} Mbit/s to the SUT, {to_client:.0f} Mbit/s to the client, one TCP connection"
     )
@@ -130,18 +130,18 @@ def _route(name: str, address: str, side: Side) -> Line:
         side.device, f"MTU {side.mtu}" if side.mtu else "", f"{side.speed_mbit} Mbit/s" if side.speed_mbit else "",
         f"qdisc {side.qdisc}" if side.qdisc else "", f"past {side.gateway}" if side.gateway else "",
     ]  # fmt: skip
-    found = ", ".join(part for part in parts if part)
+    shown = ", ".join(part for part in parts if part)
     if side.source is not None and side.source != address:
         return warning(
             title,
-            f"{found}; it speaks from {side.source}, not from its address {address}",
+            f"{shown}; it speaks from {side.source}, not from its address {address}",
             "give the host the `address` of the measured interface",
         )
     if side.gateway is not None:
-        return warning(title, found, "there is a router between them: its load is part of every figure")
+        return warning(title, shown, "there is a router between them: its load is part of every figure")
     if side.mtu is not None and side.mtu < _LEAST_MTU:
-        return warning(title, found, "a tunnel? its cost is part of every figure")
-    return ok(title, found)
+        return warning(title, shown, "a tunnel? its cost is part of every figure")
+    return ok(title, shown)
 
 
 def offloads(host: Host, device: str | None) -> str | None:

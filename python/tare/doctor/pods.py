@@ -48,14 +48,14 @@ def _tried(host: Host, line: str, plugins: Sequence[str], trial: _Trial) -> Line
     place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
     try:
         with _namespace(host, f"{place}/node") as node:
-            found = trial(Within(host, node.pid), place)
+            reason = trial(Within(host, node.pid), place)
     except TareError as error:
         return warning(
             line, f"does not: {error.what}", f"{_ADVICE}{'' if error.hint is None else f': {error.hint}'}"
         )
     finally:
         host.run(["rm", "-rf", "--one-file-system", place], timeout_s=_CALL_S, check=False)
-    return ok(line, ": ".join([*sorted(places), found]))
+    return ok(line, ": ".join([*sorted(places), reason]))
 
 
 def _attacher(kind: str, port: int | None) -> _Trial:

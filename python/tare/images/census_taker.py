@@ -50,11 +50,11 @@ def compare(root: str, file: str) -> list[tuple[str, str]] | None:
     except FileNotFoundError:
         return None
     kept = {path: facts for facts, _, path in (line.partition(b" ") for line in lines)}
-    found = dict(rows(root))
+    present = dict(rows(root))
     changes = []
-    for path in sorted(kept.keys() | found.keys()):
-        if kept.get(path) != found.get(path):
-            what = "new" if path not in kept else "gone" if path not in found else "changed"
+    for path in sorted(kept.keys() | present.keys()):
+        if kept.get(path) != present.get(path):
+            what = "new" if path not in kept else "gone" if path not in present else "changed"
             changes.append((path.decode(errors="backslashreplace"), what))
     # A directory is changed by what is made or removed in it: what lies below says more.
     return sorted(changes, key=lambda each: (each[1] == "changed", each[0] == ".", -each[0].count("/")))[

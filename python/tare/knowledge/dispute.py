@@ -28,12 +28,12 @@ class Dispute:
 
 def all_disputes(claims: Sequence[ClaimFile]) -> tuple[Dispute, ...]:
     """Every pair; weak sources, averages and claims of broken parity are in none."""
-    found = []
+    pairs = []
     for one, other in combinations(applicable(claims), 2):
         gap = _gap(one.claim, other.claim)
         if gap > LEAST_GAP and _of_the_same(one, other):
-            found.append(Dispute(one, other, gap))
-    return tuple(found)
+            pairs.append(Dispute(one, other, gap))
+    return tuple(pairs)
 
 
 def disputes(claims: Sequence[ClaimFile], wanted: Key, database: str | None) -> tuple[Dispute, ...]:

@@ -75,8 +75,8 @@ def _of_arm(
         prior = prior_of(arm, database, metric, claims, spreads) if metric in borrowable else None
         if summed is not None or prior is not None:
             others = sum(_has_other_client(known, arm) for known in summed.listed) if summed is not None else 0
-            found = disputes(claims, wanted, database)
-            made.append(Forecast(arm.name, metric, summed, other_client=others, prior=prior, disputes=found))
+            disputed = disputes(claims, wanted, database)
+            made.append(Forecast(arm.name, metric, summed, other_client=others, prior=prior, disputes=disputed))
     if any(each.pool is not None for each in made):
         return tuple(made)
     near = _nearest(arm, database, claims)

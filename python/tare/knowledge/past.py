@@ -68,8 +68,8 @@ def past_of(store: Place, layout: Layout) -> Past:
             f"the unit costs of the machine that {store} is from are not known here, under its kernel and engine",
             hint="run `tare weigh` there",
         )
-    found = predictions(study, records, costs, payload=lambda run: loopback_payload(run, opened.raw))
-    return Past(opened.plan.digest, study, tuple(found))
+    predicted = predictions(study, records, costs, payload=lambda run: loopback_payload(run, opened.raw))
+    return Past(opened.plan.digest, study, tuple(predicted))
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,16 @@ from tare.knowledge.prediction import NINETY
 from tare.plural import counted
 
 
-def past_lines(found: Sequence[Judged], error: ModelError) -> Iterator[str]:
+def past_lines(judged: Sequence[Judged], error: ModelError) -> Iterator[str]:
     """A line per arm, then the score; within 80 columns where names are short."""
-    score = score_of(found)
+    score = score_of(judged)
     if score is None:
         yield "No arm was both predicted and measured in three blocks or more."
         return
-    names = [f"{plain(each.outcome.study)} {plain(each.outcome.arm)}" for each in found]
+    names = [f"{plain(each.outcome.study)} {plain(each.outcome.arm)}" for each in judged]
     width = max(map(len, names))
     yield f"{'study and arm':<{width}}  predicted (90 % interval)       measured"
-    for name, each in zip(names, found, strict=True):
+    for name, each in zip(names, judged, strict=True):
         of = each.outcome
         ends = f"{percent(each.predicted)} {interval(each.predicted - each.half, each.predicted + each.half)}"
         yield f"{name:<{width}}  {ends:<30}  {percent(of.measured)}{'' if each.within else '  outside'}"

@@ -103,25 +103,27 @@ Payload = Callable[[RunRecord], float | None]
 
 def profile_of(runs: Sequence[RunRecord], payload: Payload | None = None) -> Profile | None:
     """From good bare runs of a closed loop; `None` where none tells enough."""
-    found = [each for run in runs if (each := _profile(run, None if payload is None else payload(run))) is not None]
-    if not found:
+    profiles = [
+        each for run in runs if (each := _profile(run, None if payload is None else payload(run))) is not None
+    ]
+    if not profiles:
         return None
-    names = [name for name in _QUANTITIES if all(name in each.stations for each in found)]
+    names = [name for name in _QUANTITIES if all(name in each.stations for each in profiles)]
     return Profile(
-        requests=statistics.median(each.requests for each in found),
-        per_s=statistics.median(each.per_s for each in found),
-        flying=statistics.median(each.flying for each in found),
+        requests=statistics.median(each.requests for each in profiles),
+        per_s=statistics.median(each.per_s for each in profiles),
+        flying=statistics.median(each.flying for each in profiles),
         stations={
             name: Demand(
-                us=statistics.median(each.stations[name].us for each in found),
-                cpus=statistics.median(each.stations[name].cpus for each in found),
-                used=statistics.median(each.stations[name].used for each in found),
+                us=statistics.median(each.stations[name].us for each in profiles),
+                cpus=statistics.median(each.stations[name].cpus for each in profiles),
+                used=statistics.median(each.stations[name].used for each in profiles),
             )
             for name in names
         },
-        runs=len(found),
+        runs=len(profiles),
         kib=None
-        if not (known := [each.kib for each in found if each.kib is not None])
+        if not (known := [each.kib for each in profiles if each.kib is not None])
         else statistics.median(known),
     )
 

@@ -21,18 +21,21 @@ _BOUNDS: Mapping[str, str] = {
 
 
 def prediction_lines(
-    found: Sequence[Prediction], width: int, error: ModelError = ASSUMED, priors: Mapping[str, Prior] | None = None
+    predictions: Sequence[Prediction],
+    width: int,
+    error: ModelError = ASSUMED,
+    priors: Mapping[str, Prior] | None = None,
 ) -> Iterator[str]:
     """A table of throughput against the baseline in lines of at most `width` characters; nothing of no arms.
 
     `priors`: arm → what claims say of its throughput, which stands beside the prediction.
     """
-    if not found:
+    if not predictions:
         return
     yield ""
     yield "Predicted throughput against bare (90 % interval), from this machine's unit costs:"
-    name = max(len(each.arm) for each in found)
-    for each in found:
+    name = max(len(each.arm) for each in predictions)
+    for each in predictions:
         if each.log_ratio is None or each.low is None or each.high is None or each.bound is None:
             yield f"  {each.arm:<{name}}  no prediction: {each.why_none}"[:width]
         else:
@@ -41,7 +44,7 @@ def prediction_lines(
             yield f"  {each.arm:<{name}}  {figures}, limited by {_BOUNDS[each.bound]}{beside}"
         if prior := (priors or {}).get(each.arm):
             yield f"  {'':<{name}}  {_beside(each, prior)}"
-    yield from _sources(found, error, width)
+    yield from _sources(predictions, error, width)
 
 
 def _beside(prediction: Prediction, prior: Prior) -> str:
@@ -53,16 +56,16 @@ def _beside(prediction: Prediction, prior: Prior) -> str:
     return f"{claims}, {'which disagree' if apart else 'which agree'}"
 
 
-def _sources(found: Sequence[Prediction], error: ModelError, width: int) -> Iterator[str]:
+def _sources(predictions: Sequence[Prediction], error: ModelError, width: int) -> Iterator[str]:
     """What the intervals are made of, and what is left out."""
-    if not any(each.log_ratio is not None for each in found):
+    if not any(each.log_ratio is not None for each in predictions):
         return
     base = f"{100 * error.base:.1f} % and {100 * error.share:.0f} % of the overhead"
     learned = f"learned from {counted(error.outcomes, 'arm')} of {counted(error.stores, 'store')}"
     words = f"The model's own error: {base}, {learned if error.outcomes else 'assumed'}."
     if error.outcomes:
         words += f" Of what unit costs add up to, {100 * error.slope:.0f} % is predicted, as in those stores."
-    if all(each.kib is None for each in found):
+    if all(each.kib is None for each in predictions):
         words += " Bytes of requests and replies are left out: no trace, or no unit cost of a KiB, tells them."
     yield from textwrap.wrap(words, width, initial_indent="  ", subsequent_indent="  ")
 

@@ -252,15 +252,15 @@ def learned(claims: Sequence[ClaimFile]) -> Spreads:
 def metrics_for(database: str | None, claims: Sequence[ClaimFile]) -> tuple[str, ...]:
     """Metrics that a prior can be given in: those that every workload has, and those known of this database."""
     family = None if database is None else FAMILIES.get(database, database)
-    found: dict[str, None] = {}
+    unlike: dict[str, None] = {}
     for known in applicable(claims):
         context, metric = known.claim.context, known.claim.effect.metric
         if context is None or metric is None:
             continue
         own = FAMILIES.get(context.database.name, context.database.name) == family
         if metric in OVERALL or own:
-            found.setdefault(metric)
-    return tuple(found)
+            unlike.setdefault(metric)
+    return tuple(unlike)
 
 
 def prior_of(

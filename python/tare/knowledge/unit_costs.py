@@ -84,8 +84,8 @@ class UnitCosts(Strict):
     def of(self, path: Path, load: Load, quantity: Quantity, *, per_kib: bool = False) -> UnitCost | None:
         """One cost, `None` where it is not known."""
         wanted = (path, load, quantity, per_kib)
-        found = (each for each in self.costs if (each.path, each.load, each.quantity, each.per_kib) == wanted)
-        return next(found, None)
+        matching = (each for each in self.costs if (each.path, each.load, each.quantity, each.per_kib) == wanted)
+        return next(matching, None)
 
 
 def path_of(setup: Setup) -> Path:

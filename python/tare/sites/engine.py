@@ -59,8 +59,8 @@ def in_words(error: BaseException) -> str:
 def _by_system(error: BaseException) -> str | None:
     """The innermost sentence of errno(3) in an error and those it was made of."""
     inner = (each for each in error.args if isinstance(each, BaseException))
-    found = next((words for each in inner if (words := _by_system(each)) is not None), None)
-    return found or (error.strerror if isinstance(error, OSError) and isinstance(error.strerror, str) else None)
+    reason = next((words for each in inner if (words := _by_system(each)) is not None), None)
+    return reason or (error.strerror if isinstance(error, OSError) and isinstance(error.strerror, str) else None)
 
 
 def _knock(url: str) -> None:
@@ -128,8 +128,8 @@ def libpod_url(client: docker.DockerClient, path: str) -> str:
 def libpod_info(client: docker.DockerClient) -> Mapping[str, Any]:
     """What Podman says of itself and only there (that it is rootless, for one); empty where it has no answer."""
     answer = client.api.get(libpod_url(client, "info"), timeout=client.api.timeout)
-    found = answer.json() if answer.ok else {}
-    return found if isinstance(found, dict) else {}
+    described = answer.json() if answer.ok else {}
+    return described if isinstance(described, dict) else {}
 
 
 def _rootless(own: Mapping[str, Any]) -> bool:
@@ -138,10 +138,10 @@ def _rootless(own: Mapping[str, Any]) -> bool:
 
 def _at(tree: Mapping[str, Any], *keys: str) -> Any:
     """What lies at a path of keys, `None` where it ends before."""
-    found: Any = tree
+    value: Any = tree
     for key in keys:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 def _image_store(*, podman: bool, status: Mapping[str, str]) -> str | None:

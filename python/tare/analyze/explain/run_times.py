@@ -154,10 +154,10 @@ def _on_host(host: OtherHost, record: RunRecord, raw: RawFile, phase: Span) -> t
         profile = read_profile(raw(record, f"{DIRECTORY}/{name}/{PROFILE}"))
     except StoreError as error:
         return None, f"the stacks of {where} in {record.run_id} are missing: {error}"
-    found = sampled(profile, shifted(phase, host.ahead_s), components())
-    if found.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
+    samples = sampled(profile, shifted(phase, host.ahead_s), components())
+    if samples.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
         return None, f"less than half of the measure phase of {record.run_id} was sampled on {where}"
-    return found, None
+    return samples, None
 
 
 def _counted(record: RunRecord) -> Mapping[CpuSide, float]:

@@ -92,28 +92,28 @@ def over_sites(ratios: Mapping[str, Sequence[float]], confidence: float, pooled:
     logs = {site: np.log(np.asarray(each, dtype=float)) for site, each in sorted(ratios.items())}
     blocks = sum(len(each) for each in logs.values())
     moments = _moments(list(logs.values()))
-    sites, found = _sites(list(logs), moments, confidence), _mean_of(moments)
-    if found is None:
+    sites, combined = _sites(list(logs), moments, confidence), _mean_of(moments)
+    if combined is None:
         why = "the same ratio in every block of every site, so the spread is unknown"
         none = Estimate(pooled.point, None, None, blocks, confidence, METHOD, why)
         return OverSites(none, sites, 0.0, None, len(logs) - 1, 0.0, None, None, None, pooled)
-    reach = float(stdtrit(found.freedom, 0.5 + confidence / 2)) * found.error
+    reach = float(stdtrit(combined.freedom, 0.5 + confidence / 2)) * combined.error
     estimate = Estimate(
-        math.expm1(found.mean),
-        math.expm1(found.mean - reach),
-        math.expm1(found.mean + reach),
+        math.expm1(combined.mean),
+        math.expm1(combined.mean - reach),
+        math.expm1(combined.mean + reach),
         blocks,
         confidence,
         METHOD,
     )
-    low, high = _next(found, len(logs), confidence)
+    low, high = _next(combined, len(logs), confidence)
     return OverSites(
         estimate=estimate,
         sites=sites,
-        mean=found.mean,
-        error=found.error,
-        freedom=found.freedom,
-        between=math.sqrt(found.between),
+        mean=combined.mean,
+        error=combined.error,
+        freedom=combined.freedom,
+        between=math.sqrt(combined.between),
         between_p=_between_p(moments),
         next_low=low,
         next_high=high,
@@ -134,12 +134,14 @@ def _sites(names: Sequence[str], moments: _Moments, confidence: float) -> tuple[
     )
 
 
-def _next(found: MeanOfSites, sites: int, confidence: float) -> tuple[float | None, float | None]:
+def _next(combined: MeanOfSites, sites: int, confidence: float) -> tuple[float | None, float | None]:
     """The mean ± t(k - 2) · sqrt(t² + SE²): Higgins, Thompson & Spiegelhalter, J. R. Statist. Soc. A 172 (2009)."""
     if sites < FEWEST_TO_PREDICT:
         return None, None
-    reach = float(stdtrit(sites - 2, 0.5 + confidence / 2)) * math.hypot(math.sqrt(found.between), found.error)
-    return math.expm1(found.mean - reach), math.expm1(found.mean + reach)
+    reach = float(stdtrit(sites - 2, 0.5 + confidence / 2)) * math.hypot(
+        math.sqrt(combined.between), combined.error
+    )
+    return math.expm1(combined.mean - reach), math.expm1(combined.mean + reach)
 
 
 def _between_p(moments: _Moments) -> float | None:
@@ -162,13 +164,13 @@ def stands_out(means: Sequence[float]) -> tuple[int, float] | None:
     if k < 4:
         return None
     values = np.asarray(means)
-    found: list[float] = []
+    p_values: list[float] = []
     for n in range(k):
         rest = np.delete(values, n)
         spread = float(rest.std(ddof=1))
         if spread < NO_SPREAD:
             return None
         t = abs(float(values[n] - rest.mean())) / (spread * math.sqrt(1 + 1 / (k - 1)))
-        found.append(min(1.0, 2 * k * float(stdtr(k - 2, -t))))
-    most = int(np.argmin(found))
-    return most, found[most]
+        p_values.append(min(1.0, 2 * k * float(stdtr(k - 2, -t))))
+    most = int(np.argmin(p_values))
+    return most, p_values[most]

@@ -22,10 +22,10 @@ def site_differs(evidence: Evidence) -> Iterator[Alarm]:
     for arm, ratios in evidence.log_ratios.items():
         by_site = evidence.runs.by_site(ratios.items())
         names = sorted(by_site)
-        found = stands_out([fmean(by_site[name]) for name in names])
-        if found is None or found[1] >= CHANCE:
+        outlier = stands_out([fmean(by_site[name]) for name in names])
+        if outlier is None or outlier[1] >= CHANCE:
             continue
-        odd = names[found[0]]
+        odd = names[outlier[0]]
         apart = math.expm1(fmean(by_site[odd]) - fmean(fmean(by_site[name]) for name in names if name != odd))
         if abs(apart) > LEAST:
             runs = [run.run_id for run in evidence.good(arm) if run.site == odd]

@@ -126,8 +126,8 @@ def render(costs: UnitCosts, *, width: int = 100) -> str:
     for title, *_ in columns:
         table.add_column(title, justify="right")
     for path in dict.fromkeys(each.path for each in costs.costs):
-        found = (costs.of(path, load, quantity, per_kib=per_kib) for _, load, quantity, per_kib in columns)
-        table.add_row(_words(path), *map(_cell, found))
+        cells = (costs.of(path, load, quantity, per_kib=per_kib) for _, load, quantity, per_kib in columns)
+        table.add_row(_words(path), *map(_cell, cells))
     console.print(table)
     if costs.events:
         console.print()

@@ -32,7 +32,7 @@ def climb(curves: Sequence[tuple[str, Climb]], frame: Frame) -> dict[str, Any]:
         for step in one.steps
         if step.latency_ms is not None
     ]
-    found = [{"arm": labels[arm], "rate": one.rate_per_s, "ms": within_ms} for arm, one in curves]
+    marks = [{"arm": labels[arm], "rate": one.rate_per_s, "ms": within_ms} for arm, one in curves]
     x = alt.X(
         "rate:Q",
         scale=Scale(type="log", nice=False),
@@ -66,7 +66,7 @@ def climb(curves: Sequence[tuple[str, Climb]], frame: Frame) -> dict[str, Any]:
     layers = [
         of_rows([{}]).mark_rule(color=MUTED, strokeWidth=1.5).encode(y=y_datum(within_ms)),
         of_rows(rows).mark_line(strokeWidth=2.2).encode(x=x, y=y, color=colour, strokeDash=dash),
-        of_rows(found)
+        of_rows(marks)
         .mark_point(shape="circle", size=70, filled=True, opacity=1, stroke=LINE)
         .encode(x=x, y=y, color=colour),
     ]

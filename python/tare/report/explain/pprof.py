@@ -55,12 +55,12 @@ def _samples(stacks: ArmStacks, frames: dict[str, int]) -> Iterator[bytes]:
 
 def _varint(value: int) -> bytes:
     """Of a number that is not negative."""
-    found = bytearray()
+    encoded = bytearray()
     while value > _SEVEN_BITS:
-        found.append(value & _SEVEN_BITS | 0x80)
+        encoded.append(value & _SEVEN_BITS | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _field(number: int, value: int) -> bytes:

@@ -33,8 +33,8 @@ def climb_rows(report: Report) -> tuple[tuple[str, ...], ...]:
     if not curves:
         return ()
     rates = sorted({step.rate_per_s for climb in curves for step in climb.steps})
-    found = ("sustained", *(f"{amount(climb.rate_per_s)}/s" for climb in curves))
-    return (*((amount(rate), *(_cell(climb, rate) for climb in curves)) for rate in _some(rates)), found)
+    last = ("sustained", *(f"{amount(climb.rate_per_s)}/s" for climb in curves))
+    return (*((amount(rate), *(_cell(climb, rate) for climb in curves)) for rate in _some(rates)), last)
 
 
 def climb_reading(report: Report) -> str:

@@ -123,18 +123,18 @@ def _unfinished(analysis: Analysis, planned: int) -> Iterator[str]:
 
 def _sites(analysis: Analysis) -> Iterator[str]:
     """What intervals over several sites are worth, and how much the sites differ in throughput."""
-    found = [
+    several = [
         (one.arm, one.over_sites)
         for one in analysis.findings
         if one.metric == PRIMARY and one.over_sites is not None
     ]
-    if not found:
+    if not several:
         return
-    sites = max(len(over.sites) for _, over in found)
+    sites = max(len(over.sites) for _, over in several)
     freedom = counted(sites - 1, "degree")
     few = "" if sites > _FEW_SITES else f"; with {sites} sites t has {freedom} of freedom, so they are wide"
     yield f"Intervals are over {sites} sites and their blocks, with a separate effect for each site{few}."
-    for arm, over in found:
+    for arm, over in several:
         chance = "" if over.between_p is None else f" (p {over.between_p:.2g} that they do not differ)"
         coming = (
             ""

@@ -77,9 +77,9 @@ def must_be_routed(context: RunContext, sut: Sut) -> None:
     if wire is None or context.client_workdir is None or settings.sut.network is not NetworkKind.BRIDGE:
         return
     address, by = sut.first.instance.address, wire.addresses[wire.sut.name]
-    found = side_of(wire.client, address)
-    if (found.device, found.gateway) != (wire.devices["client"].device, by):
-        seen = "has no route to it" if found.device is None else f"sends to it by {found.device}"
+    side = side_of(wire.client, address)
+    if (side.device, side.gateway) != (wire.devices["client"].device, by):
+        seen = "has no route to it" if side.device is None else f"sends to it by {side.device}"
         raise RunFailed(
             f"the SUT on `bridge` has the address {address}, and {wire.client.name} {seen}, not past {by}",
             hint=f"`bridge` needs a route there (docs/concepts/two-hosts.md): ip route add NETWORK via {by}",
@@ -141,8 +141,8 @@ def walls_ahead(draft: Draft) -> Mapping[str, float]:
 
 def proxies_of(draft: Draft) -> Mapping[int, Mapping[str, Any]]:
     """Number of a node, from 0, → the docker-proxy before it, where there is one."""
-    found = [(node.get("path") or {}).get("proxy") for node in draft.nodes.values()]
-    return {number: proxy for number, proxy in enumerate(found) if proxy is not None}
+    proxies = [(node.get("path") or {}).get("proxy") for node in draft.nodes.values()]
+    return {number: proxy for number, proxy in enumerate(proxies) if proxy is not None}
 
 
 def _sides(context: RunContext) -> Iterator[tuple[str, Host]]:

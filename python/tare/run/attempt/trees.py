@@ -21,10 +21,10 @@ def changed_trees(machine: Machine, settings: ArmSettings, images: Images) -> li
     Those cannot: it is mounted read-only, and only root could mount it anew.
     """
     trees = {(host.name, image.rootfs): (host, image) for host, image in _in_tree(machine, settings, images)}
-    found = at_once([partial(changed, host, image) for host, image in trees.values()])
+    changes = at_once([partial(changed, host, image) for host, image in trees.values()])
     return [
         f"a bare program changed the image {image.reference} on {host.name}: {what}"
-        for (host, image), what in zip(trees.values(), found, strict=True)
+        for (host, image), what in zip(trees.values(), changes, strict=True)
         if what
     ]
 

@@ -179,8 +179,8 @@ class Wire:
 
     def _look_up_routes(self) -> None:
         hosts = (*self.answering, self.client)
-        found = at_once([partial(self._routes_of, one, hosts) for one in hosts])
-        self.routes = {pair: side for of_one in found for pair, side in of_one.items()}
+        routes = at_once([partial(self._routes_of, one, hosts) for one in hosts])
+        self.routes = {pair: side for of_one in routes for pair, side in of_one.items()}
         of_nodes = {self.side_of_host(host): self.routes[host.name, self.client.name] for host in self.answering}
         self.devices = {**of_nodes, "client": self.routes[self.client.name, self.sut.name]}
 

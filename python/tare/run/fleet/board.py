@@ -166,8 +166,8 @@ class Board:
 
 def _first_runs(made: Sequence[RunRecord]) -> dict[str, dict[str, RunRecord]]:
     """Site → arm → its first good run there."""
-    found: dict[str, dict[str, RunRecord]] = {}
+    by_arm: dict[str, dict[str, RunRecord]] = {}
     for record in sorted(made, key=lambda one: (one.index, one.attempt)):
         if record.outcome.ok and record.site is not None:
-            found.setdefault(record.site, {}).setdefault(record.arm, record)
-    return found
+            by_arm.setdefault(record.site, {}).setdefault(record.arm, record)
+    return by_arm

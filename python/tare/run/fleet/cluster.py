@@ -174,9 +174,9 @@ def security_of(scheduler: Scheduler) -> Security | None:
 
 def _workers_of(client: Client) -> Mapping[str, str]:
     """Site → the address of its worker."""
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     for address, worker in client.scheduler_info()["workers"].items():
         for resource in worker.get("resources", {}):
             if resource.startswith(resource_of("")):
-                found[resource.removeprefix(resource_of(""))] = address
-    return found
+                addresses[resource.removeprefix(resource_of(""))] = address
+    return addresses

@@ -116,16 +116,16 @@ class OwnCrew:
 
     def lost(self) -> Mapping[str, str]:
         """As `Crew`; each is started anew at once."""
-        found: dict[str, str] = {}
+        addresses: dict[str, str] = {}
         for name, member in list(self._members.items()):
             code = member.process.poll()
             if code is None:
                 continue
             said = last_words(member.words) or "it said nothing"
-            found[name] = f"its process ended with {code}: {said}"
+            addresses[name] = f"its process ended with {code}: {said}"
             _close(member)
             self._members[name] = self._started(member.spec)
-        return found
+        return addresses
 
     def dismiss(self, site: str) -> None:
         """As `Crew`: it takes down what it made while the others go on."""

@@ -27,14 +27,14 @@ def address_of(spec: SshSpec, *, alone: bool = False) -> str:
     words = (line.partition(" ") for line in done.stdout.decode(errors="replace").splitlines())
     name = next((value for key, _, value in words if key == "hostname"), "")
     with contextlib.suppress(OSError):
-        found = [str(address[0]) for *_, address in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
-        usable = [each for each in found if alone or leads_nowhere(each) is None]
+        known = [str(address[0]) for *_, address in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
+        usable = [each for each in known if alone or leads_nowhere(each) is None]
         if usable:
             return usable[0]
-        if found:
+        if known:
             raise EnvironmentLacks(
-                f"{spec.called} has no address at which other hosts can reach it: ssh reaches it at {found[0]}, "
-                f"{leads_nowhere(found[0])}",
+                f"{spec.called} has no address at which other hosts can reach it: ssh reaches it at {known[0]}, "
+                f"{leads_nowhere(known[0])}",
                 hint="give the host an `address` in sites.yaml",
             )
     raise EnvironmentLacks(

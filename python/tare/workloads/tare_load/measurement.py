@@ -58,14 +58,14 @@ def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Me
     )
 
 
-def _climb(document: Document, own: TareLoadParameters, found: Sustained) -> Measurement:
+def _climb(document: Document, own: TareLoadParameters, climbed: Sustained) -> Measurement:
     """The rate that was found is what counts as throughput; of all rates together no latency means anything."""
     measured = document.measure
     return Measurement(
         operations=measured.right,
         unit="sustained operations",
         duration_s=measured.seconds,
-        throughput_per_s=found.rate_per_s,
+        throughput_per_s=climbed.rate_per_s,
         queries_per_s=None,
         errors=measured.failed,
         reconnects=measured.reconnects,
@@ -75,7 +75,7 @@ def _climb(document: Document, own: TareLoadParameters, found: Sustained) -> Mea
         details={name: value for name, value in _details(document, own, 0).items() if name in _OF_CLIENT},
         started_at=measured.mark_realtime_ns / _NS_PER_S,
         encryption=_encryption(document.set_up.tls),
-        sustained=found,
+        sustained=climbed,
     )
 
 
@@ -149,17 +149,17 @@ def _operation(kind: Kind, logged: Mapping[str, Buckets], own: TareLoadParameter
     )
 
 
-def _latency(found: Quantiles | None, *, open_loop: bool) -> Latency:
+def _latency(quantiles: Quantiles | None, *, open_loop: bool) -> Latency:
     """In a closed loop the intended send is the actual one, and what a stall kept from being sent is not timed."""
-    if found is None:
+    if quantiles is None:
         return Latency(None, None, None, None, None, None, resolution=None, blind_to_stalls=not open_loop)
     return Latency(
-        mean_ms=found.mean / _NS_PER_MS,
-        min_ms=found.min / _NS_PER_MS,
-        max_ms=found.max / _NS_PER_MS,
-        p50_ms=found.p50 / _NS_PER_MS,
-        p95_ms=found.p95 / _NS_PER_MS,
-        p99_ms=found.p99 / _NS_PER_MS,
+        mean_ms=quantiles.mean / _NS_PER_MS,
+        min_ms=quantiles.min / _NS_PER_MS,
+        max_ms=quantiles.max / _NS_PER_MS,
+        p50_ms=quantiles.p50 / _NS_PER_MS,
+        p95_ms=quantiles.p95 / _NS_PER_MS,
+        p99_ms=quantiles.p99 / _NS_PER_MS,
         resolution=RESOLUTION,
         blind_to_stalls=not open_loop,
         timed_from="intended-send" if open_loop else "actual-send",
@@ -209,7 +209,7 @@ def _climbed(own: TareLoadParameters, document: Document) -> list[Climbed]:
 
 
 def _parts(split: Split) -> Mapping[str, LatencyParts]:
-    found = {"p50": split.p50, "p99": split.p99, "p99.9": split.p999}
+    parts = {"p50": split.p50, "p99": split.p99, "p99.9": split.p999}
     return {
         percentile: LatencyParts(
             sampled=part.count,
@@ -218,27 +218,27 @@ def _parts(split: Split) -> Mapping[str, LatencyParts]:
             server_ms=part.server_ns / _NS_PER_MS,
             unread_ms=part.unread_ns / _NS_PER_MS,
         )
-        for percentile, part in found.items()
+        for percentile, part in parts.items()
         if part is not None
     }
 
 
 def _details(document: Document, own: TareLoadParameters, within: int) -> dict[str, float]:
     measured, cost = document.measure, document.measure.per_operation
-    found: dict[str, float | None] = {"set_up_s": document.set_up.seconds}
+    details: dict[str, float | None] = {"set_up_s": document.set_up.seconds}
     if measured.latency_ns is not None:
-        found["latency_p999_ms"] = measured.latency_ns.p999 / _NS_PER_MS
+        details["latency_p999_ms"] = measured.latency_ns.p999 / _NS_PER_MS
     if cost is not None:
-        found["client_cpu_us"] = cost.cpu_ns / _NS_PER_US
-        found["client_run_queue_us"] = None if cost.run_queue_ns is None else cost.run_queue_ns / _NS_PER_US
-        found["client_switches"], found["client_faults"] = cost.switches, cost.faults
+        details["client_cpu_us"] = cost.cpu_ns / _NS_PER_US
+        details["client_run_queue_us"] = None if cost.run_queue_ns is None else cost.run_queue_ns / _NS_PER_US
+        details["client_switches"], details["client_faults"] = cost.switches, cost.faults
     if document.client.peak_resident_kib is not None:
-        found["client_peak_resident_kib"] = document.client.peak_resident_kib
+        details["client_peak_resident_kib"] = document.client.peak_resident_kib
     if own.open_loop:
-        found["scheduled"], found["missed"] = measured.scheduled, measured.missed
-        found["target_per_s"] = measured.scheduled / measured.seconds
-        found["delivered_share"] = within / measured.scheduled if measured.scheduled else None
+        details["scheduled"], details["missed"] = measured.scheduled, measured.missed
+        details["target_per_s"] = measured.scheduled / measured.seconds
+        details["delivered_share"] = within / measured.scheduled if measured.scheduled else None
         polled_ns = None if measured.usage is None else measured.usage.polled_ns
-        found["client_polled_s"] = None if polled_ns is None else polled_ns / _NS_PER_S
-        found["lag_p99_ms"] = None if measured.lag_ns is None else measured.lag_ns.p99 / _NS_PER_MS
-    return {name: float(value) for name, value in found.items() if value is not None}
+        details["client_polled_s"] = None if polled_ns is None else polled_ns / _NS_PER_S
+        details["lag_p99_ms"] = None if measured.lag_ns is None else measured.lag_ns.p99 / _NS_PER_MS
+    return {name: float(value) for name, value in details.items() if value is not None}
