@@ -2,7 +2,7 @@
 
     python -m bench.agent.round_trips [--each] [--markdown FILE]      # root
 
-The study of `bench.agent.own_time`, four runs on one machine and four between two hosts, in this process. Calls
+The study of `bench.agent.own_time`, two runs on one machine and two between two hosts, in this process. Calls
 that are under way together are one turn: turns are what a wire's round trip is paid for. But for what is asked
 until something is ready, the counts do not depend on how busy the machine is; the seconds do.
 """
@@ -174,7 +174,7 @@ def _runs(place: Path, sites: Path | None) -> Seen:
     study = place / "study.yaml"
     study.write_text(STUDY if sites is not None else STUDY.replace(", own_host: true", ""))
     store = Path(tempfile.mkdtemp(dir=place)) / "store"
-    words = ["run", str(study), "--blocks", "2", "--store", str(store), "--quiet"]
+    words = ["run", str(study), "--blocks", "1", "--store", str(store), "--quiet"]
     seen = Seen()
     with watched(seen), contextlib.redirect_stdout(io.StringIO()):  # its report
         app([*words, *(["--sites", str(sites)] if sites is not None else [])], standalone_mode=False)
