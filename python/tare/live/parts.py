@@ -58,7 +58,10 @@ def status(view: View) -> Mapping[str, Any]:
         if pace.enough_at is not None:
             facts.append(("Enough at about", moment(pace.enough_at)))
     elif view.running and view.left_s is not None:
-        facts.append(("Expected yet", f"about {duration(view.left_s)}"))
+        sites = () if view.now is None else view.now.sites
+        at_work = sum(each.standing is Standing.AT_WORK for each in sites)
+        where = f" on {counted(at_work, 'site')}" if at_work else ""
+        facts.append(("Expected yet", f"about {duration(view.left_s / max(1, at_work))}{where}"))
     if view.makers:
         facts.append(("At work", ", ".join(plain(maker, 100) for maker in view.makers)))
     return {"sentence": _sentence(view, known), "facts": facts, "standing": _standing(view, known)}

@@ -165,12 +165,13 @@ def _emulated(run: Current, event: Emulated) -> Current:
 
 
 def _ended(record: RunRecord) -> tuple[str, ...]:
+    where = "" if record.site is None else f" on {record.site}"
     if record.outcome.ok and record.measurement is not None:
         rate, unit = record.measurement["throughput_per_s"], record.measurement["unit"]
-        head = f"{marked(record.run_id, MARK if record.emulated else None)}: {rate:,.1f} {unit}/s"
+        head = f"{marked(record.run_id, MARK if record.emulated else None)}{where}: {rate:,.1f} {unit}/s"
     else:
         failed_in, why = record.outcome.failed_in, record.outcome.reason
-        head = f"{record.run_id}: attempt {record.attempt} failed in {failed_in}: {why}"
+        head = f"{record.run_id}{where}: attempt {record.attempt} failed in {failed_in}: {why}"
     return (head, *(f"{record.run_id}: {notice}" for notice in record.notices))
 
 

@@ -114,7 +114,7 @@ class Tally:
     def _end(self, record: RunRecord, now: float) -> None:
         site = None if record.site is None else self.at.pop(record.site, None)
         began = self.run_began if site is None else site.began
-        self.spent.append(now - (now if began is None else began))
+        self.spent.append(record.machine_s if began is None else now - began)
         self.run_began = None
         self.last.append(record)
         if record.outcome.ok:

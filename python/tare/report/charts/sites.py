@@ -17,7 +17,7 @@ MOST_ARMS = 12
 MOST_NAMED = 40
 """Sites with a name beside them; of more, each is a line without one."""
 _ROW_PX, _THIN_PX = 20, 5
-_GAP_PX = 46
+_GAP_PX = 68
 _LONGEST_LABEL = 30
 _MOST_LISTED = 12
 
