@@ -63,16 +63,16 @@ def test_rows_are_loaded_and_the_mix_is_measured(
     sut: str, client: str, network: NetworkKind, lab: MariaDbLab, tmp_path: Path
 ) -> None:
     with lab.run(lab.settings(sut, client, network, **ASKED)) as run:
-        told = run.server.effective()
+        effective = run.server.effective()
         assert run.carry_out("warm-up") == 0
         found = run.measure(tmp_path)
         run.server.shut_down()
-    assert told["concurrent_reads"] == "16"
-    assert told["key_cache_size_in_mb"] == "0"
-    assert told["jvm.arguments"].count("-Xmx") == 1
-    assert "-Xmx256M" in told["jvm.arguments"]
-    assert "LeveledCompactionStrategy" in told["table.tare.standard1.compaction"]
-    assert told["cassandra.version"] == "3.11.2"
+    assert effective["concurrent_reads"] == "16"
+    assert effective["key_cache_size_in_mb"] == "0"
+    assert effective["jvm.arguments"].count("-Xmx") == 1
+    assert "-Xmx256M" in effective["jvm.arguments"]
+    assert "LeveledCompactionStrategy" in effective["table.tare.standard1.compaction"]
+    assert effective["cassandra.version"] == "3.11.2"
     assert set(found.by_operation) == {"read", "write"}
     assert sum(each.operations for each in found.by_operation.values()) == found.operations
     assert found.errors == 0
@@ -97,18 +97,18 @@ def test_it_tells_of_its_compactions_tables_pools_and_processors(lab: MariaDbLab
         run.measure(tmp_path)
         for words in (("flush", "tare"), ("compact", "tare")):
             assert nodetool(server.plan, server.inside, words, 60.0).code == 0
-        told = CassandraChronicler().tell(server.plan, server.inside)
+        chronicle = CassandraChronicler().tell(server.plan, server.inside)
     assert 1 <= processors <= (os.cpu_count() or 1)
-    events = [event for event in told.events if event.ended_at >= began]
+    events = [event for event in chronicle.events if event.ended_at >= began]
     assert {event.name for event in events} == {"tare.standard1"}
     for event in events:
         assert event.began_at is not None
         assert began <= event.began_at <= event.ended_at <= time.time()
         assert event.read_bytes > 0
         assert event.written_bytes > 0
-    assert told.tables["tare.standard1"]["local_write_count"]
-    assert "CompactionExecutor" in told.pools
-    assert "MUTATION" in told.dropped
+    assert chronicle.tables["tare.standard1"]["local_write_count"]
+    assert "CompactionExecutor" in chronicle.pools
+    assert "MUTATION" in chronicle.dropped
 
 
 def test_processors_seen_bare_and_in_a_container_are_told(lab: MariaDbLab) -> None:
@@ -140,6 +140,6 @@ def test_ycsb_drives_it_by_cql(
     asked: dict[str, Any] = {"core_workload": "a", "records": 300, "threads": 2, "measure_s": 5}
     with lab.run(lab.settings("bare", "bare", **asked)) as run:
         assert "table.tare.usertable.compaction" in run.server.effective()
-        told = run.measure(tmp_path)
-    assert set(told.by_operation) == {"read", "update"}
-    assert told.errors == 0
+        measurement = run.measure(tmp_path)
+    assert set(measurement.by_operation) == {"read", "update"}
+    assert measurement.errors == 0

@@ -29,15 +29,15 @@ def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Maria
 
 
 def test_it_serves_bare_and_in_a_container_with_the_same_settings(lab: MariaDbLab, tmp_path: Path) -> None:
-    told = {}
+    settings = {}
     for deployment in ("bare", "container"):
         with lab.run(lab.settings(deployment, "bare", **YCSB)) as run:
-            told[deployment] = run.server.effective()
+            settings[deployment] = run.server.effective()
             (tmp_path / deployment).mkdir()
             found = run.measure(tmp_path / deployment)
         assert (set(found.by_operation), found.errors) == ({"read", "update"}, 0)
         assert found.latency.timed_from == "intended-send"
-    bare, container = told["bare"], told["container"]
+    bare, container = settings["bare"], settings["container"]
     assert {name for name in bare if bare[name] != container.get(name)} <= DATABASES[DATABASE].per_run
     assert (bare["concurrent_reads"], bare["key_cache_size"], bare["num_tokens"]) == ("16", "0MiB", "16")
     assert bare["cassandra.version"].startswith("5.0.")
@@ -54,10 +54,10 @@ def test_cassandra_stress_of_3_11_drives_it(
     home = tmp_path_factory.mktemp("home")
     lab = make_lab(engine, home, "cassandra-stress", "cassandra-3.11", IMAGE, database=DATABASE, server=SETTINGS)
     with lab.run(lab.settings("bare", "bare", **STRESS)) as run:
-        told = run.measure(tmp_path)
-    assert (set(told.by_operation), told.errors) == ({"read", "write"}, 0)
-    assert sum(count for _, count in told.histogram) == told.operations
-    assert told.latency.timed_from == "intended-send"
+        measurement = run.measure(tmp_path)
+    assert (set(measurement.by_operation), measurement.errors) == ({"read", "write"}, 0)
+    assert sum(count for _, count in measurement.histogram) == measurement.operations
+    assert measurement.latency.timed_from == "intended-send"
 
 
 def test_it_tells_of_its_compactions_tables_and_pools(lab: MariaDbLab, tmp_path: Path) -> None:
@@ -67,12 +67,12 @@ def test_it_tells_of_its_compactions_tables_and_pools(lab: MariaDbLab, tmp_path:
         for words in (("flush", "tare"), ("compact", "tare")):
             done = nodetool(server.plan, server.inside, words, 60.0)
             assert done.code == 0, done.stderr
-        told = CassandraChronicler().tell(server.plan, server.inside)
-    (event,) = [event for event in told.events if event.ended_at >= began]
+        events = CassandraChronicler().tell(server.plan, server.inside)
+    (event,) = [event for event in events.events if event.ended_at >= began]
     assert event.name == "tare.usertable"
     assert event.began_at is not None
     assert began <= event.began_at <= event.ended_at <= time.time()
     assert min(event.read_bytes, event.written_bytes) > 0
-    assert told.tables["tare.usertable"]["local_write_count"]
-    assert "CompactionExecutor" in told.pools
-    assert "MUTATION_REQ" in told.dropped
+    assert events.tables["tare.usertable"]["local_write_count"]
+    assert "CompactionExecutor" in events.pools
+    assert "MUTATION_REQ" in events.dropped

@@ -134,9 +134,9 @@ def test_three_nodes_are_one_database(
 ) -> None:
     """The second deployment starts from a copy of what the first one loaded, at other addresses."""
     with lab.run(settings(lab, deployment, network, ASKED)) as run:
-        told = run.sut.effective()
-        assert list(told) == ["sut-1", "sut-2", "sut-3"]
-        for node in told.values():
+        effective = run.sut.effective()
+        assert list(effective) == ["sut-1", "sut-2", "sut-3"]
+        for node in effective.values():
             assert "-Xmx256M" in node["jvm.arguments"]
             assert node["auto_bootstrap"] == "false"
         found = run.measure(tmp_path)

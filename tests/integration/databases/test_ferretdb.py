@@ -49,15 +49,15 @@ def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Maria
 
 def test_ycsb_bare_and_in_a_container_with_the_same_settings(lab: MariaDbLab, tmp_path: Path) -> None:
     asked = {**ASKED, "properties": {"mongodb.writeConcern": "journaled", "mongodb.readPreference": "primary"}}
-    told = {}
+    settings = {}
     for sut, network in (("bare", NetworkKind.HOST), ("container", NetworkKind.SHARED)):
         with lab.run(lab.settings(sut, sut, network, **asked)) as run:
-            told[sut] = dict(run.server.effective())
+            settings[sut] = dict(run.server.effective())
             assert run.carry_out("warm-up") == 0
             found = run.measure(tmp_path)
         assert set(found.by_operation) == {"read", "update"}
         assert found.errors == 0
-    bare, container = told["bare"], told["container"]
+    bare, container = settings["bare"], settings["container"]
     assert bare.keys() == container.keys()
     assert {name for name in bare if bare[name] != container[name]} <= DATABASES["ferretdb"].per_run
     assert (bare["server.name"], bare["server.version"]) == ("FerretDB", "v2.7.0")

@@ -171,15 +171,15 @@ def ask(server: Server, *argv: str) -> str:
 
 def test_loaded_data_is_served_measured_and_stopped(run: Run, tmp_path: Path) -> None:
     server = run.serve()
-    told = run.measure(tmp_path)
-    assert told.operations == sum(count for _, count in told.histogram) > 100
-    assert told.queries_per_s is not None
-    assert told.queries_per_s == pytest.approx(16 * told.throughput_per_s)
+    measurement = run.measure(tmp_path)
+    assert measurement.operations == sum(count for _, count in measurement.histogram) > 100
+    assert measurement.queries_per_s is not None
+    assert measurement.queries_per_s == pytest.approx(16 * measurement.throughput_per_s)
     snapshots = Path(run.bench.machine.layout.snapshots).glob("*/snapshot.json")
     made_by = [json.loads(path.read_text())["made_by"]["sut"]["deployment"] for path in snapshots]
     assert made_by == [run.bench.settings.sut.deployment]
-    assert WINDOWS - 1 <= len(told.windows) <= WINDOWS + 1
-    assert (told.errors, told.reconnects) == (0, 0)
+    assert WINDOWS - 1 <= len(measurement.windows) <= WINDOWS + 1
+    assert (measurement.errors, measurement.reconnects) == (0, 0)
     for number in range(1, TABLES + 1):
         count = ask(server, "--skip-column-names", f"--execute=SELECT COUNT(*) FROM tare.sbtest{number}")
         assert int(count) == ROWS
@@ -232,17 +232,17 @@ def test_a_load_into_tables_that_are_there_fails(run: Run) -> None:
 
 
 def test_the_deployments_differ_in_no_setting_that_matters(lab: Lab) -> None:
-    told = {}
+    effective = {}
     for deployment in ("bare", "container"):
         settings = lab.settings(deployment)
         run = make_run(lab, settings, new_secrets())
         try:
             snapshot = ensure_snapshot(lab.machine, settings, lab.images)
             copy_snapshot(run.bench.workdir.host, snapshot, run.bench.workdir.data)
-            told[deployment] = dict(run.serve().effective())
+            effective[deployment] = dict(run.serve().effective())
         finally:
             run.close()
-    bare, container = told["bare"], told["container"]
+    bare, container = effective["bare"], effective["container"]
     assert bare.keys() == container.keys()
     differing = {name for name in bare if bare[name] != container[name]}
     assert differing <= DATABASES["mariadb"].per_run

@@ -43,10 +43,10 @@ def test_mysql_is_measured_by_the_same_driver(
         engine, home, "ycsb", "ycsb", "mysql", database="mysql", server={"innodb_buffer_pool_size": "32M"}
     )
     with lab.run(lab.settings("bare", "bare", **ASKED)) as run:
-        told = run.measure(tmp_path)
+        measurement = run.measure(tmp_path)
         assert run.server.effective()["account.plugin"] == "caching_sha2_password"
-    assert set(told.by_operation) == {"read", "update"}
-    assert told.errors == 0
+    assert set(measurement.by_operation) == {"read", "update"}
+    assert measurement.errors == 0
 
 
 @pytest.mark.parametrize(
@@ -62,30 +62,30 @@ def test_records_are_loaded_and_the_mix_is_measured(
 ) -> None:
     with lab.run(lab.settings(sut, client, network, **ASKED, target=200)) as run:
         assert run.carry_out("warm-up") == 0
-        told = run.measure(tmp_path)
-    assert set(told.by_operation) == {"read", "update"}
-    assert sum(each.operations for each in told.by_operation.values()) == told.operations
-    assert sum(count for _, count in told.histogram) == told.operations
-    assert (told.errors, told.unit) == (0, "operations")
-    assert told.details["target_per_s"] == 200.0
-    assert told.throughput_per_s == pytest.approx(told.operations / told.duration_s)
-    assert told.throughput_per_s < 220  # the target holds it; how near it comes is the machine's business
-    assert told.details["delivered_share"] == pytest.approx(told.throughput_per_s / 200)
-    assert told.latency.timed_from == "intended-send"
-    read = told.by_operation["read"]
+        measurement = run.measure(tmp_path)
+    assert set(measurement.by_operation) == {"read", "update"}
+    assert sum(each.operations for each in measurement.by_operation.values()) == measurement.operations
+    assert sum(count for _, count in measurement.histogram) == measurement.operations
+    assert (measurement.errors, measurement.unit) == (0, "operations")
+    assert measurement.details["target_per_s"] == 200.0
+    assert measurement.throughput_per_s == pytest.approx(measurement.operations / measurement.duration_s)
+    assert measurement.throughput_per_s < 220  # the target holds it; how near it comes is the machine's business
+    assert measurement.details["delivered_share"] == pytest.approx(measurement.throughput_per_s / 200)
+    assert measurement.latency.timed_from == "intended-send"
+    read = measurement.by_operation["read"]
     assert read.service_time is not None
     assert read.service_time.mean_ms
     assert read.latency.mean_ms
-    assert told.windows
+    assert measurement.windows
 
 
 def test_a_number_of_operations_is_done_to_the_last_one(lab: MariaDbLab, tmp_path: Path) -> None:
     asked = {**ASKED, "core_workload": "f", "operations": 301, "warmup_s": 0, "measure_s": 30}
     with lab.run(lab.settings("bare", "bare", **asked)) as run:
-        told = run.measure(tmp_path)
-    assert told.operations == 301
-    assert told.latency.blind_to_stalls
-    assert "read-modify-write" in told.by_operation
+        measurement = run.measure(tmp_path)
+    assert measurement.operations == 301
+    assert measurement.latency.blind_to_stalls
+    assert "read-modify-write" in measurement.by_operation
 
 
 def test_scans_and_inserts_find_and_keep_what_they_should(lab: MariaDbLab, tmp_path: Path) -> None:
@@ -98,11 +98,11 @@ def test_scans_and_inserts_find_and_keep_what_they_should(lab: MariaDbLab, tmp_p
     del asked["core_workload"]
     with lab.run(lab.settings("bare", "bare", **asked)) as run:
         assert run.carry_out("warm-up") == 0
-        told = run.measure(tmp_path)
+        measurement = run.measure(tmp_path)
         file = f"--defaults-file={run.server.plan.run_dir}/client.cnf"
         query = "--execute=SELECT COUNT(*) FROM tare.usertable"
         count = run.server.inside(["mariadb", file, "--skip-column-names", query], 10, b"")
-    assert int(count.text) == 500 + told.by_operation["insert"].operations
+    assert int(count.text) == 500 + measurement.by_operation["insert"].operations
 
 
 def test_a_server_that_dies_fails_the_run_with_its_reason(lab: MariaDbLab, tmp_path: Path) -> None:

@@ -40,10 +40,10 @@ def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Maria
 
 
 def test_bare_and_in_a_container_the_same_server_is_measured(lab: MariaDbLab, tmp_path: Path) -> None:
-    told = {}
+    settings = {}
     for sut, network in (("bare", NetworkKind.HOST), ("container", NetworkKind.SHARED)):
         with lab.run(lab.settings(sut, "bare", network, **ASKED)) as run:
-            told[sut] = dict(run.server.effective())
+            settings[sut] = dict(run.server.effective())
             assert run.carry_out("warm-up") == 0
             found = run.measure(tmp_path)
             if sut == "bare":
@@ -55,7 +55,7 @@ def test_bare_and_in_a_container_the_same_server_is_measured(lab: MariaDbLab, tm
             assert not [path for path in kept if secret in path.read_bytes()]
         assert (found.errors, found.reconnects) == (0, 0)
         assert found.operations > 0
-    bare, container = told["bare"], told["container"]
+    bare, container = settings["bare"], settings["container"]
     assert bare.keys() == container.keys()
     assert {name for name in bare if bare[name] != container[name]} <= DATABASES["mysql"].per_run
     assert (bare["server.product"], bare["account.plugin"]) == ("MySQL", "caching_sha2_password")

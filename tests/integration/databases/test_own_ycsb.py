@@ -84,6 +84,6 @@ def test_it_loads_and_drives_a_real_server(image: str, recipe: str, engine: Dock
         with lab.run(lab.settings("bare", client, **ASKED)) as run:
             out = tmp_path / client
             out.mkdir()
-            told = run.measure(out)
-        assert (set(told.by_operation), told.errors) == ({"read", "update"}, 0)
-        assert told.latency.timed_from == "intended-send"
+            measurement = run.measure(out)
+        assert (set(measurement.by_operation), measurement.errors) == ({"read", "update"}, 0)
+        assert measurement.latency.timed_from == "intended-send"

@@ -48,15 +48,15 @@ def test_ycsb_bare_and_in_a_container_with_the_same_settings(
     database: str, image: str, engine: DockerClient, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
     lab = lab_with(engine, tmp_path_factory.mktemp("home"), IN_MEMORY, database, image)
-    told = {}
+    settings = {}
     for sut, network in (("bare", NetworkKind.HOST), ("container", NetworkKind.SHARED)):
         with lab.run(lab.settings(sut, sut, network, **ASKED)) as run:
-            told[sut] = dict(run.server.effective())
+            settings[sut] = dict(run.server.effective())
             assert run.carry_out("warm-up") == 0
             found = run.measure(tmp_path)
         assert set(found.by_operation) == {"read", "update"}
         assert found.errors == 0
-    bare, container = told["bare"], told["container"]
+    bare, container = settings["bare"], settings["container"]
     assert bare.keys() == container.keys()
     assert {name for name in bare if bare[name] != container[name]} <= DATABASES[database].per_run
     assert (bare["save"], bare["appendonly"], bare["maxmemory"]) == ("", "no", str(64 << 20))
@@ -76,7 +76,7 @@ def test_data_are_kept_by_the_log_of_commands_too_and_scans_find_them(
     }
     del asked["core_workload"]
     with lab.run(lab.settings("bare", "bare", **asked)) as run:
-        told = run.server.effective()
+        effective = run.server.effective()
         found = run.measure(tmp_path)
         plan, inside = run.server.plan, run.server.inside
         at = ("redis-cli", "-h", "127.0.0.1", "-p", str(plan.port))
@@ -86,7 +86,11 @@ def test_data_are_kept_by_the_log_of_commands_too_and_scans_find_them(
         kept = [path for path in Path(run.bench.workdir.data).rglob("*") if path.is_file()]
         assert kept
         assert not [path for path in kept if plan.secrets.password.encode() in path.read_bytes()]
-    assert (told["save"], told["appendonly"], told["appendfsync"]) == ("900 1 300 10", "yes", "always")
+    assert (effective["save"], effective["appendonly"], effective["appendfsync"]) == (
+        "900 1 300 10",
+        "yes",
+        "always",
+    )
     assert found.errors == 0
     assert "NOAUTH" in refused.text
     assert int(counted.text.split()[-1]) == 300 + found.by_operation["insert"].operations

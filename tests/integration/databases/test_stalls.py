@@ -124,15 +124,15 @@ def test_what_is_said_to_be_blind_is_and_what_is_said_to_see_does(
     name: str, engine: DockerClient, tmp_path: Path
 ) -> None:
     case = CASES[name]
-    told = stalled(case, engine, tmp_path / "home", tmp_path)
-    assert told.latency.blind_to_stalls is not case.arrivals
-    assert told.latency.max_ms is not None
-    assert told.latency.max_ms > 1000 * STALL_S * 0.9
+    measurement = stalled(case, engine, tmp_path / "home", tmp_path)
+    assert measurement.latency.blind_to_stalls is not case.arrivals
+    assert measurement.latency.max_ms is not None
+    assert measurement.latency.max_ms > 1000 * STALL_S * 0.9
     if case.arrivals:
-        knows(told.latency, case)
+        knows(measurement.latency, case)
     else:
-        is_blind(told.latency, case)
-    for kind in told.by_operation.values():
+        is_blind(measurement.latency, case)
+    for kind in measurement.by_operation.values():
         if kind.service_time is not None:  # timed beside the intended send, and blind to the stop
             assert kind.service_time.blind_to_stalls
             if case.arrivals:

@@ -50,11 +50,11 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Told:
+class LoadRun:
     """What one call of tare-load said."""
 
     code: int
-    said: str
+    stderr: str
     document: dict[str, Any]
 
     @property
@@ -70,10 +70,10 @@ def program(name: str, package: str) -> str:
     return found or left_out(f"{name} is not installed: scripts/packages.sh test, or apt-get install {package}")
 
 
-def tare_load(*words: str, within_s: float = LIMIT_S) -> Told:
+def tare_load(*words: str, within_s: float = LIMIT_S) -> LoadRun:
     """Call the installed tare-load; `document` is empty where it printed none."""
     done = subprocess.run(["tare-load", *words], capture_output=True, text=True, timeout=within_s, check=False)
-    return Told(done.returncode, done.stderr.strip(), json.loads(done.stdout or "{}"))
+    return LoadRun(done.returncode, done.stderr.strip(), json.loads(done.stdout or "{}"))
 
 
 def job(at: Path, operations: Sequence[dict[str, Any]], **generators: Any) -> str:

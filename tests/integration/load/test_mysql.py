@@ -33,15 +33,15 @@ def words(server: Server, path: str, *more: str) -> tuple[str, ...]:
 def test_a_password_is_right_or_wrong(server: Server, tmp_path: Path) -> None:
     path = job(tmp_path / "job.yaml", [READ], id=ID)
     right = words(server, path, "--operations", "10", "--user", "native")
-    told = tare_load(*right, "--password-file", password_file(tmp_path / "password"))
-    assert (told.code, told.measure["right"]) == (0, 10), told.said
-    told = tare_load(*right, "--password-file", password_file(tmp_path / "wrong", "wrong"))
-    assert told.code == 3
+    run = tare_load(*right, "--password-file", password_file(tmp_path / "password"))
+    assert (run.code, run.measure["right"]) == (0, 10), run.stderr
+    run = tare_load(*right, "--password-file", password_file(tmp_path / "wrong", "wrong"))
+    assert run.code == 3
     refused = f"tare-load: {server.address}: the server refused the log-in: Access denied for user 'native'@"
-    assert told.said.startswith(refused)
+    assert run.stderr.startswith(refused)
     assert tare_load(*words(server, path, "--operations", "10", "--user", "empty")).code == 0
-    told = tare_load(*words(server, path, "--user", "other"))
-    assert told.said.endswith(
+    run = tare_load(*words(server, path, "--user", "other"))
+    assert run.stderr.endswith(
         "it asks for client_ed25519; tare-load has mysql_native_password and caching_sha2_password"
     )
 
@@ -64,9 +64,9 @@ def test_answers_are_counted_in_rows_and_bytes(server: Server, depth: int, tmp_p
         far={"uniform": {"from": 1000, "to": 2000}},
         text={"text": {"length": 20}},
     )
-    told = tare_load(*words(server, path, "--operations", "4000", "--connections", "3", "--depth", str(depth)))
-    assert told.code == 0, told.said
-    kinds = {kind["name"]: kind for kind in told.measure["kinds"]}
+    run = tare_load(*words(server, path, "--operations", "4000", "--connections", "3", "--depth", str(depth)))
+    assert run.code == 0, run.stderr
+    kinds = {kind["name"]: kind for kind in run.measure["kinds"]}
     right = [(name, "right") for name in ("one", "some", "change", "same")]
     missing = [("gone", "missing"), ("unchanged", "missing")]
     for name, fate in (*right, *missing, ("few", "short"), ("double", "errors")):
@@ -74,7 +74,7 @@ def test_answers_are_counted_in_rows_and_bytes(server: Server, depth: int, tmp_p
         assert (
             sum(kinds[name][each] for each in ("right", "missing", "short", "wrong", "errors")) == kinds[name][fate]
         )
-    [error] = told.measure["errors"]
+    [error] = run.measure["errors"]
     assert (error["kind"], error["code"]) == ("double", "1062")
     assert error["message"].startswith("Duplicate entry")
 
@@ -83,8 +83,8 @@ def test_values_of_every_type_arrive(server: Server, tmp_path: Path) -> None:
     written = operation("write", "INSERT INTO t VALUES ({id}, {text}, {id}, {id}, {id}, {id})", rows=1)
     text = {"text": {"length": 300}}
     path = job(tmp_path / "job.yaml", [written], id={"sequential": {"from": 501, "to": 600}}, text=text)
-    told = tare_load(*words(server, path, "--operations", "100", "--connections", "2"))
-    assert (told.code, told.measure["right"]) == (0, 100), told.measure["errors"]
+    run = tare_load(*words(server, path, "--operations", "100", "--connections", "2"))
+    assert (run.code, run.measure["right"]) == (0, 100), run.measure["errors"]
     same = " AND ".join(f"{name} = id" for name in ("n", "s", "l", "f"))
     assert server.query(f"SELECT count(*) FROM test.t WHERE {same} AND length(c) = 300 AND id > 500") == "100"
     server.query("DELETE FROM test.t WHERE id > 500")
@@ -94,16 +94,16 @@ def test_transactions_begin_and_commit(server: Server, tmp_path: Path) -> None:
     steps = ("BEGIN", "UPDATE t SET l=l+1 WHERE id={id}", "SELECT l FROM t WHERE id={id}", "COMMIT")
     path = job(tmp_path / "job.yaml", [operation("change", *steps)], id=ID)
     before = int(server.query("SELECT sum(l) FROM test.t"))
-    told = tare_load(*words(server, path, "--operations", "200", "--connections", "4"))
-    assert (told.code, told.measure["right"], told.measure["requests"]) == (0, 200, 800), told.measure["errors"]
+    run = tare_load(*words(server, path, "--operations", "200", "--connections", "4"))
+    assert (run.code, run.measure["right"], run.measure["requests"]) == (0, 200, 800), run.measure["errors"]
     assert int(server.query("SELECT sum(l) FROM test.t")) == before + 200
 
 
 def test_a_table_that_is_missing_is_told_before_anything_is_sent(server: Server, tmp_path: Path) -> None:
     path = job(tmp_path / "job.yaml", [operation("read", "SELECT c FROM nowhere WHERE id={id}")], id=ID)
-    told = tare_load(*words(server, path))
-    assert told.code == 3
-    assert told.said == (
+    run = tare_load(*words(server, path))
+    assert run.code == 3
+    assert run.stderr == (
         f"tare-load: {server.address}: the server refused a statement: Table 'test.nowhere' doesn't exist "
         "(in: SELECT c FROM nowhere WHERE id=?)"
     )
@@ -111,8 +111,8 @@ def test_a_table_that_is_missing_is_told_before_anything_is_sent(server: Server,
 
 def test_a_database_that_is_missing_is_told(server: Server, tmp_path: Path) -> None:
     path = job(tmp_path / "job.yaml", [READ], id=ID)
-    told = tare_load("run", "--protocol", "mysql", "--address", server.address, "--job", path, "--database", "no")
-    assert (told.code, told.said) == (
+    run = tare_load("run", "--protocol", "mysql", "--address", server.address, "--job", path, "--database", "no")
+    assert (run.code, run.stderr) == (
         3,
         f"tare-load: {server.address}: the server refused the log-in: Unknown database 'no'",
     )
@@ -126,11 +126,11 @@ def test_a_server_that_is_killed_ends_the_run_within_a_second_with_its_counts(tm
             time.sleep(2)
             server.kill()
             killed = time.monotonic()
-            out, said = process.communicate(timeout=30)
+            out, output = process.communicate(timeout=30)
     assert time.monotonic() - killed < 3
-    assert process.returncode == 4, said
+    assert process.returncode == 4, output
     assert '"how": "server-gone"' in out
-    assert "the server went away" in said
+    assert "the server went away" in output
 
 
 def test_a_session_that_the_server_ends_is_opened_again(server: Server, tmp_path: Path) -> None:
@@ -140,9 +140,9 @@ def test_a_session_that_the_server_ends_is_opened_again(server: Server, tmp_path
         time.sleep(1)
         killing = "SELECT group_concat(concat('KILL ', id) SEPARATOR '; ') FROM information_schema.processlist"
         server.query(server.query(f"{killing} WHERE db = 'test'"))
-        out, said = process.communicate(timeout=30)
-    assert process.returncode == 0, said
-    assert "connection lost" in said
+        out, output = process.communicate(timeout=30)
+    assert process.returncode == 0, output
+    assert "connection lost" in output
     assert '"reconnects": 2' in out
 
 
@@ -170,9 +170,9 @@ def test_the_same_seed_sends_the_same_statements_in_the_same_order_on_each_conne
     ways = {"first": ("9",), "other arm": ("9", "--rate", "2000", "--depth", "4"), "other seed": ("8",)}
     for name, (seed, *more) in ways.items():
         server.query("TRUNCATE mysql.general_log; SET GLOBAL general_log = ON")
-        told = tare_load(*words(server, path, "--operations", "400", "--connections", "4", "--seed", seed, *more))
+        run = tare_load(*words(server, path, "--operations", "400", "--connections", "4", "--seed", seed, *more))
         server.query("SET GLOBAL general_log = OFF")
-        assert (told.code, told.measure["requests"]) == (0, 400), told.said
+        assert (run.code, run.measure["requests"]) == (0, 400), run.stderr
         logs[name] = statements_by_connection(server)
     assert [len(statements) for statements in logs["first"]] == [100] * 4
     assert len({statements[:5] for statements in logs["first"]}) == 4

@@ -45,16 +45,16 @@ def words(server: Server, path: str, *more: str) -> tuple[str, ...]:
 def test_each_way_to_log_in(server: Server, user: str, tmp_path: Path) -> None:
     path = job(tmp_path / "job.yaml", [READ], id=ID)
     right = words(server, path, "--operations", "10", "--user", user)
-    told = tare_load(*right, "--password-file", password_file(tmp_path / "password"))
-    assert (told.code, told.measure["right"]) == (0, 10), told.said
-    told = tare_load(*right, "--password-file", password_file(tmp_path / "wrong", "wrong"))
-    assert told.code == 3
+    run = tare_load(*right, "--password-file", password_file(tmp_path / "password"))
+    assert (run.code, run.measure["right"]) == (0, 10), run.stderr
+    run = tare_load(*right, "--password-file", password_file(tmp_path / "wrong", "wrong"))
+    assert run.code == 3
     assert (
-        told.said == f"tare-load: {server.address}: the server refused the log-in: "
+        run.stderr == f"tare-load: {server.address}: the server refused the log-in: "
         f'password authentication failed for user "{user}"'
     )
-    told = tare_load(*right)
-    assert told.said.endswith("it wants a password; give one with --password-file")
+    run = tare_load(*right)
+    assert run.stderr.endswith("it wants a password; give one with --password-file")
 
 
 @pytest.mark.parametrize("depth", [1, 16])
@@ -74,9 +74,9 @@ def test_answers_are_counted_in_rows_and_bytes(server: Server, depth: int, tmp_p
         far={"uniform": {"from": 1000, "to": 2000}},
         text={"text": {"length": 20}},
     )
-    told = tare_load(*words(server, path, "--operations", "3000", "--connections", "3", "--depth", str(depth)))
-    assert told.code == 0, told.said
-    kinds = {kind["name"]: kind for kind in told.measure["kinds"]}
+    run = tare_load(*words(server, path, "--operations", "3000", "--connections", "3", "--depth", str(depth)))
+    assert run.code == 0, run.stderr
+    kinds = {kind["name"]: kind for kind in run.measure["kinds"]}
     for name, fate in (("one", "right"), ("some", "right"), ("change", "right"), ("gone", "missing")):
         assert kinds[name][fate] > 300
         assert (
@@ -85,7 +85,7 @@ def test_answers_are_counted_in_rows_and_bytes(server: Server, depth: int, tmp_p
     assert kinds["unchanged"]["missing"] > 300
     assert kinds["few"]["short"] > 300
     assert kinds["zero"]["errors"] > 300
-    [error] = told.measure["errors"]
+    [error] = run.measure["errors"]
     assert (error["kind"], error["code"], error["message"]) == ("zero", "22012", "division by zero")
 
 
@@ -95,8 +95,8 @@ def test_values_of_every_type_arrive(server: Server, tmp_path: Path) -> None:
     path = job(
         tmp_path / "job.yaml", [written], id={"sequential": {"from": 501, "to": 600}}, text={"choice": ["ä?'"]}
     )
-    told = tare_load(*words(server, path, "--operations", "100", "--connections", "2"))
-    assert (told.code, told.measure["right"]) == (0, 100), told.measure["errors"]
+    run = tare_load(*words(server, path, "--operations", "100", "--connections", "2"))
+    assert (run.code, run.measure["right"]) == (0, 100), run.measure["errors"]
     same = " AND ".join(f"{name} = id" for name in names)
     query = f"SELECT count(*) FROM t WHERE {same} AND c = 'ä?''' AND convert_from(b, 'UTF8') = c AND id > 500"
     assert server.query(query) == "100"
@@ -117,9 +117,9 @@ def test_the_same_seed_sends_the_same_statements(server: Server, tmp_path: Path)
 
 def test_a_table_that_is_missing_is_told_before_anything_is_sent(server: Server, tmp_path: Path) -> None:
     path = job(tmp_path / "job.yaml", [operation("read", "SELECT c FROM nowhere WHERE id={id}")], id=ID)
-    told = tare_load(*words(server, path))
-    assert told.code == 3
-    assert told.said == (
+    run = tare_load(*words(server, path))
+    assert run.code == 3
+    assert run.stderr == (
         f'tare-load: {server.address}: the server refused a statement: relation "nowhere" does not exist '
         "(in: SELECT c FROM nowhere WHERE id=?)"
     )
@@ -128,9 +128,9 @@ def test_a_table_that_is_missing_is_told_before_anything_is_sent(server: Server,
 def test_nobody_listens(tmp_path: Path) -> None:
     path = job(tmp_path / "job.yaml", [READ], id=ID)
     port = free_port()
-    told = tare_load("run", "--protocol", "postgresql", "--address", f"127.0.0.1:{port}", "--job", path)
-    assert told.code == 3
-    assert told.said.endswith("connection refused: is the server running, and does it listen on this port?")
+    run = tare_load("run", "--protocol", "postgresql", "--address", f"127.0.0.1:{port}", "--job", path)
+    assert run.code == 3
+    assert run.stderr.endswith("connection refused: is the server running, and does it listen on this port?")
 
 
 def test_a_server_that_is_killed_ends_the_run_within_a_second_with_its_counts(tmp_path: Path) -> None:
@@ -141,11 +141,11 @@ def test_a_server_that_is_killed_ends_the_run_within_a_second_with_its_counts(tm
             time.sleep(2)
             server.kill()
             killed = time.monotonic()
-            out, said = process.communicate(timeout=30)
+            out, output = process.communicate(timeout=30)
     assert time.monotonic() - killed < 3
-    assert process.returncode == 4, said
+    assert process.returncode == 4, output
     assert '"how": "server-gone"' in out
-    assert "the server went away" in said
+    assert "the server went away" in output
 
 
 def test_a_session_that_the_server_ends_is_opened_again_and_its_reason_is_told(
@@ -156,7 +156,7 @@ def test_a_session_that_the_server_ends_is_opened_again_and_its_reason_is_told(
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         time.sleep(1)
         server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tare-load'")
-        out, said = process.communicate(timeout=30)
-    assert process.returncode == 0, said
-    assert "terminating connection due to administrator command" in said
+        out, output = process.communicate(timeout=30)
+    assert process.returncode == 0, output
+    assert "terminating connection due to administrator command" in output
     assert '"reconnects": 2' in out

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from tests.integration.load.servers import LIMIT_S, Server, Told, mariadb, postgresql, program, tare_load
+from tests.integration.load.servers import LIMIT_S, LoadRun, Server, mariadb, postgresql, program, tare_load
 
 TABLES, ROWS = 2, 250
 SIZES = (f"--tables={TABLES}", f"--table-size={ROWS}")
@@ -31,7 +31,7 @@ class Bench:
     name: str
     server: Server
 
-    def tare_load(self, action: str, database: str, script: str, *more: str) -> Told:
+    def tare_load(self, action: str, database: str, script: str, *more: str) -> LoadRun:
         words = ("--protocol", self.name, "--address", self.server.address, "--database", database)
         return tare_load(action, *words, "--sysbench", script, *SIZES, *more)
 
@@ -59,8 +59,8 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
         bench = Bench(request.param, server)
         for database in ("ours", "theirs"):
             server.query(f"CREATE DATABASE {database}")
-        told = bench.tare_load("load", "ours", "oltp_read_write", "--connections", "3")
-        assert (told.code, told.measure["failed"]) == (0, 0), told.said
+        run = bench.tare_load("load", "ours", "oltp_read_write", "--connections", "3")
+        assert (run.code, run.measure["failed"]) == (0, 0), run.stderr
         bench.sysbench("prepare", "theirs", "oltp_read_write")
         yield bench
 
@@ -89,29 +89,29 @@ def test_rows_have_the_same_form(bench: Bench) -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_each_script_finds_what_sysbench_has_filled(bench: Bench, script: str) -> None:
-    told = bench.tare_load("run", "theirs", script, "--operations=100", "--rand-type=uniform")
-    assert told.code == 0, told.said
-    assert (told.measure["right"], told.measure["failed"]) == (100, 0), told.measure["kinds"]
+    run = bench.tare_load("run", "theirs", script, "--operations=100", "--rand-type=uniform")
+    assert run.code == 0, run.stderr
+    assert (run.measure["right"], run.measure["failed"]) == (100, 0), run.measure["kinds"]
     if script == "oltp_delete":
-        told = bench.tare_load("run", "theirs", "oltp_point_select", "--operations=500", "--rand-type=uniform")
+        run = bench.tare_load("run", "theirs", "oltp_point_select", "--operations=500", "--rand-type=uniform")
         bench.sysbench("cleanup", "theirs", script)
         bench.sysbench("prepare", "theirs", script)
-        assert told.measure["kinds"][0]["missing"] > 20, "a row that is gone is no success"
+        assert run.measure["kinds"][0]["missing"] > 20, "a row that is gone is no success"
 
 
 def test_sysbench_finds_what_tare_load_has_filled(bench: Bench) -> None:
     for script in ("oltp_read_write", "oltp_insert"):
-        said = bench.sysbench("run", "ours", script, "--events=100", "--time=0")
-        assert re.search(r"total number of events:\s+100\b", said), said
-        assert re.search(r"ignored errors:\s+0 ", said), said
+        output = bench.sysbench("run", "ours", script, "--events=100", "--time=0")
+        assert re.search(r"total number of events:\s+100\b", output), output
+        assert re.search(r"ignored errors:\s+0 ", output), output
 
 
 def test_a_table_that_is_there_is_not_filled_again(bench: Bench) -> None:
-    told = bench.tare_load("load", "ours", "oltp_read_only")
-    assert told.code == 3
-    assert "sbtest1" in told.said
-    assert "already exists" in told.said
-    assert not told.document
+    run = bench.tare_load("load", "ours", "oltp_read_only")
+    assert run.code == 3
+    assert "sbtest1" in run.stderr
+    assert "already exists" in run.stderr
+    assert not run.document
 
 
 @pytest.mark.parametrize("bench", ["mysql"], indirect=True)  # the server's own log of statements is MariaDB's

@@ -131,32 +131,32 @@ def test_a_server_is_known_by_its_authority_and_its_name(
     spoken: tuple[str, Server], certificates: Certificates, tmp_path: Path
 ) -> None:
     known = ("--tls", "--ca", str(certificates.ca), "--operations", "400", "--connections", "4")
-    told = tare_load(*words(spoken, tmp_path, *known, "--depth", "8"))
-    assert (told.code, told.measure["right"]) == (0, 400), told.said
-    assert told.document["plan"]["tls"] == {"verify": "full"}
-    assert told.document["set_up"]["tls"]["suite"].startswith("TLSv1_3 ")
+    run = tare_load(*words(spoken, tmp_path, *known, "--depth", "8"))
+    assert (run.code, run.measure["right"]) == (0, 400), run.stderr
+    assert run.document["plan"]["tls"] == {"verify": "full"}
+    assert run.document["set_up"]["tls"]["suite"].startswith("TLSv1_3 ")
     handshake, connect = (
-        told.document["set_up"]["tls"]["handshake_ns"]["p50"],
-        told.document["set_up"]["connect_ns"]["p50"],
+        run.document["set_up"]["tls"]["handshake_ns"]["p50"],
+        run.document["set_up"]["connect_ns"]["p50"],
     )
     assert 0 < handshake < connect
     elsewhere = words(spoken, tmp_path, *known, host="127.0.0.1")
-    told = tare_load(*elsewhere)
-    assert told.code == 3
-    assert told.said.endswith("bears another name; --tls-verify ca does not look at names")
-    told = tare_load(*elsewhere, "--tls-verify", "ca", "--rate", "2000")
-    assert (told.code, told.measure["right"]) == (0, 400), told.said
+    run = tare_load(*elsewhere)
+    assert run.code == 3
+    assert run.stderr.endswith("bears another name; --tls-verify ca does not look at names")
+    run = tare_load(*elsewhere, "--tls-verify", "ca", "--rate", "2000")
+    assert (run.code, run.measure["right"]) == (0, 400), run.stderr
 
 
 def test_a_server_of_another_authority_is_refused(
     spoken: tuple[str, Server], certificates: Certificates, tmp_path: Path
 ) -> None:
     other = words(spoken, tmp_path, "--operations", "10", "--tls", "--ca", str(certificates.other_ca))
-    told = tare_load(*other)
-    assert told.code == 3
-    assert told.said.endswith("TLS: no authority of --ca has signed the server's certificate")
-    told = tare_load(*other, "--tls-verify", "none")
-    assert (told.code, told.measure["right"]) == (0, 10), told.said
+    run = tare_load(*other)
+    assert run.code == 3
+    assert run.stderr.endswith("TLS: no authority of --ca has signed the server's certificate")
+    run = tare_load(*other, "--tls-verify", "none")
+    assert (run.code, run.measure["right"]) == (0, 10), run.stderr
 
 
 def test_passwords_go_over_tls(certificates: Certificates, tmp_path: Path) -> None:
@@ -165,24 +165,24 @@ def test_passwords_go_over_tls(certificates: Certificates, tmp_path: Path) -> No
     with postgresql(*own) as server:
         path = job(tmp_path / "job.yaml", [operation("ask", "SELECT 1", rows=1)])
         for user in ("md5", "scram", "clear"):
-            told = tare_load(
+            run = tare_load(
                 *("run", "--protocol", "postgresql", "--address", f"localhost:{server.port}", "--job", path),
                 *("--user", user, "--password-file", password_file(tmp_path / "password")),
                 *("--database", "postgres", "--operations", "5", "--tls", "--ca", str(made.ca)),
             )
-            assert (told.code, told.measure["right"]) == (0, 5), told.said
+            assert (run.code, run.measure["right"]) == (0, 5), run.stderr
 
 
 def test_a_server_without_tls_is_told(tmp_path: Path) -> None:
     with postgresql() as server:
-        told = tare_load(*words(("postgresql", server), tmp_path, "--tls", "--tls-verify", "none"))
-    assert told.code == 3
-    assert told.said.endswith("TLS: the server has none: set `ssl = on` there")
+        run = tare_load(*words(("postgresql", server), tmp_path, "--tls", "--tls-verify", "none"))
+    assert run.code == 3
+    assert run.stderr.endswith("TLS: the server has none: set `ssl = on` there")
 
 
 def test_who_the_server_is_must_be_told(tmp_path: Path) -> None:
     nobody = ("run", "--protocol", "redis", "--job", job(tmp_path / "job.yaml", [operation("ask", "PING")]))
-    told = tare_load(*nobody, "--tls")
-    assert (told.code, "give the certificate of its authority by --ca FILE" in told.said) == (2, True)
-    told = tare_load(*nobody, "--tls", "--ca", str(tmp_path / "job.yaml"))
-    assert (told.code, told.said.endswith("there is no certificate in PEM in this file")) == (2, True)
+    run = tare_load(*nobody, "--tls")
+    assert (run.code, "give the certificate of its authority by --ca FILE" in run.stderr) == (2, True)
+    run = tare_load(*nobody, "--tls", "--ca", str(tmp_path / "job.yaml"))
+    assert (run.code, run.stderr.endswith("there is no certificate in PEM in this file")) == (2, True)

@@ -68,8 +68,8 @@ def tare_load(run: LabRun, scratch: Path, command: str, *more: str) -> dict[str,
 
 def properties(**more: object) -> list[str]:
     """Those of the study, as `tare-load` takes them."""
-    said = {"recordcount": RECORDS, **SHARED, **EVERYTHING, **more}
-    return [word for name, value in said.items() for word in ("-p", f"{name}={value}")]
+    properties = {"recordcount": RECORDS, **SHARED, **EVERYTHING, **more}
+    return [word for name, value in properties.items() for word in ("-p", f"{name}={value}")]
 
 
 def assert_transactions_go_well(run: LabRun, scratch: Path, *server: str, **more: object) -> int:
@@ -91,8 +91,8 @@ def assert_all_are_loaded(run: LabRun, scratch: Path, *server: str) -> None:
 def assert_ycsb_reads_it(run: LabRun, out: Path) -> None:
     """Its transactions compare contents, as `dataintegrity` has it."""
     out.mkdir()
-    told = run.measure(out)
-    assert (set(told.by_operation), told.errors) == (KINDS, 0)
+    measurement = run.measure(out)
+    assert (set(measurement.by_operation), measurement.errors) == (KINDS, 0)
 
 
 def redis(run: LabRun, *words: str) -> Sequence[str]:
