@@ -14,7 +14,7 @@ from tare.protocols.pilot import BLOCKS
 from tare.run.duet.swap import rate_of
 from tare.run.record import TOGETHER
 from tare.run.resume import Made, StudyState, made_of
-from tare.store.read import Store
+from tare.store.read import Store, uncollected
 from tare.store.rows import REFERENCES, Facts, from_row
 from tare.store.schema import facts, runs
 
@@ -64,7 +64,7 @@ def outlines(store: Store, after: int = 0, seen: Collection[tuple[str, int]] = (
     `seen`: run and number of those up to that row. A database that several tares write has no order but its times,
     which their clocks tell; there what is not in `seen` is new.
     """
-    with store.reading() as connection:
+    with store.reading() as connection, uncollected():
         if store.place.is_directory:
             numbered = [(row.row, row) for row in connection.execute(_of_sqlite(after))]
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -37,6 +38,19 @@ _UNREADABLE = (SQLAlchemyError, sqlite3.Error, ValidationError, ValueError, KeyE
 """What a damaged database and damaged records in a sound one give."""
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without a search for garbage, which goes over all records so far again and again while more are read."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 class Store:
     """One study's plan and the records made of it so far. Every call reads what is committed now."""
 
@@ -60,7 +74,7 @@ class Store:
 
     def records(self) -> tuple[RunRecord, ...]:
         """Every attempt of every run, failed ones too, in the order of the plan and of the attempts."""
-        with self.reading() as connection:
+        with self.reading() as connection, uncollected():
             shared = Facts({row.digest: row.body for row in connection.execute(select(facts))})
             wanted = select(runs.c.record, *(runs.c[part] for part in REFERENCES))
             rows = connection.execute(wanted.order_by(runs.c.run_index, runs.c.attempt)).mappings()
