@@ -110,7 +110,7 @@ def group_of(nodeid: str) -> str:
     """
     path = nodeid.partition("::")[0]
     if "mark.engine" in _source(path):
-        return "engine"
+        return path if "mark.apart" in _source(path) else "engine"
     return "test hosts" if "import hosts" in _source(path) else path
 
 
@@ -121,7 +121,7 @@ def _rank(path: str) -> int:
         return 1 if waits else 0
     if path == BUILDS_IMAGES:
         return 2
-    return 3 if waits or group == "test hosts" else 4
+    return 3 if "mark.apart" in _source(path) and not waits else 4 if waits or group == "test hosts" else 5
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

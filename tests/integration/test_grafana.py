@@ -208,6 +208,7 @@ def loaded_container(engine: DockerClient, image: Image) -> Iterator[int]:
 
 
 @pytest.mark.engine
+@pytest.mark.apart
 @pytest.mark.timeout(150)
 def test_every_panel_of_the_dashboard_has_an_answer(
     engine: DockerClient, image: Image, prometheus_program: str, tmp_path: Path

@@ -32,7 +32,7 @@ CLEAN = "def test_one(): pass\n\ndef test_two(): pass\n"
     [
         ("tests/integration/deployments/test_vm.py::test_a[b/c::d]", "engine"),
         ("tests/integration/storage/test_nfs.py::test_a", "engine"),
-        ("tests/integration/views/test_views.py::test_a", "engine"),
+        ("tests/integration/views/test_views.py::test_a", "tests/integration/views/test_views.py"),
         ("tests/integration/hosts/test_hosts.py::test_a", "test hosts"),
         ("tests/integration/hosts/test_fake_cluster.py::test_a", "test hosts"),
         ("tests/integration/runs/test_kill_nine.py::test_a", "engine"),

@@ -28,7 +28,7 @@ from tare.sites.local import LocalHost, own_process
 from tare.sites.process import to_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.apart]
 
 CONFIG = ImageConfig(
     entrypoint=("/bin/sh", "-c"),

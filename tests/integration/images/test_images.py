@@ -29,7 +29,7 @@ from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.apart]
 
 CACHED_S = 1.0
 """CPU time of a second call, which finds what the first one made; it may wait for another worker's lock."""

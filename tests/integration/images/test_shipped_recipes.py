@@ -25,12 +25,11 @@ CACHED_S = 1.0
 USED = {
     "mariadb": "usr/sbin/mariadbd",
     "sysbench": "usr/share/sysbench/oltp_read_only.lua",
-    "ycsb": "opt/ycsb/lib",
-    "redis-7": "usr/bin/redis-server",
     "tare-load": "usr/local/bin/tare-load",
-    "fio": "usr/bin/fio",
 }
 """Those that tests on the engine use, in the order in which they do, each with what it is made for."""
+USED_BY_SLOW_TESTS = {"ycsb": "opt/ycsb/lib", "redis-7": "usr/bin/redis-server", "fio": "usr/bin/fio"}
+RECIPES = [*USED.items(), *(pytest.param(*each, marks=pytest.mark.slow) for each in USED_BY_SLOW_TESTS.items())]
 
 
 class Idle(LocalHost):
@@ -42,7 +41,7 @@ class Idle(LocalHost):
 
 @pytest.mark.root
 @pytest.mark.timeout(BUILD_S)
-@pytest.mark.parametrize(("name", "made_for"), USED.items())
+@pytest.mark.parametrize(("name", "made_for"), RECIPES)
 def test_a_recipe_gives_a_whole_tree_with_its_packages_and_is_found_again(name: str, made_for: str) -> None:
     layout = default_layout()
     cache = ImageStore(layout, SqliteLedger(layout.ledger))

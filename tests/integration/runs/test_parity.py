@@ -57,10 +57,16 @@ baseline: first
 Run = Callable[..., list[RunRecord]]
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of all tests here: data that two of them ask for are loaded once."""
+    return tmp_path_factory.mktemp("home")
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
-    """Runs a study of two arms with snapshots and work of its own."""
-    cache, layout = default_layout(), Layout(tmp_path / "home")
+def run(home: Path, tmp_path: Path) -> Iterator[Run]:
+    """Runs a study of two arms."""
+    cache, layout = default_layout(), Layout(home)
     staging = tmp_path / "staging"
     staging.mkdir()
 

@@ -39,19 +39,23 @@ WORKLOADS = {
 IMAGES = {"fio": "fio"}
 
 
-@pytest.fixture(scope="module")
-def images() -> None:
+@pytest.fixture
+def image(workload: str) -> str:
     """Built beforehand, as that may take minutes the first time."""
-    for name in ("sysbench", "fio"):
-        command = [sys.executable, "-m", "tare", "images", "build", name]
-        subprocess.run(command, env=os.environ, capture_output=True, timeout=600, check=True)
+    name = IMAGES.get(workload, "sysbench")
+    command = [sys.executable, "-m", "tare", "images", "build", name]
+    subprocess.run(command, env=os.environ, capture_output=True, timeout=600, check=True)
+    return name
 
 
 @pytest.mark.engine
-@pytest.mark.usefixtures("images")
-@pytest.mark.parametrize("workload", WORKLOADS)
-def test_a_program_is_its_own_sut_bare_and_in_a_container(workload: str, tmp_path: Path) -> None:
-    study = STUDY.replace("WORKLOAD", WORKLOADS[workload]).replace("IMAGE", IMAGES.get(workload, "sysbench"))
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "workload",
+    ["cpu", "fileio", pytest.param("fio", marks=pytest.mark.slow)],  # no other test needs fio's image
+)
+def test_a_program_is_its_own_sut_bare_and_in_a_container(workload: str, image: str, tmp_path: Path) -> None:
+    study = STUDY.replace("WORKLOAD", WORKLOADS[workload]).replace("IMAGE", image)
     (tmp_path / "study.yaml").write_text(study)
     command = [sys.executable, "-m", "tare", "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"]
     done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, timeout=120, check=False)

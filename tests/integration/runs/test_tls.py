@@ -102,7 +102,7 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.mark.parametrize(
-    "database", ["redis", *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS if name != "redis")]
+    "database", ["mariadb", *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS if name != "mariadb")]
 )
 def test_arms_with_tls_tell_its_version_and_cipher_and_keep_the_key(
     database: str, run: Run, tmp_path: Path

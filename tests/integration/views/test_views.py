@@ -34,7 +34,7 @@ from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store.trace import Trace, read_trace
 from tare.study.model import MonitorSpec
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.engine, pytest.mark.apart, pytest.mark.timeout(180)]
 
 SECONDS = 6
 MIB = 2**20
