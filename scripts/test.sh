@@ -25,19 +25,7 @@ fi
 if [ $# -gt 0 ]; then
     exec .venv/bin/python -m pytest -m "not slow" "$@"
 fi
-# The tests of tare-probe that need root mostly wait, so they run beside the others. Whoever interrupts this ends them too.
-code=0 probe_code=0 probe_output=$(mktemp)
-setsid scripts/test_probe_root.sh >"$probe_output" 2>&1 &
-probe=$!
-trap 'rm -f "$probe_output"' EXIT
-trap 'kill -s TERM -- "-$probe"; exit 130' INT TERM
+code=0
+scripts/test_probe_root.sh || code=$?
 share -m "not slow" tests/integration tests/e2e tests/unit || code=$?
-wait "$probe" || probe_code=$?
-[ "$code" = 0 ] || echo "FAILED  pytest" >&2
-[ "$probe_code" = 0 ] || { code=$probe_code; echo "FAILED  scripts/test_probe_root.sh" >&2; }
-if [ "$probe_code" = 0 ]; then
-    grep '^tare: .* left out' "$probe_output" >&2
-else
-    cat "$probe_output" >&2
-fi
 exit "$code"

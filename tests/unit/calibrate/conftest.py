@@ -129,9 +129,8 @@ def write_trace(path: Path, reads_per_s: float) -> None:
 Series = Callable[..., tuple[ContrastResult, ...]]
 
 
-@pytest.fixture
-def series(tmp_path: Path) -> Series:
-    """Contrasts of so many studies of each kind, by the product's estimator or another."""
+def series_in(place: Path) -> Series:
+    """Contrasts of so many studies of each kind, by the product's estimator or another; stores lie in `place`."""
 
     def of(
         studies: int, kinds: Sequence[str] = tuple(KINDS), estimator: Estimator = by_product, **world: Any
@@ -141,7 +140,13 @@ def series(tmp_path: Path) -> Series:
             seen
             for name in kinds
             for number in range(1, studies + 1)
-            for seen in outcome(made.make(name, number, tmp_path), estimator)
+            for seen in outcome(made.make(name, number, place), estimator)
         )
 
     return of
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> Series:
+    """As `series_in`, for one test."""
+    return series_in(tmp_path)

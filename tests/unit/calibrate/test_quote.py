@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 from tests.unit.analyze import synthetic
-from tests.unit.calibrate.conftest import Series
+from tests.unit.calibrate.conftest import Series, series_in
 
 from tare.calibrate.archive import Archive
 from tare.calibrate.pooled import smallest
 from tare.calibrate.quote import NOT_CALIBRATED, quote, quote_for, sentences
 from tare.calibrate.summary import Effort, Identity, identity_of, summarise
 from tare.report import EXPORTERS, build_report
+from tare.report.content import Report
 
 HERE = identity_of(synthetic.HOST, synthetic.ENGINE)
 
@@ -53,16 +54,26 @@ def test_a_loss_that_cannot_be_shown_so_soon_is_said_to_be_none(tmp_path: Path, 
     assert "smallest" not in sentences(summary.model_copy(update={"smallest": ()}))
 
 
-@pytest.mark.parametrize("form", ["terminal", "md", "html", "json"])
-def test_no_report_cuts_the_quotation_off(form: str, tmp_path: Path, series: Series) -> None:
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return build_report(synthetic.study(), synthetic.records())
+
+
+@pytest.fixture(scope="module")
+def longest(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A quotation with all kinds of effects, and of other versions."""
+    place = tmp_path_factory.mktemp("calibrated")
     old = HERE.model_copy(update={"kernel": "5.10.0", "engine_version": "18.09.1+dfsg1-7.1+deb10u3"})
-    archive = Archive(tmp_path)
-    archive.keep(
-        summarise(old, series(12), Effort(studies=60, runs=9, failed=0, machine_s=9.0, finished_at=1.0), "0")
-    )
-    quoted = quote(archive, HERE)
-    report = replace(build_report(synthetic.study(), synthetic.records()), calibration=quoted)
-    text = " ".join(EXPORTERS[form](report).replace("\\", "").replace("\N{NO-BREAK SPACE}", " ").split())
+    archive = Archive(place)
+    effort = Effort(studies=60, runs=9, failed=0, machine_s=9.0, finished_at=1.0)
+    archive.keep(summarise(old, series_in(place)(12), effort, "0"))
+    return quote(archive, HERE)
+
+
+@pytest.mark.parametrize("form", ["terminal", "md", "html", "json"])
+def test_no_report_cuts_the_quotation_off(form: str, report: Report, longest: str) -> None:
+    quoting = replace(report, calibration=longest)
+    text = " ".join(EXPORTERS[form](quoting).replace("\\", "").replace("\N{NO-BREAK SPACE}", " ").split())
     assert "deb10u3" in text
 
 
@@ -93,11 +104,9 @@ def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, series: Series) -> No
 
 
 @pytest.mark.parametrize("form", ["terminal", "md", "html", "json"])
-def test_every_report_quotes_the_calibration(form: str, tmp_path: Path, series: Series) -> None:
+def test_every_report_quotes_the_calibration(form: str, report: Report, tmp_path: Path, series: Series) -> None:
     kept(tmp_path, series)
-    records = synthetic.records()
-    report = build_report(synthetic.study(), records)
-    quoted = quote_for(records, tmp_path)
+    quoted = quote_for(synthetic.records(), tmp_path)
     assert quoted is not None
     assert "4 A/A comparisons" not in EXPORTERS[form](report)
     assert "4 A/A comparisons" in EXPORTERS[form](replace(report, calibration=quoted)).replace("\\", "")
