@@ -148,7 +148,18 @@ def kill_a_tare(
             else:
                 time.sleep(after_s)
         finally:
+            started = _children(victim.pid)
             victim.kill()
+    deadline = time.monotonic() + 20
+    while left := [pid for pid in started if reached.spec and Path(f"/proc/{pid}/exe").exists()]:
+        assert time.monotonic() < deadline, f"{left} outlive the tare that started them"
+        time.sleep(0.1)
+
+
+def _children(pid: int) -> list[int]:
+    """Of a tare over SSH: the programs that carry its connections, which must not outlive it."""
+    listed = [place.read_text().split() for place in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [int(each) for pids in listed for each in pids]
 
 
 def cleared(reached: Reached, ledger: Ledger, *, engine: str | None = None) -> list[str]:

@@ -111,11 +111,12 @@ def counted_so_far(context: RunContext, draft: Draft, sut: Sut | None) -> Counte
         return {}
     boxed = sut is not None and context.settings.sut.network is not NetworkKind.HOST
     pids = [server.instance.process.pid for server in sut.servers] if sut is not None and boxed else []
-    counted = {
-        side: counters(host, wire.devices[side].device, pids[number] if number < len(pids) else None)
-        for number, (side, host) in enumerate(_sides(context))
-    }
-    return {**counted, "client": counters(wire.client, wire.devices["client"].device, None)}
+    sides = {**dict(_sides(context)), "client": wire.client}
+    pid_of = dict(zip(sides, pids, strict=False))
+    counted = at_once(
+        [partial(counters, host, wire.devices[side].device, pid_of.get(side)) for side, host in sides.items()]
+    )
+    return dict(zip(sides, counted, strict=True))
 
 
 def note_counters(context: RunContext, draft: Draft, sut: Sut | None, before: Counters) -> None:

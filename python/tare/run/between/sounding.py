@@ -132,8 +132,7 @@ class Wire:
 
     def before(self) -> Between:
         """Sound before a run. Raises `RunFailed`."""
-        self._set_clock()
-        self._look_up_routes()
+        at_once([self._set_clock, self._look_up_routes])
         with self._served() as ports:
             sounding = self._sound(self.client, self.sut, ports)
             throughput = self._fill(self.client, self.sut, ports)
@@ -147,7 +146,7 @@ class Wire:
                 )
                 for asks, answers in self._further()
             )
-        kernels = [boot_id(host) for host in (*self.answering, self.client)]
+        kernels = at_once([partial(boot_id, host) for host in (*self.answering, self.client)])
         return Between(
             sut=self.sut.name,
             client=self.client.name,
