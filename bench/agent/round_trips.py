@@ -176,7 +176,7 @@ def _runs(place: Path, sites: Path | None) -> Seen:
     store = Path(tempfile.mkdtemp(dir=place)) / "store"
     words = ["run", str(study), "--blocks", "1", "--store", str(store), "--quiet"]
     seen = Seen()
-    with watched(seen), contextlib.redirect_stdout(io.StringIO()):  # its report
+    with watched(seen), contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())):
         app([*words, *(["--sites", str(sites)] if sites is not None else [])], standalone_mode=False)
     return seen
 

@@ -165,7 +165,7 @@ def _children(pid: int) -> list[int]:
 def cleared(reached: Reached, ledger: Ledger, *, engine: str | None = None) -> list[str]:
     """What goes of a killed tare's, `kind ident …`: a sweep removes it, over SSH its agent when the lease is over.
 
-    An agent knows no rules of netfilter, and leaves these to the next tare.
+    An agent removes neither rules of netfilter nor images, and leaves these to the next tare.
     """
     if reached.spec is None:
         host, default = reached.host, reached.engine if engine is None else None
@@ -174,10 +174,10 @@ def cleared(reached: Reached, ledger: Ledger, *, engine: str | None = None) -> l
         assert swept.failed == []
         return swept.removed
     before, deadline = noted(ledger), time.monotonic() + LEASE_S + 30
-    while len(rules := ledger.abandoned()) < len(noted(ledger)):
+    while len(left := ledger.abandoned()) < len(noted(ledger)):
         assert time.monotonic() < deadline, noted(ledger)
         time.sleep(0.1)
-    assert {entry.kind for entry in rules} <= {Kind.RULES}, rules
-    swept = sweep(rules, {reached.host.name: reached.host}, None, ledger)
+    assert {entry.kind for entry in left} <= {Kind.RULES, Kind.IMAGE}, left
+    swept = sweep(left, {reached.host.name: reached.host}, reached.engine, ledger)
     assert swept.failed == []
     return before
