@@ -137,9 +137,15 @@ def sweep_own(host: Host, engine: Engine, ledger: SqliteLedger) -> tuple[str, ..
 
 
 def leave_clusters(host: Host, ledger: SqliteLedger) -> tuple[str, ...]:
-    """Remove this process's namespaces in clusters; a sentence for each that does not go."""
-    own = [each for each in ledger.entries() if each.owner == ledger.owner and each.kind is Kind.NAMESPACE]
-    return tuple(sweep(own, {host.name: host}, None, ledger).failed)
+    """Remove this process's namespaces in clusters; a sentence for each that does not go.
+
+    Where the ledger cannot be read or written they stand in it for the next tare: a study ends here for a reason of
+    its own, which is told.
+    """
+    with suppress(EnvironmentLacks):
+        own = [each for each in ledger.entries() if each.owner == ledger.owner and each.kind is Kind.NAMESPACE]
+        return tuple(sweep(own, {host.name: host}, None, ledger).failed)
+    return ()
 
 
 def all_orphans(host: Host, engine: Engine) -> tuple[Made, ...]:

@@ -6,10 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tare.deployments.sweep import Swept
+from tare.errors import EnvironmentLacks
 from tare.run.events import Event, Notice
 from tare.run.execute import execute
-from tare.run.local import Engine, sweep_own
+from tare.run.local import Engine, leave_clusters, sweep_own
 from tare.sites import Output
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
@@ -46,3 +49,11 @@ def test_what_could_not_be_removed_is_not_called_removed() -> None:
         "removed remains: path /a on local",
         "path /b on local could not be removed: busy",
     )
+
+
+def test_a_ledger_that_cannot_be_read_at_the_end_of_a_study_raises_nothing(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "ledger.sqlite")
+    (tmp_path / "ledger.sqlite").mkdir()
+    with pytest.raises(EnvironmentLacks):
+        ledger.entries()
+    assert leave_clusters(LocalHost(), ledger) == ()
