@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from bench.tables import show
+
 ROOT = Path(__file__).parents[1]
 MAPPING = ROOT / "studies" / "grambow-2018" / "import.yaml"
 RUNS = 720
@@ -105,10 +107,7 @@ def main() -> None:
             )
         before = os.getloadavg()[0]
         text = markdown(measure(Path(scratch), asked.turns), (before, os.getloadavg()[0]))
-    sys.stdout.write(text)
-    if asked.markdown is not None:
-        asked.markdown.parent.mkdir(parents=True, exist_ok=True)
-        asked.markdown.write_text(text)
+    show(text, asked.markdown)
 
 
 if __name__ == "__main__":

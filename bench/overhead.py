@@ -24,6 +24,7 @@ from pathlib import Path
 from statistics import median
 from uuid import uuid4
 
+from bench.tables import show
 from tare.plan.model import Plan
 from tare.run.attempt.context import Images, RunContext
 from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
@@ -218,10 +219,7 @@ def main() -> None:
         "server's own start. The client's own start and end are the tool's."
     )
     text = "\n".join((summary, "", _HEAD, *(row for name, each in times.items() for row in rows(name, each)), ""))
-    sys.stdout.write(text)
-    if asked.markdown is not None:
-        asked.markdown.parent.mkdir(parents=True, exist_ok=True)
-        asked.markdown.write_text(text)
+    show(text, asked.markdown)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.agent.ansible import seconds_of
+from bench.tables import show
 from tare.sites.file import SshSpec
 from tare.sites.process import TICKS_PER_S, from_ident, parse_stat
 from tare.sites.ssh.dialing import SshDialer, agent_program, ssh_argv
@@ -168,10 +169,7 @@ def main(words: Sequence[str] | None = None) -> None:
     else:
         spec = SshSpec(ssh=given.ssh, ssh_config=given.ssh_config, name="bench")
         shown = table(measured(spec, given.idle_s, given.ansible), given.rtt_us)
-    print(shown, end="")
-    if given.markdown is not None:
-        given.markdown.parent.mkdir(parents=True, exist_ok=True)
-        given.markdown.write_text(shown)
+    show(shown, given.markdown)
 
 
 if __name__ == "__main__":

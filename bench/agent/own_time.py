@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+from bench.tables import show
 from tare.run.record import RunRecord
 from tare.store import open_store
 from tools import hosts
@@ -72,10 +73,7 @@ def main(words: Sequence[str] | None = None) -> None:
             alone += _runs(Path(place), None)
             between += _runs(Path(place), sites)
     shown = table(alone, between)
-    print(shown, end="")
-    if given.markdown is not None:
-        given.markdown.parent.mkdir(parents=True, exist_ok=True)
-        given.markdown.write_text(shown)
+    show(shown, given.markdown)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from statistics import median
 from typing import Any
 from unittest.mock import patch
 
+from bench.tables import show
 from tare.cli import app
 from tare.run.attempt.pace import Stopwatch
 from tare.run.record import Phase
@@ -214,10 +215,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if given.each:
         sys.stdout.writelines(f"{line}\n" for line in _listed(between))
     shown = table(rows(alone), rows(between))
-    print(shown, end="")
-    if given.markdown is not None:
-        given.markdown.parent.mkdir(parents=True, exist_ok=True)
-        given.markdown.write_text(shown)
+    show(shown, given.markdown)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.anytime.simulation import LAST_LOOK, Ever, Taken, ever_wrong, taken_to_margin, taken_to_width
+from bench.tables import show
 
 TARGETS = (0.02, 0.01)
 MARGIN, EFFECTS = 0.02, (0.0, -0.005, -0.01, -0.02, -0.03, -0.05, -0.10)
@@ -26,11 +27,7 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--markdown", type=Path, help="write the tables here too")
     chosen = options.parse_args()
-    lines = list(tables(chosen.studies, chosen.seed))
-    print("\n".join(lines))
-    if chosen.markdown:
-        chosen.markdown.parent.mkdir(parents=True, exist_ok=True)
-        chosen.markdown.write_text("\n".join(lines) + "\n")
+    show("\n".join(tables(chosen.studies, chosen.seed)) + "\n", chosen.markdown)
 
 
 def tables(studies: int, seed: int) -> Iterator[str]:

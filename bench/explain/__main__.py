@@ -25,6 +25,7 @@ from ruamel.yaml import YAML
 from bench.explain.cases import CASES, Case
 from bench.explain.place import Place
 from bench.explain.runs import Measured, measure
+from bench.tables import show
 from tare.analyze.explain.explanation import ArmExplanation, Pairing, explain_arm
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.report.explain.words import sentence
@@ -134,10 +135,7 @@ def main() -> int:
         ratios = cost(place, options.cost_pairs)
     unnamed = [each.explained.unnamed for each in verdicts if each.explained.unnamed is not None]
     text = f"{table(verdicts)}\n\n{told_cost(ratios, measured, unnamed)}\n"
-    print(text)
-    if options.markdown:
-        options.markdown.parent.mkdir(parents=True, exist_ok=True)
-        options.markdown.write_text(text)
+    show(text, options.markdown)
     if options.json:
         tree = {"cost_ratios": ratios, "hits": {each.case: each.hit for each in verdicts}}
         options.json.write_text(json.dumps(tree, indent=2) + "\n")

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from bench.paths.agreement import agreement, table
+from bench.tables import show
 from tare.analyze.analysis import analyze
 from tare.store import open_store
 
@@ -30,10 +31,7 @@ def main() -> int:
         analysis = analyze(study, list(store.records()))
         parts.append("\n".join(table(study, analysis, agreement(study, analysis))))
     text = "\n\n".join(parts) + "\n"
-    print(text, end="")
-    if chosen.markdown is not None:
-        chosen.markdown.parent.mkdir(parents=True, exist_ok=True)
-        chosen.markdown.write_text(text, encoding="utf-8")
+    show(text, chosen.markdown)
     return 0
 
 

@@ -129,8 +129,8 @@ def _sites(names: Sequence[str], moments: _Moments, confidence: float) -> tuple[
     known = (moments.counts > 2) & (spreads >= NO_SPREAD)
     points, lows, highs = (np.expm1(moments.means + sign * reach) for sign in (0, -1, 1))
     return tuple(
-        SiteEffect(name, int(n), float(point), float(low) if told else None, float(high) if told else None)
-        for name, n, point, low, high, told in zip(names, moments.counts, points, lows, highs, known, strict=True)
+        SiteEffect(name, int(n), float(point), float(low) if differ else None, float(high) if differ else None)
+        for name, n, point, low, high, differ in zip(names, moments.counts, points, lows, highs, known, strict=True)
     )
 
 

@@ -130,8 +130,12 @@ class Nursery:
 
     def _ask(self, request: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Mapping[str, Any]:
         with self._lock:
-            socket.send_fds(self._door, [json.dumps(request).encode()], descriptors)
-            answer: Mapping[str, Any] = json.loads(self._door.recv(_LONGEST))
+            try:
+                socket.send_fds(self._door, [json.dumps(request).encode()], descriptors)
+                answer: Mapping[str, Any] = json.loads(self._door.recv(_LONGEST))
+            except (OSError, ValueError):
+                self._process.kill()  # its late answer would be taken for that to the next request
+                raise
         return answer
 
 

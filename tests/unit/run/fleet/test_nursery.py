@@ -94,6 +94,18 @@ def test_what_was_forked_goes_on_without_its_nursery_and_its_code_is_not_known(n
             nursery.start(words)
 
 
+def test_a_nursery_whose_answer_would_come_late_is_ended(nursery: Nursery) -> None:
+    """It would be taken for the answer to the next request."""
+    with TemporaryFile() as words:
+        ordered(nursery.start(words), "go").wait(20)
+        nursery._process.send_signal(signal.SIGSTOP)
+        nursery._door.settimeout(0.05)
+        with pytest.raises(EnvironmentLacks, match="no process can be started for a site"):
+            nursery.start(words)
+        nursery._process.wait(20)
+        assert not nursery.alive
+
+
 def test_a_nursery_that_cannot_start_says_why() -> None:
     made = Nursery((sys.executable, "-c", "raise SystemExit('there is no Dask here')"))
     try:
