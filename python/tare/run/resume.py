@@ -110,7 +110,7 @@ class Growing:
         """As `add`."""
         for made in attempts:
             run = made.run_id
-            self._attempts[run] += 1
+            self._attempts[run] = self._attempts.get(run, 0) + 1  # a counter's `+=` asks twice
             self._seconds[run] = self._seconds.get(run, 0.0) + made.seconds
             if made.ok:
                 self._good.add(run)
@@ -208,6 +208,8 @@ def remaining(plan: Plan, done: StudyState) -> tuple[PlannedRun, ...]:
     Nor any of an arm whose blocks have ended. A failed run of a finished block remains: once it is good, the
     protocol may come to another decision.
     """
+    if all(run.id in done.good for run in plan.runs):
+        return ()  # whatever the protocol says
     made, protocol = _made(plan, done), plan.study.protocol
     decided = PROTOCOLS[protocol.name].stop(plan.study.baseline, made.blocks, protocol)
     last = None if decided.end is None else decided.blocks

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Integer, Select, Text, func, literal_column, select
+from pydantic_core import from_json
+from sqlalchemy import Column, Connection, Integer, Label, Select, Text, func, literal_column, select
 from sqlalchemy.engine import Row
 
 from tare.protocols.pilot import BLOCKS
@@ -18,21 +18,18 @@ from tare.store.read import Store, uncollected
 from tare.store.rows import REFERENCES, Facts, from_row
 from tare.store.schema import facts, runs
 
-_PATHS = (
+_Path = tuple[str, ...]
+_DECIDING: tuple[_Path, ...] = (
     ("phases",),
     ("duet",),
     ("measurement", "throughput_per_s"),
-    ("measurement", "unit"),
-    ("measurement", "latency", "p95_ms"),
-    ("site",),
     ("pilot",),
     ("emulated",),
-    ("notices",),
 )
-"""Of a record; read by the database, since a record may have megabytes."""
-_COLUMNS = (
-    runs.c.run_id, runs.c.attempt, runs.c.block, runs.c.arm, runs.c.ok, runs.c.reason, runs.c.committed_at,
-)  # fmt: skip
+"""Of a record, what decides what is left to do; read by the database, since a record may have megabytes."""
+_SHOWN: tuple[_Path, ...] = (("measurement", "unit"), ("measurement", "latency", "p95_ms"), ("site",), ("notices",))
+"""What a page shows besides."""
+_KEYS: tuple[Column[Any], ...] = (runs.c.run_id, runs.c.attempt, runs.c.block, runs.c.arm, runs.c.ok)
 _MOST_NAMED = 1000
 """In one statement; a protocol message of PostgreSQL has 65535 parameters at most."""
 _TOGETHER = frozenset(phase.value for phase in TOGETHER)
@@ -55,7 +52,12 @@ class Outline:
 
 def state_of(store: Store) -> StudyState:
     """What was made so far. Raises `StoreError`."""
-    return StudyState().noting(outline.made for outline in outlines(store))
+    in_order = (_ROW,) if store.place.is_directory else _BY_TIME
+    asked: Select[Any] = select(*_KEYS, _parts(store, _DECIDING)).order_by(*in_order)
+    with store.reading() as connection, uncollected():
+        rows = connection.execute(asked).all()
+        pilot = _pilot(connection, rows)
+        return StudyState().noting(_made(row, from_json(row[-1]), pilot) for row in rows)
 
 
 def outlines(store: Store, after: int = 0, seen: Collection[tuple[str, int]] = ()) -> tuple[Outline, ...]:
@@ -64,28 +66,35 @@ def outlines(store: Store, after: int = 0, seen: Collection[tuple[str, int]] = (
     `seen`: run and number of those up to that row. A database that several tares write has no order but its times,
     which their clocks tell; there what is not in `seen` is new.
     """
+    asked = select(*_KEYS, runs.c.reason, runs.c.committed_at, _parts(store, (*_DECIDING, *_SHOWN)))
     with store.reading() as connection, uncollected():
         if store.place.is_directory:
-            numbered = [(row.row, row) for row in connection.execute(_of_sqlite(after))]
+            numbered = [
+                (row[-1], row)
+                for row in connection.execute(asked.add_columns(_ROW).where(after < _ROW).order_by(_ROW))
+            ]
         else:
-            numbered = list(enumerate(_of_postgresql(connection, seen), start=after + 1))
+            numbered = list(enumerate(_unseen(connection, asked, seen), start=after + 1))
         pilot = _pilot(connection, [row for _, row in numbered])
         return tuple(_outline(number, row, pilot) for number, row in numbered)
 
 
-def _of_sqlite(after: int) -> Select[Any]:
-    row = literal_column("runs.rowid", Integer).label("row")
-    paths = (f"$.{'.'.join(path)}" for path in _PATHS)
-    asked = select(row, *_COLUMNS, func.json_extract(runs.c.record, *paths).label("parts"))
-    return asked.where(row > after).order_by(row)
+_ROW = literal_column("runs.rowid", Integer).label("row")
+_BY_TIME = (runs.c.committed_at, runs.c.run_index, runs.c.attempt)
 
 
-def _of_postgresql(connection: Connection, seen: Collection[tuple[str, int]]) -> list[Row[Any]]:
+def _parts(store: Store, paths: Sequence[_Path]) -> Label[Any]:
+    """What lies at these paths of a record, as the text of a JSON array: numbers as they were written."""
+    if store.place.is_directory:
+        return func.json_extract(runs.c.record, *(f"$.{'.'.join(path)}" for path in paths)).label("parts")
+    parts = ", ".join(f"CAST(runs.record AS json) #> '{{{','.join(path)}}}'" for path in paths)
+    return literal_column(f"CAST(json_build_array({parts}) AS text)", Text).label("parts")
+
+
+def _unseen(connection: Connection, asked: Select[Any], seen: Collection[tuple[str, int]]) -> list[Row[Any]]:
     if connection.execute(select(func.count()).select_from(runs)).scalar_one() == len(seen):
         return []
-    parts = ", ".join(f"CAST(runs.record AS json) #> '{{{','.join(path)}}}'" for path in _PATHS)
-    column = literal_column(f"CAST(json_build_array({parts}) AS text)", Text).label("parts")
-    asked = select(*_COLUMNS, column).order_by(runs.c.committed_at, runs.c.run_index, runs.c.attempt)
+    asked = asked.order_by(*_BY_TIME)
     if seen:
         keys = connection.execute(select(runs.c.run_id, runs.c.attempt))
         new = {row.run_id for row in keys if (row.run_id, row.attempt) not in seen}
@@ -95,36 +104,33 @@ def _of_postgresql(connection: Connection, seen: Collection[tuple[str, int]]) ->
 
 
 def _pilot(connection: Connection, rows: Sequence[Row[Any]]) -> Mapping[tuple[str, int], Made]:
-    """Good runs of the first blocks, of which a choice needs the windows."""
-    wanted = {(row.run_id, row.attempt) for row in rows if row.ok and row.block <= BLOCKS}
-    if not wanted:
+    """Good runs of the first blocks, of which a choice needs the windows; none where no row is of one."""
+    if not any(row.block <= BLOCKS and row.ok for row in rows):
         return {}
     asked = select(runs.c.run_id, runs.c.attempt, runs.c.record, *(runs.c[part] for part in REFERENCES))
     whole = connection.execute(asked.where(runs.c.ok, runs.c.block <= BLOCKS)).mappings().all()
     named = {row[part] for row in whole for part in REFERENCES} - {None}
     bodies = connection.execute(select(facts).where(facts.c.digest.in_(named)))
     shared = Facts({row.digest: row.body for row in bodies})
-    return {
-        (row["run_id"], row["attempt"]): made_of(from_row(row, shared))
-        for row in whole
-        if (row["run_id"], row["attempt"]) in wanted
-    }
+    return {(row["run_id"], row["attempt"]): made_of(from_row(row, shared)) for row in whole}
 
 
 def _outline(number: int, row: Row[Any], pilot: Mapping[tuple[str, int], Made]) -> Outline:
-    phases, duet, rate, unit, p95, site, choice, emulated, notices = json.loads(row.parts)
-    made = pilot.get((row.run_id, row.attempt)) or Made(
-        row.run_id,
-        row.arm,
-        row.block,
-        bool(row.ok),
-        sum(_share_of(time, duet) for time in phases),
-        rate_of(rate, duet) if row.ok else None,
-        None,
-        choice,
-        tuple(emulated or ()),
-    )
+    parts = from_json(row.parts)
+    unit, p95, site, notices = parts[len(_DECIDING) :]
+    made = _made(row, parts, pilot)
     return Outline(number, row.committed_at, made, row.attempt, site, unit, p95, row.reason, tuple(notices or ()))
+
+
+def _made(row: Row[Any], parts: Sequence[Any], pilot: Mapping[tuple[str, int], Made]) -> Made:
+    """As `made_of`, of a row that begins with `_KEYS`, and of parts that begin with those of `_DECIDING`."""
+    run_id, attempt, block, arm, ok = row[: len(_KEYS)]
+    if ok and block <= BLOCKS and (run_id, attempt) in pilot:
+        return pilot[run_id, attempt]
+    phases, duet, rate, choice, emulated = parts[: len(_DECIDING)]
+    seconds = sum(_share_of(time, duet) for time in phases)
+    good_rate = rate_of(rate, duet) if ok else None
+    return Made(run_id, arm, block, bool(ok), seconds, good_rate, None, choice, tuple(emulated or ()))
 
 
 def _share_of(time: Mapping[str, Any], duet: Mapping[str, Any] | None) -> float:

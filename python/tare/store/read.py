@@ -6,6 +6,7 @@ import gc
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
@@ -64,8 +65,16 @@ class Store:
             raise StoreError(f"{place} holds no study yet", hint="`tare run` writes one")
         self.id: str = row["store_id"]
         self.tare_version: str = row["tare_version"]
-        self.plan = Plan.model_validate_json(row["plan"])
+        self._plan: str = row["plan"]
         self.files: RawFiles = files or self._files_of(place)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Read when it is first asked for: it may be of 100,000 runs, and who writes a store has one already."""
+        try:
+            return Plan.model_validate_json(self._plan)
+        except ValidationError as error:
+            raise _unreadable(self.place, error) from error
 
     @property
     def path(self) -> Path:
@@ -94,7 +103,7 @@ class Store:
         """Run and number of every attempt."""
         with self.reading() as connection:
             rows = connection.execute(select(runs.c.run_id, runs.c.attempt))
-            return frozenset((row.run_id, row.attempt) for row in rows)
+            return frozenset((run_id, attempt) for run_id, attempt in rows)
 
     def endings(self) -> tuple[Ending, ...]:
         """Why `tare run` ended the study, in the order in which it did; more than one where it was gone on with."""
@@ -134,7 +143,9 @@ class Store:
 def open_store(where: Place) -> Store:
     """Open a store for reading only; an older format is migrated in memory, the files stay as they are."""
     place = place_of(where)
-    return _in_directory(place) if place.is_directory else _at_url(place)
+    store = _in_directory(place) if place.is_directory else _at_url(place)
+    _ = store.plan  # what is wrong with it is said here
+    return store
 
 
 def _at_url(place: StorePlace) -> Store:
