@@ -1,5 +1,6 @@
 //! Answers, and what went wrong in words or numbers that the other side turns into a sentence.
 
+use std::fmt;
 use std::io;
 
 use serde_json::{Map, Value, json};
@@ -12,6 +13,7 @@ pub(crate) struct Answer {
 }
 
 /// Why a request came to nothing.
+#[derive(Debug)]
 pub(crate) enum Fault {
     /// The system said no: the caller knows what was being done.
     System(io::Error),
@@ -21,6 +23,19 @@ pub(crate) enum Fault {
     Absent,
     Other(String),
 }
+
+impl fmt::Display for Fault {
+    fn fmt(&self, words: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(error) => write!(words, "{error}"),
+            Self::TimedOut => write!(words, "it did not end in time, and was killed"),
+            Self::Absent => write!(words, "nothing has this name"),
+            Self::Other(what) => write!(words, "{what}"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
 
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {

@@ -1,6 +1,6 @@
 //! As much of the container engine's HTTP as removing what a dead tare left takes.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,8 @@ const LABEL: &str = "org.tare-bench.run";
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 const NOT_FOUND: u16 = 404;
+/// What tare calls images of its own.
+const IMAGES: &str = "tare/";
 /// A dead tare had asked for it, and the engine is at it.
 const CONFLICT: u16 = 409;
 
@@ -23,7 +25,11 @@ pub(crate) struct Engine<'a> {
 impl Engine<'_> {
     /// Remove a container, network or volume that bears tare's label.
     pub(crate) fn remove(&self, kind: &str, name: &str) -> Result<(), Failure> {
+        if !name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-:/@".contains(letter)) {
+            return Err("an engine has nothing of this name".into());
+        }
         let (look, remove) = match kind {
+            "image" => return self.remove_image(name),
             "container" => {
                 (format!("/containers/{name}/json"), format!("/containers/{name}?force=1&v=1"))
             }
@@ -42,7 +48,18 @@ impl Engine<'_> {
         match self.ask("DELETE", &remove)? {
             (200..300 | NOT_FOUND, _) => Ok(()),
             (CONFLICT, _) => self.wait_until_gone(&look),
-            (status, text) => Err(format!("the engine answered {status}: {}", text.trim()).into()),
+            answer => Err(refused(&answer)),
+        }
+    }
+
+    /// The name; the image itself goes with the last of its names.
+    fn remove_image(&self, name: &str) -> Result<(), Failure> {
+        if !name.starts_with(IMAGES) {
+            return Err("it is no image that tare would have made".into());
+        }
+        match self.ask("DELETE", &format!("/images/{name}?force=1&noprune=1"))? {
+            (200..300 | NOT_FOUND, _) => Ok(()),
+            answer => Err(refused(&answer)),
         }
     }
 
@@ -59,16 +76,43 @@ impl Engine<'_> {
 
     /// Status and body. HTTP/1.0, so that the end of the stream is the end of the body.
     fn ask(&self, method: &str, target: &str) -> Result<(u16, String), Failure> {
-        let mut stream = UnixStream::connect(self.socket)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut stream = UnixStream::connect(self.socket)
+            .map_err(|error| format!("no container engine answers at {}: {error}", self.socket))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         stream
             .write_all(format!("{method} {target} HTTP/1.0\r\nHost: engine\r\n\r\n").as_bytes())?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
+        let text = read_all(&mut stream, PATIENCE)?;
         let (head, body) = text.split_once("\r\n\r\n").ok_or("the engine's answer is cut short")?;
         let status = head.split(' ').nth(1).ok_or("the engine's answer has no status")?.parse()?;
         Ok((status, body.to_owned()))
     }
+}
+
+/// An answer that comes in drips must not take longer either.
+fn read_all(stream: &mut UnixStream, limit: Duration) -> Result<String, Failure> {
+    let deadline = Instant::now() + limit;
+    let (mut bytes, mut block) = (Vec::new(), [0; 1 << 13]);
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(format!("the engine did not answer within {} s", limit.as_secs()).into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut block) {
+            Ok(0) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Ok(length) => bytes.extend_from_slice(&block[..length]),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The engine's own words, which stand in JSON.
+fn refused((status, text): &(u16, String)) -> Failure {
+    let about: Option<Value> = serde_json::from_str(text).ok();
+    let words = about.as_ref().and_then(|about| about["message"].as_str());
+    format!("the engine answered {status}: {}", words.unwrap_or(text).trim()).into()
 }
 
 #[cfg(test)]
@@ -79,6 +123,14 @@ mod tests {
 
     /// What was asked of an engine that gives these answers, and what came of it.
     fn asked(answers: &'static [&'static str], kind: &str) -> (Vec<String>, Result<(), Failure>) {
+        asked_for(answers, kind, "x")
+    }
+
+    fn asked_for(
+        answers: &'static [&'static str],
+        kind: &str,
+        name: &str,
+    ) -> (Vec<String>, Result<(), Failure>) {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
@@ -94,7 +146,7 @@ mod tests {
             }
             lines
         });
-        let done = Engine { socket: socket.to_str().unwrap() }.remove(kind, "x");
+        let done = Engine { socket: socket.to_str().unwrap() }.remove(kind, name);
         (server.join().unwrap(), done)
     }
 
@@ -115,6 +167,42 @@ mod tests {
     fn what_does_not_is_left_alone() {
         let (lines, done) = asked(&["HTTP/1.0 200 OK\r\n\r\n{\"Labels\": null}"], "network");
         assert!(done.is_err() && lines.len() == 1);
+    }
+
+    #[test]
+    fn an_image_of_tares_loses_its_name_and_no_other_does() {
+        let name = "tare/pause:tare-test-1";
+        let gone = &["HTTP/1.0 200 OK\r\n\r\n[{\"Untagged\": \"tare/pause:tare-test-1\"}]"];
+        let (lines, done) = asked_for(gone, "image", name);
+        assert!(done.is_ok());
+        assert_eq!(lines, ["DELETE /images/tare/pause:tare-test-1?force=1&noprune=1 HTTP/1.0"]);
+        assert!(asked_for(&["HTTP/1.0 404 Not Found\r\n\r\n{}"], "image", name).1.is_ok());
+        for strange in ["debian:12", "tare/x?force=1 HTTP/1.0\r\n", "sha256:0123"] {
+            let (lines, done) = asked_for(&[], "image", strange);
+            assert!(done.is_err() && lines.is_empty(), "{strange}");
+        }
+    }
+
+    #[test]
+    fn an_engine_that_refuses_is_quoted() {
+        let busy = &["HTTP/1.0 409 Conflict\r\n\r\n{\"message\": \"image is being used\"}\n"];
+        let why = asked_for(busy, "image", "tare/run:x").1.unwrap_err().to_string();
+        assert_eq!(why, "the engine answered 409: image is being used");
+    }
+
+    #[test]
+    fn an_answer_in_drips_takes_no_longer_than_it_may() {
+        let (mut reader, mut writer) = UnixStream::pair().unwrap();
+        let dripping = std::thread::spawn(move || {
+            while writer.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let began = Instant::now();
+        assert!(read_all(&mut reader, Duration::from_millis(200)).is_err());
+        assert!(began.elapsed() < Duration::from_secs(5));
+        drop(reader);
+        dripping.join().unwrap();
     }
 
     #[test]

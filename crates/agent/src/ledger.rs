@@ -21,13 +21,25 @@ pub(crate) struct Entry {
     pub(crate) ident: String,
     pub(crate) owner: String,
     pub(crate) keep: bool,
+    /// Why its agent could not remove it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failed: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Line {
     Noted(Entry),
-    Forgotten { kind: String, forgotten: String },
+    Forgotten {
+        kind: String,
+        forgotten: String,
+    },
+    /// An agent older than this line passes it over.
+    Failed {
+        kind: String,
+        ident: String,
+        failed: String,
+    },
 }
 
 pub(crate) struct Ledger {
@@ -45,11 +57,17 @@ impl Ledger {
     }
 
     pub(crate) fn note(&self, kind: String, ident: String, keep: bool) -> io::Result<()> {
-        self.append(&Line::Noted(Entry { kind, ident, owner: self.owner.clone(), keep }))
+        let owner = self.owner.clone();
+        self.append(&Line::Noted(Entry { kind, ident, owner, keep, failed: None }))
     }
 
     pub(crate) fn forget(&self, kind: String, ident: String) -> io::Result<()> {
         self.append(&Line::Forgotten { kind, forgotten: ident })
+    }
+
+    /// It stays, for this reason.
+    pub(crate) fn fail(&self, kind: String, ident: String, failed: String) -> io::Result<()> {
+        self.append(&Line::Failed { kind, ident, failed })
     }
 
     /// All that stands in it, the oldest first.
@@ -134,6 +152,12 @@ fn standing(file: &File) -> io::Result<(Vec<Entry>, usize)> {
                     noted[earlier] = None;
                 }
             }
+            Ok(Line::Failed { kind, ident, failed }) => {
+                let entry = at.get(&(kind, ident)).and_then(|place| noted[*place].as_mut());
+                if let Some(entry) = entry {
+                    entry.failed = Some(failed);
+                }
+            }
             Err(_) => {}
         }
     }
@@ -170,6 +194,39 @@ mod tests {
         later.note("path".into(), "/a".into(), false).unwrap();
         let entries = later.entries().unwrap();
         assert_eq!((entries.len(), &entries[0].owner[..]), (1, "later"));
+    }
+
+    #[test]
+    fn why_an_entry_stays_is_kept_until_it_is_noted_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::new(folder.path().join("ledger"), "me".into());
+        let why = || -> Vec<Option<String>> {
+            ledger.entries().unwrap().into_iter().map(|entry| entry.failed).collect()
+        };
+        for ident in ["/a", "/b"] {
+            ledger.note("path".into(), ident.into(), false).unwrap();
+        }
+        ledger.fail("path".into(), "/a".into(), "busy".into()).unwrap();
+        ledger.fail("path".into(), "/never".into(), "busy".into()).unwrap();
+        assert_eq!(
+            (idents(&ledger), why()),
+            (vec!["/a".into(), "/b".into()], vec![Some("busy".into()), None])
+        );
+        ledger.note("path".into(), "/a".into(), false).unwrap();
+        assert_eq!((idents(&ledger), why()), (vec!["/b".into(), "/a".into()], vec![None, None]));
+    }
+
+    #[test]
+    fn an_entry_of_an_older_agent_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger");
+        let line = r#"{"kind":"rules","ident":"cni:x","owner":"1:2:b","keep":false}"#;
+        fs::write(&path, format!("{line}\n")).unwrap();
+        let ledger = Ledger::new(path, "me".into());
+        assert_eq!(
+            (idents(&ledger), ledger.entries().unwrap()[0].failed.clone()),
+            (vec!["cni:x".into()], None)
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod answer;
 mod clearing;
+mod cni;
 mod connect;
 mod daemon;
 mod echo;
@@ -15,6 +16,7 @@ mod frame;
 mod hold;
 mod identity;
 mod ledger;
+mod netfilter;
 mod outcomes;
 mod program;
 mod request;

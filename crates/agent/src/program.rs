@@ -11,6 +11,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::Failure;
 use crate::answer::Fault;
 use crate::frame::MOST_DATA;
 use crate::request::Program;
@@ -76,6 +77,30 @@ pub(crate) fn run(
         kill_group(&mut child);
     }
     done
+}
+
+/// What a program prints that has to succeed, found by this process's `$PATH`.
+///
+/// # Errors
+/// One sentence that names the program: it cannot be started, takes too long, or ends with another code than 0.
+pub(crate) fn printed(argv: &[&str], stdin: &[u8], limit: Duration) -> Result<String, Failure> {
+    let program = Program { argv: argv.iter().map(|word| (*word).to_owned()).collect(), env: None };
+    let name = argv.first().copied().unwrap_or_default();
+    let done =
+        run(&program, stdin, limit, &Cancel::new()?).map_err(|fault| format!("{name}: {fault}"))?;
+    if done.code == 0 {
+        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+    }
+    Err(format!("{name}: {}", done.last_words()).into())
+}
+
+impl Ended {
+    /// The last line on standard error, or the exit code where there is none.
+    pub(crate) fn last_words(&self) -> String {
+        let errors = String::from_utf8_lossy(&self.stderr);
+        let last = errors.trim().lines().last().map(str::to_owned);
+        last.unwrap_or_else(|| format!("it ended with {}", self.code))
+    }
 }
 
 fn communicate(
@@ -233,6 +258,17 @@ mod tests {
             (done.code, &done.stdout[..], &done.stderr[..]),
             (3, &b"hello"[..], &b"oops\n"[..])
         );
+    }
+
+    #[test]
+    fn a_program_that_has_to_succeed_is_named_where_it_does_not() {
+        let asked = |argv: &[&str]| printed(argv, b"in", Duration::from_millis(500));
+        assert_eq!(asked(&["cat"]).unwrap(), "in");
+        let why = |argv: &[&str]| asked(argv).unwrap_err().to_string();
+        assert_eq!(why(&["sh", "-c", "echo first >&2; echo last >&2; exit 3"]), "sh: last");
+        assert_eq!(why(&["false"]), "false: it ended with 1");
+        assert_eq!(why(&["sleep", "5"]), "sleep: it did not end in time, and was killed");
+        assert!(why(&["no-such-program"]).starts_with("no-such-program: No such file"));
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl Workplace {
                 let living = Identity::parse(&entry.owner).is_some_and(|owner| owner.alive());
                 json!({
                     "kind": entry.kind, "ident": entry.ident, "owner": entry.owner, "keep": entry.keep,
-                    "living": living,
+                    "living": living, "failed": entry.failed,
                 })
             })
             .collect();

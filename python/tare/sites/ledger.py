@@ -6,7 +6,7 @@ It is what `tare clean` and a resumed run go by; nothing is ever found by the pa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -58,9 +58,15 @@ class Made:
     owner: Process
     """The tare process that made it."""
     keep: bool = False
+    why_left: str | None = field(default=None, compare=False)
+    """Why the agent of a host could not remove it, in the agent's words."""
 
     def __str__(self) -> str:
         return f"{self.kind.value} {self.ident} on {self.host}"
+
+    def listed(self) -> str:
+        """With the reason why it is still there, where its agent gave one."""
+        return f"{self} (its agent could not remove it: {self.why_left})" if self.why_left else str(self)
 
 
 class Ledger(Protocol):

@@ -21,7 +21,7 @@ from tare.deployments.network.path import Hop, NetworkPath, observe_path
 from tare.deployments.pod import cni, pod
 from tare.deployments.pod.cni import directory_of, links_of
 from tare.deployments.rlimits import ceilings
-from tare.deployments.sweep import sweep
+from tare.deployments.sweep import orphans, sweep
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
@@ -42,6 +42,11 @@ def rules() -> set[str]:
     ]
     lines = {line for text in done for line in text.splitlines() if not line.startswith(("#", ":"))}
     return {line for line in lines if not line.startswith("table ") or "tare" in line}  # engines make tables, too
+
+
+def chains() -> list[str]:
+    saved = subprocess.run(["iptables-save", "-t", "nat"], capture_output=True, text=True, check=True, timeout=60)
+    return [line for line in saved.stdout.splitlines() if line.startswith(":")]
 
 
 def links_and_scratch() -> set[str]:
@@ -223,21 +228,51 @@ def bridge_address(engine: DockerClient) -> str:
     return f"{address['local']}/{address['prefixlen']}"
 
 
-@pytest.mark.parametrize("proxy", ["iptables", "nftables"])
+@pytest.mark.parametrize(
+    ("network", "setting", "sets_of_rules"),
+    [
+        (NetworkKind.NODE_PORT, PodSetting(services=10, proxy="iptables", qos=Qos.BEST_EFFORT), 2),
+        (NetworkKind.NODE_PORT, PodSetting(services=10, proxy="nftables", qos=Qos.BEST_EFFORT), 2),
+        (NetworkKind.HOST_PORT, PodSetting(), 1),
+        (NetworkKind.POD, PodSetting(cni="macvlan"), 1),
+    ],
+)
 def test_a_pod_of_a_killed_tare_is_swept_with_its_rules(  # noqa: PLR0917 - fixtures
+    reached: Reached,
+    engine: DockerClient,
+    ledger: Ledger,
+    make_task: MakeTask,
+    tmp_path: Path,
+    network: NetworkKind,
+    setting: PodSetting,
+    sets_of_rules: int,
+) -> None:
+    task = make_task("sleep", "1000", network=network, port=5000, pod=setting)
+    kill_a_tare(reached, "container", task, tmp_path / "ledger.sqlite", None)
+    links = links_of(task.name)
+    assert Path(f"/sys/class/net/{links.bridge if setting.cni == 'bridge' else links.own}").exists()
+    removed = cleared(reached, ledger)
+    assert f"container {task.name}-pod" in {line.removesuffix(" on local") for line in removed}
+    assert len([line for line in removed if line.startswith("rules ")]) == sets_of_rules
+    assert noted(ledger) == []
+    assert not [name for each in engine.images.list() for name in each.tags if task.name in name]
+    assert "CNI-HOSTPORT" not in "".join(chains())
+
+
+@pytest.mark.parametrize("after_s", [0.1, 0.3, 0.5, 0.7, 0.9, 1.2])
+def test_a_tare_killed_while_it_makes_a_pod_leaves_nothing(  # noqa: PLR0917 - fixtures
     reached: Reached,
     host: Host,
     engine: DockerClient,
     ledger: Ledger,
     make_task: MakeTask,
     tmp_path: Path,
-    proxy: str,
+    after_s: float,
 ) -> None:
-    setting = PodSetting(services=10, proxy=proxy, qos=Qos.BEST_EFFORT)
-    task = make_task("sleep", "1000", network=NetworkKind.NODE_PORT, port=5000, pod=setting)
-    kill_a_tare(reached, "container", task, tmp_path / "ledger.sqlite", None)
-    assert Path(f"/sys/class/net/{links_of(task.name).bridge}").exists()
-    removed = cleared(reached, ledger)
-    assert f"container {task.name}-pod" in {line.removesuffix(" on local") for line in removed}
-    assert len([line for line in removed if line.startswith("rules ")]) == 2
-    assert noted(ledger) == []
+    task = make_task("sleep", "1000", network=NetworkKind.NODE_PORT, port=5000, pod=PodSetting(services=10))
+    kill_a_tare(reached, "container", task, tmp_path / "ledger.sqlite", after_s)
+    time.sleep(0.5)  # what had been asked of the engine may still be under way
+    cleared(reached, ledger)
+    swept = sweep(orphans(engine, host), {host.name: host}, engine, ledger)
+    assert swept.failed == []
+    assert not [name for each in engine.images.list() for name in each.tags if task.name in name]

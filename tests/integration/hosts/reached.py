@@ -27,7 +27,7 @@ from tare.sites import Host
 from tare.sites.engine import connect
 from tare.sites.engines import Engines
 from tare.sites.file import SshSpec
-from tare.sites.ledger import Kind, Ledger
+from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.sites.ssh.dialing import SshDialer, agent_program
@@ -165,7 +165,7 @@ def _children(pid: int) -> list[int]:
 def cleared(reached: Reached, ledger: Ledger, *, engine: str | None = None) -> list[str]:
     """What goes of a killed tare's, `kind ident …`: a sweep removes it, over SSH its agent when the lease is over.
 
-    An agent removes neither rules of netfilter nor images, and leaves these to the next tare.
+    No tare sweeps after an agent: what it leaves is a failure.
     """
     if reached.spec is None:
         host, default = reached.host, reached.engine if engine is None else None
@@ -174,10 +174,8 @@ def cleared(reached: Reached, ledger: Ledger, *, engine: str | None = None) -> l
         assert swept.failed == []
         return swept.removed
     before, deadline = noted(ledger), time.monotonic() + LEASE_S + 30
-    while len(left := ledger.abandoned()) < len(noted(ledger)):
-        assert time.monotonic() < deadline, noted(ledger)
+    while left := [entry for entry in ledger.entries() if not entry.keep]:
+        assert time.monotonic() < deadline, left
+        assert not [entry for entry in left if entry.why_left], left
         time.sleep(0.1)
-    assert {entry.kind for entry in left} <= {Kind.RULES, Kind.IMAGE}, left
-    swept = sweep(left, {reached.host.name: reached.host}, reached.engine, ledger)
-    assert swept.failed == []
     return before

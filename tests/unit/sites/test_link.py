@@ -281,6 +281,25 @@ def test_a_ledger_is_ordered_as_things_are_to_be_removed(make: Make) -> None:
     assert {made.host for made in ledger.entries()} == {"far"}
 
 
+def test_what_an_agent_cannot_remove_stays_in_the_ledger_with_its_reason(make: Make, tmp_path: Path) -> None:
+    lost = make(lease_s=1)
+    place = tmp_path / "work"
+    place.mkdir()
+    for kind, ident in ((Kind.PATH, str(place)), (Kind.PATH, "/usr"), (Kind.RULES, "ipvs:0123456789ab")):
+        lost.ledger.note(kind, ident)
+    agent = lost.agent
+    lost.cut()
+    until(lambda: not alive(HERE, agent))
+    ledger, reason = make().ledger, "its agent could not remove it: "
+    assert [entry.listed() for entry in ledger.abandoned()] == [
+        f"rules ipvs:0123456789ab on far ({reason}it names rules of ipvs, which this agent does not know)",
+        f"path /usr on far ({reason}it is no path that tare would have made)",
+    ]
+    assert not place.exists()
+    ledger.note(Kind.PATH, "/usr")
+    assert [entry.why_left for entry in ledger.entries() if entry.ident == "/usr"] == [None]
+
+
 def test_what_a_shell_says_before_the_agent_is_passed_over(tmp_path: Path) -> None:
     connect = f"{agent_program()} connect --session chatty --home {tmp_path}/home"
     link = Link("far", CommandDialer(("sh", "-c", f"echo welcome; echo news; exec {connect}")))

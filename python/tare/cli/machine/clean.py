@@ -106,7 +106,7 @@ def _clean_site(spec: SiteSpec, wish: _Wish) -> None:
 def _carry_out(wish: _Wish, entries: Sequence[Made], remove: Callable[[Sequence[Made]], Swept]) -> None:
     chosen = [entry for entry in entries if not (wish.keep_images and entry.keep)]
     if wish.dry_run or not chosen:
-        _tell(Swept(removed=[str(entry) for entry in chosen]), wish.output, would=wish.dry_run)
+        _tell(Swept(removed=[entry.listed() for entry in chosen]), wish.output, would=wish.dry_run)
         return
     if not wish.yes:
         _ask(chosen)
@@ -128,7 +128,7 @@ def _refuse_in_use(entries: Sequence[Made], hosts: Mapping[str, Host], own: froz
 
 
 def _ask(chosen: Sequence[Made]) -> None:
-    sys.stderr.write("".join(f"{entry}\n" for entry in chosen))
+    sys.stderr.write("".join(f"{entry.listed()}\n" for entry in chosen))
     typer.confirm(f"Remove these {len(chosen)}?", abort=True, err=True)
 
 

@@ -42,7 +42,8 @@ class AgentLedger:
 
     def _made(self, entry: Mapping[str, Any]) -> Made:
         owner = from_ident(entry["owner"])
-        return Made(Kind(entry["kind"]), entry["ident"], self._link.name, owner, entry["keep"])
+        why_left = entry.get("failed")
+        return Made(Kind(entry["kind"]), entry["ident"], self._link.name, owner, entry["keep"], why_left)
 
     def _ask(self, op: str, **fields: Any) -> bytes:
         try:

@@ -26,6 +26,7 @@ from tare.errors import EnvironmentLacks
 from tare.study.values import Qos
 
 BLOCK = ipaddress.IPv4Network("10.232.0.0/18")
+CAPTURED = Path(__file__).parents[4] / "crates/agent/tests/data/netfilter"
 GIB = 1 << 30
 PODS = ipaddress.IPv4Network("10.231.0.0/29")
 V1 = Cgroups(
@@ -142,6 +143,12 @@ def test_removal_takes_all_that_is_of_the_tag_and_nothing_else() -> None:
     assert [line for line in removal if line.startswith("-D ")] == [f"-D {line[3:]}" for line in leading]
 
 
+def test_removal_from_a_captured_table_is_what_the_agent_is_held_to() -> None:
+    """Its Rust test reads the same files: two removals in two languages must not drift apart."""
+    saved, removal = ((CAPTURED / name).read_text() for name in ("saved", "removal"))
+    assert list(iptables_removal("0123456789ab", saved)) == removal.splitlines()
+
+
 def test_nftables_have_maps_in_place_of_a_list() -> None:
     text = "\n".join(nft_rules(service(3, 30080)))
     assert text.count("chain service-0") == text.count("chain endpoint-0") == 3
@@ -162,6 +169,14 @@ def test_a_bridge_with_a_port_is_two_plugins_and_macvlan_is_one() -> None:
     (only,) = configurations("macvlan", "task", "/run/x", PODS, None)
     assert (only["type"], only["master"], only["mode"]) == ("macvlan", links_of("task").master, "bridge")
     assert all(len(name) <= 15 for name in vars(links_of("t" * 80)).values())
+
+
+def test_portmaps_own_chains_go_when_its_last_pod_has_gone() -> None:
+    """As portmap 1.1.1 leaves them, captured."""
+    lines = portmap_removal((CAPTURED / "portmap").read_text())
+    chains = ["CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK"]
+    assert [line.split()[1] for line in lines if line.startswith("-X ")] == chains
+    assert sum(line.startswith("-D ") for line in lines) == 3
 
 
 def test_portmaps_chains_stay_while_a_pod_has_a_rule_there() -> None:

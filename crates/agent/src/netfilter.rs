@@ -1,0 +1,210 @@
+//! Taking away what a pod's Service has in the host's netfilter, and the chains that CNI's portmap leaves.
+//!
+//! The same lines as `tare/deployments/pod/` gives the same programs; both are held to the same captured tables.
+
+use std::time::Duration;
+
+use crate::Failure;
+use crate::program::printed;
+
+const CALL: Duration = Duration::from_secs(60);
+/// Tables of ten thousand Services take seconds.
+const LONG: Duration = Duration::from_secs(600);
+const RESTORE: [&str; 4] = ["iptables-restore", "--noflush", "-w", "30"];
+const TABLES: [&str; 2] = ["filter", "nat"];
+const TAG_DIGITS: usize = 12;
+const PORTMAP_CHAINS: [&str; 3] =
+    ["CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK"];
+
+/// Drop the rules with that tag; nothing there is no error.
+pub(crate) fn drop_rules(proxy: &str, tag: &str) -> Result<(), Failure> {
+    // Chains and tables are chosen by the tag: a damaged one must choose nobody else's.
+    let digits = tag.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    if tag.len() != TAG_DIGITS || !digits {
+        return Err("it names no rules of tare's".into());
+    }
+    match proxy {
+        "iptables" => drop_chains(tag),
+        "nftables" => drop_table(&format!("tare-{tag}")),
+        _ => Err(format!("it names rules of {proxy}, which this agent does not know").into()),
+    }
+}
+
+/// Take away the chains that portmap leaves for the next pod, where the first has no rule, so nobody's pod.
+pub(crate) fn drop_portmap() -> Result<(), Failure> {
+    let lines = portmap_removal(&printed(&["iptables-save", "-t", "nat"], b"", CALL)?);
+    if lines.is_empty() { Ok(()) } else { restore(&lines, CALL) }
+}
+
+fn drop_chains(tag: &str) -> Result<(), Failure> {
+    let mut saved = String::new();
+    for table in TABLES {
+        saved += &printed(&["iptables-save", "-t", table], b"", LONG)?;
+    }
+    if saved.contains(&format!(":TARE-{tag}-")) {
+        restore(&removal(tag, &saved), LONG)
+    } else {
+        Ok(())
+    }
+}
+
+fn drop_table(name: &str) -> Result<(), Failure> {
+    let listed = printed(&["nft", "list", "tables", "ip"], b"", CALL)?;
+    if listed.lines().any(|line| line == format!("table ip {name}")) {
+        printed(&["nft", "delete", "table", "ip", name], b"", LONG)?;
+    }
+    Ok(())
+}
+
+fn restore(lines: &[String], limit: Duration) -> Result<(), Failure> {
+    printed(&RESTORE, (lines.join("\n") + "\n").as_bytes(), limit).map(drop)
+}
+
+/// Lines that take away, of what `iptables-save` shows, the chains of a tag and all rules that lead to them.
+fn removal(tag: &str, saved: &str) -> Vec<String> {
+    let own = format!("TARE-{tag}-");
+    let (mut lines, mut chains) = (Vec::new(), Vec::new());
+    for line in saved.lines() {
+        if line.starts_with('*') {
+            chains.clear();
+            lines.push(line.to_owned());
+        } else if let Some(rule) = line.strip_prefix("-A ") {
+            if !rule.starts_with(&own) && rule.contains(&format!("-j {own}")) {
+                lines.push(format!("-D {rule}"));
+            }
+        } else if let Some(chain) = line.strip_prefix(':').filter(|rest| rest.starts_with(&own)) {
+            let name = chain.split(' ').next().unwrap_or(chain);
+            lines.push(format!(":{name} - [0:0]")); // empties it
+            chains.push(name);
+        } else if line == "COMMIT" {
+            lines.extend(chains.iter().map(|name| format!("-X {name}")));
+            lines.push(line.to_owned());
+        }
+    }
+    lines
+}
+
+/// Of what `iptables-save -t nat` shows; nothing while a pod has a rule there.
+fn portmap_removal(saved: &str) -> Vec<String> {
+    let rules: Vec<&str> = saved.lines().filter_map(|line| line.strip_prefix("-A ")).collect();
+    let there: Vec<&str> = PORTMAP_CHAINS
+        .into_iter()
+        .filter(|name| saved.lines().any(|line| line.starts_with(&format!(":{name} "))))
+        .collect();
+    let in_chain = |rule: &&str, name: &str| rule.starts_with(&format!("{name} "));
+    if there.is_empty() || rules.iter().any(|rule| in_chain(rule, PORTMAP_CHAINS[0])) {
+        return Vec::new();
+    }
+    let leading = rules.iter().filter(|rule| {
+        !PORTMAP_CHAINS.iter().any(|name| in_chain(rule, name))
+            && there.iter().any(|name| rule.contains(&format!("-j {name}")))
+    });
+    let mut lines = vec!["*nat".to_owned()];
+    lines.extend(there.iter().map(|name| format!(":{name} - [0:0]")));
+    lines.extend(leading.map(|rule| format!("-D {rule}")));
+    lines.extend(there.iter().map(|name| format!("-X {name}")));
+    lines.push("COMMIT".to_owned());
+    lines
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    const TAG: &str = "0123456789ab";
+    const SAVED: &str = include_str!("../tests/data/netfilter/saved");
+    const REMOVAL: &str = include_str!("../tests/data/netfilter/removal");
+    const PORTMAP: &str = include_str!("../tests/data/netfilter/portmap");
+
+    /// Play an ignored test again in a network namespace of its own, where it may do as it likes with the kernel's
+    /// rules. Whether it could be: without root and without user namespaces there is none, which is printed.
+    pub(crate) fn in_own_network(test: &str) -> bool {
+        let unshare = ["--map-root-user", "--net", "--mount"];
+        let there =
+            Command::new("unshare").args(unshare).args(["iptables-save", "-t", "nat"]).output();
+        if !there.is_ok_and(|done| done.status.success()) {
+            eprintln!(
+                "{test} is skipped: no network namespace with iptables of its own can be made"
+            );
+            return false;
+        }
+        let own = std::env::current_exe().unwrap();
+        let done = Command::new("unshare")
+            .args(unshare)
+            .arg(own)
+            .args([test, "--exact", "--ignored", "--test-threads=1"])
+            .output()
+            .unwrap();
+        let words = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(done.status.success() && words.contains("1 passed"), "{words}");
+        true
+    }
+
+    fn state() -> String {
+        let saved: String = TABLES
+            .iter()
+            .map(|table| printed(&["iptables-save", "-t", table], b"", CALL).unwrap())
+            .collect();
+        let lines: Vec<&str> = saved.lines().filter(|line| !line.starts_with('#')).collect();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn removal_of_a_captured_table_is_that_of_the_sweep() {
+        assert_eq!(removal(TAG, SAVED), REMOVAL.lines().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn chains_of_portmap_stay_while_a_pod_has_a_rule_there() {
+        let lines = portmap_removal(PORTMAP);
+        assert_eq!(lines[0], "*nat");
+        assert_eq!(lines.iter().filter(|line| line.starts_with("-X ")).count(), 3);
+        let used = PORTMAP.replace("COMMIT", "-A CNI-HOSTPORT-DNAT -p tcp -j CNI-DN-1\nCOMMIT");
+        assert!(portmap_removal(&used).is_empty());
+        assert!(portmap_removal("*nat\nCOMMIT\n").is_empty());
+    }
+
+    #[test]
+    fn what_is_no_tag_of_tares_chooses_nothing() {
+        for tag in ["", "KUBE", "0123456789AB", "0123456789ab0", "0123456789a "] {
+            assert!(drop_rules("iptables", tag).is_err(), "{tag:?}");
+            assert!(drop_rules("nftables", tag).is_err(), "{tag:?}");
+        }
+        assert!(drop_rules("ipvs", TAG).is_err());
+    }
+
+    #[test]
+    fn rules_go_from_the_kernel_and_those_of_others_stay() {
+        in_own_network("netfilter::tests::in_a_network_of_its_own");
+    }
+
+    #[test]
+    #[ignore = "played by rules_go_from_the_kernel_and_those_of_others_stay"]
+    fn in_a_network_of_its_own() {
+        printed(&RESTORE, SAVED.as_bytes(), CALL).unwrap();
+        let before = state();
+        assert!(before.contains(TAG) && before.contains("OTHERS"));
+        drop_rules("iptables", TAG).unwrap();
+        let after = state();
+        assert!(!after.contains(TAG));
+        let kept: Vec<&str> = before.lines().filter(|line| !line.contains(TAG)).collect();
+        assert_eq!(after.lines().collect::<Vec<_>>(), kept);
+        drop_rules("iptables", TAG).unwrap();
+        assert_eq!(state(), after);
+
+        let own = format!("tare-{TAG}");
+        for table in [&own, "tare-ba9876543210", "others"] {
+            printed(&["nft", "add", "table", "ip", table], b"", CALL).unwrap();
+        }
+        drop_rules("nftables", TAG).unwrap();
+        drop_rules("nftables", TAG).unwrap();
+        let listed = printed(&["nft", "list", "tables", "ip"], b"", CALL).unwrap();
+        assert!(
+            !listed.contains(&own)
+                && listed.contains("tare-ba9876543210")
+                && listed.contains("others")
+        );
+    }
+}
