@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 
-from tare.analyze.numbers import number_at
-from tare.analyze.validity.disk import LIMITS, Limit, disk_busy, limit_used, limits_of, waiting_io
-from tare.analyze.validity.load import busy
+import numpy as np
+
+from tare.analyze.columns import Column, Columns, known, known_values
+from tare.analyze.validity.disk import LIMITS, Limit, all_reached, disk_busy, limit_used, waiting_io
+from tare.analyze.validity.load import busy_parts
 from tare.run.record import RunRecord
 
 
@@ -37,26 +38,27 @@ class Bottleneck:
 
 def bottleneck_of(good: Sequence[RunRecord]) -> Bottleneck:
     """The bottleneck over the good runs of one arm."""
-    recorded = [reached for run in good if (reached := limits_of(run)) is not None]
+    columns = Columns(good)
+    limits = all_reached(columns)
+    at_limit = {limit: int((column == 1).sum()) for limit, column in limits.items()}
+    # A run tells where it reached one of them, or it is known that it reached none.
+    some = np.any([column == 1 for column in limits.values()], axis=0)
+    recorded = int((some | np.all([known(column) for column in limits.values()], axis=0)).sum())
     return Bottleneck(
-        sut_busy=_median(good, partial(busy, side="sut")),
-        client_busy=_median(good, partial(busy, side="client")),
-        sut_waiting_io=_median(good, waiting_io),
-        disk_busy=_median(good, disk_busy),
-        disk_depth=_median(good, partial(_of_disk, key="depth")),
-        reads_per_s=_median(good, partial(_of_disk, key="reads_per_s")),
-        writes_per_s=_median(good, partial(_of_disk, key="writes_per_s")),
-        disk_limit_used=_median(good, limit_used),
-        reached=tuple(limit for limit in LIMITS if 2 * sum(limit in each for each in recorded) > len(good))
-        if 2 * len(recorded) > len(good)
+        sut_busy=_median(busy_parts(columns, "sut")),
+        client_busy=_median(busy_parts(columns, "client")),
+        sut_waiting_io=_median(waiting_io(columns)),
+        disk_busy=_median(disk_busy(columns)),
+        disk_depth=_median(columns.number("usage", "disk", "depth")),
+        reads_per_s=_median(columns.number("usage", "disk", "reads_per_s")),
+        writes_per_s=_median(columns.number("usage", "disk", "writes_per_s")),
+        disk_limit_used=_median(limit_used(columns)),
+        reached=tuple(limit for limit in LIMITS if 2 * at_limit[limit] > len(good))
+        if 2 * recorded > len(good)
         else None,
     )
 
 
-def _of_disk(run: RunRecord, key: str) -> float | None:
-    return number_at(run.usage, ("disk", key))
-
-
-def _median(runs: Sequence[RunRecord], read: Callable[[RunRecord], float | None]) -> float | None:
-    values = [value for run in runs if (value := read(run)) is not None]
+def _median(column: Column) -> float | None:
+    values = known_values(column)
     return median(values) if values else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tare.analyze.columns import Column, Columns
 from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.statistics.histogram import histograms_of, percentile_of
 from tare.run.duet.swap import throughput_of
@@ -73,6 +75,20 @@ class Metric:
     def of(self, run: RunRecord) -> float | None:
         """The value of a run, `None` where it is not known."""
         return self.read(run.measurement) if self.derived is None else self.derived(run)
+
+    def column(self, columns: Columns) -> Column:
+        """The values of many runs, as `of` tells each."""
+        if self.derived is not None:
+            return columns.of(self.derived)
+        values = columns.number("measurement", *self.path)
+        if self.percent is None:
+            return values
+        values = values.copy()
+        for row, part in enumerate(columns.trees("measurement", *self.path[:-2])):
+            if part is not None and (part.get("histogram") or part.get("windows")):
+                counted = self.read(columns.records[row].measurement)
+                values[row] = math.nan if counted is None else counted
+        return values
 
     def read(self, measurement: Mapping[str, Any] | None) -> float | None:
         """The value, `None` where the generator did not report it.

@@ -11,21 +11,21 @@ def tree_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[st
     """The mapping at a path of keys, `None` where there is none."""
     value: Any = tree
     for key in path:
-        value = value.get(key) if _is_mapping(value) else None
-    return value if _is_mapping(value) else None
+        value = value.get(key) if is_mapping(value) else None
+    return value if is_mapping(value) else None
 
 
 def number_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> float | None:
     """The finite number at a path of keys, `None` where there is none."""
     value: Any = tree
     for key in path:
-        if not _is_mapping(value):
+        if not is_mapping(value):
             return None
         value = value.get(key)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and math.isfinite(value) else None
 
 
-def _is_mapping(value: object) -> bool:
+def is_mapping(value: object) -> bool:
     """A record's are plain dicts, and asking the abstract class takes ten times as long: it is asked of others."""
     return value is not None and (type(value) is dict or isinstance(value, Mapping))

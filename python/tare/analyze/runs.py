@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tare.analyze.numbers import number_at
+import numpy as np
+from numpy.typing import NDArray
+
+from tare.analyze.columns import Column, Columns, Rows, known_values
 from tare.errors import StoreError
 from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Rule
@@ -46,21 +50,35 @@ class Runs:
     attempted: frozenset[tuple[int, str]]
     at_once: bool = False
     ends_early: bool = False
-    _read: dict[str, dict[tuple[int, str], float | None]] = field(default_factory=dict, repr=False, compare=False)
+    _read: dict[str, Column] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The figures of the good runs, in the order of `good`."""
+        return Columns(tuple(self.good.values()))
+
+    def column(self, metric: Metric) -> Column:
+        """The values of the good runs. Read once a metric: percentiles are counted from histograms."""
+        if metric.name not in self._read:
+            self._read[metric.name] = metric.column(self.columns)
+        return self._read[metric.name]
+
+    def resolutions(self, metric: Metric) -> Column:
+        """The width of the histogram bucket that a metric of a good run comes from."""
+        return self.columns.number("measurement", *metric.resolution)
 
     def value(self, block: int, arm: str, metric: Metric) -> float | None:
         """The value of a good run, `None` where it is not known."""
-        return self.values(metric)[block, arm]
+        value = float(self.column(metric)[self.places(arm)[block]])
+        return None if math.isnan(value) else value
 
     def values_of(self, arm: str, metric: Metric) -> list[float]:
         """All known values of an arm's good runs, in the order of the runs."""
-        values = self.values(metric)
-        known = (values[place] for place in self._places_of.get(arm, ()))
-        return [value for value in known if value is not None]
+        return known_values(self.column(metric)[list(self.places(arm).values())]) if self.places(arm) else []
 
     def of_arm(self, arm: str) -> list[RunRecord]:
         """Its good runs, in the order of the runs."""
-        return [self.good[place] for place in self._places_of.get(arm, ())]
+        return [self.columns.records[row] for row in self.places(arm).values()]
 
     @cached_property
     def attempted_of(self) -> Counter[str]:
@@ -69,32 +87,40 @@ class Runs:
 
     def good_of(self, arm: str) -> tuple[RunRecord, ...]:
         """The good runs of an arm, in the order of the blocks."""
-        return tuple(self.good[place] for place in sorted(self._places_of.get(arm, ())))
+        return tuple(self.columns.records[row] for row in self.rows(arm))
+
+    def places(self, arm: str) -> Mapping[int, int]:
+        """Block → row of an arm's good run in the columns, in the order of the runs."""
+        return self._places.get(arm, {})
+
+    def rows(self, arm: str) -> Rows:
+        """The rows of an arm's good runs in the columns, in the order of the blocks."""
+        return self._rows.get(arm, np.array([], dtype=np.intp))
+
+    def rows_in(self, arm: str, blocks: Sequence[int]) -> Rows:
+        """The row of an arm's good run in each of these blocks, -1 where it has none."""
+        wanted, own = np.array(blocks, dtype=np.int64), self.row_blocks[self.rows(arm)]
+        if not len(own):
+            return np.full(len(wanted), -1, dtype=np.intp)
+        near = np.minimum(np.searchsorted(own, wanted), len(own) - 1)
+        return np.where(own[near] == wanted, self.rows(arm)[near], -1)
 
     @cached_property
-    def _places_of(self) -> Mapping[str, Sequence[tuple[int, str]]]:
-        """Arm → (block, arm) of its good runs, in the order of the runs."""
-        places: dict[str, list[tuple[int, str]]] = {}
-        for place in self.good:
-            places.setdefault(place[1], []).append(place)
+    def row_blocks(self) -> NDArray[np.int64]:
+        """The block of each row of the columns."""
+        return np.array([block for block, _ in self.good], dtype=np.int64)
+
+    @cached_property
+    def _rows(self) -> Mapping[str, Rows]:
+        ordered = {arm: sorted(places.items()) for arm, places in self._places.items()}
+        return {arm: np.array([row for _, row in each], dtype=np.intp) for arm, each in ordered.items()}
+
+    @cached_property
+    def _places(self) -> Mapping[str, dict[int, int]]:
+        places: dict[str, dict[int, int]] = {}
+        for row, (block, arm) in enumerate(self.good):
+            places.setdefault(arm, {})[block] = row
         return places
-
-    def values(self, metric: Metric) -> Mapping[tuple[int, str], float | None]:
-        """(block, arm) → the value of a good run, `None` where it is not known.
-
-        Read once a metric: percentiles are counted from histograms, and a baseline stands beside every arm.
-        """
-        if metric.name not in self._read:
-            self._read[metric.name] = {place: metric.of(run) for place, run in self.good.items()}
-        return self._read[metric.name]
-
-    def resolutions(self, metric: Metric) -> Mapping[tuple[int, str], float | None]:
-        """(block, arm) → the width of the histogram bucket that a metric of a good run comes from. Read once."""
-        path = metric.resolution
-        name = ".".join(path)
-        if name not in self._read:
-            self._read[name] = {place: number_at(run.measurement, path) for place, run in self.good.items()}
-        return self._read[name]
 
     def blocks_of(self, arm: str) -> tuple[int, ...]:
         """Blocks in which the arm was to be run."""
@@ -139,9 +165,13 @@ class Runs:
         """Block → its site."""
         return {block: run.site for (block, _), run in self.good.items()}
 
+    @cached_property
+    def _failed(self) -> Counter[tuple[int, str]]:
+        return Counter((failure.block, failure.arm) for failure in self.failures)
+
     def missing(self, block: int, arm: str) -> str:
         """Why there is no good run of `arm` in `block`."""
-        failed = sum(failure.block == block and failure.arm == arm for failure in self.failures)
+        failed = self._failed[block, arm]
         if failed == 0:
             return f"{arm} was not run"
         return f"{arm} failed" if failed == 1 else f"{arm} failed {failed} times"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from tare.analyze.columns import Column, Rows, known_values
 from tare.analyze.estimate import Dropped
 from tare.analyze.metrics import Metric
 from tare.analyze.runs import Runs
@@ -24,35 +29,43 @@ class Pairs:
 
 def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
     """Pair by block. A block without a usable value on both sides drops out with its reason, never as 0."""
-    ratios: list[tuple[int, float]] = []
-    dropped: list[Dropped] = []
-    values = runs.values(metric)
-    for block in runs.blocks_of(arm):
-        below, above = (_value(runs, values, (block, side), metric) for side in (baseline, arm))
-        if isinstance(below, str) or isinstance(above, str):
-            dropped.append(Dropped(block, " and ".join(why for why in (below, above) if isinstance(why, str))))
-        elif otherwise := _otherwise_counted(runs, block, (baseline, arm), metric):
-            dropped.append(Dropped(block, " and ".join(otherwise)))
-        else:
-            ratios.append((block, above / below))
+    blocks = runs.blocks_of(arm)
+    sides = [_Side(runs, name, blocks, metric) for name in (baseline, arm)]
+    below, above = sides
+    usable = (below.values > 0) & (above.values > 0)
+    why: dict[int, str] = {}
+    for n in np.flatnonzero(~usable).tolist():
+        why[n] = " and ".join(reason for side in sides if (reason := side.why_not(n)))
+    if metric.source is not None:
+        for n in np.flatnonzero(usable).tolist():
+            if otherwise := _otherwise_counted(runs, blocks[n], (baseline, arm), metric):
+                why[n], usable[n] = " and ".join(otherwise), False
+    ratios = (above.values[usable] / below.values[usable]).tolist()
     return Pairs(
-        tuple(ratios), tuple(dropped), _resolution(runs, [block for block, _ in ratios], (arm, baseline), metric)
+        tuple(zip(itertools.compress(blocks, usable.tolist()), ratios, strict=True)),
+        tuple(Dropped(blocks[n], why[n]) for n in sorted(why)),
+        _resolution(runs, [side.rows[usable] for side in sides], metric),
     )
 
 
-def _value(
-    runs: Runs, values: Mapping[tuple[int, str], float | None], place: tuple[int, str], metric: Metric
-) -> float | str:
-    """A side's value, or why there is none that a ratio can be made of."""
-    value = values.get(place)
-    if value is not None and value > 0:
-        return value
-    block, arm = place
-    if place not in runs.good:
-        return runs.missing(block, arm)
-    if value is None:
-        return f"{arm} has no {metric.title}"
-    return f"{arm} has a {metric.title} of {value:g}"
+class _Side:
+    """An arm's values of a metric in these blocks, NaN where there is none. `rows`: -1 where no run is good."""
+
+    def __init__(self, runs: Runs, arm: str, blocks: Sequence[int], metric: Metric) -> None:
+        self.rows = runs.rows_in(arm, blocks)
+        self.values: Column = np.append(runs.column(metric), np.nan)[self.rows]
+        self._runs, self._arm, self._blocks, self._metric = runs, arm, blocks, metric
+
+    def why_not(self, n: int) -> str | None:
+        """Why no ratio can be made of the value in the n-th block; `None` where one can."""
+        value = float(self.values[n])
+        if value > 0:
+            return None
+        if self.rows[n] < 0:
+            return self._runs.missing(self._blocks[n], self._arm)
+        if math.isnan(value):
+            return f"{self._arm} has no {self._metric.title}"
+        return f"{self._arm} has a {self._metric.title} of {value:g}"
 
 
 def _otherwise_counted(runs: Runs, block: int, sides: tuple[str, str], metric: Metric) -> list[str]:
@@ -68,9 +81,7 @@ def _otherwise_counted(runs: Runs, block: int, sides: tuple[str, str], metric: M
     ]
 
 
-def _resolution(runs: Runs, blocks: list[int], arms: tuple[str, str], metric: Metric) -> float | None:
+def _resolution(runs: Runs, rows: Sequence[Rows], metric: Metric) -> float | None:
     if not metric.bucketed:
         return None
-    known = runs.resolutions(metric)
-    resolutions = [known[block, arm] for block in blocks for arm in arms]
-    return max((width for width in resolutions if width is not None), default=None)
+    return max(known_values(runs.resolutions(metric)[np.concatenate(rows)]), default=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tare.analyze.columns import known
 from tare.analyze.numbers import number_at
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share
 from tare.analyze.validity.load import BUSY
@@ -18,7 +19,7 @@ _BYTES_PER_MBIT = 125_000.0
 
 def one_kernel(evidence: Evidence) -> Iterator[Alarm]:
     """Both hosts of a run had one boot id: namespaces or containers of one machine, which share CPUs and clock."""
-    shared = [run for arm in evidence.arms for run in evidence.good(arm) if (run.between or {}).get("one_boot")]
+    shared = [run for arm in evidence.arms for run in evidence.between(arm) if (run.between or {}).get("one_boot")]
     if shared:
         yield Alarm(
             "one-kernel",
@@ -32,7 +33,7 @@ def one_kernel(evidence: Evidence) -> Iterator[Alarm]:
 def wire_bound(evidence: Evidence) -> Iterator[Alarm]:
     """In most runs of an arm a host's wire carried `FULL` of what it can: then it is the wire that is compared."""
     for arm in evidence.arms:
-        good = evidence.good(arm)
+        good = evidence.between(arm)
         uses = {run.run_id: used for run in good if (used := wire_uses(run))}
         bound = {
             host: [run for run in good if uses.get(run.run_id, {}).get(host, 0.0) >= FULL]
@@ -63,17 +64,18 @@ def client_host_bound(evidence: Evidence) -> Iterator[Alarm]:
 
     Where both hosts have one kernel that time is the server's too, and tells nothing of the client's host.
     """
+    use = evidence.columns.of(client_host_use)
     for arm in evidence.arms:
-        good = evidence.good(arm)
-        busy = {run.run_id: part for run in good if (part := client_host_use(run)) is not None}
-        bound = [run for run in good if run.run_id in busy and busy[run.run_id] >= BUSY]
-        if 2 * len(bound) > len(busy):
-            most = max(busy[run.run_id] for run in bound)
+        rows = evidence.rows(arm)
+        rows = rows[known(use[rows])]
+        bound = rows[use[rows] >= BUSY]
+        if 2 * len(bound) > len(rows):
             yield Alarm(
                 "client-host-bound",
                 arm,
-                f"the client's host used {share(most)} of its CPU time and may have limited the rate",
-                ids(bound),
+                f"the client's host used {share(float(use[bound].max()))} of its CPU time and may have limited the "
+                "rate",
+                evidence.ids(bound),
                 "use a larger host for the client or a cheaper generator, and check what else runs there",
             )
 

@@ -12,6 +12,7 @@ from tare.analyze.statistics.series import lag1
 from tare.analyze.validity.evidence import Alarm, Evidence, share, slope_within
 from tare.plural import counted
 from tare.protocols.stopping import Rule
+from tare.run.record import RunRecord
 
 FEWEST = 8
 """Simulated: stopping at a width after 3 blocks covers 90 % instead of 95, after 8 it holds
@@ -75,7 +76,8 @@ def dominating_block(evidence: Evidence) -> Iterator[Alarm]:
         if n < FEWEST:
             continue
         blocks = sorted(ratios)
-        squares = np.square([ratios[block] - float(np.mean(list(ratios.values()))) for block in blocks])
+        mean = float(np.mean(list(ratios.values())))
+        squares = np.square([ratios[block] - mean for block in blocks])
         if squares.sum() < 1e-20:
             continue
         shares = squares / squares.sum()
@@ -104,7 +106,7 @@ def order_effect(evidence: Evidence) -> Iterator[Alarm]:
 
     By `slope_within` on the place in the block. Alarm: t of 99 %, and more than `ORDER` from first to last place.
     """
-    slope = slope_within(evidence, lambda run: float(run.position))
+    slope = slope_within(evidence, evidence.columns.of(_position))
     if slope is None or not slope.real:
         return
     whole = slope.over(len(evidence.arms) - 1)
@@ -117,6 +119,10 @@ def order_effect(evidence: Evidence) -> Iterator[Alarm]:
             (),
             "let the machine rest between runs (workload.cooldown_s), and check what a run leaves behind",
         )
+
+
+def _position(run: RunRecord) -> float:
+    return float(run.position)
 
 
 def _runs(evidence: Evidence, arm: str, ratios: Mapping[int, float]) -> tuple[str, ...]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tare.analyze.numbers import number_at
+import numpy as np
+
+from tare.analyze.columns import or_zero
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share
 from tare.plural import counted
 from tare.protocols.stopping import Rule
@@ -32,25 +34,30 @@ FAILING = 0.1
 
 def errors(evidence: Evidence) -> Iterator[Alarm]:
     """A good run with errors or reconnects, or an arm of which two attempts or more failed, over one in ten."""
+    counts = [or_zero(evidence.columns.number("measurement", key)) for key in ("errors", "reconnects")]
+    is_wrong = np.any([count != 0 for count in counts], axis=0)
+    failures: dict[str, list[str]] = {}
+    for failure in evidence.runs.failures:
+        failures.setdefault(failure.arm, []).append(failure.run_id)
     for arm in evidence.attempted:
-        good = evidence.good(arm)
-        wrong = [run for run in good if any(number_at(run.measurement, (key,)) for key in ("errors", "reconnects"))]
-        if wrong:
+        rows = evidence.rows(arm)
+        wrong = rows[is_wrong[rows]]
+        if len(wrong):
             yield Alarm(
                 "errors",
                 arm,
                 "the generator had errors or reconnects in runs that are counted",
-                ids(wrong),
+                evidence.ids(wrong),
                 "read their raw files; refused and repeated operations must not count",
             )
-        failed = [failure for failure in evidence.runs.failures if failure.arm == arm]
-        if len(failed) > max(1, FAILING * (len(failed) + len(good))):
-            others = "and only the others are compared" if good else "so this arm has no result"
+        failed = failures.get(arm, [])
+        if len(failed) > max(1, FAILING * (len(failed) + len(rows))):
+            others = "and only the others are compared" if len(rows) else "so this arm has no result"
             yield Alarm(
                 "errors",
                 arm,
-                f"{len(failed)} of {len(failed) + len(good)} attempts failed, {others}",
-                tuple(dict.fromkeys(failure.run_id for failure in failed)),
+                f"{len(failed)} of {len(failed) + len(rows)} attempts failed, {others}",
+                tuple(dict.fromkeys(failed)),
                 "find out why; if slow runs fail, the remaining ones are too fast",
             )
 
@@ -76,14 +83,14 @@ def extended(evidence: Evidence) -> Iterator[Alarm]:
 def unobserved(evidence: Evidence) -> Iterator[Alarm]:
     """Of a good run it could not be read what was in force around a side, or which way the connections went."""
     for arm in evidence.arms if evidence.study.imported is None else ():
-        blind = [run for run in evidence.good(arm) if _unobserved_parts(run)]
+        blind = [(run, missing) for run in evidence.good(arm) if (missing := _unobserved_parts(run))]
         if blind:
-            what = ", ".join(dict.fromkeys(part for run in blind for part in _unobserved_parts(run)))
+            what = ", ".join(dict.fromkeys(part for _, missing in blind for part in missing))
             yield Alarm(
                 "unwitnessed",
                 arm,
                 f"{what} could not be read, so these runs may differ in it",
-                ids(blind),
+                ids([run for run, _ in blind]),
                 "read their notices for the reason, remove it, and run them again",
             )
 
@@ -106,15 +113,15 @@ SHORT = 0.01
 
 def under_delivery(evidence: Evidence) -> Iterator[Alarm]:
     """A run delivered over 1 % fewer operations a second than its target asks for."""
+    shares = evidence.columns.number("measurement", "details", "delivered_share")
     for arm in evidence.arms:
-        shares = [(run, number_at(run.measurement, ("details", "delivered_share"))) for run in evidence.good(arm)]
-        short = [(run, part) for run, part in shares if part is not None and part < 1 - SHORT]
-        if short:
-            least = min(part for _, part in short)
+        rows = evidence.rows(arm)
+        short = rows[shares[rows] < 1 - SHORT]
+        if len(short):
             yield Alarm(
                 "under-delivery",
                 arm,
-                f"the generator delivered {share(least)} of its target rate",
-                ids([run for run, _ in short]),
+                f"the generator delivered {share(float(shares[short].min()))} of its target rate",
+                evidence.ids(short),
                 "use a lower target or more threads: otherwise arms are compared at different rates",
             )

@@ -9,11 +9,14 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
+from tare.analyze.columns import Column, Columns, ratio
 from tare.analyze.metrics import sut_cpu_s
 from tare.analyze.numbers import number_at
 from tare.analyze.statistics.intervals import term, welch_t
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
-from tare.analyze.validity.load import OTHERS, part_of_machine
+from tare.analyze.validity.load import OTHERS, is_proxied, parts_of_machine
 from tare.run.record import RunRecord
 
 CORE = 0.02
@@ -42,7 +45,7 @@ def _of_swapped_sets(evidence: Evidence) -> Iterator[Alarm]:
     by_block: dict[int, list[_SwapRates]] = {}
     runs = [run for arm in evidence.arms for run in evidence.good(arm)]
     for run in runs:
-        if (rates := _swap_rates(run)) is not None:
+        if run.duet is not None and (rates := _swap_rates(run)) is not None:
             by_block.setdefault(run.block, []).append(rates)
     whole = [both for both in by_block.values() if len(both) == 2]
     ratio = shift([fmean(rates.log_ratio for rates in both) for both in whole])
@@ -121,42 +124,30 @@ def proxy_weight(evidence: Evidence) -> Iterator[Alarm]:
     CPUs are idle this takes nothing from anybody. Where others leave less than `IDLE` idle and use over `OTHERS`,
     SUT and proxy together get a part that the baseline's SUT was not given. Alarm: so in most blocks, by `MORE`.
     """
+    columns = evidence.columns
+    proxied, rate = columns.where(is_proxied), _cpu_rate(columns)
+    idle, others = (parts_of_machine(columns, kind) for kind in ("idle", "others"))
     for arm in evidence.arms:
-        base = {run.block: run for run in evidence.good(evidence.study.baseline_of(arm))}
-        proxied = [run for run in evidence.good(arm) if _proxied(run) and run.block in base]
-        pairs = [(run, base[run.block]) for run in proxied if not _proxied(base[run.block])]
-        taken = [(run, other) for run, other in pairs if _contended(run) and _took_more(run, other)]
-        if pairs and 2 * len(taken) > len(pairs):
-            rates = [[_cpu_rate(pair[side]) or 0.0 for pair in taken] for side in (0, 1)]
-            busy = [part for run, _ in taken if (part := part_of_machine(run, "others")) is not None]
+        rows, base = evidence.pairs(arm, evidence.study.baseline_of(arm))
+        through = proxied[rows] & ~proxied[base]
+        rows, base = rows[through], base[through]
+        # On a machine without idle time, and more than the baseline.
+        taken = (idle[rows] < IDLE) & (others[rows] > OTHERS) & (rate[rows] > MORE * rate[base])
+        if len(rows) and 2 * int(taken.sum()) > len(rows):
+            rows, base = rows[taken], base[taken]
             yield Alarm(
                 "proxy-weight",
                 arm,
-                f"server and docker-proxy together had {fmean(rates[0]):.2f} CPUs where the baseline had "
-                f"{fmean(rates[1]):.2f}, on a machine without idle time, of which other programs took "
-                f"{share(fmean(busy))}: the proxy adds its own CPU weight",
-                ids([run for run, _ in taken]),
+                f"server and docker-proxy together had {fmean(rate[rows]):.2f} CPUs where the baseline had "
+                f"{fmean(rate[base]):.2f}, on a machine without idle time, of which other programs took "
+                f"{share(fmean(others[rows]))}: the proxy adds its own CPU weight",
+                evidence.ids(rows),
                 "stop other work on the machine; until then compare CPU time per operation, because throughput "
                 "flatters this arm",
             )
 
 
-def _proxied(run: RunRecord) -> bool:
-    return (run.path or {}).get("hop") == "docker-proxy"
-
-
-def _contended(run: RunRecord) -> bool:
-    idle, others = part_of_machine(run, "idle"), part_of_machine(run, "others")
-    return idle is not None and others is not None and idle < IDLE and others > OTHERS
-
-
-def _took_more(run: RunRecord, baseline: RunRecord) -> bool:
-    one, other = _cpu_rate(run), _cpu_rate(baseline)
-    return one is not None and other is not None and one > MORE * other
-
-
-def _cpu_rate(run: RunRecord) -> float | None:
-    """CPUs' worth of time of the SUT, and of the proxy where there is one; `None` where any of it is not known."""
-    sut, seconds = sut_cpu_s(run), number_at(run.usage, ("monotonic_s",))
-    proxy = number_at(run.usage, ("proxy_cpu_s",)) if _proxied(run) else 0.0
-    return None if sut is None or proxy is None or not seconds else (sut + proxy) / seconds
+def _cpu_rate(columns: Columns) -> Column:
+    """CPUs' worth of time of the SUT, and of the proxy where there is one; not known where any of it is not."""
+    proxy = np.where(columns.where(is_proxied), columns.number("usage", "proxy_cpu_s"), 0.0)
+    return ratio(columns.of(sut_cpu_s) + proxy, columns.number("usage", "monotonic_s"))

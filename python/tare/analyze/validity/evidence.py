@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from tare.analyze.columns import Column, Columns, Rows, known
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.runs import Runs
 from tare.analyze.statistics.pairing import pair
@@ -33,38 +34,28 @@ class Slope:
         return math.expm1(self.per_unit * units)
 
 
-def slope_within(evidence: Evidence, regressor: Callable[[RunRecord], float | None]) -> Slope | None:
+def slope_within(evidence: Evidence, regressor: Column) -> Slope | None:
     """Log throughput on `regressor`, with an effect of every block and every arm taken out.
 
     Two-way least squares (Frisch & Waugh 1933) over the blocks in which every arm has a good run with both figures;
     `None` for fewer than 4, or where the regressor does not move.
     """
-    rows = []
-    for block in evidence.runs.blocks:
-        pairs = [_pair(evidence.runs.good.get((block, arm)), regressor) for arm in evidence.arms]
-        known = [each for each in pairs if each is not None]
-        if len(known) == len(pairs):
-            rows.append(known)
-    free = (len(rows) - 1) * (len(evidence.arms) - 1) - 1
-    if len(rows) < 4 or free < 3:
+    rows = evidence.all_rows
+    rows = rows[known(regressor[rows]) & known(evidence.log_throughput[rows])]
+    _, block, count = np.unique(evidence.runs.row_blocks[rows], return_inverse=True, return_counts=True)
+    rows = rows[count[block] == len(evidence.arms)]
+    blocks = len(rows) // max(1, len(evidence.arms))
+    free = (blocks - 1) * (len(evidence.arms) - 1) - 1
+    if blocks < 4 or free < 3:
         return None
-    raw = np.asarray(rows, dtype=float)
-    x, y = _two_way(raw[:, :, 0]), _two_way(raw[:, :, 1])
+    # Arm by arm, and the blocks of each in order: turned, a row a block.
+    at, value = (column[rows].reshape(-1, blocks).T for column in (regressor, evidence.log_throughput))
+    x, y = _two_way(np.ascontiguousarray(at)), _two_way(np.ascontiguousarray(value))
     if float((x * x).sum()) < 1e-9:
         return None
     slope = float((x * y).sum() / (x * x).sum())
     error = math.sqrt(float(((y - slope * x) ** 2).sum()) / free / float((x * x).sum()))
-    return Slope(
-        slope, abs(slope) > float(stdtrit(free, 0.995)) * error, float(np.ptp(raw[:, :, 0], axis=1).mean())
-    )
-
-
-def _pair(run: RunRecord | None, regressor: Callable[[RunRecord], float | None]) -> tuple[float, float] | None:
-    """The regressor's value and log throughput; `None` where one of them is not known."""
-    if run is None:
-        return None
-    at, value = regressor(run), METRICS[PRIMARY].of(run)
-    return None if at is None or value is None or value <= 0 else (at, math.log(value))
+    return Slope(slope, abs(slope) > float(stdtrit(free, 0.995)) * error, float(np.ptp(at, axis=1).mean()))
 
 
 def _two_way(table: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,6 +84,40 @@ class Evidence:
     def good(self, arm: str) -> tuple[RunRecord, ...]:
         """The runs of an arm that count, in the order of the blocks."""
         return self.runs.good_of(arm)
+
+    @property
+    def columns(self) -> Columns:
+        """The figures of all runs that count; `rows` says which are an arm's."""
+        return self.runs.columns
+
+    def between(self, arm: str) -> list[RunRecord]:
+        """Those of `good` that were made between two hosts."""
+        return [run for run in self.good(arm) if run.between is not None]
+
+    def rows(self, arm: str) -> Rows:
+        """The places of `good` in the columns."""
+        return self.runs.rows(arm)
+
+    def pairs(self, arm: str, baseline: str) -> tuple[Rows, Rows]:
+        """The rows of an arm in blocks that the baseline has too, and the baseline's."""
+        rows = self.rows(arm)
+        base = self.runs.rows_in(baseline, self.runs.row_blocks[rows].tolist())
+        return rows[base >= 0], base[base >= 0]
+
+    def ids(self, rows: Rows) -> tuple[str, ...]:
+        """Names of runs."""
+        return ids([self.columns.records[row] for row in rows])
+
+    @cached_property
+    def all_rows(self) -> Rows:
+        """Arm by arm."""
+        return np.concatenate([self.rows(arm) for arm in self.arms] or [np.array([], dtype=np.intp)])
+
+    @cached_property
+    def log_throughput(self) -> Column:
+        """Of all runs; not known where there was none."""
+        values = self.runs.column(METRICS[PRIMARY]).tolist()
+        return np.array([math.log(value) if value > 0 else math.nan for value in values])
 
     @cached_property
     def arms(self) -> tuple[str, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
+import numpy as np
+
+from tare.analyze.columns import Column, Columns, Rows, figure, known, known_values, or_zero, ratio, reached
 from tare.analyze.guilt import client_share, guilt_of
 from tare.analyze.metrics import sut_cpu_s
-from tare.analyze.numbers import number_at
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift, slope_within
 from tare.run.record import RunRecord
 
@@ -38,16 +39,19 @@ def client_bottleneck(evidence: Evidence) -> Iterator[Alarm]:
     was throttled by its quota in `THROTTLED` of the periods. What is measured then is the client: every arm seems
     alike, or differs by what it costs the client.
     """
+    columns = evidence.columns
+    # A side of which nothing is known is not called busy; the SUT then is not called idle either.
+    is_bound = (limits_reached(columns, "client") == 1) & (limits_reached(columns, "sut") == 0)
     for arm in evidence.arms:
-        good = evidence.good(arm)
-        bound = [run for run in good if _at_limit(run, "client") and not _at_limit(run, "sut")]
-        if 2 * len(bound) > len(good):
+        rows = evidence.rows(arm)
+        bound = rows[is_bound[rows]]
+        if 2 * len(bound) > len(rows):
+            sides = [_limit_of(columns, bound, side) for side in ("client", "sut")]
             yield Alarm(
                 "client-bottleneck",
                 arm,
-                f"the client {_limit_of(bound, 'client')} and the SUT {_limit_of(bound, 'sut')}: the client "
-                "limited the rate",
-                ids(bound),
+                f"the client {sides[0]} and the SUT {sides[1]}: the client limited the rate",
+                evidence.ids(bound),
                 "give the client more CPUs (client.limits) or the SUT fewer, or use a cheaper generator; if it "
                 "waited for CPUs without using them, find what did (`tare doctor`)",
             )
@@ -86,18 +90,17 @@ def machine_shift(evidence: Evidence) -> Iterator[Alarm]:
     kinds = (("steal", STEAL, "time stolen by the hypervisor"), ("others", OTHERS, "work of other programs"))
     baselines = {arm: evidence.study.baseline_of(arm) for arm in evidence.arms}
     for arm, baseline in ((arm, baseline) for arm, baseline in baselines.items() if arm != baseline):
-        base = {run.block: run for run in evidence.good(baseline)}
-        good = [run for run in evidence.good(arm) if run.block in base]
+        rows, base = evidence.pairs(arm, baseline)
         for kind, least, words in kinds:
-            pairs = [(part_of_machine(run, kind), part_of_machine(base[run.block], kind)) for run in good]
-            difference = shift([one - other for one, other in pairs if one is not None and other is not None])
+            parts = parts_of_machine(evidence.columns, kind)
+            difference = shift(known_values(parts[rows] - parts[base]))
             if difference and difference.real and abs(difference.mean) > least:
                 way = "more" if difference.mean > 0 else "less"
                 yield Alarm(
                     "machine-shift",
                     arm,
                     f"{words} took {share(abs(difference.mean))} {way} of the machine than in the baseline's runs",
-                    ids(good),
+                    evidence.ids(rows),
                     "find out what else runs (`tare doctor`), or use a dedicated machine",
                 )
 
@@ -112,16 +115,15 @@ def machine_noise(evidence: Evidence) -> Iterator[Alarm]:
     if evidence.runs.at_once:
         return
     for kind, words in (("steal", "the hypervisor stole"), ("others", "other programs took")):
-        slope = slope_within(evidence, partial(part_of_machine, kind=kind))
+        parts = parts_of_machine(evidence.columns, kind)
+        slope = slope_within(evidence, parts)
         if slope is not None and slope.real and slope.over(slope.range) < -NOISE:
-            good = [run for arm in evidence.arms for run in evidence.good(arm)]
-            known = [part for run in good if (part := part_of_machine(run, kind)) is not None]
             yield Alarm(
                 "machine-noise",
                 None,
-                f"{words} {between(known)} of the machine, and a run is "
+                f"{words} {between(known_values(parts))} of the machine, and a run is "
                 f"{share(-slope.over(0.01))} slower for each percent: this, not the arms, makes the intervals wide",
-                ids(good),
+                evidence.ids(evidence.all_rows),
                 "use a dedicated machine, or run more blocks",
             )
 
@@ -138,104 +140,116 @@ def clock_step(evidence: Evidence) -> Iterator[Alarm]:
     By more than 50 ms and 500 ppm, the fastest that the kernel slews (adjtimex(2)): somebody set the clock. tare's
     durations are monotonic, but a generator or server that times by the wall clock is wrong.
     """
-    stepped = [run for arm in evidence.arms for run in evidence.good(arm) if _stepped(run)]
-    if stepped:
+    columns = evidence.columns
+    wall, monotonic = columns.number("usage", "wall_s"), columns.number("usage", "monotonic_s")
+    is_stepped = np.abs(wall - monotonic) > 0.05 + 5e-4 * monotonic
+    stepped = evidence.all_rows[is_stepped[evidence.all_rows]]
+    if len(stepped):
         yield Alarm(
             "clock-step",
             None,
             "the wall clock was stepped during these runs",
-            ids(stepped),
+            evidence.ids(stepped),
             "have the clock slewed, not stepped, during studies (chrony: no makestep), and run them again",
         )
 
 
-def _stepped(run: RunRecord) -> bool:
-    wall, monotonic = (number_at(run.usage, (key,)) for key in ("wall_s", "monotonic_s"))
-    return wall is not None and monotonic is not None and abs(wall - monotonic) > 0.05 + 5e-4 * monotonic
-
-
-def _use(run: RunRecord, side: str) -> float | None:
-    used, cpus = _used(run, side), number_at(run.usage, (f"{side}_cpus",))
-    seconds = number_at(run.usage, ("monotonic_s",))
-    return used / (cpus * seconds) if used is not None and cpus and seconds else None
-
-
-def _used(run: RunRecord, side: str) -> float | None:
-    return sut_cpu_s(run) if side == "sut" else number_at(run.usage, (f"{side}_cpu_s",))
-
-
-def _sides(run: RunRecord) -> tuple[str, ...]:
-    """A program that is itself the SUT has no client, which is not the same as one whose time is unknown."""
-    return ("sut",) if run.settings.get("client", "") is None else ("sut", "client")
-
-
-def _saturation(run: RunRecord, side: str, key: str) -> float | None:
-    return number_at(run.usage, ("saturation", side, key))
-
-
 def busy(run: RunRecord, side: str) -> float | None:
+    """Of one run: as `busy_parts`."""
+    return figure(busy_parts(Columns((run,)), side))
+
+
+def limit_reached(run: RunRecord, side: str) -> bool | None:
+    """Of one run: as `limits_reached`; `None`: nothing is known."""
+    value = figure(limits_reached(Columns((run,)), side))
+    return None if value is None else value == 1
+
+
+def part_of_machine(run: RunRecord, kind: str) -> float | None:
+    """Of one run: as `parts_of_machine`."""
+    return figure(parts_of_machine(Columns((run,)), kind))
+
+
+def busy_parts(columns: Columns, side: str) -> Column:
     """Part of the CPU time that a side could use: by the trace, else by the counters around the phase.
 
     Without what the client polled, waiting for the next arrival to be due: it would have found time for a request.
     """
-    traced = _saturation(run, side, "busy")
-    used = _use(run, side) if traced is None else traced
-    if used is None or side == "sut":
+    traced = _saturation(columns, side, "busy")
+    cpus, seconds = columns.number("usage", f"{side}_cpus"), columns.number("usage", "monotonic_s")
+    used = np.where(known(traced), traced, ratio(_used(columns, side), cpus * seconds))
+    if side == "sut":
         return used
-    polled_s = number_at(run.measurement, ("details", "client_polled_s"))
-    cpus = _saturation(run, side, "cpus") if traced is not None else number_at(run.usage, ("client_cpus",))
-    seconds = number_at(run.measurement, ("duration_s",))
-    return max(0.0, used - polled_s / (cpus * seconds)) if polled_s and cpus and seconds else used
+    polled = columns.number("measurement", "details", "client_polled_s")
+    cpus = np.where(known(traced), _saturation(columns, side, "cpus"), cpus)
+    took = used - ratio(polled, cpus * columns.number("measurement", "duration_s"))
+    return np.where(known(took) & (polled != 0), np.where(took > 0, took, 0.0), used)
 
 
-def _at_limit(run: RunRecord, side: str) -> bool:
-    """A side of which nothing is known is not called busy; the SUT then is not called idle either."""
-    reached = limit_reached(run, side)
-    return side == "sut" if reached is None else reached
+def limits_reached(columns: Columns, side: str) -> Column:
+    """Whether the side was at the end of its CPU time, as `client_bottleneck` has it: 1, 0, or not known."""
+    return reached([
+        (busy_parts(columns, side), BUSY),
+        (_saturation(columns, side, "waiting"), WAITING),
+        (_saturation(columns, side, "throttled"), THROTTLED),
+    ])  # fmt: skip
 
 
-def limit_reached(run: RunRecord, side: str) -> bool | None:
-    """Whether the side was at the end of its CPU time, as `client_bottleneck` has it; `None`: nothing is known."""
-    limits = (
-        (busy(run, side), BUSY),
-        (_saturation(run, side, "waiting"), WAITING),
-        (_saturation(run, side, "throttled"), THROTTLED),
+def parts_of_machine(columns: Columns, kind: str) -> Column:
+    """Share of the machine's time: `idle` (`iowait` too), `iowait`, `steal`, or `others`, no part of the run."""
+    total = columns.of(_machine_s)
+    idle, waiting, stolen = (columns.number("usage", "machine", mode) for mode in ("idle", "iowait", "steal"))
+    if kind in ("steal", "iowait"):
+        return ratio(stolen if kind == "steal" else waiting, total)
+    idle, waiting = or_zero(idle), or_zero(waiting)
+    if kind == "idle":
+        return ratio(idle + waiting, total)
+    proxied = columns.where(is_proxied)
+    mine = (
+        _used(columns, "sut")
+        + np.where(columns.where(_is_client_here), _used(columns, "client"), 0.0)
+        + np.where(proxied, columns.number("usage", "proxy_cpu_s"), 0.0)
+        + or_zero(columns.number("usage", "storage_cpu_s"))
     )
-    known = [(value, limit) for value, limit in limits if value is not None]
-    return any(value >= limit for value, limit in known) if known else None
+    return ratio(total - (idle + waiting + or_zero(stolen)) - mine, total)
 
 
-def _limit_of(runs: Sequence[RunRecord], side: str) -> str:
+def is_alone(run: RunRecord) -> bool:
+    """A program that is itself the SUT has no client, which is not the same as one whose time is unknown."""
+    return run.settings.get("client", "") is None
+
+
+def is_proxied(run: RunRecord) -> bool:
+    """Whether its connections went through docker-proxy."""
+    return (run.path or {}).get("hop") == "docker-proxy"
+
+
+def _is_client_here(run: RunRecord) -> bool:
+    """A client on another machine is no part of this one's time; on one kernel both hosts have the same."""
+    apart = run.between is not None and not run.between.get("one_boot")
+    return not apart and not is_alone(run)
+
+
+def _machine_s(run: RunRecord) -> float | None:
+    """Time of all of its CPUs, in every mode; `None` where the kernel does not tell what was stolen."""
+    machine: Mapping[str, Any] = (run.usage or {}).get("machine") or {}
+    return sum(machine.values()) if "steal" in machine else None
+
+
+def _used(columns: Columns, side: str) -> Column:
+    return columns.of(sut_cpu_s) if side == "sut" else columns.number("usage", f"{side}_cpu_s")
+
+
+def _saturation(columns: Columns, side: str, key: str) -> Column:
+    return columns.number("usage", "saturation", side, key)
+
+
+def _limit_of(columns: Columns, rows: Rows, side: str) -> str:
     """What a side did in the runs in which it did most of it."""
-    used = [value for run in runs if (value := busy(run, side)) is not None]
+    used = known_values(busy_parts(columns, side)[rows])
     reasons = [f"used {share(max(used))} of the CPU time that it could use"] if used else []
     for key, limit, words in (("waiting", WAITING, "waited for a CPU"), ("throttled", THROTTLED, "was throttled")):
-        most = max((value for run in runs if (value := _saturation(run, side, key)) is not None), default=0.0)
+        most = max(known_values(_saturation(columns, side, key)[rows]), default=0.0)
         if most >= limit:
             reasons.append(f"{words} {share(most)} of the time")
     return " and ".join(reasons) or "did an unknown amount of work"
-
-
-def part_of_machine(run: RunRecord, kind: str) -> float | None:
-    """Share of the machine's time: `idle` (`iowait` too), `iowait`, `steal`, or `others`, no part of the run."""
-    machine: Mapping[str, Any] = (run.usage or {}).get("machine") or {}
-    total = sum(machine.values())
-    if not total or "steal" not in machine:
-        return None
-    if kind in ("steal", "iowait"):
-        return float(machine[kind] / total) if kind in machine else None
-    if kind == "idle":
-        return float((machine.get("idle", 0.0) + machine.get("iowait", 0.0)) / total)
-    # A client on another machine is no part of this one's time; on one kernel both hosts have the same.
-    apart = run.between is not None and not run.between.get("one_boot")
-    own = [_used(run, side) for side in _sides(run) if not (apart and side == "client")]
-    if (run.path or {}).get("hop") == "docker-proxy":
-        own.append(number_at(run.usage, ("proxy_cpu_s",)))
-    if (served := number_at(run.usage, ("storage_cpu_s",))) is not None:
-        own.append(served)
-    known = [each for each in own if each is not None]
-    if len(known) < len(own):
-        return None
-    mine = sum(known)
-    away = sum(machine.get(mode, 0.0) for mode in ("idle", "iowait", "steal"))
-    return float((total - away - mine) / total)

@@ -29,11 +29,11 @@ def warm_up(evidence: Evidence) -> Iterator[Alarm]:
     Alarm: by more than `RISE`, and by a t interval of 99 % over the arm's runs that leaves zero out.
     """
     for arm in evidence.arms:
-        good = [run for run in evidence.good(arm) if len(_windows(run)) >= 4]
-        length = min((len(_windows(run)) for run in good), default=0)
-        if len(good) < 4 or not length:
+        long = [(run, windows) for run in evidence.good(arm) if len(windows := _windows(run)) >= 4]
+        if len(long) < 4:
             continue
-        series = [_windows(run)[:length] for run in good]
+        length = min(len(windows) for _, windows in long)
+        series = [windows[:length] for _, windows in long]
         cut = _beginning([float(each) for each in np.asarray(series).mean(axis=0)])
         ratio = shift([math.log(np.mean(one[:cut]) / np.mean(one[cut:])) for one in series]) if cut else None
         if ratio and ratio.real and abs(ratio.mean) > RISE:
@@ -42,7 +42,7 @@ def warm_up(evidence: Evidence) -> Iterator[Alarm]:
                 "warm-up",
                 arm,
                 f"the first {cut} of {length} windows were {share(abs(math.expm1(ratio.mean)))} {way}",
-                ids(good),
+                ids([run for run, _ in long]),
                 "increase workload.warmup_s by at least that much",
             )
 
@@ -55,9 +55,10 @@ def change_point(evidence: Evidence) -> Iterator[Alarm]:
     differ by more than `STEP`. From 20 windows on. Of a duet in parts of each half's median, so that what its two
     sets of CPUs differ by, which changes on purpose, is no alarm.
     """
-    runs = [run for arm in evidence.arms for run in evidence.good(arm) if len(_levelled(run)) >= _FEWEST_FOR_CHANGE]
-    for arm in evidence.arms:
-        changed = [run for run in runs if run.arm == arm and _changed(_levelled(run), 0.01 / len(runs))]
+    long = {arm: [run for run in evidence.good(arm) if _is_long(run)] for arm in evidence.arms}
+    p_least = 0.01 / max(1, sum(map(len, long.values())))
+    for arm, runs in long.items():
+        changed = [run for run in runs if _changed(_levelled(run), p_least)]
         if changed:
             yield Alarm(
                 "change-point",
@@ -101,6 +102,12 @@ def _windows(run: RunRecord) -> list[float]:
     """
     by_half = windows_kept(run)
     return _rates((run.measurement or {}).get("windows") or () if by_half is None else [*by_half[0], *by_half[1]])
+
+
+def _is_long(run: RunRecord) -> bool:
+    """Whether it has windows enough for a change to be seen; most of many runs have none, which is soon known."""
+    windows = (run.measurement or {}).get("windows") or ()
+    return len(windows) >= _FEWEST_FOR_CHANGE and len(_levelled(run)) >= _FEWEST_FOR_CHANGE
 
 
 def _levelled(run: RunRecord) -> list[float]:

@@ -14,6 +14,7 @@ from tare.errors import StudyError
 from tare.run.ending import ending_of
 from tare.run.resume import StudyState
 from tare.store import Store, open_store
+from tare.store.read import for_good
 from tare.store_place import StorePlace, place_of
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def report(
 
     refuse_place(output)
     opened = open_store(store)
-    plan, records = opened.plan, opened.records()
+    with for_good():
+        plan, records = opened.plan, opened.records()
     ending, calibration = ending_of(plan, StudyState.from_records(records)), _calibration(plan.study, records)
     people = style in (Format.TERMINAL, Format.HTML, Format.MD)
     content = build_report(plan.study, records, len(plan.runs), ending, calibration, for_people=people)
