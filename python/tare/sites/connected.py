@@ -29,14 +29,19 @@ Dial = Callable[[SshSpec], Dialer]
 
 @dataclass(frozen=True)
 class ConnectedSite:
-    """`homes`: name of a host → TARE_HOME there. `links`: of the hosts over SSH."""
+    """`homes`: name of a host → TARE_HOME there. `links`: of the hosts over SSH.
+
+    `sockets`: directories of forwarded engines on this machine, which are in the ledger until the site is left.
+    """
 
     spec: SiteSpec
     site: Site
     ledger: Ledger
     homes: Mapping[str, Layout]
     links: Mapping[str, Link]
+    _here: Ledger
     _stack: ExitStack = field(repr=False)
+    sockets: set[str] = field(default_factory=set)
 
     def host_spec(self, host: Host) -> HostSpec:
         """What the file says of one of the site's hosts."""
@@ -47,8 +52,9 @@ class ConnectedSite:
         spec = self.host_spec(host)
         if not isinstance(spec, SshSpec):
             return None
-        forwarded = ForwardedEngine(spec)
+        forwarded = ForwardedEngine(spec, self._here)
         self._stack.callback(forwarded.close)
+        self.sockets.add(str(forwarded.folder))
         return forwarded.url
 
 
@@ -77,8 +83,8 @@ def connected(
         _refuse_two_names(links, hosts, layout)
         there = {name: AgentLedger(link) for name, link in links.items()}
         homes = {name: Layout(Path(links[name].agent.home)) if name in links else layout for name in hosts}
-        ledger = SiteLedger(SqliteLedger(layout.ledger), there)
-        yield ConnectedSite(spec, _site(spec, hosts), ledger, homes, links, stack)
+        here = SqliteLedger(layout.ledger)
+        yield ConnectedSite(spec, _site(spec, hosts), SiteLedger(here, there), homes, links, here, stack)
 
 
 def session_of(store: Path) -> str:

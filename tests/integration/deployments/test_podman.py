@@ -25,6 +25,7 @@ from tare.sites import Host
 from tare.sites.engine import connect, engine_facts
 from tare.sites.engines import EngineLedger, connect_to
 from tare.sites.ledger import Ledger
+from tare.sites.sqlite_ledger import SqliteLedger
 from tare.sites.ssh.engine import ForwardedEngine
 from tare.study.values import NetworkKind
 
@@ -65,7 +66,8 @@ def of_service(reached: Reached, tmp_path_factory: pytest.TempPathFactory) -> It
                     yield replace(reached, engine=client)
                 else:
                     spec = reached.spec.model_copy(update={"engine": f"{home}/podman.sock"})
-                    forwarded = stack.enter_context(closing(ForwardedEngine(spec)))
+                    here = SqliteLedger(home / "here.sqlite")
+                    forwarded = stack.enter_context(closing(ForwardedEngine(spec, here)))
                     client = stack.enter_context(closing(connect(forwarded.url, timeout_s=60)))
                     yield replace(reached, engine=client, spec=spec)
         finally:

@@ -46,12 +46,16 @@ on the machine that tare runs on."""
 
 @dataclass(frozen=True)
 class Reached:
-    """A host as tare reaches it. `own_ledger`: the one on it; `None`: each test makes its own. `spec`: over SSH."""
+    """A host as tare reaches it. `own_ledger`: the one on it; `None`: each test makes its own. `spec`: over SSH.
+
+    `here`: over SSH, the ledger of the machine that tare runs on.
+    """
 
     host: Host
     engine: DockerClient
     own_ledger: Ledger | None = None
     spec: SshSpec | None = None
+    here: Path | None = None
 
     def ledger(self, directory: Path) -> Ledger:
         """The host's own, or a new one."""
@@ -66,9 +70,10 @@ def over_ssh(directory: Path) -> Iterator[Reached]:
         sshd = stack.enter_context(running(directory / "sshd"))
         spec = sshd.spec(home=str(directory / "home"))
         link = stack.enter_context(closing(Link("far", SshDialer(spec, "tests", agent_program()))))
-        forwarded = stack.enter_context(closing(ForwardedEngine(spec)))
+        here = directory / "here.sqlite"
+        forwarded = stack.enter_context(closing(ForwardedEngine(spec, SqliteLedger(here))))
         engine = stack.enter_context(closing(connect(forwarded.url, timeout_s=60)))
-        yield Reached(SshHost(link), engine, AgentLedger(link), spec)
+        yield Reached(SshHost(link), engine, AgentLedger(link), spec, here)
 
 
 def refuse_to_go_past(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,9 +116,11 @@ from tare.sites.ssh.engine import ForwardedEngine
 from tare.sites.ssh.host import SshHost
 from tare.sites.ssh.ledger import AgentLedger
 from tare.sites.ssh.link import Link
+from tare.sites.sqlite_ledger import SqliteLedger
 spec = given["spec"]
 link = Link("far", SshDialer(spec, "victim", agent_program()), lease_s={LEASE_S}, engine=spec.engine)
-host, ledger, engine = SshHost(link), AgentLedger(link), connect(ForwardedEngine(spec).url)
+forwarded = ForwardedEngine(spec, SqliteLedger(given["here"]))
+host, ledger, engine = SshHost(link), AgentLedger(link), connect(forwarded.url)
 """
 _VICTIM = """
 import pickle, sys, time
@@ -138,6 +145,7 @@ def kill_a_tare(
     """
     script = _VICTIM.format(surroundings=_HERE if reached.spec is None else _OVER_SSH)
     given = {"kind": kind, "task": task, "ledger": str(ledger_path), "spec": reached.spec, "engine": engine}
+    given["here"] = reached.here
     argv = [sys.executable, "-c", script, pickle.dumps(given).hex()]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as victim:
         assert victim.stdout is not None
@@ -154,6 +162,17 @@ def kill_a_tare(
     while left := [pid for pid in started if reached.spec and Path(f"/proc/{pid}/exe").exists()]:
         assert time.monotonic() < deadline, f"{left} outlive the tare that started them"
         time.sleep(0.1)
+    if reached.here is not None:
+        _sweep_here(SqliteLedger(reached.here))
+
+
+def _sweep_here(ledger: Ledger) -> None:
+    """What a tare over SSH leaves on the machine it ran on: the directory of the engine's socket, and no other."""
+    (socket,) = ledger.abandoned()
+    assert Path(socket.ident).is_dir()
+    swept = sweep([socket], {"local": LocalHost()}, None, ledger)
+    assert (swept.removed, swept.failed) == ([str(socket)], [])
+    assert not Path(socket.ident).exists()
 
 
 def _children(pid: int) -> list[int]:

@@ -31,7 +31,7 @@ from tare.run.resume import StudyState, finished, remaining
 from tare.sites.file import SiteSpec
 from tare.sites.in_use import in_use
 from tare.sites.layout import default_layout
-from tare.sites.ledger import Ledger
+from tare.sites.ledger import Kind, Ledger
 from tare.sites.local import own_process
 from tare.sites.process import from_ident
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -150,9 +150,11 @@ def cleaned_up(reached: ReachedSite | None) -> str:
     ledger: Ledger = SqliteLedger(default_layout().ledger) if reached is None else reached.connection.ledger
     how = "tare clean" if reached is None else f"tare clean --sites FILE --site {reached.connection.spec.name}"
     own = {own_process(), *(from_ident(link.agent.ident) for link in links.values())}
+    sockets = set() if reached is None else reached.connection.sockets  # go with the connection
     try:
         dead = ledger.abandoned()
         left = [made for made in ledger.entries() if not made.keep and (made.owner in own or made in dead)]
+        left = [made for made in left if made.kind is not Kind.PATH or made.ident not in sockets]
     except TareError as error:
         return f"what is left of it cannot be read: {error.what}; remove it with `{how}`"
     if not left:

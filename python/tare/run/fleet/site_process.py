@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import EnvironmentLacks
@@ -36,6 +35,8 @@ from tare.run.local import local_engine, local_machine
 from tare.run.machine import Machine
 from tare.sites.file import SiteSpec
 from tare.sites.layout import default_layout
+from tare.sites.scratch import scratch_directory
+from tare.sites.sqlite_ledger import SqliteLedger
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -173,13 +174,13 @@ def serve(orders: Orders, makers: Makers = by_ssh) -> None:
     with (
         interrupts.installed(also=(BREAK_OFF,)),
         _alone(orders.spec),
-        TemporaryDirectory(prefix="tare-site-") as scratch,
+        scratch_directory(SqliteLedger(default_layout().ledger), "site") as scratch,
     ):
         outbox.clear()
         trouble: list[BaseException] = []
         extensions = {"site": maker, "outbox": partial(outbox.of, interrupts=interrupts)}
         life = threading.Thread(
-            target=_live, args=(orders, extensions, outbox.calls(), calls, scratch, trouble), daemon=True
+            target=_live, args=(orders, extensions, outbox.calls(), calls, str(scratch), trouble), daemon=True
         )
         life.start()
         try:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import subprocess
-import tempfile
 import threading
 import time
-from pathlib import Path
 
 from tare.errors import EnvironmentLacks
 from tare.sites.file import SshSpec
+from tare.sites.ledger import Ledger
+from tare.sites.scratch import make_scratch, remove_scratch
 from tare.sites.ssh.dialing import ssh_argv
 from tare.sites.ssh.refusals import refusal
 
@@ -27,20 +26,22 @@ _UNTIL_TARE_ENDS = "exec cat"
 class ForwardedEngine:
     """Up while it is not closed; a connection that breaks is made anew. `url`: what an engine's client connects to.
 
+    `ledger`: of the machine that tare runs on, which names the socket's `folder` while it is there.
     The user whom `ssh` names needs the right to use the engine's socket: sudo does not reach that far.
     """
 
-    def __init__(self, spec: SshSpec) -> None:
+    def __init__(self, spec: SshSpec, ledger: Ledger) -> None:
         self._spec = spec
-        self._folder = Path(tempfile.mkdtemp(prefix="tare-"))  # for this user alone
-        self._socket = self._folder / "engine.sock"
+        self._ledger = ledger
+        self.folder = make_scratch(ledger, "engine")  # with a short name: a socket's may have 107 bytes (unix(7))
+        self._socket = self.folder / "engine.sock"
         self._closed = threading.Event()
         self.url = f"unix://{self._socket}"
         try:
             self._process = self._start()
             self._wait()
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove_scratch(ledger, self.folder)
             raise
         self._keeper = threading.Thread(target=self._keep, name=f"engine of {spec.called}", daemon=True)
         self._keeper.start()
@@ -50,11 +51,11 @@ class ForwardedEngine:
         self._closed.set()
         _end(self._process)
         self._keeper.join(timeout=_UP_S)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_scratch(self._ledger, self.folder)
 
     def _start(self) -> subprocess.Popen[bytes]:
         forward = (*_FORWARD, "-L", f"{self._socket}:{self._spec.engine}")
-        with (self._folder / "errors").open("wb") as errors:
+        with (self.folder / "errors").open("wb") as errors:
             return subprocess.Popen(
                 [*ssh_argv(self._spec), *forward, "--", self._spec.ssh, _UNTIL_TARE_ENDS],
                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
@@ -64,7 +65,7 @@ class ForwardedEngine:
         deadline = time.monotonic() + _UP_S
         while not self._socket.exists():
             if (code := self._process.poll()) is not None:
-                raise refusal(self._spec, code, (self._folder / "errors").read_text(errors="replace"))
+                raise refusal(self._spec, code, (self.folder / "errors").read_text(errors="replace"))
             if time.monotonic() > deadline:
                 _end(self._process)
                 raise EnvironmentLacks(

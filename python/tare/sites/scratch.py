@@ -1,0 +1,52 @@
+"""Directories for temporary files of tare's own on the machine that it runs on, noted in the ledger there.
+
+Of a tare that was killed, the next that makes one for the same purpose removes them, and so does `tare clean`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tare.errors import EnvironmentLacks
+from tare.sites.ledger import Kind, Ledger
+
+
+def make_scratch(ledger: Ledger, purpose: str) -> Path:
+    """A new one, for this user alone. Raises `EnvironmentLacks`."""
+    prefix = f"{tempfile.gettempdir()}/tare-{purpose}-"
+    for made in ledger.abandoned():
+        if made.kind is Kind.PATH and made.ident.startswith(prefix):
+            remove_scratch(ledger, Path(made.ident))
+    path = Path(f"{prefix}{secrets.token_hex(8)}")
+    ledger.note(Kind.PATH, str(path))
+    try:
+        path.mkdir(mode=0o700)
+    except OSError as error:
+        ledger.forget(Kind.PATH, str(path))
+        raise EnvironmentLacks(
+            f"no directory for temporary files can be made at {path}: {error.strerror}",
+            hint="make room there, or set TMPDIR to another directory",
+        ) from error
+    return path
+
+
+def remove_scratch(ledger: Ledger, path: Path) -> None:
+    """It and what it holds; what does not go stays in the ledger."""
+    shutil.rmtree(path, ignore_errors=True)
+    if not path.exists():
+        ledger.forget(Kind.PATH, str(path))
+
+
+@contextmanager
+def scratch_directory(ledger: Ledger, purpose: str) -> Iterator[Path]:
+    """One that is there while this lasts."""
+    path = make_scratch(ledger, purpose)
+    try:
+        yield path
+    finally:
+        remove_scratch(ledger, path)
