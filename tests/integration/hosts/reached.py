@@ -66,14 +66,25 @@ class Reached:
 def over_ssh(directory: Path) -> Iterator[Reached]:
     """While this lasts; keys, logs and the host's TARE_HOME lie in the directory."""
     (directory / "sshd").mkdir()
+    here = directory / "here.sqlite"
     with ExitStack() as stack:
+        stack.callback(_sweep_here, SqliteLedger(here))
         sshd = stack.enter_context(running(directory / "sshd"))
         spec = sshd.spec(home=str(directory / "home"))
         link = stack.enter_context(closing(Link("far", SshDialer(spec, "tests", agent_program()))))
-        here = directory / "here.sqlite"
         forwarded = stack.enter_context(closing(ForwardedEngine(spec, SqliteLedger(here))))
         engine = stack.enter_context(closing(connect(forwarded.url, timeout_s=60)))
         yield Reached(SshHost(link), engine, AgentLedger(link), spec, here)
+
+
+def _sweep_here(ledger: Ledger) -> None:
+    """What killed tares left on the machine that they ran on: at most the last one's directory for a socket."""
+    entries = ledger.entries()
+    assert len(entries) <= 1, entries
+    assert entries == ledger.abandoned()
+    swept = sweep(entries, {"local": LocalHost()}, None, ledger)
+    assert (swept.removed, swept.failed) == ([str(entry) for entry in entries], [])
+    assert not [entry for entry in entries if Path(entry.ident).exists()]
 
 
 def refuse_to_go_past(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,17 +173,6 @@ def kill_a_tare(
     while left := [pid for pid in started if reached.spec and Path(f"/proc/{pid}/exe").exists()]:
         assert time.monotonic() < deadline, f"{left} outlive the tare that started them"
         time.sleep(0.1)
-    if reached.here is not None:
-        _sweep_here(SqliteLedger(reached.here))
-
-
-def _sweep_here(ledger: Ledger) -> None:
-    """What a tare over SSH leaves on the machine it ran on: the directory of the engine's socket, and no other."""
-    (socket,) = ledger.abandoned()
-    assert Path(socket.ident).is_dir()
-    swept = sweep([socket], {"local": LocalHost()}, None, ledger)
-    assert (swept.removed, swept.failed) == ([str(socket)], [])
-    assert not Path(socket.ident).exists()
 
 
 def _children(pid: int) -> list[int]:
