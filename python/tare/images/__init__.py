@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from tare.images.bases import Bases
 from tare.sites import Host
 
 if TYPE_CHECKING:
@@ -63,10 +64,14 @@ class Archive:
 
 @dataclass(frozen=True)
 class Workshop:
-    """What a source works with. `engine` is `None` where none answers; `TARE_HOME` lies on `host`."""
+    """What a source works with. `engine` is `None` where none answers; `TARE_HOME` lies on `host`.
+
+    `bases`: `None` where nothing is kept but the image.
+    """
 
     host: Host
     engine: DockerClient | None
+    bases: Bases | None = None
 
 
 class ImageSource(Protocol):

@@ -1,7 +1,7 @@
 """The images that are ready on this machine.
 
 images/DIGEST/ holds rootfs/, its listing tree.jsonl, the census of its inodes and image.json, written last;
-keys/KEY names a digest.
+keys/KEY names a digest. bases/KEY.tar is a root that several recipes start from.
 """
 
 from __future__ import annotations
@@ -176,6 +176,19 @@ class ImageStore:
         self._keys.mkdir(parents=True, exist_ok=True)
         self.ledger.note(Kind.PATH, str(self._keys / _plain(key)), keep=True)
         _write_whole(self._keys / _plain(key), digest.encode())
+
+    def base(self, key: str) -> Path:
+        """Where the root lies that recipes of one Debian release start from; as `Bases` has it."""
+        return self.layout.images / "bases" / f"{_plain(key)}.tar"
+
+    def keep_base(self, key: str, made: Path) -> None:
+        """As `Bases` has it: what is at `base` is whole, on disk too."""
+        base = self.base(key)
+        base.parent.mkdir(parents=True, exist_ok=True)
+        with made.open("rb") as file:
+            os.fsync(file.fileno())
+        self.ledger.note(Kind.PATH, str(base), keep=True)
+        made.replace(base)
 
     def rewrite(self, stored: StoredImage) -> None:
         """Store what changed about an image, such as the engine's id of it."""

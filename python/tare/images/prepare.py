@@ -40,7 +40,8 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
     `hold`: it cannot be removed while this process lives. Raises `StudyError` for a reference or an image that is
     wrong, `EnvironmentLacks` for what cannot be had.
     """
-    image_store, workshop = ImageStore(layout, ledger), Workshop(host, engine)
+    image_store = ImageStore(layout, ledger)
+    workshop = Workshop(host, engine, image_store)
     try:
         if not rebuild and (ready := _ready(reference, image_store, workshop, hold=hold)) is not None:
             return ready

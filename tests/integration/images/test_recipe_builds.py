@@ -14,10 +14,13 @@ from pathlib import Path
 import pytest
 
 from tare.errors import EnvironmentLacks
-from tare.images import Image
+from tare.images import Image, Workshop
+from tare.images.digest import image_digest, list_tree
 from tare.images.image_store import ImageStore
 from tare.images.maintenance import remove
+from tare.images.oci.unpack import unpack
 from tare.images.prepare import prepare
+from tare.images.recipe.recipe import Recipe
 from tare.sites.layout import Layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -43,7 +46,7 @@ def image_store(tmp_path: Path) -> Iterator[ImageStore]:
     with made.lock():
         for each in made.all():
             remove(each, made, None)
-    assert not [entry for entry in made.ledger.entries() if "keys" not in entry.ident]
+    assert {Path(entry.ident).parent.name for entry in made.ledger.entries()} <= {"keys", "bases"}
 
 
 @pytest.fixture
@@ -127,7 +130,37 @@ def _processes_of(home: Path) -> list[str]:
     return left
 
 
-@pytest.mark.slow  # two builds
-def test_a_recipe_gives_the_same_image_twice(image_store: ImageStore, recipe: Path) -> None:
+@pytest.mark.slow  # two builds and a half
+def test_a_recipe_gives_the_same_image_twice_and_the_same_without_a_base(
+    image_store: ImageStore, recipe: Path, tmp_path: Path
+) -> None:
     first = built(recipe, image_store)
+    (base,) = (image_store.layout.images / "bases").iterdir()
+    made_at = base.stat().st_mtime_ns
+    assert built(recipe, image_store, rebuild=True) == first
+    assert base.stat().st_mtime_ns == made_at
+    archive = Recipe().fetch(str(recipe), Workshop(LocalHost(), None), tmp_path)
+    root = tmp_path / "root"
+    root.mkdir()
+    unpack(archive.layers, root)
+    assert image_digest(list_tree(root), archive.config) == first.digest
+
+
+@pytest.mark.slow  # a build, and another base
+def test_a_base_of_other_versions_and_a_damaged_one_are_made_again(
+    image_store: ImageStore, recipe: Path, tmp_path: Path
+) -> None:
+    first = built(recipe, image_store)
+    (base,) = (image_store.layout.images / "bases").iterdir()
+    older = tmp_path / "older"
+    older.mkdir()
+    subprocess.run(["tar", "-xf", base, "-C", older], check=True, timeout=60)
+    (older / "essential-in-base").write_text("base-files (12.0)\n")
+    (release, *_) = (older / "var/lib/apt/lists").glob("*Release")
+    release.write_bytes(release.read_bytes()[:-1])
+    subprocess.run(["tar", "-cf", base, "-C", older, "."], check=True, timeout=60)
+    changed = base.stat().st_ino
+    assert built(recipe, image_store, rebuild=True) == first
+    assert base.stat().st_ino != changed
+    base.write_bytes(base.read_bytes()[:100_000])
     assert built(recipe, image_store, rebuild=True) == first

@@ -5,11 +5,14 @@ The same but for the packages' versions: those are what the mirror has when it i
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.images.bases import Bases
 from tare.images.recipe.apt_sources import sources_of
 from tare.sites import Completed, Host
 
@@ -21,13 +24,63 @@ _NOT_FOUND = 127
 """What env(1) ends with when there is no such program."""
 _NEEDED = "apt-get install mmdebstrap"
 
-_LEFT_OUT = (
-    "/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*",
-    "/usr/share/bash-completion/*", "/usr/share/bug/*", "/var/log/*.log",
-)  # fmt: skip
-_KEPT = ("/usr/share/doc/*/copyright", "/usr/share/locale/locale.alias")
+_LEFT_OUT = tuple(
+    f"/usr/share/{name}" for name in ("doc", "man", "info", "locale", "lintian", "bash-completion", "bug")
+)
+_FILTER = (
+    *(f"path-exclude={folder}/*" for folder in _LEFT_OUT),
+    "path-exclude=/var/log/*.log",
+    "path-include=/usr/share/doc/*/copyright",
+    "path-include=/usr/share/locale/locale.alias",
+)
+"""dpkg.cfg(5). Given to mmdebstrap (`--dpkgopt`), they cost a start of Python for each essential package."""
+_LEAVE_OUT = f"""set -eu
+for folder in {" ".join(_LEFT_OUT)}; do rm -rf "$1$folder/"*; done
+for line in {" ".join(f"'{line}'" for line in _FILTER)}; do
+    echo "$line"
+done >"$1/etc/dpkg/dpkg.cfg.d/99mmdebstrap"
+"""
+"""A hook of mmdebstrap's, whose argument is the root: the essential packages are unpacked, and dpkg is about to
+install them, which brings back what is kept."""
 _MADE = 'mkdir -p "$1/usr/share/man/man1"'
-"""A hook of mmdebstrap's, whose argument is the root: the maintainer scripts of JREs link to manuals there."""
+"""Another one, after dpkg: the maintainer scripts of JREs link to manuals there."""
+_ESSENTIALS = (f"--extract-hook={_LEAVE_OUT}", f"--essential-hook={_MADE}")
+_OPTIONS = (
+    *("--aptopt=Acquire::Languages none", "--aptopt=Acquire::Retries 3", "--aptopt=Acquire::http::Timeout 60"),
+)
+
+_BASE_FORMAT = 1
+_UNUSABLE = b"tare: the base cannot be used"
+_FUNCTIONS = f"""set -eu
+unusable() {{ echo "{_UNUSABLE.decode()}: $1" >&2; exit 1; }}
+select_essential() {{
+    suite="?or(?archive(^$TARE_SUITE\\$),?codename(^$TARE_SUITE\\$))"
+    chosen=$(apt-get --simulate -o Dir::State::Status=/dev/null install \\
+        "?narrow($suite,?architecture($(dpkg --print-architecture)),?essential)")
+    echo "$chosen" | awk '$1 == "Inst" {{ print $2, $3 }}' | sort >"$1"
+    test -s "$1"
+}}
+"""
+"""`select_essential`: which versions mmdebstrap would install in an empty root as essential, by its own pattern."""
+_REMEMBER = """
+select_essential "$1/essential-in-base"
+"""
+_GO_ON = """
+tar --extract --file "$TARE_BASE" --directory "$1" --numeric-owner --xattrs --xattrs-include='*' \\
+    --exclude='./dev/*' --exclude='./tmp/*' --exclude=./etc/hostname --exclude=./etc/resolv.conf ||
+    unusable "tar cannot read it"
+cd "$1/var/lib/apt/lists"
+sha256sum ./*Release >"$1/releases-in-base"
+mkdir -p auxfiles
+apt-get update --quiet --error-on=any
+sha256sum ./*Release >"$1/releases-now"
+if ! cmp -s "$1/releases-in-base" "$1/releases-now"; then
+    select_essential "$1/essential-now"
+    cmp -s "$1/essential-in-base" "$1/essential-now" || unusable "other versions are essential now"
+fi
+rm -f "$1/releases-in-base" "$1/releases-now" "$1/essential-in-base" "$1/essential-now"
+"""
+"""Lists of packages come with the base, so apt fetches only what has changed since."""
 
 NOISE = (
     # The building machine's, or other in every build; a deployment gives its own where one is needed.
@@ -44,53 +97,108 @@ _ANY_DATE = '--aptopt=Acquire::Check-Valid-Until "false"'
 """apt.conf(5). Of a Release file that is past its date the signature is checked all the same."""
 
 
-def build_root(host: Host, suite: str, packages: Sequence[str], target: Path, *, any_date: bool = False) -> None:
+def build_root(  # noqa: PLR0913 - what a root is made of, each by name
+    host: Host,
+    suite: str,
+    packages: Sequence[str],
+    target: Path,
+    *,
+    any_date: bool = False,
+    bases: Bases | None = None,
+) -> None:
     """Write the root file system to the tar `target`. Raises `EnvironmentLacks` with mmdebstrap's own words.
 
-    `any_date`: the release may be past the date until which its Release file is valid.
+    `any_date`: the release may be past the date until which its Release file is valid. With `bases` the essential
+    packages come from a root that other builds use too, which is made where there is none or only an older one;
+    without, they are installed anew. The result is the same.
     """
     if os.geteuid() != 0:
         raise EnvironmentLacks("only root can build an image from a recipe", hint="run tare with sudo")
-    what = f"the root file system of Debian {suite} could not be built"
-    try:
-        options = (_ANY_DATE,) if any_date else ()
-        argv = _argv(suite, packages, target, sources_of(host, suite), options)
-        done = host.run(argv, timeout_s=BUILD_TIMEOUT_S, check=False)
-    except TimedOut as error:
-        raise EnvironmentLacks(f"{what}: {error}", hint="is the Debian mirror slow, or the machine?") from error
-    except RunFailed as error:
-        raise EnvironmentLacks(f"{what}: {error}", hint=_NEEDED) from error
-    if done.code == _NOT_FOUND:
-        raise EnvironmentLacks(f"{what}: {_complaints(done)}", hint=_NEEDED)
-    if done.code != 0:
-        hint = "apt must reach a Debian mirror, and trust it (package debian-archive-keyring)"
-        raise EnvironmentLacks(f"{what}: {_complaints(done)}", hint=hint)
+    release = _Release(suite, sources_of(host, suite), (_ANY_DATE,) if any_date else ())
+    if bases is None:
+        _must_be_built(_mmdebstrap(host, release, target, (*_ESSENTIALS, _include(packages))), suite)
+        return
+    base = bases.base(release.key)
+    with bases.builder(base.name):
+        if not base.exists():
+            _make_base(host, release, target, bases)
+    done = _from_base(host, release, packages, target, base)
+    if _UNUSABLE in done.stderr:
+        with bases.builder(base.name):
+            _make_base(host, release, target, bases)
+        done = _from_base(host, release, packages, target, base)
+    _must_be_built(done, suite)
 
 
-def _argv(
-    suite: str, packages: Sequence[str], target: Path, sources: Sequence[str], options: Sequence[str]
-) -> list[str]:
-    """Through env(1): the environment (proxies, certificates) stays the user's, with two variables more.
+@dataclass(frozen=True)
+class _Release:
+    """What a Debian release comes from: its code name, lines of sources.list(5), and options of mmdebstrap."""
+
+    suite: str
+    sources: tuple[str, ...]
+    options: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """What a base depends on, but for the versions of its packages."""
+        parts = (str(_BASE_FORMAT), os.uname().machine, self.suite, *self.sources, *self.options, *_ESSENTIALS)
+        return hashlib.sha256("\0".join((*parts, *_OPTIONS)).encode()).hexdigest()
+
+
+def _make_base(host: Host, release: _Release, target: Path, bases: Bases) -> None:
+    made = target.with_name(f"{target.name}-base")
+    options = (*_ESSENTIALS, f"--customize-hook={_FUNCTIONS}{_REMEMBER}", "--skip=cleanup")
+    _must_be_built(_mmdebstrap(host, release, made, options), release.suite)
+    bases.keep_base(release.key, made)
+
+
+def _from_base(host: Host, release: _Release, packages: Sequence[str], target: Path, base: Path) -> Completed:
+    options = (f"--setup-hook={_FUNCTIONS}{_GO_ON}", _include(packages))
+    return _mmdebstrap(host, release, target, options, base=base)
+
+
+def _include(packages: Sequence[str]) -> str:
+    return f"--include={','.join(packages)}"
+
+
+def _mmdebstrap(
+    host: Host, release: _Release, target: Path, options: Sequence[str], *, base: Path | None = None
+) -> Completed:
+    """Run it through env(1): the environment (proxies, certificates) stays the user's, with some variables more.
 
     In root mode mmdebstrap mounts /proc, /sys and /dev/* of its chroot where the whole machine sees them, and
     leaves them there when it is killed. In namespaces of its own (unshare(1)) they, and all its processes, are gone
     with it, and it goes when this tare does (prctl(2), PR_SET_PDEATHSIG); its files lie beside `target`.
     """
-    return [
+    argv = [
         *("setpriv", "--pdeathsig", "KILL"),
         *("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"),
-        *("env", f"SOURCE_DATE_EPOCH={EPOCH}", f"TMPDIR={target.parent}"),
+        *("env", f"SOURCE_DATE_EPOCH={EPOCH}", f"TMPDIR={target.parent}", f"TARE_SUITE={release.suite}"),
+        *(() if base is None else (f"TARE_BASE={base}",)),
         *("mmdebstrap", "--mode=root", "--variant=essential", "--format=tar"),
-        f"--include={','.join(packages)}",
-        *(f"--dpkgopt=path-exclude={path}" for path in _LEFT_OUT),
-        *(f"--dpkgopt=path-include={path}" for path in _KEPT),
-        f"--essential-hook={_MADE}",
-        *("--aptopt=Acquire::Languages none", "--aptopt=Acquire::Retries 3", "--aptopt=Acquire::http::Timeout 60"),
+        *_OPTIONS,
         *options,
-        suite,
+        *release.options,
+        release.suite,
         str(target),
-        *sources,
+        *release.sources,
     ]
+    what = f"the root file system of Debian {release.suite} could not be built"
+    try:
+        return host.run(argv, timeout_s=BUILD_TIMEOUT_S, check=False)
+    except TimedOut as error:
+        raise EnvironmentLacks(f"{what}: {error}", hint="is the Debian mirror slow, or the machine?") from error
+    except RunFailed as error:
+        raise EnvironmentLacks(f"{what}: {error}", hint=_NEEDED) from error
+
+
+def _must_be_built(done: Completed, suite: str) -> None:
+    what = f"the root file system of Debian {suite} could not be built"
+    if done.code == _NOT_FOUND:
+        raise EnvironmentLacks(f"{what}: {_complaints(done)}", hint=_NEEDED)
+    if done.code != 0:
+        hint = "apt must reach a Debian mirror, and trust it (package debian-archive-keyring)"
+        raise EnvironmentLacks(f"{what}: {_complaints(done)}", hint=hint)
 
 
 def _complaints(done: Completed) -> str:

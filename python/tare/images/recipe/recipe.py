@@ -54,7 +54,8 @@ class Recipe:
             with tarfile.open(base, "w"):
                 pass  # nothing below what the recipe adds
         else:
-            build_root(workshop.host, recipe.suite, recipe.packages, base, any_date=any_date)
+            host, bases = workshop.host, workshop.bases
+            build_root(host, recipe.suite, recipe.packages, base, any_date=any_date, bases=bases)
         jars = {
             module.path: build_jars(workshop.host, module_of(path, module), scratch / f"module-{number}")
             for number, module in enumerate(recipe.modules)

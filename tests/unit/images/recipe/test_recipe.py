@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tests.unit.images.tars import file, folder, write_tar
 
 from tare.errors import EnvironmentLacks, RunFailed, StudyError, TimedOut
+from tare.images.image_store import ImageStore
 from tare.images.oci.unpack import unpack
 from tare.images.recipe.apt_sources import choose, parse_indexes, sources_of
 from tare.images.recipe.debian_root import build_root
@@ -15,6 +17,8 @@ from tare.images.recipe.file import RecipeFile
 from tare.images.recipe.recipe import write_layer
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
+from tare.sites.layout import Layout
+from tare.sites.sqlite_ledger import SqliteLedger
 
 PASSWD = "root:x:0:0:root:/root:/bin/bash\nmail:x:8:12:mail:/var/mail:/usr/sbin/nologin\n"
 GROUP = "root:x:0:\nmail:x:12:\n"
@@ -202,3 +206,76 @@ def test_only_a_recipe_that_says_so_takes_a_release_past_its_date(
         build_root(host, "sid", ("a",), tmp_path / "base.tar", any_date=any_date)
     checked, ignored = (argv for argv in host.ran() if argv[0] == "setpriv")
     assert set(ignored) - set(checked) == {'--aptopt=Acquire::Check-Valid-Until "false"'}
+
+
+class Mmdebstrap:
+    """Writes the tar that it is asked for, and says of a base what it is told to, as often as there are words."""
+
+    def __init__(self, *refusals: bytes) -> None:
+        self.refusals = list(refusals)
+
+    def __call__(self, argv: Sequence[str], stdin: bytes) -> Completed:
+        if any(word.startswith("TARE_BASE=") for word in argv) and self.refusals:
+            return Completed(tuple(argv), 1, b"", self.refusals.pop(0))
+        Path(argv[argv.index("bookworm") + 1]).write_bytes(b"a root")
+        return Completed(tuple(argv), 0)
+
+
+@pytest.fixture
+def image_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ImageStore:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    layout = Layout(tmp_path / "home")
+    return ImageStore(layout, SqliteLedger(layout.ledger))
+
+
+def runs(host: FakeHost) -> list[tuple[bool, bool]]:
+    """Of each mmdebstrap, whether it went on from a base, and whether it installed what the recipe asks for."""
+    return [
+        (any(word.startswith("TARE_BASE=") for word in argv), any(word.startswith("--include=") for word in argv))
+        for argv in host.ran()
+        if argv[0] == "setpriv"
+    ]
+
+
+MADE, ADDED = (False, False), (True, True)
+
+
+def test_recipes_of_one_release_start_from_one_base_which_the_ledger_keeps(
+    tmp_path: Path, image_store: ImageStore
+) -> None:
+    host = FakeHost(answers={("setpriv",): Mmdebstrap()})
+    for package in ("a", "b"):
+        build_root(host, "bookworm", (package,), tmp_path / "root.tar", bases=image_store)
+    assert runs(host) == [MADE, ADDED, ADDED]
+    (base,) = (image_store.layout.images / "bases").iterdir()
+    assert [(entry.ident, entry.keep) for entry in image_store.ledger.entries()] == [(str(base), True)]
+    build_root(host, "bookworm", ("a",), tmp_path / "root.tar", bases=image_store, any_date=True)
+    assert runs(host)[3:] == [MADE, ADDED]
+
+
+def test_a_base_that_is_damaged_or_older_than_the_mirror_s_packages_is_made_again(
+    tmp_path: Path, image_store: ImageStore
+) -> None:
+    words = b"tare: the base cannot be used: other versions are essential now\nE: mmdebstrap failed to run\n"
+    host = FakeHost(answers={("setpriv",): Mmdebstrap(words)})
+    build_root(host, "bookworm", ("a",), tmp_path / "root.tar", bases=image_store)
+    assert runs(host) == [MADE, ADDED, MADE, ADDED]
+
+
+def test_a_base_that_can_never_be_used_ends_the_build_with_the_reason(
+    tmp_path: Path, image_store: ImageStore
+) -> None:
+    words = b"tare: the base cannot be used: tar cannot read it\n"
+    host = FakeHost(answers={("setpriv",): Mmdebstrap(words, words)})
+    with pytest.raises(EnvironmentLacks, match="the base cannot be used: tar cannot read it"):
+        build_root(host, "bookworm", ("a",), tmp_path / "root.tar", bases=image_store)
+
+
+def test_a_base_whose_making_fails_is_not_kept(tmp_path: Path, image_store: ImageStore) -> None:
+    failed = Completed(("setpriv",), 25, b"", b"E: no such suite\n")
+    with pytest.raises(EnvironmentLacks, match="no such suite"):
+        build_root(
+            FakeHost(answers={("setpriv",): failed}), "bookworm", ("a",), tmp_path / "root.tar", bases=image_store
+        )
+    assert image_store.ledger.entries() == ()
+    assert not (image_store.layout.images / "bases").exists()
