@@ -4,6 +4,9 @@ set -u
 cd "$(dirname "$0")/.." || exit
 bin=.venv/bin
 failed=
+# Many short programs in Python: they keep what they compiled, for the tests too, whatever the caller's environment says.
+unset PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX="$PWD/build/pycache"
 
 check() {
     label=$1

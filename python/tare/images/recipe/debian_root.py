@@ -50,9 +50,9 @@ _OPTIONS = (
 )
 
 _BASE_FORMAT = 1
-_UNUSABLE = b"tare: the base cannot be used"
+_UNUSABLE = "E: the base cannot be used"
 _FUNCTIONS = f"""set -eu
-unusable() {{ echo "{_UNUSABLE.decode()}: $1" >&2; exit 1; }}
+unusable() {{ echo "{_UNUSABLE}: $1" >&2; exit 1; }}
 select_essential() {{
     suite="?or(?archive(^$TARE_SUITE\\$),?codename(^$TARE_SUITE\\$))"
     chosen=$(apt-get --simulate -o Dir::State::Status=/dev/null install \\
@@ -123,7 +123,7 @@ def build_root(  # noqa: PLR0913 - what a root is made of, each by name
         if not base.exists():
             _make_base(host, release, target, bases)
     done = _from_base(host, release, packages, target, base)
-    if _UNUSABLE in done.stderr:
+    if done.code != 0 and any(line.startswith(_UNUSABLE) for line in _lines(done)):
         with bases.builder(base.name):
             _make_base(host, release, target, bases)
         done = _from_base(host, release, packages, target, base)
@@ -203,8 +203,13 @@ def _must_be_built(done: Completed, suite: str) -> None:
 
 def _complaints(done: Completed) -> str:
     """What it and apt call errors (`E: …`), without the line by which it says that it has failed."""
-    lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    lines = _lines(done)
     errors = [
         line.removeprefix("E: ") for line in lines if line.startswith("E: ") and "mmdebstrap failed" not in line
     ]
     return "; ".join(dict.fromkeys(errors)) or (lines[-1] if lines else f"mmdebstrap ended with {done.code}")
+
+
+def _lines(done: Completed) -> list[str]:
+    """What was written to stderr; mmdebstrap writes the hooks there, too, before it calls them."""
+    return [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]

@@ -218,7 +218,8 @@ class Mmdebstrap:
         if any(word.startswith("TARE_BASE=") for word in argv) and self.refusals:
             return Completed(tuple(argv), 1, b"", self.refusals.pop(0))
         Path(argv[argv.index("bookworm") + 1]).write_bytes(b"a root")
-        return Completed(tuple(argv), 0)
+        hooks = "".join(f"I: running {word}\n" for word in argv if "hook=" in word)
+        return Completed(tuple(argv), 0, b"", hooks.encode())
 
 
 @pytest.fixture
@@ -256,7 +257,7 @@ def test_recipes_of_one_release_start_from_one_base_which_the_ledger_keeps(
 def test_a_base_that_is_damaged_or_older_than_the_mirror_s_packages_is_made_again(
     tmp_path: Path, image_store: ImageStore
 ) -> None:
-    words = b"tare: the base cannot be used: other versions are essential now\nE: mmdebstrap failed to run\n"
+    words = b"E: the base cannot be used: other versions are essential now\nE: mmdebstrap failed to run\n"
     host = FakeHost(answers={("setpriv",): Mmdebstrap(words)})
     build_root(host, "bookworm", ("a",), tmp_path / "root.tar", bases=image_store)
     assert runs(host) == [MADE, ADDED, MADE, ADDED]
@@ -265,7 +266,7 @@ def test_a_base_that_is_damaged_or_older_than_the_mirror_s_packages_is_made_agai
 def test_a_base_that_can_never_be_used_ends_the_build_with_the_reason(
     tmp_path: Path, image_store: ImageStore
 ) -> None:
-    words = b"tare: the base cannot be used: tar cannot read it\n"
+    words = b"E: the base cannot be used: tar cannot read it\n"
     host = FakeHost(answers={("setpriv",): Mmdebstrap(words, words)})
     with pytest.raises(EnvironmentLacks, match="the base cannot be used: tar cannot read it"):
         build_root(host, "bookworm", ("a",), tmp_path / "root.tar", bases=image_store)
