@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tare.analyze.numbers import is_mapping
 from tare.run.record import RunRecord
 
+T = TypeVar("T")
 Column = NDArray[np.float64]
 """A value a run, in the order of the runs; NaN where it is not known."""
 Flags = NDArray[np.bool_]
@@ -32,6 +33,7 @@ class Columns:
         self.records = records
         self._columns: dict[object, Column] = {}
         self._flags: dict[object, Flags] = {}
+        self._made: dict[tuple[str, ...], Any] = {}
         self._trees: dict[tuple[str, ...], _Trees | None] = {}
 
     def number(self, part: str, *path: str) -> Column:
@@ -57,6 +59,13 @@ class Columns:
         if holds not in self._flags:
             self._flags[holds] = np.array([holds(run) for run in self.records], dtype=bool)
         return self._flags[holds]
+
+    def once(self, name: tuple[str, ...], make: Callable[[], T]) -> T:
+        """What is worked out from several of them, made when it is first asked for."""
+        if name not in self._made:
+            self._made[name] = make()
+        made: T = self._made[name]
+        return made
 
     def _read(self, path: tuple[str, ...]) -> Column:
         trees = self._at(path[:-1])

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tare.analyze.columns import Column, Columns
+import numpy as np
+
+from tare.analyze.columns import Column, Columns, Flags
 from tare.analyze.numbers import number_at, tree_at
-from tare.analyze.statistics.histogram import histograms_of, percentile_of
+from tare.analyze.statistics.histogram import histograms_of, percentile_of, percentiles_of
 from tare.run.duet.swap import throughput_of
 from tare.run.record import RunRecord
 
 PRIMARY = "throughput"
+_PERCENTS = (50.0, 95.0, 99.0)
 
 
 def monitor_cpu_ms_per_s(run: RunRecord) -> float | None:
@@ -83,12 +86,9 @@ class Metric:
         values = columns.number("measurement", *self.path)
         if self.percent is None:
             return values
-        values = values.copy()
-        for row, part in enumerate(columns.trees("measurement", *self.path[:-2])):
-            if part is not None and (part.get("histogram") or part.get("windows")):
-                counted = self.read(columns.records[row].measurement)
-                values[row] = math.nan if counted is None else counted
-        return values
+        above = self.path[:-2]
+        counted = columns.once(("percentiles", *above), lambda: _counted(columns.trees("measurement", *above)))
+        return np.where(counted.there, counted.percentiles[self.percent], values)
 
     def read(self, measurement: Mapping[str, Any] | None) -> float | None:
         """The value, `None` where the generator did not report it.
@@ -140,6 +140,26 @@ def sut_cpu_s(run: RunRecord) -> float | None:
         return used
     whole_s = number_at(run.measurement, ("duration_s",))
     return None if not over_s or whole_s is None else used / over_s * whole_s
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """Of many runs: which left histograms, and the percentiles that are counted from them."""
+
+    there: Flags
+    percentiles: Mapping[float, Column]
+
+
+def _counted(parts: Sequence[Mapping[str, Any] | None]) -> _Counted:
+    there = np.zeros(len(parts), dtype=bool)
+    columns = {percent: np.full(len(parts), np.nan) for percent in _PERCENTS}
+    for row, part in enumerate(parts):
+        if part is None or not (part.get("histogram") or part.get("windows")) or not (of := histograms_of(part)):
+            continue
+        there[row] = True
+        for percent, value in percentiles_of(part, of, _PERCENTS).items():
+            columns[percent][row] = math.nan if value is None else value
+    return _Counted(there, columns)
 
 
 def _latency(name: str, title: str, short: str, key: str, percent: float | None = None) -> Metric:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 
 def tree_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[str, Any] | None:
@@ -26,6 +26,6 @@ def number_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> float | 
     return float(value) if is_number and math.isfinite(value) else None
 
 
-def is_mapping(value: object) -> bool:
+def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
     """A record's are plain dicts, and asking the abstract class takes ten times as long: it is asked of others."""
     return value is not None and (type(value) is dict or isinstance(value, Mapping))

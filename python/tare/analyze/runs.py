@@ -87,7 +87,11 @@ class Runs:
 
     def good_of(self, arm: str) -> tuple[RunRecord, ...]:
         """The good runs of an arm, in the order of the blocks."""
-        return tuple(self.columns.records[row] for row in self.rows(arm))
+        return self._good_of.get(arm, ())
+
+    @cached_property
+    def _good_of(self) -> Mapping[str, tuple[RunRecord, ...]]:
+        return {arm: tuple(self.columns.records[row] for row in rows) for arm, rows in self._rows.items()}
 
     def places(self, arm: str) -> Mapping[int, int]:
         """Block → row of an arm's good run in the columns, in the order of the runs."""

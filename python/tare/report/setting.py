@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from tare.analyze.hosts import named_hosts
+from tare.analyze.numbers import is_mapping
 from tare.run.parity.properties import TOKEN
 from tare.run.record import RunRecord
 from tare.study.model import Study
@@ -157,7 +158,7 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     flat: dict[str, str] = {}
     for key, value in tree.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and value:
+        if is_mapping(value) and value:
             flat.update(flatten(value, f"{name}."))
         else:
             flat[name] = shown(value)
@@ -172,7 +173,7 @@ def shown(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(shown(each) for each in value) or "none"
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         return ", ".join(f"{key} {shown(each)}" for key, each in value.items()) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -219,7 +220,7 @@ def _way(record: RunRecord) -> Mapping[str, Any] | None:
 
 
 def _address(value: Any) -> Any:
-    return value.get("address") if isinstance(value, Mapping) and "port" in value else value
+    return value.get("address") if is_mapping(value) and "port" in value else value
 
 
 def _parity(record: RunRecord, hosts: frozenset[tuple[str, str]]) -> Mapping[str, Any]:
@@ -228,7 +229,7 @@ def _parity(record: RunRecord, hosts: frozenset[tuple[str, str]]) -> Mapping[str
     servers = frozenset(_namespaces(sides.get("sut")))
     return {
         side: _whose(_one_place(seen), hosts, servers if side.startswith("client") else frozenset())
-        if isinstance(seen, Mapping)
+        if is_mapping(seen)
         else seen
         for side, seen in sides.items()
     }
@@ -241,7 +242,7 @@ def _hosts_namespaces(records: Sequence[RunRecord]) -> frozenset[tuple[str, str]
         bare = {
             side
             for side, asked in record.settings.items()
-            if isinstance(asked, Mapping) and asked.get("deployment") == "bare"
+            if is_mapping(asked) and asked.get("deployment") == "bare"
         }
         places = {side: set(_namespaces(record.parity.get(side))) for side in ("sut", "client")}
         shared = set() if "sut" in bare else places["sut"]
@@ -250,8 +251,8 @@ def _hosts_namespaces(records: Sequence[RunRecord]) -> frozenset[tuple[str, str]
 
 
 def _namespaces(seen: Any) -> list[tuple[str, str]]:
-    named = seen.get("namespaces") if isinstance(seen, Mapping) else None
-    return [(kind, str(number)) for kind, number in named.items()] if isinstance(named, Mapping) else []
+    named = seen.get("namespaces") if is_mapping(seen) else None
+    return [(kind, str(number)) for kind, number in named.items()] if is_mapping(named) else []
 
 
 def _whose(
@@ -272,14 +273,14 @@ def _whose(
 def _one_place(seen: Mapping[str, Any]) -> Mapping[str, Any]:
     """Hierarchies of control groups as one, where a side has the same place in all of them."""
     groups = seen.get("cgroups")
-    if not isinstance(groups, Mapping) or len(set(groups.values())) != 1:
+    if not is_mapping(groups) or len(set(groups.values())) != 1:
         return seen
     return {**seen, "cgroups": next(iter(groups.values()))}
 
 
 def _without_names(tree: Any, run_id: str) -> Any:
     """The tree with RUN for the run's own name, and CONTAINER for that of a container of it."""
-    if isinstance(tree, Mapping):
+    if is_mapping(tree):
         return {key: _without_names(value, run_id) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
         return [_without_names(value, run_id) for value in tree]
@@ -295,7 +296,7 @@ def _images(records: Sequence[RunRecord]) -> tuple[Bits, ...]:
     trees: dict[str, Mapping[str, Any]] = {}
     for record in records:
         for side, image in record.images.items():
-            if not isinstance(image, Mapping):
+            if not is_mapping(image):
                 continue
             key = f"{image.get('reference')} {image.get('digest')} {image.get('engine_id')}"
             trees.setdefault(key, image)

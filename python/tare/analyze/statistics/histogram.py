@@ -62,7 +62,18 @@ def percentile_of(part: Mapping[str, Any], percent: float) -> float | None:
     `None` where none was stored, and where it lies in a last bucket that also holds what was slower, up to
     `max_ms`: that is no value.
     """
-    histogram = merged(histograms_of(part))
+    return percentiles_of(part, histograms_of(part), (percent,))[percent]
+
+
+def percentiles_of(
+    part: Mapping[str, Any], histograms: Sequence[Histogram], percents: Sequence[float]
+) -> Mapping[float, float | None]:
+    """Several of them, as `percentile_of`, of a part with these histograms, which are put together once."""
+    histogram = merged(histograms)
+    return {percent: _known_percentile(part, histogram, percent) for percent in percents}
+
+
+def _known_percentile(part: Mapping[str, Any], histogram: Histogram, percent: float) -> float | None:
     value = percentile(histogram, percent)
     latency = part.get("latency") or {}
     slowest, width = latency.get("max_ms"), latency.get("resolution")

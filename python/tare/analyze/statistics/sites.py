@@ -163,14 +163,15 @@ def stands_out(means: Sequence[float]) -> tuple[int, float] | None:
     k = len(means)
     if k < 4:
         return None
-    values = np.asarray(means)
-    p_values: list[float] = []
-    for n in range(k):
-        rest = np.delete(values, n)
-        spread = float(rest.std(ddof=1))
-        if spread < NO_SPREAD:
-            return None
-        t = abs(float(values[n] - rest.mean())) / (spread * math.sqrt(1 + 1 / (k - 1)))
-        p_values.append(min(1.0, 2 * k * float(stdtr(k - 2, -t))))
+    values, n = np.asarray(means, dtype=float), np.arange(k)
+    others = np.arange(k - 1) + (
+        np.arange(k - 1) >= n[:, np.newaxis]
+    )  # a row a site: the places of all but its own
+    rest = values[others]
+    spreads = rest.std(axis=1, ddof=1)
+    if float(spreads.min()) < NO_SPREAD:
+        return None
+    t = np.abs(values - rest.mean(axis=1)) / (spreads * math.sqrt(1 + 1 / (k - 1)))
+    p_values = np.minimum(1.0, 2 * k * stdtr(k - 2, -t))
     most = int(np.argmin(p_values))
-    return most, p_values[most]
+    return most, float(p_values[most])

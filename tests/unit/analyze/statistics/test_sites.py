@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import stdtr
 
 from tare.analyze.estimate import OverSites
 from tare.analyze.statistics.intervals import paired_log_ratio_t
@@ -119,3 +120,17 @@ def test_blocks_left_over_by_the_last_round_change_nothing(between: float) -> No
 @pytest.mark.parametrize("sites", [2, 3, 5, 10, 20, 40])
 def test_coverage_over_the_whole_grid(sites: int, blocks: int, between: float) -> None:
     assert 0.93 <= covered([blocks] * sites, between, 4000)[0] <= 0.97
+
+
+@pytest.mark.parametrize("sites", [4, 5, 9, 17, 130, 200])
+def test_the_site_that_stands_out_is_that_of_one_comparison_after_the_other(sites: int) -> None:
+    for seed in range(20):
+        means = np.random.default_rng(seed).normal(0, 0.01, sites)
+        means[seed % sites] += 0.002 * seed
+        p_values = []
+        for n in range(sites):
+            rest = np.delete(means, n)
+            t = abs(float(means[n] - rest.mean())) / (float(rest.std(ddof=1)) * math.sqrt(1 + 1 / (sites - 1)))
+            p_values.append(min(1.0, 2 * sites * float(stdtr(sites - 2, -t))))
+        most = int(np.argmin(p_values))
+        assert stands_out(list(means)) == (most, p_values[most])
