@@ -49,9 +49,10 @@ _OPTIONS = (
     *("--aptopt=Acquire::Languages none", "--aptopt=Acquire::Retries 3", "--aptopt=Acquire::http::Timeout 60"),
 )
 
-_BASE_FORMAT = 1
+_BASE_FORMAT = 2
 _UNUSABLE = "E: the base cannot be used"
 _FUNCTIONS = f"""set -eu
+export APT_CONFIG="$MMDEBSTRAP_APT_CONFIG"
 unusable() {{ echo "{_UNUSABLE}: $1" >&2; exit 1; }}
 select_essential() {{
     suite="?or(?archive(^$TARE_SUITE\\$),?codename(^$TARE_SUITE\\$))"
@@ -61,7 +62,9 @@ select_essential() {{
     test -s "$1"
 }}
 """
-"""`select_essential`: which versions mmdebstrap would install in an empty root as essential, by its own pattern."""
+"""`select_essential`: which versions mmdebstrap would install in an empty root as essential, by its own pattern.
+
+Hooks have the machine's own apt unless they take mmdebstrap's configuration."""
 _REMEMBER = """
 select_essential "$1/essential-in-base"
 """
@@ -70,7 +73,7 @@ tar --extract --file "$TARE_BASE" --directory "$1" --numeric-owner --xattrs --xa
     --exclude='./dev/*' --exclude='./tmp/*' --exclude=./etc/hostname --exclude=./etc/resolv.conf ||
     unusable "tar cannot read it"
 cd "$1/var/lib/apt/lists"
-sha256sum ./*Release >"$1/releases-in-base"
+sha256sum ./*Release >"$1/releases-in-base" || unusable "it has no lists of packages"
 mkdir -p auxfiles
 apt-get update --quiet --error-on=any
 sha256sum ./*Release >"$1/releases-now"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -280,3 +281,56 @@ def test_a_base_whose_making_fails_is_not_kept(tmp_path: Path, image_store: Imag
         )
     assert image_store.ledger.entries() == ()
     assert not (image_store.layout.images / "bases").exists()
+
+
+APT = """#!/bin/sh
+[ "$APT_CONFIG" = /of/mmdebstrap ] || { echo "the machine's own apt" >&2; exit 9; }
+case $1 in
+    update) cp "$MIRROR"/*Release . ;;
+    --simulate) while read -r chosen; do echo "Inst $chosen (of Debian)"; done <"$MIRROR/essential" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("release", "essential", "refusal"),
+    [
+        ("old", "dash (0.5)", None),
+        ("new", "dash (0.5)", None),
+        ("new", "dash (0.6)", "other versions are essential now"),
+        ("new", "dash (0.5)\nzlib1g (1.3)", "other versions are essential now"),
+    ],
+    ids=["nothing new", "other packages are new", "a newer version", "one package more"],
+)
+def test_a_base_is_used_for_as_long_as_the_mirror_has_its_packages(
+    tmp_path: Path, image_store: ImageStore, release: str, essential: str, refusal: str | None
+) -> None:
+    host = FakeHost(answers={("setpriv",): Mmdebstrap()})
+    build_root(host, "bookworm", ("a",), tmp_path / "root.tar", bases=image_store)
+    (hook,) = (word.partition("=")[2] for word in host.ran()[-1] if word.startswith("--setup-hook="))
+    lists, mirror, root = tmp_path / "base/var/lib/apt/lists", tmp_path / "mirror", tmp_path / "root"
+    for place in (lists, mirror, root):
+        place.mkdir(parents=True)
+    (lists / "main_InRelease").write_text("old")
+    (tmp_path / "base/essential-in-base").write_text("dash (0.5)\n")
+    (mirror / "main_InRelease").write_text(release)
+    (mirror / "essential").write_text(f"{essential}\n")
+    for name, program in (("apt-get", APT), ("dpkg", "#!/bin/sh\necho amd64\n")):
+        (tmp_path / name).write_text(program)
+        (tmp_path / name).chmod(0o755)
+    base = tmp_path / "base.tar"
+    subprocess.run(["tar", "-cf", base, "-C", tmp_path / "base", "."], check=True, timeout=30)
+    given = {"TARE_BASE": str(base), "TARE_SUITE": "bookworm", "MMDEBSTRAP_APT_CONFIG": "/of/mmdebstrap"}
+    done = subprocess.run(
+        ["sh", "-c", hook, "exec", root],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "MIRROR": str(mirror), **given},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    shown = [line for line in done.stderr.splitlines() if line.startswith("E: ")]
+    assert (done.returncode, shown) == (
+        (0, []) if refusal is None else (1, [f"E: the base cannot be used: {refusal}"])
+    ), done.stderr
+    assert (root / "essential-in-base").exists() == (refusal is not None)
