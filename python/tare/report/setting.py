@@ -86,7 +86,7 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
         engine=compare(
             ("", record.engine) for record in _first_with(used, lambda one: one.engine) if record.engine
         ),
-        images=_images(used),
+        images=_images(_first_with(used, lambda one: one.images)),
         effective=compare(
             (record.arm, _without_names(record.effective, record.run_id))
             for record in _first_with(used, lambda one: one.effective)
@@ -129,7 +129,7 @@ def compare(trees: Iterable[tuple[str, Mapping[str, Any] | None]]) -> tuple[Prop
     arms: dict[str, None] = {}
     for arm, tree in trees:
         arms.setdefault(arm)
-        for key, text in flatten(tree or {}).items():
+        for key, text in flatten(tree).items() if tree else ():
             seen.setdefault(key, {}).setdefault(arm, {}).setdefault(text)
     texts = {key: {arm: list(each) for arm, each in of_arms.items()} for key, of_arms in seen.items()}
     properties = (_property(key, of_arms, tuple(arms)) for key, of_arms in texts.items())
@@ -291,7 +291,7 @@ def _without_names(tree: Any, run_id: str) -> Any:
     return TOKEN.sub("RUN", _CONTAINER.sub("CONTAINER", tree.replace(run_id, "RUN")))
 
 
-def _images(records: Sequence[RunRecord]) -> tuple[Bits, ...]:
+def _images(records: Iterable[RunRecord]) -> tuple[Bits, ...]:
     sides: dict[str, list[str]] = {}
     trees: dict[str, Mapping[str, Any]] = {}
     for record in records:

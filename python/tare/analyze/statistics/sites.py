@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ def mean_of_sites(logs: Sequence[NDArray[np.float64]]) -> MeanOfSites | None:
     t(k - 1) over k sites. Hartung & Knapp, Statist. Med. 20 (2001); Sidik & Jonkman, Statist. Med. 21 (2002). With
     equally many blocks a site, as tare deals them, this is Student's t over the sites' means, and exact.
     """
-    return None if len(logs) < 2 else _mean_of(_moments(logs))
+    return None if len(logs) < 2 else _mean_of(_moments(np.concatenate(logs), [len(each) for each in logs]))
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,12 @@ class _Moments:
     squares: NDArray[np.float64]
 
 
-def _moments(logs: Sequence[NDArray[np.float64]]) -> _Moments:
-    lengths = [len(each) for each in logs]
-    whole, place = np.concatenate(logs), np.repeat(np.arange(len(logs)), lengths)
+def _moments(logs: NDArray[np.float64], lengths: Sequence[int]) -> _Moments:
+    """`logs`: site after site, of which each has so many."""
+    sites, place = len(lengths), np.repeat(np.arange(len(lengths)), lengths)
     counts = np.array(lengths, dtype=float)
-    means = np.bincount(place, whole, len(logs)) / counts
-    squares: NDArray[np.float64] = np.bincount(place, (whole - means[place]) ** 2, len(logs)).astype(float)
+    means = np.bincount(place, logs, sites) / counts
+    squares: NDArray[np.float64] = np.bincount(place, (logs - means[place]) ** 2, sites).astype(float)
     return _Moments(counts, means, squares)
 
 
@@ -89,14 +90,14 @@ def over_sites(ratios: Mapping[str, Sequence[float]], confidence: float, pooled:
     """
     if len(ratios) < 2:
         return None
-    logs = {site: np.log(np.asarray(each, dtype=float)) for site, each in sorted(ratios.items())}
-    blocks = sum(len(each) for each in logs.values())
-    moments = _moments(list(logs.values()))
-    sites, combined = _sites(list(logs), moments, confidence), _mean_of(moments)
+    names = sorted(ratios)
+    logs = np.log(np.fromiter(chain.from_iterable(ratios[name] for name in names), dtype=float))
+    moments, blocks = _moments(logs, [len(ratios[name]) for name in names]), len(logs)
+    sites, combined = _sites(names, moments, confidence), _mean_of(moments)
     if combined is None:
         why = "the same ratio in every block of every site, so the spread is unknown"
         none = Estimate(pooled.point, None, None, blocks, confidence, METHOD, why)
-        return OverSites(none, sites, 0.0, None, len(logs) - 1, 0.0, None, None, None, pooled)
+        return OverSites(none, sites, 0.0, None, len(names) - 1, 0.0, None, None, None, pooled)
     reach = float(stdtrit(combined.freedom, 0.5 + confidence / 2)) * combined.error
     estimate = Estimate(
         math.expm1(combined.mean),
@@ -106,7 +107,7 @@ def over_sites(ratios: Mapping[str, Sequence[float]], confidence: float, pooled:
         confidence,
         METHOD,
     )
-    low, high = _next(combined, len(logs), confidence)
+    low, high = _next(combined, len(names), confidence)
     return OverSites(
         estimate=estimate,
         sites=sites,
