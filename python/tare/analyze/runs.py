@@ -101,9 +101,9 @@ class Runs:
         """The rows of an arm's good runs in the columns, in the order of the blocks."""
         return self._rows.get(arm, np.array([], dtype=np.intp))
 
-    def rows_in(self, arm: str, blocks: Sequence[int]) -> Rows:
+    def rows_in(self, arm: str, blocks: Sequence[int] | NDArray[np.int64]) -> Rows:
         """The row of an arm's good run in each of these blocks, -1 where it has none."""
-        wanted, own = np.array(blocks, dtype=np.int64), self.row_blocks[self.rows(arm)]
+        wanted, own = np.asarray(blocks, dtype=np.int64), self.row_blocks[self.rows(arm)]
         if not len(own):
             return np.full(len(wanted), -1, dtype=np.intp)
         near = np.minimum(np.searchsorted(own, wanted), len(own) - 1)

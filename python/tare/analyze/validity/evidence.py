@@ -101,7 +101,7 @@ class Evidence:
     def pairs(self, arm: str, baseline: str) -> tuple[Rows, Rows]:
         """The rows of an arm in blocks that the baseline has too, and the baseline's."""
         rows = self.rows(arm)
-        base = self.runs.rows_in(baseline, self.runs.row_blocks[rows].tolist())
+        base = self.runs.rows_in(baseline, self.runs.row_blocks[rows])
         return rows[base >= 0], base[base >= 0]
 
     def ids(self, rows: Rows) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def warm_up(evidence: Evidence) -> Iterator[Alarm]:
     Alarm: by more than `RISE`, and by a t interval of 99 % over the arm's runs that leaves zero out.
     """
     for arm in evidence.arms:
-        long = [(run, windows) for run in evidence.good(arm) if len(windows := _windows(run)) >= 4]
+        long = [(run, windows) for run in evidence.good(arm) if _has(run, 4) and len(windows := _windows(run)) >= 4]
         if len(long) < 4:
             continue
         length = min(len(windows) for _, windows in long)
@@ -55,7 +55,11 @@ def change_point(evidence: Evidence) -> Iterator[Alarm]:
     differ by more than `STEP`. From 20 windows on. Of a duet in parts of each half's median, so that what its two
     sets of CPUs differ by, which changes on purpose, is no alarm.
     """
-    long = {arm: [run for run in evidence.good(arm) if _is_long(run)] for arm in evidence.arms}
+    fewest = _FEWEST_FOR_CHANGE
+    long = {
+        arm: [run for run in evidence.good(arm) if _has(run, fewest) and len(_levelled(run)) >= fewest]
+        for arm in evidence.arms
+    }
     p_least = 0.01 / max(1, sum(map(len, long.values())))
     for arm, runs in long.items():
         changed = [run for run in runs if _changed(_levelled(run), p_least)]
@@ -104,10 +108,9 @@ def _windows(run: RunRecord) -> list[float]:
     return _rates((run.measurement or {}).get("windows") or () if by_half is None else [*by_half[0], *by_half[1]])
 
 
-def _is_long(run: RunRecord) -> bool:
-    """Whether it has windows enough for a change to be seen; most of many runs have none, which is soon known."""
-    windows = (run.measurement or {}).get("windows") or ()
-    return len(windows) >= _FEWEST_FOR_CHANGE and len(_levelled(run)) >= _FEWEST_FOR_CHANGE
+def _has(run: RunRecord, windows: int) -> bool:
+    """Whether it has so many, those counted that do not count: most of 100,000 runs have none, soon known."""
+    return len((run.measurement or {}).get("windows") or ()) >= windows
 
 
 def _levelled(run: RunRecord) -> list[float]:
