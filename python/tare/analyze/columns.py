@@ -48,11 +48,11 @@ class Columns:
         trees = self._at((part, *path))
         return [None] * len(self.records) if trees is None else trees
 
-    def of(self, read: Callable[..., float | None], *given: object) -> Column:
+    def of(self, read: Callable[[RunRecord], float | None]) -> Column:
         """What a function tells of each run: for figures that are no expression over others."""
-        if (read, given) not in self._columns:
-            self._columns[read, given] = np.array([read(run, *given) for run in self.records], dtype=float)
-        return self._columns[read, given]
+        if read not in self._columns:
+            self._columns[read] = np.array([read(run) for run in self.records], dtype=float)
+        return self._columns[read]
 
     def where(self, holds: Callable[[RunRecord], bool]) -> Flags:
         """Of which runs it holds."""
@@ -128,7 +128,8 @@ def reached(limits: Sequence[tuple[Column, float]]) -> Column:
 
 def known_values(values: Column) -> list[float]:
     """The known values."""
-    return [float(value) for value in values[known(values)].tolist()]
+    those: list[float] = values[known(values)].tolist()
+    return those
 
 
 def figure(column: Column) -> float | None:
