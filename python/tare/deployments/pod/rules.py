@@ -59,7 +59,8 @@ def drop(host: Host, proxy: str, tag: str) -> bool:
     """Whether there was anything. Raises `RunFailed` if it does not go."""
     if proxy == "nftables":
         table = ["nft", "delete", "table", "ip", nft_table(tag)]
-        there = host.run(["nft", "list", "tables", "ip"], timeout_s=_CALL_S, check=False).text
+        # nft reads whole tables to list their names, too: 16 s with a thousand Services on a busy machine.
+        there = host.run(["nft", "list", "tables", "ip"], timeout_s=_LONG_S, check=False).text
         if f"table ip {nft_table(tag)}\n" not in f"{there}\n":
             return False
         host.run(table, timeout_s=_LONG_S)
