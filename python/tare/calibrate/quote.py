@@ -71,7 +71,7 @@ def interval(share: Share) -> str:
 
 def percent(share: float | None) -> str:
     """A fraction as percent with one decimal; a dash where there is none."""
-    return "\N{EM DASH}" if share is None else f"{100 * share:.1f}"
+    return "\N{EM DASH}" if share is None else f"{100 * share:,.1f}"
 
 
 def _otherwise(theirs: Identity, ours: Identity) -> str:
