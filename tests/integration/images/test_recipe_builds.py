@@ -130,6 +130,7 @@ def _processes_of(home: Path) -> list[str]:
     return left
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.slow  # two builds and a half
 def test_a_recipe_gives_the_same_image_twice_and_the_same_without_a_base(
     image_store: ImageStore, recipe: Path, tmp_path: Path
@@ -146,6 +147,7 @@ def test_a_recipe_gives_the_same_image_twice_and_the_same_without_a_base(
     assert image_digest(list_tree(root), archive.config) == first.digest
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.slow  # a build, and another base
 def test_a_base_of_other_versions_and_a_damaged_one_are_made_again(
     image_store: ImageStore, recipe: Path, tmp_path: Path
