@@ -325,12 +325,13 @@ mod tests {
 
     #[test]
     fn what_a_pod_has_in_netfilter_goes_before_its_bridge() {
-        in_own_network("clearing::tests::in_a_network_of_its_own");
+        in_own_network(
+            "clearing::tests::what_a_pod_has_in_netfilter_goes_before_its_bridge",
+            clear_a_pod_s_network,
+        );
     }
 
-    #[test]
-    #[ignore = "played by what_a_pod_has_in_netfilter_goes_before_its_bridge"]
-    fn in_a_network_of_its_own() {
+    fn clear_a_pod_s_network() {
         let ip = |words: &[&str]| printed(&[&["ip"], words].concat(), b"", CALL).unwrap();
         // Its interfaces are listed in /sys by the namespace that mounted it.
         rustix::mount::mount("sysfs", "/sys", "sysfs", rustix::mount::MountFlags::empty(), None)

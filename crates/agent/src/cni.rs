@@ -178,12 +178,13 @@ mod tests {
             eprintln!("skipped: CNI's plug-ins are not installed");
             return;
         }
-        in_own_network("cni::tests::in_a_network_of_its_own");
+        in_own_network(
+            "cni::tests::a_real_pod_is_detached_though_its_namespace_is_gone",
+            detach_a_pod_that_is_gone,
+        );
     }
 
-    #[test]
-    #[ignore = "played by a_real_pod_is_detached_though_its_namespace_is_gone"]
-    fn in_a_network_of_its_own() {
+    fn detach_a_pod_that_is_gone() {
         let folder = tempfile::tempdir().unwrap();
         let scratch = folder.path().display().to_string();
         let ipam = json!({

@@ -45,9 +45,9 @@ def rules() -> set[str]:
 
 
 def chains() -> set[str]:
-    """Of the table nat, empty ones too, as CNI's portmap leaves some."""
+    """Names of those of the table nat, empty ones too, as CNI's portmap leaves some."""
     saved = subprocess.run(["iptables-save", "-t", "nat"], capture_output=True, text=True, check=True, timeout=60)
-    return {line for line in saved.stdout.splitlines() if line.startswith(":")}
+    return {line.partition(" ")[0] for line in saved.stdout.splitlines() if line.startswith(":")}
 
 
 def links_and_scratch() -> set[str]:
