@@ -16,7 +16,6 @@ from tare.run.duet.swap import throughput_of
 from tare.run.record import RunRecord
 
 PRIMARY = "throughput"
-_PERCENTS = (50.0, 95.0, 99.0)
 
 
 def monitor_cpu_ms_per_s(run: RunRecord) -> float | None:
@@ -230,6 +229,7 @@ MONITOR_CPU = Metric(
 )
 """Told only of studies whose arms are watched differently."""
 
+_PERCENTS = tuple(sorted({metric.percent for metric in METRICS.values() if metric.percent is not None}))
 _PER_OPERATION = tuple(name for name, metric in METRICS.items() if metric.path[:1] == ("latency",))
 
 
