@@ -58,7 +58,9 @@ class RunObserver:
     """Looks until the path of a client's connections to each server is proved; a look reads a few files of /proc.
 
     A look from which no path follows proves nothing either way: over SSH its readings lie so far apart that a
-    connection may have come or gone between them. Without a server the client is itself the SUT, and there is no
+    connection may have come or gone between them. A client opens its connections one after the other, so a path is
+    looked at again until no more of them have come; not in a virtual machine, where a look takes seconds, nor of a
+    client that connects late. Without a server the client is itself the SUT, and there is no
     path to wait for. `known`: nothing is left.
     """
 
@@ -67,6 +69,7 @@ class RunObserver:
         self._began_s = self._next_s = machine.clock.monotonic()
         self._observed, self._done = known, known
         self._paths: dict[str, Tree | None] = {}
+        self._settled: set[str] = set()
 
     def look(self, *, last: bool = False) -> Seen | None:
         """What there is to be told now, `None` where that is nothing new.
@@ -81,18 +84,29 @@ class RunObserver:
             self._done = True
             return self._alone()
         notices: list[str] = []
-        for server in self._sut.servers:
-            name = server.node.name
-            if not _proved(self._paths.get(name)):
-                self._paths[name] = self._path(server, notices) or self._paths.get(name)
-        paths = dict(self._paths)
         late = now_s - self._began_s >= EAGER_S
-        self._done = bool(notices) or all(_proved(path) for path in paths.values())
+        for server in self._sut.servers:
+            if server.node.name not in self._settled:
+                self._look_at(server, notices, again=not late)
+        paths = dict(self._paths)
+        self._done = bool(notices) or self._settled.issuperset(paths)
         self._next_s = now_s + _RARELY_S if late else now_s
         if not self._done and (self._observed or not (late or last)):
             return None
         self._observed = True
         return self._seen(self._sut, paths, notices)
+
+    def _look_at(self, server: Server, notices: list[str], *, again: bool) -> None:
+        """Read the path to a server, which is settled once it is proved and, if `again`, has not grown since."""
+        name = server.node.name
+        before, now = self._paths.get(name), self._path(server, notices)
+        inside = server.instance.guest is not None or self._client.instance.guest is not None
+        if _proved(before) and (not _proved(now) or _connections(now) <= _connections(before)):
+            self._settled.add(name)  # no more came, or the client has closed some
+            return
+        self._paths[name] = now or before
+        if _proved(now) and (inside or not again):
+            self._settled.add(name)
 
     def _alone(self) -> Seen:
         notices: list[str] = []
@@ -128,6 +142,10 @@ def why_unseen(path: Tree | None) -> str | None:
 def _proved(path: Tree | None) -> bool:
     """Whether it is known by which way the connections went."""
     return path is not None and path.get("hop", "") is not None
+
+
+def _connections(path: Tree | None) -> int:
+    return int((path or {}).get("connections") or 0)
 
 
 def observation(deployment: Deployment, instance: Instance, notices: list[str]) -> Tree | None:

@@ -28,7 +28,11 @@ class MonitorContext:
 
     connected_s: dict[str, float]
     matched_s: float = 0.0
+    opening: tuple[int, ...] = (8,)
+    """How many connections each look sees, the last number from then on."""
+    guest: object | None = None
     now_s: float = 0.0
+    proofs: int = 0
     asked: list[str] = field(default_factory=list)
 
     def monotonic(self) -> float:
@@ -41,7 +45,10 @@ class MonitorContext:
             raise RunFailed("sockets cannot be read")
         if self.now_s < self.connected_s[server.task.name]:
             return None
-        return {"hop": "loopback" if self.now_s >= self.matched_s else None}
+        proved = self.now_s >= self.matched_s
+        count = self.opening[min(self.proofs, len(self.opening) - 1)] if proved else 2
+        self.proofs += proved
+        return {"hop": "loopback" if proved else None, "connections": count}
 
     def onlooker(self, *, known: bool = False) -> RunObserver:
         deployment = SimpleNamespace(observe=lambda instance: Around(instance.task.name))
@@ -50,12 +57,14 @@ class MonitorContext:
                 node=SimpleNamespace(name=name),
                 host=None,
                 deployment=deployment,
-                instance=SimpleNamespace(task=SimpleNamespace(name=name)),
+                instance=SimpleNamespace(task=SimpleNamespace(name=name), guest=self.guest),
             )
             for name in self.connected_s
         ]
         client = SimpleNamespace(
-            host=None, deployment=deployment, instance=SimpleNamespace(task=SimpleNamespace(name="client"))
+            host=None,
+            deployment=deployment,
+            instance=SimpleNamespace(task=SimpleNamespace(name="client"), guest=None),
         )
         machine = SimpleNamespace(clock=cast("Clock", self), observe_path=self.path)
         sut = Sut(cast("Any", servers))
@@ -74,8 +83,8 @@ class MonitorContext:
 def test_a_client_that_connects_soon_is_told_of_once() -> None:
     scene = MonitorContext({"sut": 1.0})
     ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
-    assert at_s == pytest.approx(1.0)
-    assert seen.path == {"hop": "loopback"}
+    assert at_s == pytest.approx(1.05)  # the second look saw no more connections
+    assert seen.path == {"hop": "loopback", "connections": 8}
     assert seen.parity == {"sut": {"of": "sut"}, "client": {"of": "client"}}
 
 
@@ -85,14 +94,39 @@ def test_a_client_that_connects_late_is_told_of_without_a_path_and_again_with_it
     assert first_s == pytest.approx(EAGER_S)
     assert first.path is None
     assert 42.3 <= then_s < 43.4
-    assert then.path == {"hop": "loopback"}
+    assert then.path == {"hop": "loopback", "connections": 8}
     assert len(scene.asked) < 20 * EAGER_S + 45  # once a second after the first few
+
+
+@pytest.mark.parametrize("opening", [(5, 8, 8), (1, 5, 8), (8, 7)], ids=str)
+def test_connections_that_open_one_after_the_other_are_counted_once_no_more_come(opening: tuple[int, ...]) -> None:
+    scene = MonitorContext({"sut": 1.0}, opening=opening)
+    ((_, seen),) = scene.observed(scene.onlooker(), 10.0)
+    assert seen.path == {"hop": "loopback", "connections": 8}
+    assert len(scene.asked) == 20 + 2 + opening.index(8)
+
+
+def test_a_path_into_a_virtual_machine_is_looked_at_once() -> None:
+    scene = MonitorContext({"sut": 1.0}, opening=(5, 8), guest=object())
+    ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
+    assert at_s == pytest.approx(1.0)
+    assert seen.path == {"hop": "loopback", "connections": 5}
+
+
+def test_a_client_that_ends_between_two_looks_keeps_the_path_of_the_first() -> None:
+    scene = MonitorContext({"sut": 0.95})
+    onlooker = scene.onlooker()
+    assert scene.observed(onlooker, 1.0) == []
+    scene.connected_s["sut"] = 99.0
+    seen = onlooker.look(last=True)
+    assert seen is not None
+    assert seen.path == {"hop": "loopback", "connections": 8}
 
 
 def test_connections_to_all_nodes_are_waited_for() -> None:
     scene = MonitorContext({"sut-1": 0.5, "sut-2": 2.0, "sut-3": 1.0})
     ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
-    assert at_s == pytest.approx(2.0)
+    assert at_s == pytest.approx(2.05)
     assert list(seen.paths) == list(seen.of_nodes) == ["sut-1", "sut-2", "sut-3"]
     assert seen.parity["sut"] == {"of": "sut-1"}
 
@@ -110,8 +144,8 @@ def test_a_client_that_ends_before_it_connects_is_told_of_all_the_same() -> None
 def test_connections_that_cannot_be_matched_at_first_are_looked_at_again() -> None:
     scene = MonitorContext({"sut": 1.0}, matched_s=3.0)
     ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
-    assert at_s == pytest.approx(3.0)
-    assert seen.path == {"hop": "loopback"}
+    assert at_s == pytest.approx(3.05)
+    assert seen.path == {"hop": "loopback", "connections": 8}
 
 
 def test_connections_that_were_never_matched_are_told_of_at_the_end() -> None:
@@ -121,7 +155,7 @@ def test_connections_that_were_never_matched_are_told_of_at_the_end() -> None:
     scene.connected_s["sut"] = 99.0
     seen = onlooker.look(last=True)
     assert seen is not None
-    assert seen.path == {"hop": None}
+    assert seen.path == {"hop": None, "connections": 2}
 
 
 def test_sockets_that_cannot_be_read_are_a_notice_and_not_read_again() -> None:
