@@ -20,7 +20,7 @@ from tare.run.ending import Ending
 from tare.run.record import RunRecord
 from tare.store.files import StoreLayout
 from tare.store.raw import OwnFiles, RawFile, RawFiles, SharedFiles
-from tare.store.rows import REFERENCES, Facts, from_row
+from tare.store.rows import REFERENCES, Facts, from_row, put_together
 from tare.store.schema import (
     FORMAT,
     begin_with,
@@ -94,8 +94,8 @@ class Store:
         with self.reading() as connection, uncollected():
             shared = Facts({row.digest: row.body for row in connection.execute(select(facts))})
             wanted = select(runs.c.record, *(runs.c[part] for part in REFERENCES))
-            rows = connection.execute(wanted.order_by(runs.c.run_index, runs.c.attempt)).mappings()
-            return tuple(from_row(row, shared) for row in rows)
+            rows = connection.execute(wanted.order_by(runs.c.run_index, runs.c.attempt))
+            return tuple(put_together(record, tuple(references), shared) for record, *references in rows)
 
     def record(self, run_id: str, attempt: int) -> RunRecord:
         """One attempt. Raises `StoreError` where it is not there."""

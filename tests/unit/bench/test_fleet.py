@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.fleet.__main__ import Took, markdown
-from bench.fleet.scale import Scale, exponent, fill
+from bench.fleet.scale import Scale, environment, exponent, fill
 from bench.fleet.scale import markdown as scale_table
 from bench.fleet.study import plan_of_sleeps
 from tare.store import open_store, verify
@@ -45,6 +45,13 @@ def test_a_figure_that_grows_with_the_runs_has_the_exponent_one() -> None:
     )
     assert exponent(few, many, "terminal, s") == pytest.approx(1.0)
     assert "| terminal, s | 2.00 | 20.00 | 1.00 | 20 |" in scale_table([few, many], (0.1, 0.2)).splitlines()
+
+
+def test_commands_keep_python_s_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("TARE_HOME", "/there")
+    assert "PYTHONDONTWRITEBYTECODE" not in environment()
+    assert environment()["TARE_HOME"] == "/there"
 
 
 def test_a_store_of_made_up_runs_reads_as_one_that_a_fleet_made(tmp_path: Path) -> None:
