@@ -49,6 +49,8 @@ class Image:
     labels: tuple[tuple[str, str], ...] = field(default=())
     owner: str | None = None
     """`UID:GID` of the user that its programs run as, by its own accounts; `None` for root."""
+    listed: bool = False
+    """Whether owners and modes are in the listing of its tree only, as root did not unpack it: nothing bare."""
 
 
 @dataclass(frozen=True)

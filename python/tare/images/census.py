@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image, census_taker
-from tare.images.digest import first_difference, list_tree, parse_listing
+from tare.images.digest import Listed, first_difference, list_tree, parse_listing
 from tare.sites import Host
 
 _PROGRAM = Path(census_taker.__file__)
@@ -28,7 +28,7 @@ def must_be_whole(image: Image) -> None:
         wanted = list(parse_listing((home / "tree.jsonl").read_text(encoding="ascii")))
     except (OSError, ValueError, TypeError) as error:
         raise EnvironmentLacks(f"{home}/tree.jsonl cannot be read: {error}", hint=_rebuild(image)) from error
-    if differs := first_difference(wanted, list_tree(root)):
+    if differs := first_difference(wanted, list_tree(root, Listed(wanted) if image.listed else None)):
         raise EnvironmentLacks(
             f"the image {image.reference} was changed on disk: it {differs}", hint=_rebuild(image)
         )

@@ -11,6 +11,7 @@ from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
 from tare.images import ImageConfig
+from tare.images.owners import Attributes, Known
 
 _CAPABILITY = "security.capability"
 _KINDS = {stat.S_IFDIR: "directory", stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFIFO: "fifo"}
@@ -37,8 +38,11 @@ class Entry:
         return json.dumps(astuple(self), separators=(",", ":")) + "\n"
 
 
-def list_tree(root: Path) -> Iterator[Entry]:
-    """Every directory, file, link and fifo below `root`, itself first as `.`; sockets and devices are left out."""
+def list_tree(root: Path, known: Known | None = None) -> Iterator[Entry]:
+    """Every directory, file, link and fifo below `root`, itself first as `.`; sockets and devices are left out.
+
+    `known`: of a tree whose owners are not on disk.
+    """
     seen = dict[tuple[int, int], str]()
     for path in _walk(root):
         info = path.lstat()
@@ -50,15 +54,32 @@ def list_tree(root: Path) -> Iterator[Entry]:
             content = _content(path, info, seen)
         elif kind == "link":
             content = os.readlink(path)  # noqa: PTH115 - pathlib would tidy it
+        name = str(path.relative_to(root))
+        has = None if known is None else known.of(name, info)
+        if has is None:
+            capability = _capability(path) if kind == "file" else ""
+            has = Attributes(stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid, capability)
         yield Entry(
-            path=str(path.relative_to(root)),
+            path=name,
             kind=kind,
-            mode=0 if kind == "link" else stat.S_IMODE(info.st_mode),
-            uid=info.st_uid,
-            gid=info.st_gid,
+            mode=0 if kind == "link" else has.mode,
+            uid=has.uid,
+            gid=has.gid,
             content=content,
-            capability=_capability(path) if kind == "file" else "",
+            capability=has.capability,
         )
+
+
+class Listed:
+    """Attributes by a listing of the tree, which says all of it."""
+
+    def __init__(self, tree: Iterable[Entry]) -> None:
+        self._by_path = {each.path: Attributes(each.mode, each.uid, each.gid, each.capability) for each in tree}
+
+    def of(self, path: str, info: os.stat_result) -> Attributes | None:
+        """As `Known` has it; a path that is not listed has what is on disk."""
+        del info
+        return self._by_path.get(path)
 
 
 def image_digest(tree: Iterable[Entry], config: ImageConfig) -> str:

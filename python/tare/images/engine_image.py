@@ -17,11 +17,13 @@ from docker import DockerClient
 from docker.errors import DockerException, ImageNotFound, NotFound
 from requests.exceptions import RequestException
 
-from tare.errors import EnvironmentLacks, StudyError
+from tare.errors import EnvironmentLacks, StoreError, StudyError
 from tare.images import Image, ImageConfig
+from tare.images.digest import Listed, parse_listing
 from tare.images.oci.layout import settings_of
 from tare.images.oci.model import Settings
 from tare.images.oci.unpack import unpack
+from tare.images.owners import Known
 from tare.sites.engine import LABEL
 
 DIGEST_LABEL, TIMES_LABEL = "org.tare-bench.digest", "org.tare-bench.times"
@@ -76,7 +78,7 @@ def import_tree(engine: DockerClient, image: Image, scratch: Path, name: str) ->
         if (known := _named(engine, marks, name)) is not None:
             return known
         archive = scratch / "flat.tar"
-        pack(Path(image.rootfs), archive)
+        pack(Path(image.rootfs), archive, listing_of(image))
         with archive.open("rb") as stream, long_calls(engine):
             answer = engine.api.import_image_from_stream(
                 _chunks(stream),
@@ -135,8 +137,13 @@ def remove_image(engine: DockerClient, name: str) -> None:
         raise EnvironmentLacks(f"the engine does not remove the image {name}: {error}") from error
 
 
-def export_tree(engine: DockerClient, engine_id: str, root: Path, *, name: str, labels: Mapping[str, str]) -> None:
-    """Unpack what the engine would give a container of this image into `root`; the container is never started."""
+def export_tree(
+    engine: DockerClient, engine_id: str, root: Path, *, name: str, labels: Mapping[str, str]
+) -> Known | None:
+    """Unpack what the engine would give a container of this image into `root`; the container is never started.
+
+    What `unpack` returns: owners that are not on disk.
+    """
     archive = root.with_name("export.tar")
     try:
         container = engine.containers.create(engine_id, command=["-"], name=name, labels=dict(labels))
@@ -148,17 +155,33 @@ def export_tree(engine: DockerClient, engine_id: str, root: Path, *, name: str, 
             container.remove(v=True, force=True)
     except (DockerException, RequestException) as error:
         raise EnvironmentLacks(f"the engine cannot export the image {engine_id[:19]}: {error}") from error
-    unpack([archive], root)
+    return unpack([archive], root)
 
 
-def pack(root: Path, target: Path) -> None:
-    """A tar of the tree, sorted, with numeric owners and capabilities, times to the second."""
+def listing_of(image: Image) -> Known | None:
+    """Owners of a stored image's files where they are not on disk."""
+    if not image.listed:
+        return None
+    path = Path(image.rootfs).with_name("tree.jsonl")
+    try:
+        return Listed(parse_listing(path.read_text(encoding="ascii")))
+    except (OSError, ValueError, TypeError) as error:
+        raise StoreError(f"{path} cannot be read: {error}", hint="`tare images build --rebuild`") from error
+
+
+def pack(root: Path, target: Path, known: Known | None = None) -> None:
+    """A tar of the tree, sorted, with numeric owners and capabilities, times to the second.
+
+    `known`: of a tree whose owners are not on disk.
+    """
+
+    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        return _plain(member, root, known)
+
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as tar:
         for path in sorted(root.rglob("*")):
             if not stat.S_ISSOCK(path.lstat().st_mode):
-                tar.add(
-                    path, arcname=str(path.relative_to(root)), recursive=False, filter=lambda m: _plain(m, root)
-                )
+                tar.add(path, arcname=str(path.relative_to(root)), recursive=False, filter=plain)
 
 
 def _times(root: Path) -> str:
@@ -169,16 +192,28 @@ def _times(root: Path) -> str:
     return total.hexdigest()
 
 
-def _plain(member: tarfile.TarInfo, root: Path) -> tarfile.TarInfo:
+def _plain(member: tarfile.TarInfo, root: Path, known: Known | None) -> tarfile.TarInfo:
     member.uname = member.gname = ""
     member.mtime = int(member.mtime)
-    if member.isreg():
-        try:
-            value = os.getxattr(root / member.name, "security.capability", follow_symlinks=False)
-        except OSError:
-            return member
+    has = None if known is None else known.of(member.name, (root / member.name).lstat())
+    if has is not None:
+        member.uid, member.gid = has.uid, has.gid
+        member.mode = member.mode if member.issym() else has.mode
+    value = (
+        (_capability(root / member.name) if has is None else bytes.fromhex(has.capability))
+        if member.isreg()
+        else b""
+    )
+    if value:
         member.pax_headers = {"SCHILY.xattr.security.capability": value.decode("utf-8", "surrogateescape")}
     return member
+
+
+def _capability(path: Path) -> bytes:
+    try:
+        return os.getxattr(path, "security.capability", follow_symlinks=False)
+    except OSError:
+        return b""
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:

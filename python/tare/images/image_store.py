@@ -23,12 +23,13 @@ from tare.deployments.directories import remove_tree
 from tare.errors import EnvironmentLacks, RunFailed, StoreError, StudyError
 from tare.images import Image, ImageConfig, census_taker
 from tare.images.accounts import owner_in
-from tare.images.digest import Entry, list_tree, parse_listing
+from tare.images.digest import Entry, Listed, list_tree, parse_listing
 from tare.sites.layout import Layout
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.local import LocalHost
 
-FORMAT = 1
+FORMAT, _OF_ROOT = 2, 1
+"""What this tare reads; and writes of a tree that root unpacked, so that an older tare takes no other for one."""
 _FLOCK = "hhqqi4x"
 """struct flock of 64-bit Linux: type, whence, start, length, process."""
 _LEAST_DIGITS = 4
@@ -155,8 +156,10 @@ class ImageStore:
     def put(self, image: Image, tree: Sequence[Entry], rootfs: Path) -> StoredImage:
         """Move a finished tree in. One of that digest that is here and whole is kept."""
         home, standing = self._home(image.digest), self.get(image.digest)
-        if standing is not None and tuple(list_tree(home / "rootfs")) == tuple(tree):
-            return standing
+        if standing is not None and standing.image.listed == image.listed:
+            known = Listed(tree) if image.listed else None
+            if tuple(list_tree(home / "rootfs", known)) == tuple(tree):
+                return standing
         if home.exists():
             with self.exclusive(image.digest):
                 self.remove(image.digest)
@@ -192,7 +195,7 @@ class ImageStore:
 
     def rewrite(self, stored: StoredImage) -> None:
         """Store what changed about an image, such as the engine's id of it."""
-        tree = asdict(stored) | {"format": FORMAT}
+        tree = asdict(stored) | {"format": FORMAT if stored.image.listed else _OF_ROOT}
         del tree["image"]["rootfs"], tree["image"]["owner"]
         _write_whole(self._home(stored.image.digest) / "image.json", json.dumps(tree, indent=1).encode())
 
@@ -256,6 +259,7 @@ def _shelved(tree: dict[str, Any], rootfs: str) -> StoredImage:
             packages=pairs["packages"],
             labels=pairs["labels"],
             owner=owner_in(Path(rootfs), config["user"]),
+            listed=image.get("listed", False),
         ),
         size_bytes=tree["size_bytes"],
         made_at=tree["made_at"],

@@ -11,7 +11,7 @@ from docker import DockerClient
 
 from tare.deployments.network.bridge import labels
 from tare.errors import EnvironmentLacks, StoreError
-from tare.images.digest import Entry, first_difference, image_digest, list_tree
+from tare.images.digest import Entry, Listed, first_difference, image_digest, list_tree
 from tare.images.engine_image import (
     GIVEN_BY_ENGINE,
     config_difference,
@@ -53,7 +53,7 @@ def verify(stored: StoredImage, image_store: ImageStore, engine: DockerClient | 
     if image_digest(wanted, image.config) != image.digest:
         problem = "cannot be compared: its listing or configuration is damaged; remove the image and build it again"
         return Verified(image.digest, problem, None, engine_checked=False)
-    tree = first_difference(wanted, list_tree(Path(image.rootfs)))
+    tree = first_difference(wanted, list_tree(Path(image.rootfs), Listed(wanted) if image.listed else None))
     if engine is None or image.engine_id is None:
         return Verified(image.digest, tree, None, engine_checked=False)
     return Verified(image.digest, tree, _in_engine(stored, wanted, image_store, engine), engine_checked=True)
@@ -72,9 +72,9 @@ def _in_engine(
         root = scratch / "rootfs"
         root.mkdir()
         image_store.ledger.note(Kind.CONTAINER, name)
-        export_tree(engine, engine_id, root, name=name, labels=labels(name))
+        known = export_tree(engine, engine_id, root, name=name, labels=labels(name))
         image_store.ledger.forget(Kind.CONTAINER, name)
-        return first_difference(_image_only(wanted, wanted), _image_only(list_tree(root), wanted))
+        return first_difference(_image_only(wanted, wanted), _image_only(list_tree(root, known), wanted))
 
 
 def _image_only(tree: Iterable[Entry], wanted: Iterable[Entry]) -> list[Entry]:

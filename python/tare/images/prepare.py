@@ -6,6 +6,7 @@ over SSH would be given the finished tree.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from docker import DockerClient
@@ -52,7 +53,7 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
     except OSError as error:
         raise EnvironmentLacks(
             f"the image {reference} cannot be prepared: {error.strerror or error}{_where(error)}",
-            hint="unpacking keeps owners, so it needs root, and disk space in $TARE_HOME",
+            hint="it needs disk space in $TARE_HOME, and all of that directory to be your own",
         ) from error
 
 
@@ -75,7 +76,11 @@ def _ready(reference: str, image_store: ImageStore, workshop: Workshop, *, hold:
         image_store.sweep()
         key = IMAGE_SOURCES[scheme].cache_key(rest, workshop)
         stored = image_store.find(key) if key is not None else None
-        return None if stored is None else _given(reference, stored, image_store, workshop.engine, hold=hold)
+        if stored is None or (
+            stored.image.listed and os.geteuid() == 0
+        ):  # root has the owners on disk, for bare arms
+            return None
+        return _given(reference, stored, image_store, workshop.engine, hold=hold)
 
 
 def _built(reference: str, image_store: ImageStore, workshop: Workshop, *, hold: bool) -> Image:
@@ -85,11 +90,13 @@ def _built(reference: str, image_store: ImageStore, workshop: Workshop, *, hold:
         archive = source.fetch(rest, workshop, scratch)
         root = scratch / "rootfs"
         root.mkdir()
-        unpack(archive.layers, root)
-        tree = tuple(list_tree(root))
+        noted = unpack(archive.layers, root)
+        tree = tuple(list_tree(root, noted))
         digest = image_digest(tree, archive.config)
         owner = owner_in(root, archive.config.user)
-        image = Image(reference, digest, str(root), None, archive.config, installed_packages(root), owner=owner)
+        packages = installed_packages(root)
+        listed = noted is not None
+        image = Image(reference, digest, str(root), None, archive.config, packages, owner=owner, listed=listed)
         key = source.cache_key(rest, workshop)
         with image_store.lock():
             stored = image_store.put(image, tree, root)

@@ -12,7 +12,7 @@ from docker import DockerClient
 
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image, census
-from tare.images.engine_image import id_of, import_tree, own_name, pack
+from tare.images.engine_image import id_of, import_tree, listing_of, own_name, pack
 from tare.images.image_store import ImageStore
 from tare.sites import Host
 from tare.sites.layout import Layout
@@ -39,7 +39,7 @@ def ship(image: Image, image_store: ImageStore, harbour: Harbour) -> Image:
     """
     host, layout = harbour.host, harbour.layout
     home = f"{layout.images}/{image.digest.replace(':', '-')}"
-    shipped, differs = replace(image, rootfs=f"{home}/rootfs"), None
+    shipped, differs = replace(image, rootfs=f"{home}/rootfs", listed=False), None
     try:
         if host.read(f"{home}/shipped.json") is None:
             with image_store.scratch() as scratch:
@@ -65,7 +65,7 @@ def ship(image: Image, image_store: ImageStore, harbour: Harbour) -> Image:
 
 def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:
     host, ledger = harbour.host, harbour.ledger
-    pack(Path(image.rootfs), archive)
+    pack(Path(image.rootfs), archive, listing_of(image))
     there = f"{home}.part-{uuid4().hex[:12]}"  # another tare may bring the same image at the same time
     for path in (there, home):
         ledger.note(Kind.PATH, path, host=host.name, keep=path == home)

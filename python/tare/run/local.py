@@ -21,6 +21,7 @@ from tare.errors import EnvironmentLacks, StudyError, TareError
 from tare.images import Image, ImageConfig, Workshop
 from tare.images.image_store import ImageStore
 from tare.images.prepare import prepare
+from tare.images.recipe.recipe import Recipe
 from tare.images.registry import IMAGE_SOURCES, split_reference
 from tare.plan.model import Plan
 from tare.run.interrupts import Interrupts
@@ -39,8 +40,6 @@ from tare.sites.reading import runs
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.workloads.registry import WORKLOADS
 
-_TIMEOUT_S = 30.0
-
 
 def why_no_image(
     reference: str, host: Host, engine: DockerClient | None, ledger: Ledger, layout: Layout
@@ -53,8 +52,10 @@ def why_no_image(
             return None
     except TareError as error:
         return str(error)
-    if host.run(["id", "-u"], timeout_s=_TIMEOUT_S).text.strip() != "0":
-        return "it is not built yet, and building it keeps the owners of files, which takes root"
+    if host.run(["id", "-u"], timeout_s=30.0).text.strip() != "0":
+        return "it is not built yet, and a run as a user takes none; build it as root"
+    if scheme == "recipe" and (why := Recipe().why_not(rest, host)) is not None:
+        return f"it is not built yet, and {why}"
     if scheme == "recipe" and not runs(host, ["mmdebstrap", "--version"]):
         return "it is not built yet, and building it takes mmdebstrap: apt-get install mmdebstrap"
     return None

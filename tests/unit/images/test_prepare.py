@@ -88,6 +88,24 @@ def test_rebuild_does_not_replace_a_changed_tree_under_a_run(prepared: Prepared,
     assert left_on(image_store) == []
 
 
+def test_an_image_that_a_user_made_is_made_anew_by_root(
+    prepared: Prepared, image_store: ImageStore, fetched: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bare programs find owners on disk."""
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: 1000)
+        users = prepared("fake:a")
+        assert users.listed
+        assert prepared("fake:a") == users
+    assert fetched() == ["a"]
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "chown", lambda *_args, **_more: None)
+    roots = prepared("fake:a")
+    assert not roots.listed
+    assert (roots.digest, fetched()) == (users.digest, ["a", "a"])
+    assert left_on(image_store) == []
+
+
 def test_another_image_is_another_tree(prepared: Prepared) -> None:
     assert prepared("fake:a").digest != prepared("fake:b").digest
 
@@ -149,7 +167,7 @@ def test_a_damaged_description_is_one_error_that_says_what_to_do(
 
 def test_a_shelf_of_a_newer_tare_is_refused(prepared: Prepared, image_store: ImageStore) -> None:
     image = prepared("fake:a")
-    (image_store.layout.images / image.digest / "image.json").write_text('{"format": 2}')
+    (image_store.layout.images / image.digest / "image.json").write_text('{"format": 3}')
     with pytest.raises(StoreError, match="newer tare"):
         prepared("fake:a")
 

@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +92,9 @@ class Directory:
 class RootedTree:
     """The directories below `root`, where paths lead as they would for a program whose root it is."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, own: Callable[[str], None] | None = None) -> None:
+        """`own`: what gives owner and mode to a directory that had to be made, by a path that leads to it."""
+        self._own = own
         self._handle = os.open(root, _DIRECTORY | os.O_CLOEXEC)
         self._where = os.readlink(path_of(self._handle)).rstrip("/")  # noqa: PTH115 - as the kernel tells it
 
@@ -146,6 +148,8 @@ class RootedTree:
                 return self._made(target if target.startswith("/") else f"{above}/{target}", steps - 1)
             made = _open(parent, name, _DIRECTORY | os.O_NOFOLLOW, _NO_SYMLINKS)
             os.chmod(path_of(made), _PLAIN_DIRECTORY)  # noqa: PTH101 - whatever the umask
+            if self._own is not None:
+                self._own(path_of(made))
             return made
         finally:
             os.close(parent)

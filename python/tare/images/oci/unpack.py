@@ -16,6 +16,7 @@ from pathlib import Path
 from tare.errors import StudyError
 from tare.images.oci.layer_stream import open_layer
 from tare.images.oci.rooted import Directory, RootedTree, path_of
+from tare.images.owners import Attributes, Noted, mode_on_disk
 
 _MAX_DEPTH = 256
 """Far above any honest image, and far below what path lengths and Python's own stack allow."""
@@ -39,9 +40,7 @@ _BOMB_BYTES, _BOMB_RATIO = 1 << 30, 250
 """More than so much, unpacked from an archive so many times smaller, is zeros to fill a disk with."""
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
-_XATTR = "SCHILY.xattr."
-_KEPT_XATTRS = ("security.capability",)
-_SETID = stat.S_ISUID | stat.S_ISGID
+_CAPABILITY = "security.capability"
 _NOBODY_ELSE = 2**32 - 1
 """-1 as an id: chown(2) would leave the owner as it is."""
 _LAST_S = 2**33
@@ -85,6 +84,7 @@ class _Layer:
     """What one layer has put into the tree so far, by path from its root."""
 
     tree: RootedTree
+    noted: Noted | None
     made: set[str] = field(default_factory=set)
     directories: dict[str, tarfile.TarInfo] = field(default_factory=dict)
 
@@ -95,31 +95,31 @@ class _Layer:
             path = path.rpartition("/")[0]
 
 
-def unpack(layers: Iterable[Path], root: Path) -> None:
+def unpack(layers: Iterable[Path], root: Path) -> Noted | None:
     """Apply the layers in order to the empty directory `root`. Raises `StudyError` naming what is bad.
 
-    Owners are kept where the user is root. The root directory itself is always root's with mode 0755, as in a
-    container; so are directories that an entry needs and the archive does not hold. No umask counts.
+    Root gives owners to the files. A user's files are all their own: what they should have had is returned.
+    The root directory itself is always root's with mode 0755, as in a container; so are directories that an entry
+    needs and the archive does not hold. No umask counts.
     Directories bear the time of their last entry, those without one the time 0: two unpackings are the same.
     """
-    if os.geteuid() == 0:
-        os.chown(root, 0, 0)
-    root.chmod(_PLAIN_DIRECTORY)
+    noted = None if os.geteuid() == 0 else Noted()
+    _own_plain(str(root), noted)
     budget, named = _Budget(), dict[str, tarfile.TarInfo]()
-    tree = RootedTree(root)
+    tree = RootedTree(root, lambda path: _own_plain(path, noted))
     try:
         for path in layers:
             budget.packed_bytes += path.stat().st_size
             with open_layer(path) as tar:
-                named |= _apply(tar, tree, budget)
+                named |= _apply(tar, _Layer(tree, noted), budget)
         _date_directories(tree, named)
     finally:
         tree.close()
+    return noted
 
 
-def _apply(tar: tarfile.TarFile, tree: RootedTree, budget: _Budget) -> dict[str, tarfile.TarInfo]:
+def _apply(tar: tarfile.TarFile, layer: _Layer, budget: _Budget) -> dict[str, tarfile.TarInfo]:
     """The entries of directories, by path."""
-    layer = _Layer(tree)
     for member in tar:
         budget.spend(member)
         _check(member)
@@ -127,8 +127,8 @@ def _apply(tar: tarfile.TarFile, tree: RootedTree, budget: _Budget) -> dict[str,
     # Last, so that a read-only directory can be filled first; it may have been replaced, by a link even.
     for path, member in reversed(layer.directories.items()):
         try:
-            with tree.directory(path, links=False) as directory:
-                _own(path_of(directory.handle), member)
+            with layer.tree.directory(path, links=False) as directory:
+                _own(path_of(directory.handle), member, layer.noted)
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                 raise
@@ -142,10 +142,7 @@ def _date_directories(tree: RootedTree, named: dict[str, tarfile.TarInfo]) -> No
             entry = named.get(directory.path)
             seconds = 0 if entry is None else _seconds(entry)
             os.utime(path_of(directory.handle), (seconds, seconds))
-            try:
-                todo += [directory.child(name) for name, below in directory.entries() if below]
-            except PermissionError:
-                continue  # of a user who is not root, and unpacked what even its owner may not read
+            todo += [directory.child(name) for name, below in directory.entries() if below]
 
 
 def _check(member: tarfile.TarInfo) -> None:
@@ -168,7 +165,7 @@ def _enter(tar: tarfile.TarFile, member: tarfile.TarInfo, layer: _Layer) -> None
         path = directory.child(parts[-1])
         if path.count("/") >= _MAX_DEPTH:
             raise StudyError(f"the image entry {member.name[:60]!r}… is nested more than {_MAX_DEPTH} deep")
-        if _write(tar, member, directory, parts[-1], layer.tree):
+        if _write(tar, member, directory, parts[-1], layer):
             layer.note(path)
             layer.directories.pop(path, None)
             if member.isdir():
@@ -211,9 +208,7 @@ def _clear(layer: _Layer, path: str) -> None:
                     todo.append(directory.child(name))
 
 
-def _write(
-    tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Directory, name: str, tree: RootedTree
-) -> bool:
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Directory, name: str, layer: _Layer) -> bool:
     """Make one entry; `False` for a device, of which only what it would have hidden goes."""
     if member.isdir():
         if not stat.S_ISDIR(directory.mode_of(name) or 0):
@@ -221,22 +216,26 @@ def _write(
             os.mkdir(name, _PLAIN_DIRECTORY, dir_fd=directory.handle)
         return True
     if member.islnk():
-        _hard_link(member, directory, name, tree)
+        _hard_link(member, directory, name, layer.tree)
         return True
     directory.remove(name)
     if member.ischr() or member.isblk():
         return False
     if member.issym():
         os.symlink(member.linkname, name, dir_fd=directory.handle)
-        os.chown(name, member.uid, member.gid, dir_fd=directory.handle, follow_symlinks=False)
+        if layer.noted is None:
+            os.chown(name, member.uid, member.gid, dir_fd=directory.handle, follow_symlinks=False)
+        else:
+            about = os.stat(name, dir_fd=directory.handle, follow_symlinks=False)
+            layer.noted.note(about, Attributes(0, member.uid, member.gid))
         seconds = _seconds(member)
         os.utime(name, (seconds, seconds), dir_fd=directory.handle, follow_symlinks=False)
     elif member.isfifo():
         os.mkfifo(name, 0o600, dir_fd=directory.handle)
         with directory.opened(name) as path:
-            _own(path, member)
+            _own(path, member, layer.noted)
     elif member.isreg():
-        _write_file(tar, member, directory, name)
+        _write_file(tar, member, directory, name, layer.noted)
     else:
         raise StudyError(f"the image entry {member.name!r} is of a kind that tare does not know ({member.type!r})")
     return True
@@ -260,7 +259,9 @@ def _hard_link(member: tarfile.TarInfo, directory: Directory, name: str, tree: R
         ) from error
 
 
-def _write_file(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Directory, name: str) -> None:
+def _write_file(
+    tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Directory, name: str, noted: Noted | None
+) -> None:
     source = tar.extractfile(member)
     if source is None:
         raise StudyError(f"the image entry {member.name!r} has no content")
@@ -269,22 +270,37 @@ def _write_file(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Direct
     with source, os.fdopen(handle, "wb") as target:
         shutil.copyfileobj(source, target, _CHUNK)
         target.flush()
-        _own(path_of(handle), member)
+        _own(path_of(handle), member, noted)
 
 
-def _own(path: str, member: tarfile.TarInfo) -> None:
+def _own_plain(path: str, noted: Noted | None) -> None:
+    """Of a directory that no entry tells of."""
+    if noted is None:
+        os.chown(path, 0, 0)
+    else:
+        noted.note(os.stat(path), Attributes(_PLAIN_DIRECTORY))  # noqa: PTH116 - through a descriptor
+    Path(path).chmod(_PLAIN_DIRECTORY)
+
+
+def _own(path: str, member: tarfile.TarInfo, noted: Noted | None) -> None:
     """Of a file just made, or a filled directory. Owner first: chown(2) clears set-id bits and capabilities."""
     seconds, mode, place = _seconds(member), member.mode & 0o7777, Path(path)
+    capability = _capability(member)
     os.utime(path, (seconds, seconds))
-    if os.geteuid() != 0:
-        place.chmod(mode & ~_SETID)
+    if noted is not None:
+        place.chmod(mode_on_disk(mode, directory=member.isdir()))
+        noted.note(place.stat(), Attributes(mode, member.uid, member.gid, capability.hex()))
         return
     os.chown(path, member.uid, member.gid)
     place.chmod(mode)
-    for name in _KEPT_XATTRS:
-        value = member.pax_headers.get(_XATTR + name)
-        if value is not None and member.isreg():
-            os.setxattr(path, name, value.encode("utf-8", "surrogateescape"))
+    if capability:
+        os.setxattr(path, _CAPABILITY, capability)
+
+
+def _capability(member: tarfile.TarInfo) -> bytes:
+    """Of a file that has one."""
+    value = member.pax_headers.get(f"SCHILY.xattr.{_CAPABILITY}") if member.isreg() else None
+    return (value or "").encode("utf-8", "surrogateescape")
 
 
 def _seconds(member: tarfile.TarInfo) -> int:

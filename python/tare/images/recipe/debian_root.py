@@ -23,6 +23,9 @@ EPOCH = "0"
 _NOT_FOUND = 127
 """What env(1) ends with when there is no such program."""
 _NEEDED = "apt-get install mmdebstrap"
+_NAMESPACE = ("unshare", "--user", "--map-root-user", "--map-auto")
+"""Root in there is the user, and other users are those that subuid(5) gives them."""
+_TRY_S = 20.0
 
 _LEFT_OUT = tuple(
     f"/usr/share/{name}" for name in ("doc", "man", "info", "locale", "lintian", "bash-completion", "bug")
@@ -115,8 +118,8 @@ def build_root(  # noqa: PLR0913 - what a root is made of, each by name
     packages come from a root that other builds use too, which is made where there is none or only an older one;
     without, they are installed anew. The result is the same.
     """
-    if os.geteuid() != 0:
-        raise EnvironmentLacks("only root can build an image from a recipe", hint="run tare with sudo")
+    if (why := why_no_build(host)) is not None:
+        raise EnvironmentLacks(f"the root file system of Debian {suite} cannot be built: {why}")
     release = _Release(suite, sources_of(host, suite), (_ANY_DATE,) if any_date else ())
     if bases is None:
         _must_be_built(_mmdebstrap(host, release, target, (*_ESSENTIALS, _include(packages))), suite)
@@ -131,6 +134,24 @@ def build_root(  # noqa: PLR0913 - what a root is made of, each by name
             _make_base(host, release, target, bases)
         done = _from_base(host, release, packages, target, base)
     _must_be_built(done, suite)
+
+
+def why_no_build(host: Host) -> str | None:
+    """Why this user cannot build a Debian root here, with what to do; `None` where nothing speaks against it.
+
+    Who is not root needs a user namespace with a range of ids of their own (user_namespaces(7), subuid(5)).
+    """
+    if os.geteuid() == 0:
+        return None
+    done = host.run([*_NAMESPACE, "true"], timeout_s=_TRY_S, check=False)
+    if done.code == 0:
+        return None
+    said = _lines(done)
+    reason = said[-1] if said else f"unshare ended with {done.code}"
+    return (
+        f"without root it takes a user namespace with ids of one's own, and there is none here ({reason}): as "
+        "root, apt-get install uidmap; usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER"
+    )
 
 
 @dataclass(frozen=True)
@@ -169,16 +190,19 @@ def _mmdebstrap(
 ) -> Completed:
     """Run it through env(1): the environment (proxies, certificates) stays the user's, with some variables more.
 
+    As a user, it is root in a user namespace, where the user's own ids stand for those of the image's files.
     In root mode mmdebstrap mounts /proc, /sys and /dev/* of its chroot where the whole machine sees them, and
     leaves them there when it is killed. In namespaces of its own (unshare(1)) they, and all its processes, are gone
     with it, and it goes when this tare does (prctl(2), PR_SET_PDEATHSIG); its files lie beside `target`.
     """
+    own = os.geteuid() == 0
     argv = [
         *("setpriv", "--pdeathsig", "KILL"),
-        *("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"),
+        *(("unshare",) if own else _NAMESPACE),
+        *("--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"),
         *("env", f"SOURCE_DATE_EPOCH={EPOCH}", f"TMPDIR={target.parent}", f"TARE_SUITE={release.suite}"),
         *(() if base is None else (f"TARE_BASE={base}",)),
-        *("mmdebstrap", "--mode=root", "--variant=essential", "--format=tar"),
+        *("mmdebstrap", "--mode=root" if own else "--mode=unshare", "--variant=essential", "--format=tar"),
         *_OPTIONS,
         *options,
         *release.options,

@@ -192,10 +192,22 @@ def test_a_host_without_mmdebstrap_is_told_what_to_install(tmp_path: Path, monke
     assert raised.value.hint == "apt-get install mmdebstrap"
 
 
-def test_only_root_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_builds_as_root_of_a_user_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(EnvironmentLacks, match="only root"):
-        build_root(FakeHost(), "bookworm", ("a",), tmp_path / "base.tar")
+    host = FakeHost()
+    build_root(host, "bookworm", ("a",), tmp_path / "base.tar")
+    argv = host.ran()[-1]
+    assert {"--map-root-user", "--map-auto", "--mount", "--kill-child", "--mode=unshare"} <= set(argv)
+
+
+def test_a_user_without_ids_for_a_namespace_is_told_how_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    words = b"unshare: failed to find subuid for 1000\n"
+    host = FakeHost(answers={("unshare",): Completed(("unshare",), 1, b"", words)})
+    with pytest.raises(EnvironmentLacks, match=r"failed to find subuid for 1000.*usermod --add-subuids"):
+        build_root(host, "bookworm", ("a",), tmp_path / "base.tar")
 
 
 def test_only_a_recipe_that_says_so_takes_a_release_past_its_date(
