@@ -73,6 +73,10 @@ chaos-fleet: setup ## Kill tare and the processes of fake sites KILLS (50) times
 predictions: setup ## Predict each arm of STORES from its bare runs, beside what was measured, leaving one store out each time
 	@$(PY) -m tare knowledge predicted $(STORES)
 
+.PHONY: audit
+audit: setup ## Look up every pinned Python package and crate in the databases of known vulnerabilities (network)
+	@scripts/audit.sh $(AUDIT_ARGS)
+
 .PHONY: release
 release: setup ## The wheel and the source archive of this commit in dist/, the same bytes wherever the same compiler builds them
 	@scripts/release.sh dist
