@@ -79,6 +79,8 @@ class Machines:
 def machines_of(runs: Runs) -> Machines | None:
     """`None` where hosts keep their parts, or no two blocks tell."""
     turned = runs.swapped
+    if not turned:
+        return None
     series: dict[tuple[str, str], list[Placed]] = {}
     for (block, arm), run in sorted(runs.good.items(), key=lambda each: each[1].index):
         value = runs.value(block, arm, METRICS[PRIMARY])

@@ -76,7 +76,7 @@ def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> A
             metric.name: _level(metric, runs.values_of(arm.name, metric), figure_of(study, arm, metric))
             for metric in metrics
         },
-        limits=bottleneck_of(good),
+        limits=bottleneck_of(runs.columns, runs.rows(arm.name)),
         emulated=emulated_arms(good).get(arm.name, ()),
         guilt=guilt_of(good),
         missed=missed_of(good),

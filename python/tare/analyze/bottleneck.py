@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
-from tare.analyze.columns import Column, Columns, known, known_values
+from tare.analyze.columns import Column, Columns, Rows, known, known_values
 from tare.analyze.validity.disk import LIMITS, Limit, all_reached, disk_busy, limit_used, waiting_io
 from tare.analyze.validity.load import busy_parts
-from tare.run.record import RunRecord
 
 
 @dataclass(frozen=True)
@@ -36,25 +34,27 @@ class Bottleneck:
     reached: tuple[Limit, ...] | None
 
 
-def bottleneck_of(good: Sequence[RunRecord]) -> Bottleneck:
-    """The bottleneck over the good runs of one arm."""
-    columns = Columns(good)
-    limits = all_reached(columns)
+def bottleneck_of(columns: Columns, rows: Rows | None = None) -> Bottleneck:
+    """The bottleneck over the good runs of one arm, whose rows these are; `None` for all of them."""
+    if rows is None:
+        rows = np.arange(len(columns.records))
+    reached = columns.once(("reached",), lambda: all_reached(columns))
+    limits = {limit: column[rows] for limit, column in reached.items()}
     at_limit = {limit: int((column == 1).sum()) for limit, column in limits.items()}
     # A run tells where it reached one of them, or it is known that it reached none.
     some = np.any([column == 1 for column in limits.values()], axis=0)
     recorded = int((some | np.all([known(column) for column in limits.values()], axis=0)).sum())
     return Bottleneck(
-        sut_busy=_median(busy_parts(columns, "sut")),
-        client_busy=_median(busy_parts(columns, "client")),
-        sut_waiting_io=_median(waiting_io(columns)),
-        disk_busy=_median(disk_busy(columns)),
-        disk_depth=_median(columns.number("usage", "disk", "depth")),
-        reads_per_s=_median(columns.number("usage", "disk", "reads_per_s")),
-        writes_per_s=_median(columns.number("usage", "disk", "writes_per_s")),
-        disk_limit_used=_median(limit_used(columns)),
-        reached=tuple(limit for limit in LIMITS if 2 * at_limit[limit] > len(good))
-        if 2 * recorded > len(good)
+        sut_busy=_median(busy_parts(columns, "sut")[rows]),
+        client_busy=_median(busy_parts(columns, "client")[rows]),
+        sut_waiting_io=_median(waiting_io(columns)[rows]),
+        disk_busy=_median(disk_busy(columns)[rows]),
+        disk_depth=_median(columns.number("usage", "disk", "depth")[rows]),
+        reads_per_s=_median(columns.number("usage", "disk", "reads_per_s")[rows]),
+        writes_per_s=_median(columns.number("usage", "disk", "writes_per_s")[rows]),
+        disk_limit_used=_median(limit_used(columns)[rows]),
+        reached=tuple(limit for limit in LIMITS if 2 * at_limit[limit] > len(rows))
+        if 2 * recorded > len(rows)
         else None,
     )
 

@@ -53,7 +53,9 @@ def climb_of(good: Sequence[RunRecord]) -> Climb | None:
 
 
 def _sustained(run: RunRecord) -> Mapping[str, Any] | None:
-    if number_at(run.measurement, ("sustained", "rate_per_s")) is None or run.measurement is None:
+    if run.measurement is None or run.measurement.get("sustained") is None:
+        return None
+    if number_at(run.measurement, ("sustained", "rate_per_s")) is None:
         return None
     sustained: Mapping[str, Any] = run.measurement["sustained"]
     return sustained

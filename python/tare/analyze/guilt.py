@@ -38,7 +38,8 @@ def _client_share(parts: Mapping[str, float]) -> float:
 
 def guilt_of(good: Sequence[RunRecord]) -> Mapping[str, Guilt]:
     """Percentile → its parts over the good runs of one arm; empty where no run took them apart."""
-    return {percentile: one for percentile in PERCENTILES if (one := _around(good, percentile)) is not None}
+    apart = [run for run in good if _taken_apart(run)]  # most of 100,000 runs are not, soon known
+    return {percentile: one for percentile in PERCENTILES if (one := _around(apart, percentile)) is not None}
 
 
 def _around(good: Sequence[RunRecord], percentile: str) -> Guilt | None:
@@ -59,16 +60,21 @@ class Missed:
 
 def missed_of(good: Sequence[RunRecord]) -> Missed | None:
     """Over all good runs; `None` where none had arrivals of its own."""
-    pairs = [[number_at(run.measurement, ("details", key)) for key in ("missed", "scheduled")] for run in good]
+    telling = [run for run in good if run.measurement is not None and run.measurement.get("details")]
+    pairs = [[number_at(run.measurement, ("details", key)) for key in ("missed", "scheduled")] for run in telling]
     known = [(missed, scheduled) for missed, scheduled in pairs if missed is not None and scheduled is not None]
     if not known:
         return None
     return Missed(round(sum(missed for missed, _ in known)), round(sum(scheduled for _, scheduled in known)))
 
 
+def _taken_apart(run: RunRecord) -> bool:
+    return run.measurement is not None and bool(run.measurement.get("parts"))
+
+
 def _parts(run: RunRecord, percentile: str) -> Mapping[str, float] | None:
     """All of them, or `None` where one is not known or there is nothing to share."""
-    if not (run.measurement or {}).get("parts"):
+    if not _taken_apart(run):
         return None
     parts = {name: number_at(run.measurement, ("parts", percentile, name)) for name in _PARTS}
     known = {name: value for name, value in parts.items() if value is not None}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tare.analyze.columns import Column, Columns, Flags
+from tare.analyze.columns import Column, Columns, Flags, known, or_zero, ratio
 from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.statistics.histogram import histograms_of, percentile_of, percentiles_of
 from tare.run.duet.swap import throughput_of
@@ -62,6 +62,8 @@ class Metric:
     bucketed: bool
     derived: Callable[[RunRecord], float | None] | None = None
     """How it follows from the whole record, where the generator alone does not know it."""
+    derived_column: Callable[[Columns], Column] | None = None
+    """The same of many runs at once."""
     operation: str | None = None
     """The kind of operation that it is of, `None` for all of them together."""
     percent: float | None = None
@@ -80,6 +82,8 @@ class Metric:
 
     def column(self, columns: Columns) -> Column:
         """The values of many runs, as `of` tells each."""
+        if self.derived_column is not None:
+            return self.derived_column(columns)
         if self.derived is not None:
             return columns.of(self.derived)
         values = columns.number("measurement", *self.path)
@@ -108,9 +112,21 @@ def cpu_per_operation_us(run: RunRecord) -> float | None:
     """
     operations = number_at(run.measurement, ("operations",))
     sut, proxy = sut_cpu_s(run), number_at(run.usage, ("proxy_cpu_s",))
-    if sut is None or not operations or (proxy is None and (run.path or {}).get("hop") == "docker-proxy"):
+    if sut is None or not operations or (proxy is None and is_proxied(run)):
         return None
     return 1e6 * (sut + (proxy or 0.0)) / operations
+
+
+def _cpu_per_operation(columns: Columns) -> Column:
+    """As `cpu_per_operation_us`."""
+    proxy, proxied = columns.number("usage", "proxy_cpu_s"), columns.where(is_proxied)
+    used = np.where(known(proxy) | ~proxied, sut_cpu(columns) + or_zero(proxy), np.nan)
+    return ratio(1e6 * used, columns.number("measurement", "operations"))
+
+
+def is_proxied(run: RunRecord) -> bool:
+    """Whether its connections went through docker-proxy."""
+    return run.path is not None and run.path.get("hop") == "docker-proxy"
 
 
 def io_per_operation_kib(run: RunRecord) -> float | None:
@@ -121,6 +137,12 @@ def io_per_operation_kib(run: RunRecord) -> float | None:
     operations = number_at(run.measurement, ("operations",))
     read, written = (number_at(run.usage, (f"sut_{way}_bytes",)) for way in ("read", "write"))
     return (read + written) / 1024 / operations if read is not None and written is not None and operations else None
+
+
+def _io_per_operation(columns: Columns) -> Column:
+    """As `io_per_operation_kib`."""
+    read, written = (columns.number("usage", f"sut_{way}_bytes") for way in ("read", "write"))
+    return ratio((read + written) / 1024, columns.number("measurement", "operations"))
 
 
 def io_source(run: RunRecord) -> str | None:
@@ -139,6 +161,13 @@ def sut_cpu_s(run: RunRecord) -> float | None:
         return used
     whole_s = number_at(run.measurement, ("duration_s",))
     return None if not over_s or whole_s is None else used / over_s * whole_s
+
+
+def sut_cpu(columns: Columns) -> Column:
+    """As `sut_cpu_s`."""
+    used, over_s = (columns.number("usage", key) for key in ("sut_cpu_s", "sut_over_s"))
+    whole = ratio(used, over_s) * columns.number("measurement", "duration_s")
+    return np.where(known(over_s), whole, used)
 
 
 @dataclass(frozen=True)
@@ -201,6 +230,7 @@ METRICS: Mapping[str, Metric] = {
             more_is_better=False,
             bucketed=False,
             derived=cpu_per_operation_us,
+            derived_column=_cpu_per_operation,
         ),
         Metric(
             "io_per_operation",
@@ -211,6 +241,7 @@ METRICS: Mapping[str, Metric] = {
             more_is_better=False,
             bucketed=False,
             derived=io_per_operation_kib,
+            derived_column=_io_per_operation,
             source=io_source,
         ),
     )

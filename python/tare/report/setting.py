@@ -92,7 +92,9 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
             for record in _first_with(used, lambda one: one.effective)
         ),
         asked=frozenset(_variable(name) for arm in study.arms if arm.placed for name in arm.placed.sut.settings),
-        parity=_without_repeats(compare((record.arm, _parity(record, hosts)) for record in used)),
+        parity=_without_repeats(
+            compare((record.arm, _parity(record, hosts)) for record in _without_the_same(used))
+        ),
         path=compare((record.arm, _way(record)) for record in used),
         hosts=compare(("", named_hosts(record)) for record in used),
         others=_others(used),
@@ -110,9 +112,29 @@ def _first_with(
             yield record
 
 
+def _without_the_same(records: Sequence[RunRecord]) -> Iterator[RunRecord]:
+    """Without those of an arm that saw just what another did, and no path: only paths name runs."""
+    seen: dict[str, tuple[Mapping[str, Any], str]] = {}
+    for record in records:
+        before = seen.get(record.arm)
+        if (
+            before is not None and before[0] == record.parity and before[1] == repr(record.parity)
+        ):  # 1 == 1.0 == True
+            continue
+        yield record
+        if not _has_path(record.parity):
+            seen[record.arm] = (record.parity, repr(record.parity))
+
+
+def _has_path(tree: Any) -> bool:
+    if is_mapping(tree):
+        return any(map(_has_path, tree.values()))
+    return any(map(_has_path, tree)) if isinstance(tree, list | tuple) else isinstance(tree, str) and "/" in tree
+
+
 def _others(records: Sequence[RunRecord]) -> tuple[tuple[str, tuple[Property, ...]], ...]:
     found: dict[str, list[Mapping[str, Any] | None]] = {}
-    for record in records:
+    for record in (each for each in records if each.nodes is not None or each.client_host is not None):
         further = list((record.nodes or {}).items())[1:]
         for side, node in (*further, ("client", {"host": record.client_host})):
             if node.get("host"):
@@ -238,16 +260,23 @@ def _parity(record: RunRecord, hosts: frozenset[tuple[str, str]]) -> Mapping[str
 def _hosts_namespaces(records: Sequence[RunRecord]) -> frozenset[tuple[str, str]]:
     """Kind and number of the host's namespaces: a bare side's, but for its mounts and what it shares with a SUT."""
     common: set[tuple[str, str]] = set()
+    bare_in: dict[int, frozenset[str]] = {}
     for record in records:
-        bare = {
-            side
-            for side, asked in record.settings.items()
-            if is_mapping(asked) and asked.get("deployment") == "bare"
-        }
+        asked = id(record.settings)  # records of an arm share them: `_first_with`
+        if asked not in bare_in:
+            bare_in[asked] = _bare_sides(record.settings)
+        if not (bare := bare_in[asked]):
+            continue
         places = {side: set(_namespaces(record.parity.get(side))) for side in ("sut", "client")}
         shared = set() if "sut" in bare else places["sut"]
         common |= {pair for side in bare for pair in places.get(side, set()) - shared if pair[0] != "mnt"}
     return frozenset(common)
+
+
+def _bare_sides(settings: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(
+        side for side, asked in settings.items() if is_mapping(asked) and asked.get("deployment") == "bare"
+    )
 
 
 def _namespaces(seen: Any) -> list[tuple[str, str]]:

@@ -63,7 +63,7 @@ def held_equal(study: Study, runs: Runs) -> set[str]:
         alarmed |= {alarm.rule for alarm in alarms}
     for arm in study.arms:
         good = runs.good_of(arm.name)
-        assert bottleneck_of(good) == disk_by_run.bottleneck_of(good)
+        assert bottleneck_of(runs.columns, runs.rows(arm.name)) == disk_by_run.bottleneck_of(good)
         for metric in metrics_of(runs.good.values()):
             assert pair(runs, arm.name, study.baseline, metric) == by_run.pair(
                 runs, arm.name, study.baseline, metric

@@ -100,6 +100,19 @@ def test_names_of_containers_fill_no_list_of_variables() -> None:
     assert rows["server_uuid"] == [(f"x{token}", ())]
 
 
+def test_what_runs_of_an_arm_saw_alike_is_compared_once_and_anything_else_each_time() -> None:
+    study = synthetic.study(("bare", "bridge"))
+    runs = synthetic.records(("bare", "bridge"), 5)
+    seen = {1: {"n": 1}, 2: {"n": True}, 3: {"n": 1}}
+    records = [
+        run.model_copy(update={"parity": {"sut": seen.get(run.block, {"group": f"/tare/{run.run_id}/sut"})}})
+        for run in runs
+    ]
+    shown_texts = texts(setting_of(study, records).parity)
+    assert shown_texts["sut.n"] == [("from run to run: 1; yes", ())]
+    assert shown_texts["sut.group"] == [("/tare/RUN/sut", ())]
+
+
 def test_what_is_the_same_after_the_measurement_is_told_once() -> None:
     def later(tree: dict[str, Any]) -> None:
         tree["parity"]["sut_after"] = {**tree["parity"]["sut"], "seccomp": "7"}

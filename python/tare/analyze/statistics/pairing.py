@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tare.analyze.columns import Column, Rows, known_values
+from tare.analyze.columns import Column, Flags, Rows, known_values
 from tare.analyze.estimate import Dropped
 from tare.analyze.metrics import Metric
 from tare.analyze.runs import Runs
@@ -33,8 +33,10 @@ def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
     sides = [_Side(runs, name, blocks, metric) for name in (baseline, arm)]
     below, above = sides
     usable = (below.values > 0) & (above.values > 0)
-    why: dict[int, str] = {}
-    for n in np.flatnonzero(~usable).tolist():
+    # Of a metric that no run tells, all blocks have one reason.
+    both = below.silent & above.silent
+    why = dict.fromkeys(np.flatnonzero(both).tolist(), f"{below.no_value} and {above.no_value}")
+    for n in np.flatnonzero(~usable & ~both).tolist():
         why[n] = " and ".join(reason for side in sides if (reason := side.why_not(n)))
     if metric.source is not None:
         for n in np.flatnonzero(usable).tolist():
@@ -49,11 +51,16 @@ def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
 
 
 class _Side:
-    """An arm's values of a metric in these blocks, NaN where there is none. `rows`: -1 where no run is good."""
+    """An arm's values of a metric in these blocks, NaN where there is none. `rows`: -1 where no run is good.
+
+    `silent`: in which of them a good run tells none, which is `no_value`.
+    """
 
     def __init__(self, runs: Runs, arm: str, blocks: Sequence[int], metric: Metric) -> None:
         self.rows = runs.rows_in(arm, blocks)
         self.values: Column = np.append(runs.column(metric), np.nan)[self.rows]
+        self.silent: Flags = np.isnan(self.values) & (self.rows >= 0)
+        self.no_value = f"{arm} has no {metric.title}"
         self._runs, self._arm, self._blocks, self._metric = runs, arm, blocks, metric
 
     def why_not(self, n: int) -> str | None:
@@ -64,7 +71,7 @@ class _Side:
         if self.rows[n] < 0:
             return self._runs.missing(self._blocks[n], self._arm)
         if math.isnan(value):
-            return f"{self._arm} has no {self._metric.title}"
+            return self.no_value
         return f"{self._arm} has a {self._metric.title} of {value:g}"
 
 

@@ -134,7 +134,7 @@ def _able(between: Mapping[str, Any]) -> Mapping[tuple[str, str], float]:
 
 def client_host_use(run: RunRecord) -> float | None:
     """The part of its CPU time for which the client's host was not idle; `None` where it is the SUT's too."""
-    machine = (run.usage or {}).get("client_machine")
+    machine = None if run.usage is None else run.usage.get("client_machine")
     if not machine or (run.between or {}).get("one_boot"):
         return None
     total = sum(machine.values())

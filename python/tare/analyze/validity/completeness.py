@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import compress
 
 import numpy as np
 
@@ -83,9 +84,10 @@ def extended(evidence: Evidence) -> Iterator[Alarm]:
 def unobserved(evidence: Evidence) -> Iterator[Alarm]:
     """Of a good run it could not be read what was in force around a side, or which way the connections went."""
     for arm in evidence.arms if evidence.study.imported is None else ():
-        blind = [(run, missing) for run in evidence.good(arm) if (missing := _unobserved_parts(run))]
+        blind = [(run, unseen) for run in evidence.good(arm) if any(unseen := _unseen(run))]
         if blind:
-            what = ", ".join(dict.fromkeys(part for _, missing in blind for part in missing))
+            kinds = dict.fromkeys(unseen for _, unseen in blind)
+            what = ", ".join(dict.fromkeys(part for unseen in kinds for part in compress(_PARTS, unseen)))
             yield Alarm(
                 "unwitnessed",
                 arm,
@@ -95,16 +97,23 @@ def unobserved(evidence: Evidence) -> Iterator[Alarm]:
             )
 
 
-def _unobserved_parts(run: RunRecord) -> tuple[str, ...]:
-    """A program that is itself the SUT has no client and no path."""
-    both = run.settings.get("client", "") is not None
-    sides = {"sut": "the SUT", **({"client": "the client"} if both else {})}
-    missing = [f"what is in force around {name}" for side, name in sides.items() if not run.parity.get(side)]
-    if run.parity.get("sut_after", "") is None:
-        missing.append("what is in force around the SUT after the measure phase")
-    if both and (run.path is None or run.path.get("hop", "") is None):
-        missing.append("the network path")
-    return tuple(missing)
+_PARTS = (
+    "what is in force around the SUT",
+    "what is in force around the client",
+    "what is in force around the SUT after the measure phase",
+    "the network path",
+)
+
+
+def _unseen(run: RunRecord) -> tuple[bool, bool, bool, bool]:
+    """Which of `_PARTS` could not be read. A program that is itself the SUT has no client and no path."""
+    parity, path, both = run.parity, run.path, run.settings.get("client", "") is not None
+    return (
+        not parity.get("sut"),
+        both and not parity.get("client"),
+        parity.get("sut_after", "") is None,
+        both and (path is None or path.get("hop", "") is None),
+    )
 
 
 SHORT = 0.01

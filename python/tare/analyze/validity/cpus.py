@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from tare.analyze.columns import Column, Columns, ratio
-from tare.analyze.metrics import sut_cpu_s
+from tare.analyze.metrics import is_proxied, sut_cpu
 from tare.analyze.numbers import number_at
 from tare.analyze.statistics.intervals import term, welch_t
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
-from tare.analyze.validity.load import OTHERS, is_proxied, parts_of_machine
+from tare.analyze.validity.load import OTHERS, parts_of_machine
 from tare.run.record import RunRecord
 
 CORE = 0.02
@@ -43,7 +43,8 @@ def core_effect(evidence: Evidence) -> Iterator[Alarm]:
 def _of_swapped_sets(evidence: Evidence) -> Iterator[Alarm]:
     """One alarm for the whole study: which set it is does not depend on the arm."""
     by_block: dict[int, list[_SwapRates]] = {}
-    runs = [run for arm in evidence.arms for run in evidence.good(arm)]
+    columns = evidence.columns
+    runs = [columns.records[row] for row in evidence.all_rows] if any(columns.trees("duet")) else []
     for run in runs:
         if run.duet is not None and (rates := _swap_rates(run)) is not None:
             by_block.setdefault(run.block, []).append(rates)
@@ -85,7 +86,7 @@ def _of_blocks(evidence: Evidence) -> Iterator[Alarm]:
         by_set: dict[str, list[RunRecord]] = {}
         for run in evidence.good(arm):
             cpus = _cpus(run)
-            if run.block in ratios and cpus is not None and _swap_rates(run) is None:
+            if cpus is not None and run.block in ratios and _swap_rates(run) is None:
                 by_set.setdefault(cpus, []).append(run)
         for one, other in combinations(sorted(by_set), 2):
             sides = [[ratios[run.block] for run in by_set[cpus]] for cpus in (one, other)]
@@ -113,6 +114,8 @@ def _difference_text(one: str, other: str, difference: float) -> str:
 
 def _cpus(run: RunRecord) -> str | None:
     seen = run.parity.get("sut")
+    if seen is None:
+        return None
     return str(seen["cpus_allowed"]) if isinstance(seen, Mapping) and seen.get("cpus_allowed") else None
 
 
@@ -150,4 +153,4 @@ def proxy_weight(evidence: Evidence) -> Iterator[Alarm]:
 def _cpu_rate(columns: Columns) -> Column:
     """CPUs' worth of time of the SUT, and of the proxy where there is one; not known where any of it is not."""
     proxy = np.where(columns.where(is_proxied), columns.number("usage", "proxy_cpu_s"), 0.0)
-    return ratio(columns.of(sut_cpu_s) + proxy, columns.number("usage", "monotonic_s"))
+    return ratio(sut_cpu(columns) + proxy, columns.number("usage", "monotonic_s"))

@@ -92,7 +92,8 @@ class Evidence:
 
     def between(self, arm: str) -> list[RunRecord]:
         """Those of `good` that were made between two hosts."""
-        return [run for run in self.good(arm) if run.between is not None]
+        rows = self.rows(arm)
+        return [self.columns.records[row] for row in rows[self.columns.where(_is_between)[rows]]]
 
     def rows(self, arm: str) -> Rows:
         """The places of `good` in the columns."""
@@ -137,6 +138,10 @@ class Evidence:
         others = {arm: baseline for arm in self.arms if (baseline := self.study.baseline_of(arm)) != arm}
         pairs = {arm: pair(self.runs, arm, baseline, METRICS[PRIMARY]) for arm, baseline in others.items()}
         return {arm: {block: math.log(ratio) for block, ratio in pairing.ratios} for arm, pairing in pairs.items()}
+
+
+def _is_between(run: RunRecord) -> bool:
+    return run.between is not None
 
 
 Rule = Callable[[Evidence], Iterator[Alarm]]

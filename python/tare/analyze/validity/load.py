@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tare.analyze.columns import Column, Columns, Rows, figure, known, known_values, or_zero, ratio, reached
 from tare.analyze.guilt import client_share, guilt_of
-from tare.analyze.metrics import sut_cpu_s
+from tare.analyze.metrics import is_proxied, sut_cpu
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift, slope_within
 from tare.run.record import RunRecord
 
@@ -175,6 +175,10 @@ def busy_parts(columns: Columns, side: str) -> Column:
 
     Without what the client polled, waiting for the next arrival to be due: it would have found time for a request.
     """
+    return columns.once(("busy", side), lambda: _busy_parts(columns, side))
+
+
+def _busy_parts(columns: Columns, side: str) -> Column:
     traced = _saturation(columns, side, "busy")
     cpus, seconds = columns.number("usage", f"{side}_cpus"), columns.number("usage", "monotonic_s")
     used = np.where(known(traced), traced, ratio(_used(columns, side), cpus * seconds))
@@ -197,7 +201,11 @@ def limits_reached(columns: Columns, side: str) -> Column:
 
 def parts_of_machine(columns: Columns, kind: str) -> Column:
     """Share of the machine's time: `idle` (`iowait` too), `iowait`, `steal`, or `others`, no part of the run."""
-    total = columns.of(_machine_s)
+    return columns.once(("part of machine", kind), lambda: _parts_of_machine(columns, kind))
+
+
+def _parts_of_machine(columns: Columns, kind: str) -> Column:
+    total = columns.once(("machine_s",), lambda: _machine_s(columns))
     idle, waiting, stolen = (columns.number("usage", "machine", mode) for mode in ("idle", "iowait", "steal"))
     if kind in ("steal", "iowait"):
         return ratio(stolen if kind == "steal" else waiting, total)
@@ -219,25 +227,22 @@ def is_alone(run: RunRecord) -> bool:
     return run.settings.get("client", "") is None
 
 
-def is_proxied(run: RunRecord) -> bool:
-    """Whether its connections went through docker-proxy."""
-    return (run.path or {}).get("hop") == "docker-proxy"
-
-
 def _is_client_here(run: RunRecord) -> bool:
     """A client on another machine is no part of this one's time; on one kernel both hosts have the same."""
     apart = run.between is not None and not run.between.get("one_boot")
     return not apart and not is_alone(run)
 
 
-def _machine_s(run: RunRecord) -> float | None:
-    """Time of all of its CPUs, in every mode; `None` where the kernel does not tell what was stolen."""
-    machine: Mapping[str, Any] = (run.usage or {}).get("machine") or {}
-    return sum(machine.values()) if "steal" in machine else None
+def _machine_s(columns: Columns) -> Column:
+    """Time of all CPUs of a machine, in every mode; not known where the kernel does not tell what was stolen."""
+    machines = columns.trees("usage", "machine")
+    return np.array(
+        [sum(each.values()) if each and "steal" in each else math.nan for each in machines], dtype=float
+    )
 
 
 def _used(columns: Columns, side: str) -> Column:
-    return columns.of(sut_cpu_s) if side == "sut" else columns.number("usage", f"{side}_cpu_s")
+    return sut_cpu(columns) if side == "sut" else columns.number("usage", f"{side}_cpu_s")
 
 
 def _saturation(columns: Columns, side: str, key: str) -> Column:

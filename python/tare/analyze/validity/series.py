@@ -29,7 +29,7 @@ def warm_up(evidence: Evidence) -> Iterator[Alarm]:
     Alarm: by more than `RISE`, and by a t interval of 99 % over the arm's runs that leaves zero out.
     """
     for arm in evidence.arms:
-        long = [(run, windows) for run in evidence.good(arm) if _has(run, 4) and len(windows := _windows(run)) >= 4]
+        long = [(run, windows) for run in _having(evidence, arm, 4) if len(windows := _windows(run)) >= 4]
         if len(long) < 4:
             continue
         length = min(len(windows) for _, windows in long)
@@ -57,7 +57,7 @@ def change_point(evidence: Evidence) -> Iterator[Alarm]:
     """
     fewest = _FEWEST_FOR_CHANGE
     long = {
-        arm: [run for run in evidence.good(arm) if _has(run, fewest) and len(_levelled(run)) >= fewest]
+        arm: [run for run in _having(evidence, arm, fewest) if len(_levelled(run)) >= fewest]
         for arm in evidence.arms
     }
     p_least = 0.01 / max(1, sum(map(len, long.values())))
@@ -108,9 +108,14 @@ def _windows(run: RunRecord) -> list[float]:
     return _rates((run.measurement or {}).get("windows") or () if by_half is None else [*by_half[0], *by_half[1]])
 
 
-def _has(run: RunRecord, windows: int) -> bool:
-    """Whether it has so many, those counted that do not count: most of 100,000 runs have none, soon known."""
-    return len((run.measurement or {}).get("windows") or ()) >= windows
+def _having(evidence: Evidence, arm: str, windows: int) -> list[RunRecord]:
+    """Good runs that have so many, those counted that do not count: most of 100,000 runs have none, soon known."""
+    columns, rows = evidence.columns, evidence.rows(arm)
+    return [columns.records[row] for row in rows[columns.of(_recorded)[rows] >= windows]]
+
+
+def _recorded(run: RunRecord) -> float:
+    return float(len((run.measurement or {}).get("windows") or ()))
 
 
 def _levelled(run: RunRecord) -> list[float]:

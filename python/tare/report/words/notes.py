@@ -74,9 +74,9 @@ def _sentence(group: Sequence[Alarm]) -> str:
         arms = [*arms[:_NAMED_ARMS], f"{len(arms) - _NAMED_ARMS} more"]
     *most, last = arms or ["every arm"]
     subject = f"{', '.join(most)} and {last}" if most else last
-    runs = list(dict.fromkeys(plain(run, 80) for alarm in group for run in alarm.runs))
+    runs = list(dict.fromkeys(run for alarm in group for run in alarm.runs))
     more = f" and {len(runs) - _NAMED_RUNS} more" if len(runs) > _NAMED_RUNS else ""
-    named = f" Runs: {', '.join(runs[:_NAMED_RUNS])}{more}." if runs else ""
+    named = f" Runs: {', '.join(plain(run, 80) for run in runs[:_NAMED_RUNS])}{more}." if runs else ""
     return f"{first.rule}, {subject}: {first.what}.{named} To do: {first.do}."
 
 

@@ -10,6 +10,7 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
 from tare.analyze.bottleneck import bottleneck_of
+from tare.analyze.columns import Columns
 from tare.analyze.runs import select_runs
 from tare.analyze.validity import Alarm, check
 from tare.run.record import RunRecord
@@ -55,8 +56,8 @@ def test_a_limit_that_is_reached_is_a_disk_at_its_end_though_the_device_is_idle(
         return [synthetic.changed(run, alter) for run in idle]
 
     assert alarms(limited(0.95)) == []
-    assert bottleneck_of(limited(0.95)).disk_limit_used == 0.95
-    assert bottleneck_of(limited(0.95)).reached == ("disk",)
+    assert bottleneck_of(Columns(limited(0.95))).disk_limit_used == 0.95
+    assert bottleneck_of(Columns(limited(0.95))).reached == ("disk",)
     (alarm, *_) = alarms(limited(0.8))
     assert "the limit on disk operations delayed the SUT 80.0 % of the time" in alarm.what
 
@@ -100,12 +101,12 @@ def test_most_runs_decide() -> None:
 
 
 def test_an_arm_tells_what_set_its_rate() -> None:
-    limit = bottleneck_of(runs())
+    limit = bottleneck_of(Columns(runs()))
     assert (limit.reached, limit.disk_busy, limit.sut_waiting_io) == (("disk",), 0.97, 0.9)
-    assert bottleneck_of(runs({"busy": 0.95})).reached == ("sut", "disk")
-    assert bottleneck_of(runs({"waiting_io": 0.1}, disk={"busy": 0.1})).reached == ()
-    assert bottleneck_of(runs({"waiting_io": None}, disk=None)).reached is None
-    assert bottleneck_of([]).disk_busy is None
+    assert bottleneck_of(Columns(runs({"busy": 0.95}))).reached == ("sut", "disk")
+    assert bottleneck_of(Columns(runs({"waiting_io": 0.1}, disk={"busy": 0.1}))).reached == ()
+    assert bottleneck_of(Columns(runs({"waiting_io": None}, disk=None))).reached is None
+    assert bottleneck_of(Columns([])).disk_busy is None
 
 
 def test_every_arm_has_mean_and_standard_deviation_of_its_runs() -> None:
