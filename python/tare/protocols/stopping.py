@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tare.protocols import sign_flip
@@ -139,12 +140,38 @@ def decide(rule: Rule, baseline: str, finished: Sequence[Finished]) -> Decision:
     against = dict.fromkeys(set().union(*(block.throughput_per_s for block in finished)), baseline)
     against |= {arm: other for block in finished for arm, other in block.baselines.items()}
     pairs = [(arm, other) for arm, other in sorted(against.items()) if arm != other]
-    arms = {arm: _progress(rule, _log_ratios(arm, other, finished)) for arm, other in pairs}
+    arms = _Arms(lambda: {arm: _progress(rule, _log_ratios(arm, other, finished)) for arm, other in pairs})
     seconds = sum(block.seconds for block in finished)
-    awaited = _awaited(rule, arms, finished)
-    end = _end(rule, len(finished), seconds, awaited)
-    shown = {name: arm if name in awaited else replace(arm, more_blocks=0) for name, arm in arms.items()}
-    return Decision(len(finished), seconds, end, shown)
+    end = _end(rule, len(finished), seconds, lambda: _awaited(rule, arms, finished))
+
+    def shown() -> Mapping[str, Progress]:
+        awaited = _awaited(rule, arms, finished)
+        return {name: arm if name in awaited else replace(arm, more_blocks=0) for name, arm in arms.items()}
+
+    return Decision(len(finished), seconds, end, _Arms(shown))
+
+
+class _Arms(Mapping[str, Progress]):
+    """Worked out when they are first asked for: where a cap alone decides, nobody needs 100 arms' intervals."""
+
+    def __init__(self, work_out: Callable[[], Mapping[str, Progress]]) -> None:
+        self._work_out = work_out
+
+    @cached_property
+    def _arms(self) -> Mapping[str, Progress]:
+        return self._work_out()
+
+    def __getitem__(self, name: str) -> Progress:
+        return self._arms[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arms)
+
+    def __len__(self) -> int:
+        return len(self._arms)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 def _awaited(rule: Rule, arms: Mapping[str, Progress], finished: Sequence[Finished]) -> Mapping[str, Progress]:
@@ -233,11 +260,11 @@ def _t(n: int, alpha: float) -> float:
     return float(stdtrit(n - 1, 1 - alpha / 2))
 
 
-def _end(rule: Rule, finished: int, seconds: float, arms: Mapping[str, Progress]) -> End | None:
+def _end(rule: Rule, finished: int, seconds: float, awaited: Callable[[], Mapping[str, Progress]]) -> End | None:
     blocks, begun = divmod(finished, rule.blocks_each)
     if begun:
         return None
-    if rule.looks_at(blocks) and arms and all(one.known for one in arms.values()):
+    if rule.looks_at(blocks) and (arms := awaited()) and all(one.known for one in arms.values()):
         return End.TARGET if rule.margin is None else End.MARGIN
     if blocks >= rule.blocks:
         return End.BLOCKS

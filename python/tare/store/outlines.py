@@ -13,7 +13,7 @@ from sqlalchemy.engine import Row
 from tare.protocols.pilot import BLOCKS
 from tare.run.duet.swap import rate_of
 from tare.run.record import TOGETHER
-from tare.run.resume import Made, StudyState, made_of
+from tare.run.resume import Growing, Made, StudyState, made_of
 from tare.store.read import Store, uncollected
 from tare.store.rows import REFERENCES, Facts, from_row
 from tare.store.schema import facts, runs
@@ -56,8 +56,16 @@ def state_of(store: Store) -> StudyState:
     asked: Select[Any] = select(*_KEYS, _parts(store, _DECIDING)).order_by(*in_order)
     with store.reading() as connection, uncollected():
         rows = connection.execute(asked).all()
-        pilot = _pilot(connection, rows)
-        return StudyState().noting(_made(row, from_json(row[-1]), pilot) for row in rows)
+        pilot, growing = _pilot(connection, rows), Growing(StudyState())
+        for row, parts in zip(rows, from_json(f"[{','.join([row[-1] for row in rows])}]"), strict=True):
+            run_id, _, block, _, ok, _ = row
+            phases, duet, rate, choice, emulated = parts
+            if ok and block > BLOCKS and duet is None and choice is None and not emulated:
+                took_s = sum([time["seconds"] for time in phases])
+                growing.note_good(run_id, took_s, None if rate is None else float(rate))
+            else:
+                growing.note((_made(row, parts, pilot),))
+        return growing.state
 
 
 def outlines(store: Store, after: int = 0, seen: Collection[tuple[str, int]] = ()) -> tuple[Outline, ...]:

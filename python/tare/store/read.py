@@ -109,9 +109,9 @@ class Store:
 
     def attempts(self) -> frozenset[tuple[str, int]]:
         """Run and number of every attempt."""
-        with self.reading() as connection:
-            rows = connection.execute(select(runs.c.run_id, runs.c.attempt))
-            return frozenset((run_id, attempt) for run_id, attempt in rows)
+        with self.reading() as connection, uncollected():
+            rows = connection.execute(select(runs.c.run_id, runs.c.attempt)).all()
+            return frozenset([(run_id, attempt) for run_id, attempt in rows])
 
     def endings(self) -> tuple[Ending, ...]:
         """Why `tare run` ended the study, in the order in which it did; more than one where it was gone on with."""

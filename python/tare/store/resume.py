@@ -159,7 +159,7 @@ def _extend(connection: Connection, place: StorePlace, was: Plan, now: Plan) -> 
 
 def _drop_leftovers(writer: Writer, layout: StoreLayout) -> None:
     """Remove what an interrupted commit left: staged files, and raw directories that no record names."""
-    recorded = {attempt_name(*attempt) for attempt in writer.attempts()}
+    recorded = {attempt_name(run, attempt) for run, attempt in writer.attempts()}
     for leftover in layout.staging.iterdir():
         shutil.rmtree(leftover)
     for name in set(os.listdir(layout.raw)) - recorded:  # noqa: PTH208 - names, of which there may be 100,000

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import pstdev, stdev
 
 import pytest
 
-from tare.protocols.stopping import Decision, End, Finished, Rule, blocks_needed, decide, progress
+from tare.protocols import stopping
+from tare.protocols.stopping import Decision, End, Finished, Progress, Rule, blocks_needed, decide, progress
 from tare.study.protocol_spec import BucketsSpec, FixedSpec, InterleaveSpec
 
 NARROW = [1.0, 1.001] * 6
@@ -96,6 +98,26 @@ def test_no_block_is_begun_that_would_end_after_the_time() -> None:
 
 def test_nothing_finished_decides_nothing() -> None:
     assert decide(Rule(seconds=0.1), "base", []) == Decision(0, 0.0, None, {})
+
+
+@pytest.mark.parametrize("rule", [Rule(target=None, blocks=9), Rule(blocks=20)])
+def test_intervals_are_worked_out_where_they_decide_or_somebody_asks(
+    rule: Rule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def counted(of: Rule, log_ratios: Sequence[float]) -> Progress:
+        asked.append(len(log_ratios))
+        return progress(of, log_ratios)
+
+    monkeypatch.setattr(stopping, "progress", counted)
+    decision = after(9, rule, a=NARROW, b=WIDE)
+    assert (decision.end, asked) == (End.BLOCKS if rule.target is None else None, [])
+    assert decision.arms["b"] == progress(rule, [math.log(each) for each in WIDE[:9]])
+    assert list(decision.arms) == ["a", "b"]
+    assert asked == [9, 9]
+    assert after(8, rule, a=NARROW, b=WIDE).end is None
+    assert asked[2:] == ([] if rule.target is None else [8, 8])
 
 
 def test_the_decision_is_of_the_records_alone() -> None:
