@@ -61,6 +61,7 @@ GOOD_ENGINE: Mapping[str, Any] = {
     "engine_rootless": False,
     "engine_containers_running": 0,
 }
+RIGHTS = ok("rights", "root")
 SPUN = {"seconds": 1.5, "pauses": 3, "lost_s": 0.001, "longest_ms": 0.4}
 
 
@@ -99,7 +100,7 @@ def host(**answers: Answer) -> FakeHost:
 
 def test_a_good_machine_gets_no_advice() -> None:
     lines = [
-        *trial_lines(host(), LAYOUT),
+        *trial_lines(host(), LAYOUT, RIGHTS, builds=True),
         *cpu_lines(GOOD_HOST),
         *resource_lines(GOOD_HOST),
         *engine_lines(GOOD_ENGINE),
@@ -108,9 +109,8 @@ def test_a_good_machine_gets_no_advice() -> None:
 
 
 def test_images_are_not_built_on_other_hosts() -> None:
-    rights = ok("rights", "root")
-    assert "mmdebstrap" in by_name(trial_lines(host(), LAYOUT))
-    assert "mmdebstrap" not in by_name(trial_lines(host(), LAYOUT, rights))
+    assert "mmdebstrap" in by_name(trial_lines(host(), LAYOUT, RIGHTS, builds=True))
+    assert "mmdebstrap" not in by_name(trial_lines(host(), LAYOUT, RIGHTS, builds=False))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,6 @@ def test_an_engine_that_spoils_comparisons_is_warned_of(name: str, facts: Mappin
 @pytest.mark.parametrize(
     ("name", "answers", "verdict"),
     [
-        ("rights", {"id": Completed(("id",), 0, b"1000\n")}, Verdict.CANNOT),
         ("mmdebstrap", {"mmdebstrap": Completed(("mmdebstrap",), 127)}, Verdict.CANNOT),
         (
             "KVM",
@@ -188,7 +187,7 @@ def test_an_engine_that_spoils_comparisons_is_warned_of(name: str, facts: Mappin
     ],
 )
 def test_what_fails_when_tried_gets_its_verdict(name: str, answers: Mapping[str, Answer], verdict: Verdict) -> None:
-    line = by_name(trial_lines(host(**answers), LAYOUT))[name]
+    line = by_name(trial_lines(host(**answers), LAYOUT, RIGHTS, builds=True))[name]
     assert line.verdict is verdict
     assert line.advice
 
@@ -209,14 +208,14 @@ def test_a_kvm_that_was_tried_is_told_by_what_came_of_it(accelerator: str, why: 
     tried.files[f"{LAYOUT.machines}/accelerator.json"] = json.dumps(
         {"mark": f"{tried.boot_id} ", "accelerator": accelerator, "why": why, "until_uptime_s": None}
     ).encode()
-    line = by_name(trial_lines(tried, LAYOUT))["KVM"]
+    line = by_name(trial_lines(tried, LAYOUT, RIGHTS, builds=True))["KVM"]
     assert (line.verdict, line.found) == told
 
 
 def test_the_noise_line_says_what_was_measured_with_its_unit() -> None:
     assert (
         "lost 0.07% of its time in 3 pauses over 0.1 ms, the longest 0.40 ms"
-        in by_name(trial_lines(host(), LAYOUT))["noise"].found
+        in by_name(trial_lines(host(), LAYOUT, RIGHTS, builds=True))["noise"].found
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
+import pytest
+
 from tare.doctor import Verdict
-from tare.doctor.rights import rights_line, socket_line
+from tare.doctor.rights import local_line, rights_line, socket_line
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 from tare.sites.file import SshSpec
@@ -51,3 +54,21 @@ def test_a_socket_that_the_user_may_not_use_names_its_group() -> None:
     assert line.found == "/var/run/docker.sock is root's and the group docker's, and bench may not use it"
     assert "usermod -aG docker bench" in (line.advice or "")
     assert socket_line(host({}), SPEC) is None
+
+
+@pytest.mark.parametrize(
+    ("user", "engine", "no_sidecar", "verdict", "words"),
+    [
+        ("0", True, None, Verdict.OK, "root"),
+        ("1000", True, None, Verdict.WARNING, r"bench \(user 1000\): studies of container arms work"),
+        ("1000", True, "it mounts nothing", Verdict.CANNOT, r"bench \(user 1000\); it mounts nothing"),
+        ("1000", False, None, Verdict.CANNOT, "no engine answers"),
+    ],
+)
+def test_of_who_runs_tare_here_the_engine_decides_whether_container_arms_work(
+    user: str, engine: bool, no_sidecar: str | None, verdict: Verdict, words: str
+) -> None:
+    line = local_line(host({"id -un": "bench", "id -u": user}), engine=engine, no_sidecar=no_sidecar)
+    assert line.verdict is verdict
+    assert re.search(words, line.found)
+    assert verdict is Verdict.OK or "bare arms" in (line.advice or "")

@@ -17,7 +17,7 @@ from tare.doctor.engine import engine_lines
 from tare.doctor.plugins import plugin_lines
 from tare.doctor.pods import pod_lines
 from tare.doctor.resources import resource_lines
-from tare.doctor.rights import rights_line, socket_line
+from tare.doctor.rights import local_line, rights_line, socket_line
 from tare.doctor.runtimes import runtime_lines
 from tare.doctor.trials import trial_lines
 from tare.errors import TareError
@@ -27,6 +27,7 @@ from tare.sites.facts import host_facts
 from tare.sites.file import SshSpec
 from tare.sites.layout import ADVICE, Layout, home_on
 from tare.sites.ledger import Ledger
+from tare.sites.sidecar.host import why_no_sidecar
 from tare.sites.sqlite_ledger import SqliteLedger
 
 
@@ -63,9 +64,15 @@ def examine(
 
     `spec`: of a host over SSH.
     """
-    own = None if spec is None else rights_line(host, spec)
+    builds = spec is None
+    client = None if isinstance(engine, TareError) else engine
+    own = (
+        local_line(host, engine=client is not None, no_sidecar=why_no_sidecar(host, client))
+        if spec is None
+        else rights_line(host, spec)
+    )
     socket = None if spec is None else socket_line(host, spec)
-    trials = tuple(trial_lines(host, layout, own))  # first, so that nothing else of ours runs meanwhile
+    trials = tuple(trial_lines(host, layout, own, builds=builds))  # before anything else of ours runs
     facts = host_facts(host, data_path=str(layout.home))
     of_engine, engine_found = _engine(engine, host)
     home = home_line(host, str(layout.home))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tare.doctor import Line, cannot, ok
+from tare.doctor import Line, cannot, ok, warning
 from tare.sites import Host
 from tare.sites.file import SshSpec
 from tare.sites.reading import answer, as_int
@@ -36,6 +36,22 @@ def rights_line(host: Host, spec: SshSpec) -> Line:
         f"bare arms and cgroups need root: log in as root, or as root there: echo '{line}' >{_FILE}; then write "
         "`sudo: true` for this host in sites.yaml (container arms do not need it)",
     )
+
+
+def local_line(host: Host, *, engine: bool, no_sidecar: str | None) -> Line:
+    """Of the user who runs tare here. `no_sidecar`: why the engine does not reach containers' files for them."""
+    user = as_int(answer(host, ["id", "-u"]).strip() or None)
+    if user == 0:
+        return ok("rights", "root")
+    if user is None:
+        return cannot("rights", "cannot be determined", "does `id` work?")
+    name = f"{answer(host, ['id', '-un']).strip() or user} (user {user})"
+    bare = "bare arms, pods, virtual machines and storages but `bind` need root"
+    if not engine:
+        return cannot("rights", f"{name}, and no engine answers", f"{bare}; container arms need an engine")
+    if no_sidecar is not None:
+        return cannot("rights", f"{name}; {no_sidecar}", f"{bare}: run tare as root")
+    return warning("rights", f"{name}: studies of container arms work", f"{bare}: run tare as root for those")
 
 
 def socket_line(host: Host, spec: SshSpec) -> Line | None:

@@ -9,9 +9,10 @@ from pathlib import Path
 from tare.deployments.vm.accelerator import cached_accelerator
 from tare.doctor import Line, cannot, ok, warning
 from tare.errors import RunFailed, TimedOut
+from tare.images.recipe.debian_root import why_no_build
 from tare.sites import Host
 from tare.sites.layout import Layout
-from tare.sites.reading import answer, as_int
+from tare.sites.reading import answer
 from tare.storage.nfs.client import why_no_nfs
 
 _SPIN = Path(__file__).with_name("spin.py")
@@ -23,33 +24,25 @@ _LIMIT_S = 10.0
 _OPEN_KVM = "import os; os.close(os.open('/dev/kvm', os.O_RDWR | os.O_CLOEXEC))"
 
 
-def trial_lines(host: Host, layout: Layout, rights: Line | None = None) -> Iterator[Line]:
-    """Takes about two seconds, in which one CPU is kept busy. `rights`: found out before, on another host.
+def trial_lines(host: Host, layout: Layout, rights: Line, *, builds: bool) -> Iterator[Line]:
+    """Takes about two seconds, in which one CPU is kept busy. `rights`: found out before.
 
-    Images are built on the machine that tare runs on, and other hosts get them from there.
+    `builds`: images are built on the machine that tare runs on, and other hosts get them from there.
     """
-    yield rights or _rights(host)
-    if rights is None:
+    yield rights
+    if builds:
         yield _image_builder(host)
     yield _kvm(host, layout)
     yield _nfs(host)
     yield _noise(host)
 
 
-def _rights(host: Host) -> Line:
-    user = as_int(answer(host, ["id", "-u"]).strip() or None)
-    if user == 0:
-        return ok("rights", "root")
-    observed = "cannot be determined" if user is None else f"user {user}"
-    return cannot(
-        "rights", observed, "bare arms and cgroups need root: run tare as root (container arms do not need it)"
-    )
-
-
 def _image_builder(host: Host) -> Line:
     words = answer(host, ["mmdebstrap", "--version"]).split()
     if not words:
         return cannot("mmdebstrap", "not installed", "images are built with it: apt-get install mmdebstrap")
+    if (why := why_no_build(host)) is not None:
+        return warning("mmdebstrap", f"{words[-1]}, but this user cannot use it", why)
     return ok("mmdebstrap", words[-1])
 
 

@@ -46,5 +46,5 @@ class Noted:
 
 
 def mode_on_disk(mode: int, *, directory: bool) -> int:
-    """What a user's own file or directory has: they can read and write it, and it has no set-id bit."""
-    return mode & 0o777 | (0o700 if directory else 0o600)
+    """What a user's own file or directory has: they alone can write it, and it has no set-id bit."""
+    return mode & 0o755 | (0o700 if directory else 0o600)

@@ -24,7 +24,7 @@ from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Prepari
 from tare.run.machine import Machine
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState, choice_of, decision, plan_of, remaining
-from tare.run.rights import lowered
+from tare.run.rights import lost_without_root, lowered
 from tare.sites import Host
 from tare.study.model import ArmSettings, Placement
 from tare.study.rules.repetition import instances
@@ -95,7 +95,7 @@ def prepare(
             observer(Notice(line))
     machines = {each.site.sut.name: each for each in map(session.machine_of, runs)}
     for host in (host for each in machines.values() for host in each.site.sut_hosts):
-        for line in lowered(plan.study, host):
+        for line in (*lowered(plan.study, host), *lost_without_root(host)):
             observer(Notice(f"{line} ({host.name})" if machine.site.nodes else line))
     images = _prepare_images(session, runs)
     _prepare_data(session, runs, images)

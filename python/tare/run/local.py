@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from docker import DockerClient
@@ -14,6 +15,7 @@ from requests.exceptions import RequestException
 from tare.databases.registry import DATABASES
 from tare.deployments import Instance
 from tare.deployments.cgroup.placement import set_cpus
+from tare.deployments.network.bridge import labels
 from tare.deployments.network.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.deployments.sweep import REMAINS, orphans, sweep
@@ -37,6 +39,8 @@ from tare.sites.layout import Layout, default_layout
 from tare.sites.ledger import Kind, Ledger, Made
 from tare.sites.local import LocalHost
 from tare.sites.reading import runs
+from tare.sites.sidecar.container import Sidecar
+from tare.sites.sidecar.host import UserHost, why_no_sidecar
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.workloads.registry import WORKLOADS
 
@@ -52,8 +56,6 @@ def why_no_image(
             return None
     except TareError as error:
         return str(error)
-    if host.run(["id", "-u"], timeout_s=30.0).text.strip() != "0":
-        return "it is not built yet, and a run as a user takes none; build it as root"
     if scheme == "recipe" and (why := Recipe().why_not(rest, host)) is not None:
         return f"it is not built yet, and {why}"
     if scheme == "recipe" and not runs(host, ["mmdebstrap", "--version"]):
@@ -72,6 +74,8 @@ class Engine:
     why_not: str | None
     others: Engines = field(default_factory=Engines)
     """Those that arms name."""
+    ending: ExitStack = field(default_factory=ExitStack)
+    """What else ends with the connection."""
 
     def runtimes(self) -> Collection[str] | None:
         """OCI runtimes by its own names for them; `None` of an engine that does not answer."""
@@ -88,8 +92,17 @@ def local_engine() -> Iterator[Engine]:
         with closing(others):
             yield Engine(None, str(error), others)
         return
-    with closing(client), closing(others):
-        yield Engine(client, None, others)
+    with closing(client), closing(others), ExitStack() as ending:
+        yield Engine(client, None, others, ending)
+
+
+def host_of_user(engine: Engine, layout: Layout, ledger: Ledger) -> Host:
+    """The machine tare runs on. A user who is not root has the engine reach what belongs to its containers."""
+    if os.geteuid() == 0 or engine.client is None:
+        return LocalHost()
+    sidecar = Sidecar(engine.client, layout.home, ledger, labels("tare/sidecar"))
+    engine.ending.callback(sidecar.close)
+    return UserHost(sidecar, layout)
 
 
 def local_machine(
@@ -101,7 +114,8 @@ def local_machine(
 ) -> Machine:
     """The local machine with every plug-in of this installation."""
     layout = layout or default_layout()
-    host, ledger = LocalHost(), SqliteLedger(layout.ledger)
+    ledger = SqliteLedger(layout.ledger)
+    host = host_of_user(engine, layout, ledger)
     return Machine(
         site=Site(sut=host, client=host),
         layout=layout,
@@ -131,6 +145,8 @@ def sweep_abandoned(host: Host, engine: Engine, ledger: Ledger) -> tuple[str, ..
 
 def sweep_own(host: Host, engine: Engine, ledger: SqliteLedger) -> tuple[str, ...]:
     """Remove what this process has noted and not removed. Only when nothing of its is in use any more."""
+    if isinstance(host, UserHost):
+        host.rest()
     entries = [entry for entry in ledger.entries() if entry.owner == ledger.owner and not entry.keep]
     return sweep(entries, {host.name: host}, engine.client, ledger, engine.others).sentences(
         "what a failed teardown had left"
@@ -225,6 +241,7 @@ def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float
     means = replace(
         means,
         no_monitor=lacking_monitors(plan, machine.monitors, host),
+        no_sidecar=why_no_sidecar(host, engine.client),
         no_named={**lacking_engines(plan, engine.others), **lacking_runtimes(placements_of(plan), engine.runtimes)},
     )
     require(plan, needs_of(plan, machine.deployments, disk_bytes), means)

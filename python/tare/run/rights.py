@@ -27,6 +27,10 @@ _TIMEOUT_S = 30.0
 _SPARE_DISK = 1.1
 """The disk estimate is one; a tenth on top is cheaper than a study that ends with a full disk."""
 _NAMED_ARMS = 4
+_AS_USER = (
+    "tare is not root: tare-probe samples without real-time priority and does not count block requests of control "
+    "groups (`scheduler` and `block_source` in the record)"
+)
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ class Means:
     `no_monitor`: the same of monitors; `no_named`: of engines that arms name. `no_machine`: why no virtual machine
     can be started, where one is wanted; `no_nfs`: the same of NFS storage. `no_home`: why nothing can be kept where
     tare is told to. `no_pods`: a sentence for each program that pods need and that is not there. `no_cluster`: why
-    no cluster takes pods of this user on this host, where one is wanted.
+    no cluster takes pods of this user on this host, where one is wanted. `no_sidecar`: why the engine does not
+    reach files and processes of its containers for a user who is not root.
     """
 
     root: bool
@@ -53,6 +58,7 @@ class Means:
     no_named: Mapping[str, str] = field(default_factory=dict)
     no_pods: tuple[str, ...] = ()
     no_cluster: str | None = None
+    no_sidecar: str | None = None
 
 
 @dataclass(frozen=True)
@@ -181,6 +187,12 @@ def lowered(study: Study, host: Host) -> tuple[str, ...]:
     )
 
 
+def lost_without_root(host: Host) -> tuple[str, ...]:
+    """What records of a tare lack that is not root on the host, a sentence."""
+    user = host.run(["id", "-u"], timeout_s=_TIMEOUT_S, check=False).text.strip()
+    return () if user in ("", "0") else (_AS_USER,)
+
+
 def require(plan: Plan, needs: Needs, means: Means) -> None:
     """Raise `EnvironmentLacks` with everything that stands in the way, not with the first of it."""
     if problems := lacking(plan, needs, means):
@@ -232,10 +244,13 @@ def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
     if not means.root and (arms := arms_that_need(Right.ROOT)):
         yield (
             "root is needed for bare tasks, pods, control groups (also of rootless Podman) and storages "
-            f"({arms}); run tare with sudo"
+            f"({arms}); run tare with sudo, or a study whose servers and clients are all containers with "
+            "the storage `bind`, which needs the engine only"
         )
     if means.no_engine is not None and (arms := arms_that_need(Right.ENGINE)):
         yield f"a container engine is needed ({arms}): {means.no_engine}"
+    if means.no_sidecar is not None and (arms := arms_that_need(Right.ENGINE)):
+        yield f"without root, the engine must reach its containers' files ({arms}): {means.no_sidecar}"
     yield from means.no_named.values()
 
 

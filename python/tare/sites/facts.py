@@ -61,6 +61,7 @@ def _system(host: Host) -> Mapping[str, Any]:
         "kernel_hz": _hz(host, kernel),
         "kernel_security_modules": text(host, "/sys/kernel/security/lsm"),
         "sched_autogroup": switch(host, "/proc/sys/kernel/sched_autogroup_enabled"),
+        "tare_is_root": None if (user := answer(host, ["id", "-u"]).strip()) == "" else user == "0",
         "perf_event_paranoid": number(host, "/proc/sys/kernel/perf_event_paranoid"),
     }
 

@@ -59,12 +59,15 @@ def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Known]
     return root, known
 
 
-def test_a_users_files_are_their_own_to_read_and_have_no_set_id_bit(users: tuple[Path, Known]) -> None:
+def test_a_users_files_are_theirs_alone_to_write_and_have_no_set_id_bit(
+    users: tuple[Path, Known],
+) -> None:
     for path in users[0].rglob("*"):
         about = path.lstat()
         assert (about.st_uid, about.st_gid) == (os.getuid(), os.getgid())
         assert about.st_mode & 0o6000 == 0
         assert about.st_mode & 0o600 == 0o600
+        assert path.is_symlink() or about.st_mode & 0o022 == 0
 
 
 def test_attributes_are_kept_through_links_replaced_files_and_reused_inodes(users: tuple[Path, Known]) -> None:

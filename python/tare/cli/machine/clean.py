@@ -17,7 +17,7 @@ from tare.cli.site_options import SiteOption, SitesOption, chosen_site
 from tare.deployments.sweep import Swept, sweep
 from tare.errors import EnvironmentLacks
 from tare.run.between.reaching import engine_of
-from tare.run.local import all_orphans, local_engine
+from tare.run.local import all_orphans, host_of_user, local_engine
 from tare.sites import Host, Process
 from tare.sites.cloud.plan import plan_in
 from tare.sites.connected import connected
@@ -60,8 +60,10 @@ def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
     if (where := chosen_site(sites, site)) is not None:
         _clean_site(where, wish)
         return
-    host, ledger, home = LocalHost(), SqliteLedger(default_layout().ledger), default_layout().home
+    layout = default_layout()
+    ledger, home = SqliteLedger(layout.ledger), layout.home
     with local_engine() as engine, nullcontext() if dry_run else alone(home):
+        host = host_of_user(engine, layout, ledger)
         entries = list(ledger.entries())
         _refuse_in_use(entries, {host.name: host}, frozenset({own_process()}))
         entries += [orphan for orphan in all_orphans(host, engine) if orphan not in entries]

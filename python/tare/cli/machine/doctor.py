@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from typing import Annotated
 
@@ -20,6 +20,7 @@ from tare.doctor.between import sounded
 from tare.doctor.examination import Examination, examine
 from tare.errors import EnvironmentLacks
 from tare.run.between.reaching import engine_of
+from tare.run.local import Engine, host_of_user
 from tare.sites.connected import connected
 from tare.sites.engine import connect
 from tare.sites.file import SiteSpec, SshSpec
@@ -43,14 +44,14 @@ def doctor(
     layout = default_layout()
     ledger = SqliteLedger(layout.ledger) if layout.ledger.exists() else None
     try:
-        engine = connect(timeout_s=10)
+        client = connect(timeout_s=10)
     except EnvironmentLacks as error:
         examination = examine(LocalHost(), error, layout, ledger)
     else:
-        try:
-            examination = examine(LocalHost(), engine, layout, ledger)
-        finally:
-            engine.close()
+        with closing(client), ExitStack() as ending:
+            engine = Engine(client, None, ending=ending)
+            host = host_of_user(engine, layout, ledger or SqliteLedger(layout.ledger))
+            examination = examine(host, client, layout, ledger)
     if as_json:
         sys.stdout.write(json.dumps(tree(examination), indent=2) + "\n")
     else:
