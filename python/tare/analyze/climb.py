@@ -52,10 +52,13 @@ def climb_of(good: Sequence[RunRecord]) -> Climb | None:
     )
 
 
+def has_climbed(run: RunRecord) -> bool:
+    """Whether it looked for a rate."""
+    return run.measurement is not None and run.measurement.get("sustained") is not None
+
+
 def _sustained(run: RunRecord) -> Mapping[str, Any] | None:
-    if run.measurement is None or run.measurement.get("sustained") is None:
-        return None
-    if number_at(run.measurement, ("sustained", "rate_per_s")) is None:
+    if number_at(run.measurement, ("sustained", "rate_per_s")) is None or run.measurement is None:
         return None
     sustained: Mapping[str, Any] = run.measurement["sustained"]
     return sustained

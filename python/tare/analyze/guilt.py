@@ -38,7 +38,7 @@ def _client_share(parts: Mapping[str, float]) -> float:
 
 def guilt_of(good: Sequence[RunRecord]) -> Mapping[str, Guilt]:
     """Percentile → its parts over the good runs of one arm; empty where no run took them apart."""
-    apart = [run for run in good if _taken_apart(run)]  # most of 100,000 runs are not, soon known
+    apart = [run for run in good if is_taken_apart(run)]
     return {percentile: one for percentile in PERCENTILES if (one := _around(apart, percentile)) is not None}
 
 
@@ -58,9 +58,14 @@ class Missed:
     scheduled: int
 
 
+def has_details(run: RunRecord) -> bool:
+    """Whether its generator told more than others do."""
+    return run.measurement is not None and bool(run.measurement.get("details"))
+
+
 def missed_of(good: Sequence[RunRecord]) -> Missed | None:
     """Over all good runs; `None` where none had arrivals of its own."""
-    telling = [run for run in good if run.measurement is not None and run.measurement.get("details")]
+    telling = [run for run in good if has_details(run)]
     pairs = [[number_at(run.measurement, ("details", key)) for key in ("missed", "scheduled")] for run in telling]
     known = [(missed, scheduled) for missed, scheduled in pairs if missed is not None and scheduled is not None]
     if not known:
@@ -68,13 +73,14 @@ def missed_of(good: Sequence[RunRecord]) -> Missed | None:
     return Missed(round(sum(missed for missed, _ in known)), round(sum(scheduled for _, scheduled in known)))
 
 
-def _taken_apart(run: RunRecord) -> bool:
+def is_taken_apart(run: RunRecord) -> bool:
+    """Whether its generator told the parts of its latency."""
     return run.measurement is not None and bool(run.measurement.get("parts"))
 
 
 def _parts(run: RunRecord, percentile: str) -> Mapping[str, float] | None:
     """All of them, or `None` where one is not known or there is nothing to share."""
-    if not _taken_apart(run):
+    if not is_taken_apart(run):
         return None
     parts = {name: number_at(run.measurement, ("parts", percentile, name)) for name in _PARTS}
     known = {name: value for name, value in parts.items() if value is not None}

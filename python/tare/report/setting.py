@@ -79,7 +79,7 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
     """Gather it from the runs that count; from all of them where none does."""
     place = {arm.name: n for n, arm in enumerate(study.arms)}
     good = [record for record in records if record.outcome.ok] or list(records)
-    used = sorted(good, key=lambda record: place[record.arm])
+    used = sorted(_without_the_same(good), key=lambda record: place[record.arm])
     hosts = _hosts_namespaces(used)
     return Setting(
         host=compare(("", record.host) for record in _first_with(used, lambda one: one.host)),
@@ -92,9 +92,7 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
             for record in _first_with(used, lambda one: one.effective)
         ),
         asked=frozenset(_variable(name) for arm in study.arms if arm.placed for name in arm.placed.sut.settings),
-        parity=_without_repeats(
-            compare((record.arm, _parity(record, hosts)) for record in _without_the_same(used))
-        ),
+        parity=_without_repeats(compare((record.arm, _parity(record, hosts)) for record in used)),
         path=compare((record.arm, _way(record)) for record in used),
         hosts=compare(("", named_hosts(record)) for record in used),
         others=_others(used),
@@ -113,17 +111,32 @@ def _first_with(
 
 
 def _without_the_same(records: Sequence[RunRecord]) -> Iterator[RunRecord]:
-    """Without those of an arm that saw just what another did, and no path: only paths name runs."""
-    seen: dict[str, tuple[Mapping[str, Any], str]] = {}
+    """Without those around which everything was just as around another of their arm: most of 100,000 are."""
+    seen: dict[tuple[object, ...], Mapping[str, Any]] = {}
     for record in records:
-        before = seen.get(record.arm)
+        # What a store gives to all records that share it is one and the same; all others have one of their own.
+        key = (
+            record.arm, id(record.host), id(record.engine), id(record.images), id(record.effective),
+            id(record.settings),
+        )  # fmt: skip
+        before = seen.get(key)
+        # 1 == 1.0 == True, but they are not written alike.
         if (
-            before is not None and before[0] == record.parity and before[1] == repr(record.parity)
-        ):  # 1 == 1.0 == True
+            before is not None
+            and before == record.parity
+            and repr(before) == repr(record.parity)
+            and _is_plain(record)
+        ):
             continue
         yield record
-        if not _has_path(record.parity):
-            seen[record.arm] = (record.parity, repr(record.parity))
+        if before is None and _is_plain(record) and not _has_path(record.parity):
+            seen[key] = record.parity
+
+
+def _is_plain(record: RunRecord) -> bool:
+    """Whether nothing is known of its way and of further hosts."""
+    way = (record.path, record.between, record.nodes, record.client_host)
+    return way == (None, None, None, None) and not (record.measurement or {}).get("encryption")
 
 
 def _has_path(tree: Any) -> bool:

@@ -8,7 +8,7 @@ from itertools import compress
 import numpy as np
 
 from tare.analyze.columns import or_zero
-from tare.analyze.validity.evidence import Alarm, Evidence, ids, share
+from tare.analyze.validity.evidence import Alarm, Evidence, share
 from tare.plural import counted
 from tare.protocols.stopping import Rule
 from tare.run.record import RunRecord
@@ -83,16 +83,21 @@ def extended(evidence: Evidence) -> Iterator[Alarm]:
 
 def unobserved(evidence: Evidence) -> Iterator[Alarm]:
     """Of a good run it could not be read what was in force around a side, or which way the connections went."""
-    for arm in evidence.arms if evidence.study.imported is None else ():
-        blind = [(run, unseen) for run in evidence.good(arm) if any(unseen := _unseen(run))]
+    if evidence.study.imported is not None:
+        return
+    unseen = [_unseen(run) for run in evidence.columns.records]
+    is_blind = np.array([any(each) for each in unseen], dtype=bool)
+    for arm in evidence.arms:
+        rows = evidence.rows(arm)
+        blind = rows[is_blind[rows]].tolist()
         if blind:
-            kinds = dict.fromkeys(unseen for _, unseen in blind)
-            what = ", ".join(dict.fromkeys(part for unseen in kinds for part in compress(_PARTS, unseen)))
+            kinds = dict.fromkeys(unseen[row] for row in blind)
+            what = ", ".join(dict.fromkeys(part for each in kinds for part in compress(_PARTS, each)))
             yield Alarm(
                 "unwitnessed",
                 arm,
                 f"{what} could not be read, so these runs may differ in it",
-                ids([run for run, _ in blind]),
+                evidence.ids(blind),
                 "read their notices for the reason, remove it, and run them again",
             )
 

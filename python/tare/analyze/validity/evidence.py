@@ -105,9 +105,13 @@ class Evidence:
         base = self.runs.rows_in(baseline, self.runs.row_blocks[rows])
         return rows[base >= 0], base[base >= 0]
 
-    def ids(self, rows: Rows) -> tuple[str, ...]:
+    def ids(self, rows: Rows | Sequence[int]) -> tuple[str, ...]:
         """Names of runs."""
-        return ids([self.columns.records[row] for row in rows])
+        return tuple([self._names[row] for row in rows])
+
+    @cached_property
+    def _names(self) -> Sequence[str]:
+        return ids(self.columns.records)
 
     @cached_property
     def all_rows(self) -> Rows:

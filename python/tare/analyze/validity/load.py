@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tare.analyze.columns import Column, Columns, Rows, figure, known, known_values, or_zero, ratio, reached
-from tare.analyze.guilt import client_share, guilt_of
+from tare.analyze.guilt import client_share, guilt_of, is_taken_apart
 from tare.analyze.metrics import is_proxied, sut_cpu
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift, slope_within
 from tare.run.record import RunRecord
@@ -63,8 +63,11 @@ def client_latency(evidence: Evidence) -> Iterator[Alarm]:
     By what tare-load tells: requests sent late, and replies that lay unread. Such a percentile is void: it says
     how busy the client was.
     """
+    columns = evidence.columns
+    apart = columns.where(is_taken_apart)
     for arm in evidence.arms:
-        good = evidence.good(arm)
+        rows = evidence.rows(arm)
+        good = [columns.records[row] for row in rows[apart[rows]]]
         shares = {name: one.client for name, one in guilt_of(good).items() if one.client >= OWN}
         if shares:
             parts = ", ".join(f"{share(part)} of {name}" for name, part in shares.items())
