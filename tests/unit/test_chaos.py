@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 from tools.chaos import __main__ as chaos
 from tools.chaos.canaries import Canaries, differences
-from tools.chaos.faults import FAULTS
+from tools.chaos.disks import Disk
+from tools.chaos.faults import FAULTS, POWER_CUT
 from tools.chaos.ground import Here
 from tools.chaos.processes import below, part_of
 from tools.chaos.real_faults import REAL
@@ -21,7 +23,14 @@ from tools.chaos.session import Played, Session, inner_pid
 from tools.chaos.tally import BrokenOff, Tally, merged
 from tools.chaos.trial import processes_left
 
-HARMLESS = {"kill -9 tare", "SIGTERM of tare", "a second tare", "another home's tare", "another user's tare"}
+HARMLESS = {
+    "kill -9 tare",
+    "SIGTERM of tare",
+    "a second tare",
+    "another home's tare",
+    "another user's tare",
+    POWER_CUT,
+}
 """After these no attempt may be kept as failed."""
 
 
@@ -159,6 +168,29 @@ def test_a_call_that_cannot_go_on_prints_what_it_counted(
     assert "chaos: the engine of tare-host-1 does not answer\n" in printed.err
     assert chaos.main(["--merge", str(tmp_path / "out.json")]) == 1
     assert "1 calls were broken off" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mkfs.ext4") is None, reason="root and mkfs.ext4 make a disk")
+def test_a_disk_without_power_loses_what_nobody_synced_and_nothing_else(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "disk", 16, tmp_path / "below")
+    try:
+        disk.make()
+        for name in ("kept", "lost"):
+            (disk.place / name).write_bytes(b"x" * 8192)
+        for path in (disk.place / "kept", disk.place):  # the name, too
+            handle = os.open(path, os.O_RDONLY)
+            os.fsync(handle)
+            os.close(handle)
+        (disk.place / "later").write_bytes(b"y")
+        disk.lose_power()
+        with pytest.raises(OSError, match="Input/output error"):
+            (disk.place / "no more").write_bytes(b"z")
+        disk.start_again()
+        assert (disk.place / "kept").read_bytes() == b"x" * 8192
+        assert not (disk.place / "later").exists()
+        assert (disk.place / "lost").read_bytes() != b"x" * 8192
+    finally:
+        disk.remove()
 
 
 def test_a_sleeper_of_a_fake_that_is_left_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

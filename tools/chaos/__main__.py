@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -33,6 +34,7 @@ from tools.chaos.tally import BrokenOff, Tally, merged
 from tools.chaos.trial import Chaos, play
 
 _LONGEST_FAKE_S = 3.0
+_HIDDEN = "TARE_CHAOS_HIDDEN"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -74,6 +76,9 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--scale", default="demo", help="Of one that comes with tare.")
     parser.add_argument("--kinds", nargs="+", default=[], help="Words in the names of the faults to play.")
+    parser.add_argument(
+        "--longest-s", type=float, help="Latest moment of a fault after the last, on fakes (3) or the study's own."
+    )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="Play none after so long.")
     parser.add_argument("--json", type=Path, help="A file for the counts.")
     parser.add_argument("--merge", type=Path, nargs="+", help="Add up the counts of such files.")
@@ -95,7 +100,7 @@ def _on_fakes(given: argparse.Namespace, place: Path, tally: Tally) -> None:
             [*ground.FAKES, "run", str(place / "study.yaml"), "--quiet"],
             place / "disk" / "stores",
             Random(given.seed),
-            _LONGEST_FAKE_S,
+            given.longest_s or _LONGEST_FAKE_S,
             layout=Layout(place / "home"),
             ground=here,
             env=here.env,
@@ -118,7 +123,7 @@ def _on_real(given: argparse.Namespace, place: Path, tally: Tally) -> None:
             [*ground.TARE, "run", study, *options, "--quiet"],
             place / "disk" / "stores",
             Random(given.seed),
-            chosen.longest_s,
+            given.longest_s or chosen.longest_s,
             layout=Layout(place / "home"),
             ground=host,
             env=host.env,
@@ -138,5 +143,17 @@ def _play(trial: Chaos, canaries: Canaries, given: argparse.Namespace) -> None:
         canaries.end()
 
 
+def _hide_mounts() -> None:
+    """Begin anew in a mount namespace of its own.
+
+    A namespace that another program makes meanwhile would keep a copy of each disk mounted, broken as it is.
+    """
+    if os.geteuid() != 0 or _HIDDEN in os.environ or (unshare := shutil.which("unshare")) is None:
+        return
+    words = [unshare, "--mount", "--propagation=private", "--", sys.executable, "-m", "tools.chaos", *sys.argv[1:]]
+    os.execve(unshare, words, {**os.environ, _HIDDEN: "1"})
+
+
 if __name__ == "__main__":
+    _hide_mounts()
     sys.exit(main())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import struct
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +17,8 @@ from tools.chaos.tally import BrokenOff
 Run = Callable[[Sequence[str]], object]
 _LONG_S, _BUSY_S = 120.0, 30.0
 _PAGE = 4096
+_SHUTDOWN, _NO_FLUSH = 0x8004587D, 2
+"""EXT4_IOC_SHUTDOWN of <linux/ext4.h>, and to leave in memory what the journal does not have yet."""
 
 
 def run(argv: Sequence[str], *, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -86,12 +90,30 @@ class Disk:
             if run(["mount", "-o", f"remount,size={used}", str(self.below)], check=False).returncode == 0:
                 return
 
+    def lose_power(self) -> None:
+        """Nothing reaches the disk from now on; what memory held for it and nobody synced is lost."""
+        handle = os.open(self.place, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.ioctl(handle, _SHUTDOWN, struct.pack("I", _NO_FLUSH))
+        finally:
+            os.close(handle)
+
     def mend(self) -> None:
         """What lies below takes writes again; the file system itself may have become read-only."""
         run(["mount", "-o", f"remount,size={self.size + 16}m", str(self.below)])
 
     def repair(self) -> None:
         """As an administrator would, once nobody uses it: a file system may notice an error late."""
+        self._unmount()
+        run(["e2fsck", "-f", "-y", self.device], check=False)  # its code tells what it mended
+        self._mount_writable()
+
+    def start_again(self) -> None:
+        """As a machine does when power is back: mounting plays the journal, and nothing more."""
+        self._unmount()
+        self._mount_writable()
+
+    def _unmount(self) -> None:
         unmount = ["umount", str(self.place)]
         for also in (run, *self.places_too):
             end = time.monotonic() + _BUSY_S
@@ -103,7 +125,8 @@ class Disk:
                     if time.monotonic() > end:
                         raise
                     time.sleep(0.2)
-        run(["e2fsck", "-f", "-y", self.device], check=False)  # its code tells what it mended
+
+    def _mount_writable(self) -> None:
         self._mount()
         try:
             (self.place / "probe").touch()

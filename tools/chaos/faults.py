@@ -20,6 +20,7 @@ Fault = Callable[[Session], bool]
 """Returns whether it struck: there may be no such process at that moment."""
 
 SESSION_S = 300.0
+POWER_CUT = "power cut"
 ENDED_BY_TARE = {0, 1, 2, 3, 5}
 """Exit codes that a fault may lead to: fine, a run failed, store or machine could not do it, runs differ."""
 _HOG = """
@@ -102,6 +103,19 @@ def fail_below(name: str) -> Fault:
         return True
 
     return fault
+
+
+def cut_power(session: Session) -> bool:
+    """Power of the whole machine: all disks lose what was not synced, and all of tare's processes are gone.
+
+    What the store has at that moment was committed, and so synced.
+    """
+    if not {"store", "home"} <= set(session.ground.disks):
+        return False
+    session.note_committed()
+    for disk in session.ground.disks.values():
+        disk.lose_power()
+    return session.signal([session.pid, *session.others(), *session.ground.processes()], signal.SIGKILL)
 
 
 def calls_fail(whose: str, calls: str, error: str) -> Fault:
@@ -280,6 +294,7 @@ FAULTS: Mapping[str, Fault] = {
     "SIGSTOP of a process of tare's": stop_other,
     "no room for the store": fill("store"),
     "EIO below the store": fail_below("store"),
+    POWER_CUT: cut_power,
     "EIO in tare's fsync": calls_fail("tare", "fsync,fdatasync", "EIO"),
     "EIO in tare's database": calls_fail("tare", "pwrite64,pread64", "EIO"),
     "no more open files": few_files,

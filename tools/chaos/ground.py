@@ -196,17 +196,22 @@ def here(place: Path) -> Iterator[Here]:
         yield ground
         return
     ground.group = _make_group("", f"tare-chaos-{os.getpid()}")
-    disk = Disk(place / "disk", 64, place / "below")
+    disks = {
+        "store": Disk(place / "disk", 64, place / "below"),
+        "home": Disk(place / "home", 1536, place / "under"),
+    }
     try:
-        disk.make()
-        ground.disks["store"] = disk
+        for disk in disks.values():
+            disk.make()
+        ground.disks = disks
         yield ground
     finally:
         for pid in ground.processes():  # after a violation no study is run to its end, which would remove them
             if pid != os.getpid():
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        disk.remove()
+        for disk in disks.values():
+            disk.remove()
         _remove_group(ground.group)
 
 

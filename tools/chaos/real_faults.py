@@ -9,14 +9,15 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.chaos.faults import FAULTS, Fault, a_while, another_user, calls_fail, exhaust, fill, stop_s
+from tools.chaos.faults import FAULTS, Fault, a_while, another_user, calls_fail, cut_power, exhaust, fill, stop_s
 from tools.chaos.processes import PARTS, text
 from tools.chaos.session import Session
 
 SETTINGS = (("--userland-proxy=false",), ("--live-restore",), ("--log-level=error",))
 _ENGINE_ENDS_S, _BACK_S = 60.0, 30.0
-_ONLY_ON_FAKES = frozenset({another_user})
-"""Real studies of a user who is not root need more than an engine: `tools/rootless.py` tries that."""
+_ONLY_ON_FAKES = frozenset({another_user, cut_power})
+"""Real studies of a user who is not root need more than an engine, which `tools/rootless.py` tries. An engine's own
+files are on no disk whose power can be cut here."""
 
 
 def kill(part: str) -> Fault:

@@ -14,6 +14,9 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
+from tare.errors import StoreError
+from tare.store import open_store
+from tare.store.rows import record_digest
 from tools.chaos.disks import Disk
 from tools.chaos.processes import below, part_of, text, with_word
 
@@ -85,6 +88,8 @@ class Session:
     store: Path = Path()
     pid: int = 0
     played: list[Played] = field(default_factory=list)
+    committed: dict[tuple[str, int], str] = field(default_factory=dict)
+    """The digest of each attempt's record that the store had when power was cut."""
 
     def __post_init__(self) -> None:
         self.pid = self.pid or self.ground.pid(self.tare)
@@ -122,6 +127,12 @@ class Session:
         if now.get("preparing"):
             return "preparing"
         return next((str(each["phase"]) for each in now["runs"] if each.get("phase")), "between runs")
+
+    def note_committed(self) -> None:
+        """What the store has now must be there for ever."""
+        with suppress(StoreError):
+            records = open_store(self.store).records()
+            self.committed = {(record.run_id, record.attempt): record_digest(record) for record in records}
 
     def signal(self, pids: Sequence[int], number: signal.Signals) -> bool:
         """Whether there was anybody."""

@@ -16,7 +16,7 @@ from tare.errors import StoreError
 from tare.sites.sqlite_ledger import SqliteLedger
 from tools.chaos import clock
 from tools.chaos.canaries import Canaries, differences, footprint
-from tools.chaos.faults import ENDED_BY_TARE, FAULTS, SESSION_S, Fault
+from tools.chaos.faults import ENDED_BY_TARE, FAULTS, POWER_CUT, SESSION_S, Fault
 from tools.chaos.ground import Here, OnTestHost
 from tools.chaos.processes import text
 from tools.chaos.reasons import wrong
@@ -70,6 +70,7 @@ class Chaos(Trial):
         if code is not None and code >= 0 and code not in ENDED_BY_TARE | _ENDED_BY_SIGNAL | {137}:
             self.problems.append(f"tare run ended with {code}: {words[-400:]}")
         self._restore(under_way.played)
+        self.committed |= under_way.committed
         self.look()
         self._judge(known, under_way.played)
         if self.problems:
@@ -106,7 +107,11 @@ class Chaos(Trial):
         if (file := self.env.get(clock.FILE)) is not None:
             clock.step(Path(file), 0)
         self.ground.start_engine()
-        if any(each.kind == "EIO below the store" for each in played):
+        kinds = {each.kind for each in played}
+        if POWER_CUT in kinds:
+            for disk in self.ground.disks.values():
+                disk.start_again()
+        if "EIO below the store" in kinds:
             self.ground.disks["store"].repair()
 
     def _judge(self, known: set[tuple[str, int]], played: list[Played]) -> None:
