@@ -7,11 +7,13 @@ can be told to be this session's counts.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 import tempfile
 import time
+from collections.abc import Generator
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -65,6 +67,17 @@ def pytest_configure(config: pytest.Config) -> None:
     # Whoever starts the tests in the background has it ignored, and some tests press Ctrl-C.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """All that is collected stays to the end, so garbage is neither looked for meanwhile nor in it afterwards."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
