@@ -15,7 +15,7 @@ _NOT_OURS = 'test -S "$1" && test ! -w "$1" && echo so'
 
 
 def rights_line(host: Host, spec: SshSpec) -> Line:
-    """Of the user whom SSH lets in. Root, or sudo without a password for tare's agent, is what bare arms need."""
+    """Of the user whom SSH lets in. All arms need root there, or sudo without a password for the agent."""
     user = as_int(answer(host, ["id", "-u"]).strip() or None)
     if user == 0:
         return ok("rights", "root by sudo" if spec.sudo else "root")
@@ -28,13 +28,13 @@ def rights_line(host: Host, spec: SshSpec) -> Line:
         return cannot(
             "rights",
             f"{name} (user {user}); sudo starts tare's agent without a password",
-            "bare arms and cgroups need root: write `sudo: true` for this host in sites.yaml",
+            "all arms need root there: write `sudo: true` for this host in sites.yaml",
         )
     return cannot(
         "rights",
         f"{name} (user {user}), and sudo asks for a password",
-        f"bare arms and cgroups need root: log in as root, or as root there: echo '{line}' >{_FILE}; then write "
-        "`sudo: true` for this host in sites.yaml (container arms do not need it)",
+        f"all arms need root there: log in as root, or as root there: echo '{line}' >{_FILE}; then write "
+        "`sudo: true` for this host in sites.yaml (or run tare on that host: container arms do not need root then)",
     )
 
 

@@ -82,9 +82,15 @@ def test_what_doctor_names_and_no_run_can_do_without_is_told(plan: Plan, host: F
     host.answers |= {("id", "-u"): Completed(("id",), 0, b"1000\n"), ("sh", "-c"): Completed(("sh",), 1)}
     host.answers["test",] = Completed(("test",), 1)
     problems = of_server(changed(plan, {"deployment": "bare"}, {}), host, Knowledge({}, disk_bytes=5e9))
-    assert any(each.startswith("root is needed for bare tasks and control groups") for each in problems)
+    assert any(each.startswith("root is needed for bare tasks, control groups") for each in problems)
     assert any(each.startswith("python3 is missing") for each in problems)
     assert any("needs about 5.5 GB of disk, but 4.0 GB are free" in each for each in problems)
+
+
+def test_container_arms_too_are_refused_to_a_user_over_ssh(plan: Plan, host: FakeHost) -> None:
+    host.answers["id", "-u"] = Completed(("id",), 0, b"1000\n")
+    (problem,) = of_server(plan, host)
+    assert "the data of containers; log in as root, or give it `sudo: true`" in problem
 
 
 def test_an_engine_that_does_not_answer_is_told_where_containers_stand(plan: Plan, host: FakeHost) -> None:

@@ -95,8 +95,13 @@ def lacking_on(reached: Reached, share: Share, known: Knowledge) -> Iterator[str
         each.limits.in_cgroups and Right.ENGINE not in known.deployments[each.deployment].needs
         for each in share.placements
     )
-    if (Right.ROOT in needs or by_tare) and host.run(["id", "-u"], timeout_s=_QUICK_S).text.strip() != "0":
-        yield "root is needed for bare tasks and control groups; log in as root, or give it `sudo: true`"
+    if ({Right.ROOT, Right.ENGINE} & needs or by_tare) and host.run(
+        ["id", "-u"], timeout_s=_QUICK_S
+    ).text.strip() != "0":
+        yield (
+            "root is needed for bare tasks, control groups and the data of containers; log in as root, or give it "
+            "`sudo: true` (only on the machine that it runs on itself does tare run container arms without root)"
+        )
     if host.run(["sh", "-c", "command -v python3"], timeout_s=_QUICK_S, check=False).code != 0:
         yield "python3 is missing: tare needs it for bare tasks and for what monitors cost; install it"
     if (fault := home_on(host, str(reached.layout.home)).fault) is not None:

@@ -90,6 +90,7 @@ _HOST = {
     "data_source": "device of the data path",
     "data_mount_options": "mount options of the data path",
     "data_io_scheduler": "I/O scheduler of the data path",
+    "tare_is_root": "tare runs as root",
 }
 """Facts of the host that decide a result and may be changed under a running study."""
 

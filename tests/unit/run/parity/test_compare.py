@@ -158,7 +158,7 @@ def test_a_variable_an_image_and_a_fact_of_the_host_are_named() -> None:
         ("kernel", "kernel"), ("cpu_online", "CPUs online"), ("cpu_governors", "CPU frequency governors"),
         ("cpu_turbo", "CPU turbo"), ("clocksource", "clock source"), ("proactive_reclaim", "proactive reclaim"),
         ("data_filesystem", "file system of the data path"), ("data_source", "device of the data path"),
-        ("data_mount_options", "mount options of the data path"),
+        ("data_mount_options", "mount options of the data path"), ("tare_is_root", "tare runs as root"),
         ("data_io_scheduler", "I/O scheduler of the data path"),
     ],
 )  # fmt: skip
