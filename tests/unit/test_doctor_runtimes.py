@@ -61,6 +61,14 @@ def test_what_ran_a_container_works_and_what_is_not_there_is_no_fault(monkeypatc
     assert listed["runtime youki"] == Line("runtime youki", Verdict.OK, "not installed")
 
 
+def test_a_user_who_is_not_root_is_not_told_that_a_runtime_does_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtimes, "_found", lambda _host: ())
+    host = FakeHost(answers={("id", "-u"): Completed((), 0, b"1000\n"), ("runc",): running(1)})
+    line = runtimes._runtime(host, "runc", "/bin/tare-probe")
+    assert (line.verdict, line.found) == (Verdict.WARNING, "runc version 1.2: cannot be tried: it takes root")
+    assert not any("run" in argv for argv in host.ran())
+
+
 @pytest.mark.parametrize(
     ("answer", "why"),
     [

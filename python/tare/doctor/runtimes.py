@@ -158,6 +158,12 @@ def _runtime(host: Host, name: str, program: str) -> Line:
     except TareError:
         return ok(line, "not installed")
     words = version.text.split("\n")[0].strip() or "version unknown"
+    if host.run(["id", "-u"], timeout_s=_CALL_S, check=False).text.strip() not in ("", "0"):
+        return warning(
+            line,
+            f"{words}: cannot be tried: it takes root",
+            "only needed by arms that name it: run `tare doctor` with sudo",
+        )
     why = _why_not(host, name, (), program)
     if why is None:
         return ok(line, f"{words}: works, a container ran")

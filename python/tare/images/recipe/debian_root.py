@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tare.deployments.directories import USER_NAMESPACE
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.images.bases import Bases
 from tare.images.recipe.apt_sources import sources_of
@@ -23,8 +24,6 @@ EPOCH = "0"
 _NOT_FOUND = 127
 """What env(1) ends with when there is no such program."""
 _NEEDED = "apt-get install mmdebstrap"
-_NAMESPACE = ("unshare", "--user", "--map-root-user", "--map-auto")
-"""Root in there is the user, and other users are those that subuid(5) gives them."""
 _TRY_S = 20.0
 
 _LEFT_OUT = tuple(
@@ -143,7 +142,7 @@ def why_no_build(host: Host) -> str | None:
     """
     if os.geteuid() == 0:
         return None
-    done = host.run([*_NAMESPACE, "true"], timeout_s=_TRY_S, check=False)
+    done = host.run([*USER_NAMESPACE, "true"], timeout_s=_TRY_S, check=False)
     if done.code == 0:
         return None
     said = _lines(done)
@@ -198,7 +197,7 @@ def _mmdebstrap(
     own = os.geteuid() == 0
     argv = [
         *("setpriv", "--pdeathsig", "KILL"),
-        *(("unshare",) if own else _NAMESPACE),
+        *(("unshare",) if own else USER_NAMESPACE),
         *("--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"),
         *("env", f"SOURCE_DATE_EPOCH={EPOCH}", f"TMPDIR={target.parent}", f"TARE_SUITE={release.suite}"),
         *(() if base is None else (f"TARE_BASE={base}",)),
