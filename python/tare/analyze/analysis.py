@@ -215,7 +215,7 @@ def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric, stratum: Mappin
         estimate=estimate,
         published=published_effect(study, arm, metric, stratum),
         published_where=None if figure is None else figure.where,
-        blocks=tuple((block, ratio - 1) for block, ratio in pairs.ratios),
+        blocks=tuple([(block, ratio - 1) for block, ratio in pairs.ratios]),
         dropped=pairs.dropped,
         resolution=pairs.resolution,
         below_resolution=below_resolution(estimate.point, pairs.resolution),

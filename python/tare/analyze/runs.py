@@ -51,6 +51,7 @@ class Runs:
     at_once: bool = False
     ends_early: bool = False
     _read: dict[str, Column] = field(default_factory=dict, repr=False, compare=False)
+    _by_site: dict[tuple[int, ...], dict[str, list[int]]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def columns(self) -> Columns:
@@ -138,11 +139,13 @@ class Runs:
 
     def by_site(self, ratios: Iterable[tuple[int, float]]) -> dict[str, list[float]]:
         """(block, value) by the site that the block was made on; all under one name where no site is recorded."""
-        places = self._sites
-        values: dict[str, list[float]] = {}
-        for block, value in ratios:
-            values.setdefault(places.get(block) or "", []).append(value)
-        return values
+        blocks, values = zip(*ratios, strict=True) if (ratios := tuple(ratios)) else ((), ())
+        if blocks not in self._by_site:  # of most metrics of most arms the same
+            at: dict[str, list[int]] = {}
+            for n, block in enumerate(blocks):
+                at.setdefault(self._sites.get(block) or "", []).append(n)
+            self._by_site[blocks] = at
+        return {site: [values[n] for n in those] for site, those in self._by_site[blocks].items()}
 
     @cached_property
     def swapped(self) -> Mapping[int, bool]:
