@@ -150,7 +150,7 @@ def put_together(record: str | None, references: References, facts: Facts) -> Ru
     if shared.last is not None:
         if shared.last.model_fields_set == read.model_fields_set:
             object.__setattr__(read, "__pydantic_fields_set__", shared.last.model_fields_set)
-        if shared.last.outcome == read.outcome:
+        if vars(shared.last.outcome) == vars(read.outcome):
             vars(read)["outcome"] = shared.last.outcome
     shared.last = read
     return read

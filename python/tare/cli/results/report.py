@@ -70,10 +70,11 @@ def report(
     refuse_place(output)
     opened = open_store(store)
     people = style in (Format.TERMINAL, Format.HTML, Format.MD)
-    with for_good():
+    with for_good() as kept:
         plan, records = opened.plan, opened.records()
         ending, calibration = ending_of(plan, StudyState.from_records(records)), _calibration(plan.study, records)
         content = build_report(plan.study, records, len(plan.runs), ending, calibration, for_people=people)
+        kept.extend((records, content))
     shown = readable(plan.study, records, for_people=people)[1]
     content = with_quantities(content, shown, opened.raw)
     text: str | bytes
