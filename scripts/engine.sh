@@ -3,9 +3,10 @@
 #   answers  exit 0 when an engine answers (DOCKER_HOST, else the default socket)
 #   up       start one when none answers, and leave it running
 #   down     stop the one that `up` or `run` started, with all that belongs to it
-#   run      as `up`, then COMMAND; an engine that `run` itself started is stopped when COMMAND ends
+#   run      as `up`, then COMMAND in the caller's directory; an engine that `run` itself started is stopped after it
 # Docker's init script is not used: it mounts cgroup v1 hierarchies that it never unmounts again.
 set -eu
+caller_dir=$PWD
 cd "$(dirname "$0")/.."
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
@@ -111,12 +112,14 @@ stop_process() {
 # The exit code is the command's; Ctrl-C reaches the command too, and the engine is stopped after it.
 run() {
     if answers; then
+        cd "$caller_dir"
         exec "$@"
     fi
     trap '[ -z "$started" ] || down' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
     start
+    cd "$caller_dir"
     "$@"
 }
 

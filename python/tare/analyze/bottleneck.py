@@ -18,7 +18,7 @@ class Bottleneck:
 
     `sut_busy`, `client_busy`: part of the CPU time that the side could use. `sut_waiting_io`: share of the time in
     which a thread of the SUT waited for I/O. `disk_busy`, `disk_depth`, `reads_per_s`, `writes_per_s`: of the
-    busiest disk, as `run.disk_use.DiskUse`. `disk_limit_used`: as `run.disk_limit.DiskLimit`. `reached`: what was
+    busiest disk, as `run.usage.disk.DiskUse`. `disk_limit_used`: as `run.usage.disk.DiskLimit`. `reached`: what was
     at its end in more than half of the runs, nothing where something else set the rate, `None` where half of the
     runs do not tell.
     """

@@ -9,7 +9,10 @@ from typing import ClassVar, Protocol
 from tare.sites import Completed
 
 Exec = Callable[[Sequence[str], float, bytes], Completed]
-"""`exec(argv, timeout_s, stdin)` inside the running server's root, as the image's user."""
+"""`exec(argv, timeout_s, stdin)` inside the running server's root, as the image's user.
+
+A program that fails is a `Completed` with its code; one that takes longer than `timeout_s` raises `TimedOut`.
+"""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,11 @@ class ServerPlan:
     secrets: Secrets
     member: Member | None = None
     """`None` for a server that is alone."""
+
+    @property
+    def own_address(self) -> str:
+        """At which `ready` and the others ask it: `listen`, or loopback where it listens everywhere."""
+        return "127.0.0.1" if self.listen in ("0.0.0.0", "::") else self.listen  # noqa: S104 - compared, not bound
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,8 @@ class Echo:
             raise RunFailed("the echo server did not let tare shut it down")
 
     def _ask(self, plan: ServerPlan, inside: Exec, question: str) -> str | None:
-        address = "127.0.0.1" if plan.listen == "0.0.0.0" else plan.listen  # noqa: S104 - compared, not bound
-        argv = (
-            PROGRAM, "ask", f"--address={address}:{plan.port}", f"--password-file={_secret(plan)}", question,
-        )  # fmt: skip
+        server = f"--address={plan.own_address}:{plan.port}"
+        argv = (PROGRAM, "ask", server, f"--password-file={_secret(plan)}", question)
         done = inside(argv, _TIMEOUT_S, b"")
         return done.text.strip() if done.code == 0 else None
 

@@ -9,11 +9,6 @@ from typing import Literal, Protocol
 from tare.databases import Exec, ServerPlan
 
 
-def own_address(listen: str) -> str:
-    """At which a server that listens so is asked from its own network namespace."""
-    return "127.0.0.1" if listen in ("0.0.0.0", "::") else listen  # noqa: S104 - compared, not bound
-
-
 def node_address(port: int, number: int = 1) -> str:
     """One that no other node of the machine has, made from its port and, in a cluster, from its number (from 1).
 

@@ -230,10 +230,13 @@ class ArmSettings(Strict):
         return {"sut": self.sut} if self.client is None else {"sut": self.sut, "client": self.client}
 
 
-PUBLISHED_METRIC = r"^(throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$"
+_LATENCY = r"([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99)"
+PUBLISHED_METRIC = rf"^(throughput|{_LATENCY})$"
 PublishedMetric = Annotated[str, Field(pattern=PUBLISHED_METRIC)]
 """A metric that publications tell of: of all operations together, or of one kind: `read_latency_mean`."""
-MARGIN_METRIC = r"^(throughput|cpu_per_operation|io_per_operation|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$"
+PER_OPERATION = ("cpu_per_operation", "io_per_operation")
+"""Metrics that are no latency, beside the throughput: of `analyze.metrics.METRICS`, which a study cannot import."""
+MARGIN_METRIC = rf"^(throughput|{'|'.join(PER_OPERATION)}|{_LATENCY})$"
 MarginMetric = Annotated[str, Field(pattern=MARGIN_METRIC)]
 """A metric that may have a margin: any that is compared, `analyze.metrics.metric_named`."""
 Margin = Annotated[float, Field(gt=0, lt=1)]

@@ -42,7 +42,7 @@ def windows_began(run: RunRecord, zero_s: float | None) -> float:
 
 
 def placed_by(run: RunRecord) -> str | None:
-    """How that is known: `generator` or `end`, as in `run.driven.Driven`; `None` where a record does not tell."""
+    """How that is known: `generator` or `end`, as `Driven` tells; `None` where a record does not tell."""
     source = ((run.usage or {}).get("driven") or {}).get("by")
     return None if source is None else str(source)
 

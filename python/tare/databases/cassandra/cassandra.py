@@ -22,7 +22,7 @@ from tare.databases.cassandra.effective import (
 from tare.databases.cassandra.nodetool import CLASSPATH, HOME, YAML_FILE, jmx_port, must, nodetool
 from tare.databases.cassandra.release import V3_11, Release
 from tare.databases.cassandra.settings import checked, render_yaml
-from tare.databases.extensions import node_address, own_address
+from tare.databases.extensions import node_address
 from tare.databases.tls import KEYSTORE_FILE, authority_of, keystore_file
 from tare.sites import Completed
 
@@ -172,7 +172,7 @@ def _found_at(plan: ServerPlan) -> Mapping[str, object]:
             "seed_provider": _seeds(address),
             "listen_address": address,
             "rpc_address": plan.listen,
-            "broadcast_rpc_address": own_address(plan.listen),
+            "broadcast_rpc_address": plan.own_address,
         }
     return {
         "seed_provider": _seeds(plan.member.seed),
@@ -203,6 +203,6 @@ def _logback(plan: ServerPlan) -> str:
 
 
 def _query(plan: ServerPlan, inside: Exec, query: str) -> Completed:
-    at = (own_address(plan.listen), str(plan.port), authority_of(plan))
+    at = (plan.own_address, str(plan.port), authority_of(plan))
     argv = ("python3", "-I", "-S", "-", *at, query)
     return inside(argv, _QUERY_TIMEOUT_S, inspect.getsource(cql_query).encode())

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
-from tare.databases.extensions import own_address
 from tare.databases.ferretdb import together
 from tare.databases.mongodb import mongo_query
 from tare.databases.mongodb.mongodb import FERRETDB, flat, who_answers
@@ -155,7 +154,7 @@ def _listening(plan: ServerPlan) -> tuple[str, ...]:
 
 
 def _ask(plan: ServerPlan, inside: Exec, commands: Sequence[Mapping[str, Any]]) -> Completed:
-    at = (own_address(plan.listen), str(plan.port), authority_of(plan))
+    at = (plan.own_address, str(plan.port), authority_of(plan))
     argv = ("python3", "-I", "-S", "-", *at, *(repr(dict(command)) for command in commands))
     return inside(argv, _ASK_TIMEOUT_S, inspect.getsource(mongo_query).encode())
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
-from tare.databases.extensions import own_address
 from tare.databases.option_file import Setting
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
@@ -189,7 +188,7 @@ def _ask(
 ) -> Completed:
     """Commands of the database `admin`, and their answers as one JSON object."""
     asked = ", ".join(f"{name}: db.adminCommand({command})" for name, command in questions.items())
-    at = ("--host", own_address(plan.listen), "--port", str(plan.port))
+    at = ("--host", plan.own_address, "--port", str(plan.port))
     script = f"print(EJSON.stringify({{{asked}}}))"
     return inside(("mongosh", "--quiet", "--norc", *at, "--eval", script), timeout_s, b"")
 

@@ -160,8 +160,10 @@ class Attempt:
             trace, limit = trace_of(staging), self.job.arm.settings.sut.limits.disk_iops
             nodes = self._traces_of_nodes(ahead_s)
             client = None if between is None else Elsewhere(client_trace_of(staging), ahead_s[between.client])
-            used = with_saturation(with_sut_io(draft.usage, staging, nodes), trace, client, nodes)
-            draft.usage = with_disk_limit(with_disk_use(used, trace, nodes), trace, limit, nodes)
+            usage = with_sut_io(draft.usage, trace, nodes)
+            usage = with_saturation(usage, trace, client, nodes)
+            usage = with_disk_use(usage, trace, nodes)
+            draft.usage = with_disk_limit(usage, trace, limit, nodes)
         except (TareError, OSError) as error:
             if self.outcome.ok:
                 self.outcome = Outcome(ok=False, reason=str(error), failed_in=Phase.COLLECT)

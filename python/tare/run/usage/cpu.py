@@ -42,7 +42,7 @@ class Usage:
     program that is itself the SUT, which takes its counter along when it ends. `began_monotonic_s`,
     `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and
     block devices, as the trace tells afterwards; `sut_io_source`: by whom; `saturation`: side → a
-    `run.saturation.Saturation`; `disk`: a `run.disk_use.DiskUse`; `driven`: a `run.driven.Driven`.
+    `Saturation` (saturation.py); `disk`: a `DiskUse` (disk.py); `driven`: a `Driven` (driven.py).
     """
 
     wall_s: float

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from tare.monitors import OF_SUT
-from tare.run.monitoring.watch import DIRECTORY
 from tare.run.usage.driven import Span, driving
 from tare.run.usage.trace import Elsewhere, growth, read_all, span_of
 
@@ -120,7 +119,7 @@ class DiskLimit:
     comes until a hundred have passed, so what came is taken as a queue that empties at the limit's rate. V2
     counts behind the limit, where that queue is short. Of each 0.2 s the more of both ways counts, so that
     turns taken within it come out too low. What waits before a limit the disk does not see: it may be idle
-    (`run.disk_use`) while all wait for it.
+    (`DiskUse`) while all wait for it.
     """
 
     per_s: int
@@ -198,10 +197,9 @@ throttle rule exists, and the last counts what a process dirtied, whether or not
 
 
 def with_sut_io(
-    usage: Mapping[str, Any] | None, raw: Path, nodes: Sequence[Elsewhere] = ()
+    usage: Mapping[str, Any] | None, trace: Path, nodes: Sequence[Elsewhere] = ()
 ) -> Mapping[str, Any] | None:
     """`usage` with the SUT's bytes, which stay `None` where no source had any values: empty is not zero."""
-    trace = raw / DIRECTORY / "probe" / "trace"
     phase = span_of(usage)
     if usage is None or phase is None or not trace.is_dir():
         return usage

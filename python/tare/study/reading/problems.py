@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from tare.errors import StudyError
-from tare.study.model import MARGIN_METRIC, PUBLISHED_METRIC
+from tare.study.model import MARGIN_METRIC, PER_OPERATION, PUBLISHED_METRIC
 from tare.study.reading.document import Document, KeyPath, dotted
 from tare.study.suggest import did_you_mean
 
@@ -47,7 +47,7 @@ _PATTERNS = {
 _LATENCIES = ("latency_mean", "latency_p50", "latency_p95", "latency_p99", "read_latency_mean")
 _CHOICES = {
     PUBLISHED_METRIC: ("throughput", *_LATENCIES),
-    MARGIN_METRIC: ("throughput", *_LATENCIES, "cpu_per_operation", "io_per_operation"),
+    MARGIN_METRIC: ("throughput", *_LATENCIES, *PER_OPERATION),
 }
 """Patterns that stand for names, with the names to offer."""
 

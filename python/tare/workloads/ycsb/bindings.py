@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tare.errors import StudyError
 from tare.workloads import Target
@@ -130,7 +131,10 @@ _LEVEL = one_of(
     "LOCAL_SERIAL",
 )  # fmt: skip
 
-BINDINGS: Mapping[str, Binding] = {
+BindingName = Literal["jdbc", "mongodb", "cql", "redis"]
+"""What a study may name as `binding`: the keys of `BINDINGS`."""
+
+BINDINGS: Mapping[BindingName, Binding] = {
     "jdbc": Binding(
         own="tare.ycsb.JdbcBinding",
         upstream="site.ycsb.db.JdbcDBClient",
@@ -194,7 +198,7 @@ BINDINGS: Mapping[str, Binding] = {
     ),
 }  # fmt: skip
 
-BINDING_OF: Mapping[str, str] = {
+BINDING_OF: Mapping[str, BindingName] = {
     "mariadb": "jdbc",
     "mysql": "jdbc",
     "postgresql": "jdbc",

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tare.study.values import Count, Seconds
 from tare.workloads import Parameters
+from tare.workloads.ycsb.bindings import BindingName
 from tare.workloads.ycsb.properties import (
     MIXES,
     OWN,
@@ -63,7 +64,7 @@ class YcsbParameters(Parameters):
         "hdrhistogram", "hdrhistogram+histogram", "hdrhistogram+raw", "histogram", "timeseries", "raw"
     ] = "hdrhistogram"
     measurement_interval: Literal["op", "intended", "both"] = "both"
-    binding: Literal["jdbc", "mongodb", "cql", "redis"] | None = None
+    binding: BindingName | None = None
     home: str | None = Field(default=None, pattern=r"^/[^\x00:*]*$")
     heap: str = Field(default="256M", pattern=r"^[1-9]\d*[MG]$")
     gc: Literal["serial", "parallel", "g1"] = "g1"

@@ -133,9 +133,7 @@ def test_growth_is_unknown_where_no_sample_tells_of_it(table: pl.DataFrame) -> N
     assert growth(table, "at", "n", Span(5e-9, 15e-9)) is None
 
 
-def _trace(raw: Path, **columns: Any) -> Path:
-    trace = raw / "monitors" / "probe" / "trace"
-    trace.mkdir(parents=True)
+def _record(trace: Path, **columns: Any) -> None:
     rows = len(columns["read_bytes"])
     names = (
         "io_t0_ns", "written_bytes", "block_at_ns", "block_read_bytes", "block_written_bytes", "bfq_t0_ns",
@@ -144,7 +142,6 @@ def _trace(raw: Path, **columns: Any) -> Path:
     whole: dict[str, Any] = {"target": [1] * rows, "name": ["sut"] * rows}
     whole |= {name: pl.Series([None] * rows, dtype=pl.Int64) for name in names}
     pl.DataFrame({**whole, **columns}).write_parquet(trace / "cgroup.parquet")
-    return raw
 
 
 USAGE = {"began_monotonic_s": 1.0, "ended_monotonic_s": 2.0, "sut_cpu_s": 0.5}
@@ -152,8 +149,8 @@ USAGE = {"began_monotonic_s": 1.0, "ended_monotonic_s": 2.0, "sut_cpu_s": 0.5}
 
 def test_io_of_the_sut_comes_from_the_first_source_that_has_values(tmp_path: Path) -> None:
     at = [0, 3_000_000_000]
-    raw = _trace(tmp_path, read_bytes=[0, 3000], io_t0_ns=at, written_bytes=[0, 6000])
-    with_io = with_sut_io(USAGE, raw)
+    _record(tmp_path, read_bytes=[0, 3000], io_t0_ns=at, written_bytes=[0, 6000])
+    with_io = with_sut_io(USAGE, tmp_path)
     assert with_io is not None
     assert (with_io["sut_read_bytes"], with_io["sut_write_bytes"]) == (1000.0, 2000.0)
     assert with_io["sut_io_source"] == "control group"
@@ -161,8 +158,8 @@ def test_io_of_the_sut_comes_from_the_first_source_that_has_values(tmp_path: Pat
 
 
 def test_empty_is_not_zero(tmp_path: Path) -> None:
-    raw = _trace(tmp_path, read_bytes=pl.Series([None, None], dtype=pl.Int64), io_t0_ns=[0, 3_000_000_000])
-    with_io = with_sut_io(USAGE, raw)
+    _record(tmp_path, read_bytes=pl.Series([None, None], dtype=pl.Int64), io_t0_ns=[0, 3_000_000_000])
+    with_io = with_sut_io(USAGE, tmp_path)
     assert with_io is not None
     assert with_io.get("sut_read_bytes") is None
     assert with_io.get("sut_io_source") is None

@@ -13,8 +13,8 @@ S = 1_000_000_000
 USAGE = {"began_monotonic_s": 10.0, "ended_monotonic_s": 20.0}
 
 
-def trace(raw: Path, **written_per_s: int | None) -> None:
-    """A run's trace in which nodes write so many bytes a second by their control groups."""
+def record(trace: Path, **written_per_s: int | None) -> None:
+    """A trace in which nodes write so many bytes a second by their control groups."""
     rows = [
         {
             "target": target,
@@ -27,27 +27,25 @@ def trace(raw: Path, **written_per_s: int | None) -> None:
         for target, (name, rate) in enumerate(written_per_s.items())
         for at in range(9, 22)
     ]
-    directory = raw / "monitors" / "probe" / "trace"
-    directory.mkdir(parents=True)
     others = ("io_t0_ns", "read_bytes", "written_bytes", "bfq_t0_ns", "bfq_read_bytes", "bfq_written_bytes")
     table = pl.DataFrame(rows, infer_schema_length=None)
     table.with_columns(pl.lit(None, dtype=pl.Int64).alias(name) for name in others).write_parquet(
-        directory / "cgroup.parquet"
+        trace / "cgroup.parquet"
     )
 
 
 def test_what_nodes_write_adds_up(tmp_path: Path) -> None:
-    trace(tmp_path, sut_1=100, sut_2=20, sut_10=3, client=5000)
+    record(tmp_path, sut_1=100, sut_2=20, sut_10=3, client=5000)
     usage = with_sut_io(USAGE, tmp_path) or {}
     assert usage["sut_write_bytes"] == pytest.approx(1230.0)
     assert usage["sut_read_bytes"] == 0.0
 
 
 def test_one_server_is_told_of_as_ever(tmp_path: Path) -> None:
-    trace(tmp_path, sut=100, shim=7)
+    record(tmp_path, sut=100, shim=7)
     assert (with_sut_io(USAGE, tmp_path) or {})["sut_write_bytes"] == pytest.approx(1000.0)
 
 
 def test_a_node_that_is_not_told_of_leaves_the_sum_unknown(tmp_path: Path) -> None:
-    trace(tmp_path, sut_1=100, sut_2=None)
+    record(tmp_path, sut_1=100, sut_2=None)
     assert "sut_write_bytes" not in (with_sut_io(USAGE, tmp_path) or {})
