@@ -51,6 +51,8 @@ class Runs:
     at_once: bool = False
     ends_early: bool = False
     _read: dict[str, Column] = field(default_factory=dict, repr=False, compare=False)
+    _with_none: dict[str, Column] = field(default_factory=dict, repr=False, compare=False)
+    _rows_in: dict[tuple[str, tuple[int, ...]], Rows] = field(default_factory=dict, repr=False, compare=False)
     _by_site: dict[tuple[int, ...], dict[str, list[int]]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -63,6 +65,12 @@ class Runs:
         if metric.name not in self._read:
             self._read[metric.name] = metric.column(self.columns)
         return self._read[metric.name]
+
+    def values_at(self, metric: Metric, rows: Rows) -> Column:
+        """The values in these rows; not known at -1."""
+        if metric.name not in self._with_none:
+            self._with_none[metric.name] = np.append(self.column(metric), np.nan)
+        return self._with_none[metric.name][rows]
 
     def resolutions(self, metric: Metric) -> Column:
         """The width of the histogram bucket that a metric of a good run comes from."""
@@ -102,6 +110,12 @@ class Runs:
         """The rows of an arm's good runs in the columns, in the order of the blocks."""
         return self._rows.get(arm, np.array([], dtype=np.intp))
 
+    def rows_in_blocks(self, arm: str, blocks: tuple[int, ...]) -> Rows:
+        """As `rows_in`, looked up once: every metric asks for the same."""
+        if (arm, blocks) not in self._rows_in:
+            self._rows_in[arm, blocks] = self.rows_in(arm, blocks)
+        return self._rows_in[arm, blocks]
+
     def rows_in(self, arm: str, blocks: Sequence[int] | NDArray[np.int64]) -> Rows:
         """The row of an arm's good run in each of these blocks, -1 where it has none."""
         wanted, own = np.asarray(blocks, dtype=np.int64), self.row_blocks[self.rows(arm)]
@@ -129,8 +143,9 @@ class Runs:
 
     def blocks_of(self, arm: str) -> tuple[int, ...]:
         """Blocks in which the arm was to be run."""
-        as_attempted = self.at_once or self.ends_early
-        return tuple(block for block in self.blocks if not as_attempted or (block, arm) in self.attempted)
+        if not self.at_once and not self.ends_early:
+            return self.blocks
+        return tuple(block for block in self.blocks if (block, arm) in self.attempted)
 
     @cached_property
     def blocks(self) -> tuple[int, ...]:

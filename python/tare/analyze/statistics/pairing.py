@@ -56,9 +56,9 @@ class _Side:
     `silent`: in which of them a good run tells none, which is `no_value`.
     """
 
-    def __init__(self, runs: Runs, arm: str, blocks: Sequence[int], metric: Metric) -> None:
-        self.rows = runs.rows_in(arm, blocks)
-        self.values: Column = np.append(runs.column(metric), np.nan)[self.rows]
+    def __init__(self, runs: Runs, arm: str, blocks: tuple[int, ...], metric: Metric) -> None:
+        self.rows = runs.rows_in_blocks(arm, blocks)
+        self.values: Column = runs.values_at(metric, self.rows)
         self.silent: Flags = np.isnan(self.values) & (self.rows >= 0)
         self.no_value = f"{arm} has no {metric.title}"
         self._runs, self._arm, self._blocks, self._metric = runs, arm, blocks, metric
