@@ -13,10 +13,11 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -56,7 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Tests use caches of their own and no cluster of the user's; what they start inherits the session's mark."""
     os.environ.setdefault(ENV, str(ROOT / "build" / "test-home"))
     os.environ["KUBECONFIG"] = str(ROOT / "build" / "no-cluster")
-    if not _is_worker(config):
+    if _is_worker(config):
+        config.args = _from_own_place(config.args, vars(config)["workerinput"])
+    else:
         os.environ[SESSION] = str(os.getpid())
     # A version manager's `python3` is a shell script that takes 100 ms to find what runs these tests in 10.
     os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
@@ -67,6 +70,21 @@ def pytest_configure(config: pytest.Config) -> None:
     # Whoever starts the tests in the background has it ignored, and some tests press Ctrl-C.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _from_own_place(args: Sequence[str], worker: Mapping[str, Any]) -> list[str]:
+    """The same as `args`, begun at a place of each worker's own: what one has compiled others find compiled.
+
+    All have the same order of tests in the end (`pytest_collection_modifyitems`).
+    """
+    parts = [part for arg in args for part in (_parts(Path(arg)) if Path(arg).is_dir() else [arg])]
+    first = len(parts) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    return [*parts[first:], *parts[:first]]
+
+
+def _parts(folder: Path) -> list[str]:
+    entries = [each for each in sorted(folder.iterdir()) if each.is_dir() or each.name.startswith("test_")]
+    return [str(each) for each in entries if each.name[0] not in "._"]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -152,7 +170,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order groups, and skip engine tests and those of root where they cannot run; in CI they fail instead."""
-    items.sort(key=lambda item: _rank(item.nodeid.partition("::")[0]))
+    paths = {item: item.nodeid.partition("::")[0] for item in items}
+    items.sort(key=lambda item: (_rank(paths[item]), paths[item]))
     for marker, why_not in (("engine", _why_no_engine), ("root", _why_not_root)):
         wanted = [item for item in items if item.get_closest_marker(marker)]
         reason = why_not() if wanted else None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from tests.unit.analyze import synthetic
 from tests.unit.calibrate.conftest import Series, series_in
 
 from tare.calibrate.archive import Archive
+from tare.calibrate.outcome import ContrastResult
 from tare.calibrate.pooled import smallest
 from tare.calibrate.quote import NOT_CALIBRATED, quote, quote_for, sentences
 from tare.calibrate.summary import Effort, Identity, identity_of, summarise
@@ -15,6 +17,20 @@ from tare.report import EXPORTERS, build_report
 from tare.report.content import Report
 
 HERE = identity_of(synthetic.HOST, synthetic.ENGINE)
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory: pytest.TempPathFactory) -> Series:
+    """As everywhere, but each is made once for all tests of this file."""
+    of, made = series_in(tmp_path_factory.mktemp("series")), dict[tuple[int, str], tuple[ContrastResult, ...]]()
+
+    def once(studies: int, kinds: Sequence[str]) -> tuple[ContrastResult, ...]:
+        key = (studies, ",".join(kinds))
+        if key not in made:
+            made[key] = of(studies, kinds)
+        return made[key]
+
+    return once
 
 
 def kept(root: Path, series: Series, identity: Identity = HERE, at: float = 1.0, studies: int = 4) -> Archive:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
+from tests.unit.shipped import at_every_scale
 from typer.testing import CliRunner
 
 from tare.cli import app
@@ -86,7 +87,7 @@ def claims() -> tuple[ClaimFile, ...]:
 def test_the_smallest_study_of_each_shipped_one_has_its_arms_and_settings(
     path: Path, scale: str, claims: tuple[ClaimFile, ...]
 ) -> None:
-    study = load(path, installed(), scale)
+    study = at_every_scale(path)[scale]
     advice = advise(benchmark_of(study), claims)
     assert {verdict.purpose for verdict in advice.verdicts}
     wanted = advice.not_measured or advice.uncertain

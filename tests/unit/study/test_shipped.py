@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tests.unit.shipped import at_every_scale, shipped
 
 from tare.cli.study.plan import as_json
 from tare.databases.registry import DATABASES
@@ -36,7 +37,7 @@ def names() -> dict[Path, str]:
     ("path", "scale"), SCALES, ids=lambda value: getattr(value, "parent", Path(str(value))).name
 )
 def test_every_scale_can_be_planned(path: Path, scale: str) -> None:
-    study = load(path, installed(), scale)
+    study = at_every_scale(path)[scale]
     plan = expand(study)
     assert study.name == names()[path]
     control = getattr(study.protocol, "control", True)
@@ -51,7 +52,7 @@ REPLAYED = [path for name, path in studies().items() if name not in OWN]
 
 @pytest.mark.parametrize("path", REPLAYED, ids=lambda path: path.parent.name)
 def test_source_published_figures_and_deviations_are_given(path: Path) -> None:
-    study = load(path, installed())
+    study = at_every_scale(path)["full"]
     assert study.source is not None
     assert study.source.url.startswith("https://")
     assert study.deviations
@@ -67,7 +68,7 @@ def test_source_published_figures_and_deviations_are_given(path: Path) -> None:
 @pytest.mark.parametrize("name", OWN)
 def test_a_study_of_tare_s_own_says_what_it_cannot_show(name: str) -> None:
     path = studies()[name]
-    study = load(path, installed())
+    study = at_every_scale(path)["full"]
     assert study.source is None
     assert not study.published
     readme = (path.parent / "README.md").read_text()
@@ -77,7 +78,7 @@ def test_a_study_of_tare_s_own_says_what_it_cannot_show(name: str) -> None:
 
 def test_redis_paths_has_five_paths_and_a_cpu_for_each_side() -> None:
     for scale in ("full", "demo", "sustainable"):
-        study = load(studies()["redis-paths"], installed(), scale)
+        study = shipped("redis-paths", scale)
         paths = {arm.name for arm in study.arms}
         assert paths >= {"bare", "host", "bridge", "published-loopback", "both-on-bridge"}
         sides = {(arm.settings.sut.limits.cpus, arm.settings.sides["client"].limits.cpus) for arm in study.arms}
@@ -85,7 +86,7 @@ def test_redis_paths_has_five_paths_and_a_cpu_for_each_side() -> None:
 
 
 def percona(scale: str) -> Study:
-    return load(studies()["percona-2016"], installed(), scale)
+    return shipped("percona-2016", scale)
 
 
 def test_percona_s_figures_are_those_published() -> None:
@@ -115,7 +116,7 @@ def test_percona_s_demo_takes_at_most_five_minutes_on_two_cpus() -> None:
 
 
 def casalicchio(part: str, scale: str) -> Study:
-    return load(studies()[f"casalicchio-2017/{part}"], installed(), scale)
+    return shipped(f"casalicchio-2017/{part}", scale)
 
 
 def test_casalicchio_s_full_scale_is_the_published_size() -> None:
@@ -161,7 +162,7 @@ def test_casalicchio_s_demo_takes_at_most_eight_minutes_on_two_cpus(part: str) -
 
 
 def grambow(scale: str) -> Study:
-    return load(studies()["grambow-2018"], installed(), scale)
+    return shipped("grambow-2018", scale)
 
 
 def test_grambow_s_full_scale_is_the_720_runs_that_were_published() -> None:
@@ -201,7 +202,7 @@ def test_grambow_s_demo_runs_all_four_setups_in_at_most_a_quarter_of_an_hour() -
 
 
 def test_bth_s_full_scale_is_ten_iterations_of_twenty_minutes_in_buckets_of_thirty_seconds() -> None:
-    study = load(studies()["bth-thesis"], installed(), "full")
+    study = shipped("bth-thesis")
     assert len(expand(study).runs) == 2 * 3 * 2 * 10
     loads = {(arm.settings.workload["command"], arm.settings.workload["threads"]) for arm in study.arms}
     assert loads == {(command, threads) for command in ("mixed", "read", "write") for threads in (450, 150)}
@@ -234,7 +235,7 @@ DISK_BOUND = ("full", "demo")
 
 
 def seybold(scale: str) -> Study:
-    return load(studies()["seybold-2018"], installed(), scale)
+    return shipped("seybold-2018", scale)
 
 
 @pytest.mark.parametrize("scale", SEYBOLD)
@@ -303,7 +304,7 @@ def test_seybold_s_machines_have_a_demo_of_their_own() -> None:
 @pytest.mark.parametrize(("scale", "of_whole"), [("full", "full"), ("demo", "demo-machines")])
 def test_seybold_s_machines_are_those_of_the_whole_study_against_a_machine_alone(scale: str, of_whole: str) -> None:
     """Alike but for what they are compared with."""
-    part = load(studies()["seybold-2018/machines"], installed(), scale)
+    part = shipped("seybold-2018/machines", scale)
     placed = [
         {
             (arm.levels["model"], arm.levels["load"]): arm.settings
@@ -318,7 +319,7 @@ def test_seybold_s_machines_are_those_of_the_whole_study_against_a_machine_alone
 
 
 def test_seybold_s_figures_of_machines_are_those_published() -> None:
-    part = load(studies()["seybold-2018/machines"], installed())
+    part = shipped("seybold-2018/machines")
     fields = {(each.levels["model"], each.levels["load"]): each.relative for each in part.published}
     assert fields == {("VM-C-H", "write-heavy-10G"): -0.06, ("VM-C-H", "read-heavy-10G"): -0.13}
 

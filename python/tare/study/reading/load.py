@@ -56,19 +56,33 @@ def loads(text: str, registry: Registry, scale: str | None = None, *, file: str 
 
 def resolve(document: Document, registry: Registry, scale: str | None = None) -> Study:
     """The study in `document` at `scale` (default: full)."""
-    _check_format(document)
-    _check_protocol(document, registry)
-    file = checked(StudyFile, document)
-    scales = file.scales if DEFAULT_SCALE in file.scales else {DEFAULT_SCALE: ScaleSpec(), **file.scales}
+    scales = _scales(document, registry)
     wanted = DEFAULT_SCALE if scale is None else scale
     if wanted not in scales:
         hint = did_you_mean(wanted, scales, kind="its scales")
         raise StudyError(f"{document.file} has no scale {wanted!r}", hint=hint)
+    return _at_each(document, registry, scales)[wanted]
+
+
+def at_every_scale(path: Path, registry: Registry) -> Mapping[str, Study]:
+    """The study file at `path` as `load` reads it, once for all of its scales."""
+    document = read(path)
+    return _at_each(document, registry, _scales(document, registry))
+
+
+def _scales(document: Document, registry: Registry) -> Mapping[str, ScaleSpec]:
+    _check_format(document)
+    _check_protocol(document, registry)
+    given = checked(StudyFile, document).scales
+    return given if DEFAULT_SCALE in given else {DEFAULT_SCALE: ScaleSpec(), **given}
+
+
+def _at_each(document: Document, registry: Registry, scales: Mapping[str, ScaleSpec]) -> Mapping[str, Study]:
     read_at = {name: _at_scale(document, registry, name, spec) for name, spec in scales.items()}
     check_unused_levels(tuple(read_at.values()), partial(_check_unused, registry))
     for key, whole in idle_values(document, tuple(read_at.values())):
         _check_idle_value(whole, registry, key)
-    return read_at[wanted].study
+    return {name: each.study for name, each in read_at.items()}
 
 
 def _check_format(document: Document) -> None:
