@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -164,9 +165,10 @@ EXPECTED: Mapping[str, tuple[Benchmark | str, Expected]] = {
 }
 
 
-def expected_of(name: str) -> tuple[Benchmark, Expected]:
-    benchmark, expected = EXPECTED[name]
-    return shipped(benchmark) if isinstance(benchmark, str) else benchmark, expected
+def benchmark_in(name: str) -> Benchmark:
+    """That of a row of `EXPECTED`."""
+    benchmark, _ = EXPECTED[name]
+    return shipped(benchmark) if isinstance(benchmark, str) else benchmark
 
 
 @pytest.fixture(scope="module")
@@ -174,10 +176,15 @@ def claims() -> tuple[ClaimFile, ...]:
     return load_claims()
 
 
+@cache
+def advised(name: str) -> Advice:
+    """From all claims that come with tare."""
+    return advise(benchmark_in(name), load_claims())
+
+
 @pytest.mark.parametrize("name", EXPECTED)
-def test_the_answers_are_those_that_the_claims_support(name: str, claims: tuple[ClaimFile, ...]) -> None:
-    benchmark, expected = expected_of(name)
-    advice = advise(benchmark, claims)
+def test_the_answers_are_those_that_the_claims_support(name: str) -> None:
+    advice, expected = advised(name), EXPECTED[name][1]
     answers = {verdict.purpose.value: verdict.answer.value for verdict in advice.verdicts}
     assert answers == {
         purpose: getattr(expected, purpose)
@@ -194,9 +201,8 @@ def test_the_answers_are_those_that_the_claims_support(name: str, claims: tuple[
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_answer_cites_claims_that_there_are(name: str, claims: tuple[ClaimFile, ...]) -> None:
-    benchmark, _ = expected_of(name)
     known = {claim.id for claim in claims}
-    for verdict in advise(benchmark, claims).verdicts:
+    for verdict in advised(name).verdicts:
         assert set(verdict.claims) <= known
         assert verdict.claims or verdict.answer.value in ("yes", "as ever")
 
