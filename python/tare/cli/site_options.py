@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tare.errors import StudyError
-from tare.run.fleet.cluster import Scheduler
 from tare.sites.file import SiteSpec, load_sites
+
+if TYPE_CHECKING:
+    from tare.run.fleet.cluster import Scheduler
 
 SitesOption = Annotated[
     Path | None, typer.Option("--sites", help="File of sites, to use other hosts than this machine.")
@@ -39,6 +41,8 @@ def chosen_scheduler(
         return None
     if not sites:
         raise StudyError("--scheduler needs --sites", hint="add --sites FILE, the same file as the workers'")
+    from tare.run.fleet.cluster import Scheduler  # all that runs are made of is slow to import
+
     ca, cert, key = tls
     return Scheduler(address, ca, cert, key, 60 * wait_min)
 

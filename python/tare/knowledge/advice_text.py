@@ -17,6 +17,7 @@ from tare.knowledge.forecast import Forecast, Near
 from tare.knowledge.pool import Pool, Pooled
 from tare.knowledge.prior import Contributor, Prior
 from tare.knowledge.smallest import Rounds
+from tare.one_line import plain
 from tare.plural import counted
 
 _LONGEST = 300
@@ -33,12 +34,6 @@ _TOGETHER = "\N{NO-BREAK SPACE}"
 def percent(log_ratio: float) -> str:
     """A log ratio as a relative change: -0.0513 → `-5.0 %`."""
     return f"{100 * math.expm1(log_ratio):+.1f} %"
-
-
-def plain(text: str, most: int = 80) -> str:
-    """A text on one line of at most `most` characters, control and direction marks escaped."""
-    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
 def interval(low: float, high: float) -> str:

@@ -7,10 +7,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tare.knowledge.advice_text import interval, percent, plain
+from tare.knowledge.advice_text import interval, percent
 from tare.knowledge.model_error import ModelError
 from tare.knowledge.past import Judged, score_of
 from tare.knowledge.prediction import NINETY
+from tare.one_line import plain
 from tare.plural import counted
 
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tare.cli.study.running import planned
+from tare.cli.study.planned import planned
 from tare.run.attempt.server import Server
 from tare.run.events import Event, PhaseStarted
 from tare.run.execute import Destination, execute

@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 from tare import cli
 from tare.cli.machine import worker
-from tare.cli.study import running as planned
+from tare.cli.study import planned, running
 from tare.deployments.registry import DEPLOYMENTS
 from tare.monitors import Monitor
 from tare.monitors.registry import MONITORS
@@ -84,6 +84,6 @@ if __name__ == "__main__":
         on_fakes.enter_context(patch.object(crew, "OwnCrew", partial(crew.OwnCrew, command=fake_site)))
         of_fakes = patch.object(worker, "by_ssh", lambda spec, interrupts: Post(spec, fake, interrupts))
         on_fakes.enter_context(of_fakes)
-        on_fakes.enter_context(patch.object(planned, "reached_site", reached))
+        on_fakes.enter_context(patch.object(running, "reached_site", reached))
     with patch.object(planned, "installed", with_fakes), traced_by_nobody, on_that_machine, on_fakes:
         cli.main()

@@ -33,9 +33,10 @@ def test_the_command_line_and_its_help_load_nothing_that_is_slow(call: str) -> N
     ("modules", "slow"),
     [
         ("tare.cli.results.importing", ("numpy", "scipy", "polars", "docker", "altair", "pandas", "statsmodels")),
+        ("tare.cli.study.running", ("altair", "pandas", "statsmodels", "scipy.optimize")),
         (
-            "tare.cli.study.plan, tare.cli.study.running, tare.cli.advice.advise",
-            ("altair", "pandas", "statsmodels", "scipy.optimize"),
+            "tare.cli.study.plan, tare.cli.advice.advise",
+            ("polars", "docker", "sqlalchemy", "altair", "pandas", "statsmodels", "scipy.optimize"),
         ),
         ("tare.cli.results.report, tare.report.terminal", ("polars", "docker", "altair", "pandas", "statsmodels")),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,20 +14,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tare.calibrate.archive import Archive
-from tare.calibrate.summary import identity_of
 from tare.cli.advice.dialogue import Asked, asked, asked_where
 from tare.cli.advice.knowledge import Folder, every_claim
 from tare.errors import StudyError
 from tare.knowledge.advice import Advice, advise
-from tare.knowledge.advice_text import NOTHING_OPEN, Proposed, as_tree, lines, plain
+from tare.knowledge.advice_text import NOTHING_OPEN, Proposed, as_tree, lines
 from tare.knowledge.benchmark import Benchmark, Comparing, benchmark_of
 from tare.knowledge.claim import ClaimFile
-from tare.knowledge.model_error import ASSUMED, read_error
-from tare.knowledge.past import past_of
-from tare.knowledge.prediction_text import prediction_lines, prediction_trees
 from tare.knowledge.prior import Prior
 from tare.knowledge.smallest import rounds_of, smallest_study, target_of
+from tare.one_line import plain
 from tare.plan.expand import expand
 from tare.sites.facts import host_facts
 from tare.sites.layout import default_layout
@@ -102,15 +99,31 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
             )
     wanted = _open(advice) if decide is None else advice.disputed
     proposed = _proposed(advice, question, wanted, write or decide)
-    predicted = () if profile is None else past_of(profile, default_layout()).predictions
     if as_json:
-        tree = {**as_tree(advice, proposed), **({"predictions": prediction_trees(predicted)} if predicted else {})}
+        tree = {**as_tree(advice, proposed), **({} if profile is None else _predicted_tree(profile))}
         text = json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
     else:
-        width, error = Console().width, ASSUMED if profile is None else read_error(default_layout())
-        output = [*lines(advice, proposed, width), *prediction_lines(predicted, width, error, _priors(advice))]
-        text = "\n".join(output) + "\n"
+        width = Console().width
+        predicted = () if profile is None else _predicted_lines(profile, width, advice)
+        text = "\n".join([*lines(advice, proposed, width), *predicted]) + "\n"
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+
+
+def _predicted_tree(profile: Path) -> dict[str, object]:
+    from tare.knowledge.past import past_of  # stores and reports are slow to import
+    from tare.knowledge.prediction_text import prediction_trees
+
+    predicted = past_of(profile, default_layout()).predictions
+    return {"predictions": prediction_trees(predicted)} if predicted else {}
+
+
+def _predicted_lines(profile: Path, width: int, advice: Advice) -> Iterator[str]:
+    from tare.knowledge.model_error import read_error
+    from tare.knowledge.past import past_of  # stores and reports are slow to import
+    from tare.knowledge.prediction_text import prediction_lines
+
+    predicted = past_of(profile, default_layout()).predictions
+    return prediction_lines(predicted, width, read_error(default_layout()), _priors(advice))
 
 
 def _priors(advice: Advice) -> dict[str, Prior]:
@@ -176,4 +189,7 @@ def _spread() -> float | None:
     root = default_layout().calibration
     if not root.is_dir():
         return None
+    from tare.calibrate.archive import Archive  # all that calibrations are made of is slow to import
+    from tare.calibrate.summary import identity_of
+
     return Archive(root).spread(identity_of(host_facts(LocalHost()), None).machine_key)

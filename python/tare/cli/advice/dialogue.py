@@ -15,7 +15,6 @@ from ruamel.yaml import YAML
 
 from tare.deployments import MACHINES
 from tare.errors import StudyError
-from tare.knowledge.advice_text import plain
 from tare.knowledge.benchmark import (
     BARE,
     DOCKERIZED,
@@ -27,6 +26,7 @@ from tare.knowledge.benchmark import (
     runtime_of,
 )
 from tare.knowledge.claim import DeploymentName, Setup
+from tare.one_line import plain
 from tare.study.model import Arm, StorageSpec, Study, VmSpec
 from tare.study.reading.load import loads
 from tare.study.registry import Registry, installed

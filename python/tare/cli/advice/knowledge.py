@@ -14,14 +14,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tare.calibrate.archive import Archive
 from tare.errors import StudyError
-from tare.knowledge.advice_text import context_words, effect_words, plain
+from tare.knowledge.advice_text import context_words, effect_words
 from tare.knowledge.claim import ClaimFile, claim_called, load_claims
-from tare.knowledge.own import EXPORTS, as_json
+from tare.one_line import plain
 from tare.plural import counted
 from tare.sites.layout import default_layout
-from tare.store import open_store
 from tare.store_place import StorePlace, place_of
 from tare.study.catalogue import claims_folder
 from tare.study.suggest import did_you_mean
@@ -100,6 +98,7 @@ def show(
     claims: Folder = None,
 ) -> None:
     """Show one claim with its source."""
+    from tare.knowledge.own import as_json
     from tare.report.plain import plain_lines  # reports are slow to import
 
     known = claim_called(every_claim(claims), claim)
@@ -113,6 +112,8 @@ def export(
     claims: Folder = None,
 ) -> None:
     """Write all claims as JSON or CSV to standard output."""
+    from tare.knowledge.own import EXPORTS  # analyses are slow to import
+
     if style not in EXPORTS:
         raise typer.BadParameter(f"{style!r} is neither json nor csv", param_hint="--format")
     sys.stdout.buffer.write(EXPORTS[style](every_claim(claims)).encode())
@@ -124,7 +125,9 @@ def add(
     to: Annotated[Path | None, typer.Option(help="Folder to write to (default: knowledge/ in TARE_HOME).")] = None,
 ) -> None:
     """Add the findings of your own store; emulated, imported and invalid findings are refused."""
+    from tare.calibrate.archive import Archive  # what calibrations are made of is slow to import, as stores are
     from tare.knowledge.own import claims_of, write_claims
+    from tare.store import open_store
 
     opened, layout = open_store(store), default_layout()
     calibrated = Archive(layout.calibration).spread if layout.calibration.is_dir() else None

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from enum import StrEnum
 from itertools import groupby
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -17,19 +17,20 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.cli.site_options import SiteOption, SitesOption, chosen_site
-from tare.cli.study.running import planned
+from tare.cli.study.planned import planned
 from tare.errors import TareError
-from tare.knowledge.advice_text import plain
+from tare.one_line import plain
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import PlanEstimate, estimate, slow_starts
 from tare.plan.model import Plan
 from tare.protocols.pilot import BLOCKS as PILOT_BLOCKS
 from tare.protocols.pilot import is_piloted, most_s
 from tare.protocols.registry import rule_of
-from tare.run.between.reaching import ReachedSite, reached_site
-from tare.run.local import refuse_without_rights
 from tare.sites.layout import default_layout
 from tare.study.model import Study
+
+if TYPE_CHECKING:
+    from tare.run.between.reaching import ReachedSite
 
 _MOST_COLUMNS = 3
 """What fits beside the arms' names in 80 characters."""
@@ -64,6 +65,8 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
         reached: ReachedSite | None = None
         unreachable: TareError | None = None
         if where is not None and not elsewhere:
+            from tare.run.between.reaching import reached_site  # all that runs are made of is slow to import
+
             try:
                 reached = stack.enter_context(reached_site(where))
             except TareError as error:  # the plan is shown all the same
@@ -81,6 +84,8 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
         if reached is not None:
             reached.refuse(made, expected.disk_bytes)
         elif not elsewhere:
+            from tare.run.local import refuse_without_rights
+
             refuse_without_rights(made, expected.disk_bytes)
 
 

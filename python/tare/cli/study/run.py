@@ -22,7 +22,8 @@ from tare.cli.site_options import (
     chosen_scheduler,
     chosen_sites,
 )
-from tare.cli.study.running import carried_out, planned
+from tare.cli.study.planned import planned
+from tare.cli.study.running import carried_out
 from tare.cli.study.serve import page_beside
 from tare.report import EXPORTERS, build_report, terminal
 from tare.report.content import readable

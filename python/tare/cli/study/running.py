@@ -1,4 +1,4 @@
-"""What `tare plan`, `run` and `sweep` share: the study loaded and expanded, then run into its store."""
+"""What `tare run`, `sweep` and `weigh` share: a plan, run into its store."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ import typer
 from tare.cli.study.progress import progress
 from tare.errors import StoreError, StudyError, TareError
 from tare.live.status_file import StatusWriter, with_status_file
-from tare.plan.datasets import data_sets, refuse_io_bound
+from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate
-from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.plural import counted
 from tare.run.between.reaching import ReachedSite, reached_site, refuse_site
@@ -38,55 +37,11 @@ from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store import Writer, open_store, resume_store
 from tare.store.outlines import state_of
 from tare.store_place import Place, StorePlace, place_of
-from tare.study.catalogue import find_study
-from tare.study.model import Arm, MonitorSpec, Study
-from tare.study.reading.load import load
-from tare.study.registry import Registry, installed
 from tare.workloads.registry import WORKLOADS
 
 if TYPE_CHECKING:
     from tare.run.fleet.cluster import Scheduler
     from tare.run.fleet.crew import Crew
-
-
-def planned(study: str, scale: str | None, seed: int | None, blocks: int | None, *, profile: bool = False) -> Plan:
-    """The study at that scale, expanded; `blocks` and `seed` stand in for its own. Raises `StudyError`.
-
-    `profile`: the stacks of every run are sampled, where the host allows it.
-    """
-    opened = loaded(study, scale)
-    if profile:
-        opened = profiled(opened)
-    if blocks is not None:
-        protocol = opened.protocol.model_copy(update={"blocks": blocks})
-        opened = opened.model_copy(update={"protocol": protocol})
-    made = expand(opened, seed)
-    refuse_io_bound(made, data_sets(WORKLOADS))
-    return made
-
-
-def profiled(study: Study) -> Study:
-    """The same study with the monitor `profile` in every arm that does not set it itself."""
-    spec = MonitorSpec(optional=True)
-
-    def with_profile(arm: Arm) -> Arm:
-        placed = arm.placed
-        if placed is None:
-            return arm
-        monitors = {"profile": spec, **placed.monitors}
-        return arm.model_copy(update={"placed": placed.model_copy(update={"monitors": monitors})})
-
-    return study.model_copy(update={"arms": tuple(map(with_profile, study.arms))})
-
-
-def loaded(study: str, scale: str | None) -> Study:
-    """The study that is meant, at that scale. Raises `StudyError`."""
-    return load(find_study(study), known(), scale)
-
-
-def known() -> Registry:
-    """The names that it may use."""
-    return installed()
 
 
 def unfinished(plan: Plan, records: tuple[RunRecord, ...]) -> str | None:

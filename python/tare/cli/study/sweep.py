@@ -16,7 +16,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from tare.analyze.knee import NEARLY_ALL, Knee, Point, knee_of
-from tare.cli.study.running import carried_out, known, loaded
+from tare.cli.study.planned import known, loaded
+from tare.cli.study.running import carried_out
 from tare.errors import StudyError
 from tare.plan.expand import expand
 from tare.plan.sweep import sweep_of

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from tare.calibrate.summary import Identity, identity_of
 from tare.cli.study.calibration_text import machine
-from tare.cli.study.running import carried_out, planned
+from tare.cli.study.planned import planned
+from tare.cli.study.running import carried_out
 from tare.errors import RunFailed, StudyError
 from tare.knowledge.event_costs import EventCost, event_lines, measured_events
 from tare.knowledge.kept_costs import keep, place_of, read_costs

@@ -12,7 +12,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from tare.errors import StudyError
-from tare.knowledge.advice_text import context_words, effect_words, plain, setup_words, source_words
+from tare.knowledge.advice_text import context_words, effect_words, setup_words, source_words
 from tare.knowledge.claim import ClaimFile
 from tare.knowledge.dispute import all_disputes
 from tare.knowledge.event_costs import EVENTS
@@ -20,6 +20,7 @@ from tare.knowledge.kept_costs import every_cost
 from tare.knowledge.own import as_json
 from tare.knowledge.site.forest import axis_of, head, mark_of, row
 from tare.knowledge.unit_costs import Load, Quantity, UnitCosts
+from tare.one_line import plain
 from tare.report.write import write
 from tare.sites.layout import Layout
 from tare.version import __version__

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import polars as pl
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from tare.study.values import MOST, Count, Seconds, Strict
@@ -17,6 +16,9 @@ from tare.workloads.tare_load.job import Job
 from tare.workloads.tare_load.oltp import READ_ONLY, OltpSpec
 from tare.workloads.tare_load.sustainable import SustainableSpec
 from tare.workloads.tare_load.work import Work
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _MOST_ARRIVALS = 1_000_000
 """Of a trace: they are kept in the plan of the study, number by number."""
@@ -199,6 +201,8 @@ def read_trace(path: Path) -> Sequence[Arrival]:
 
     Raises `ValueError` with the file and its line.
     """
+    import polars as pl  # slow to import, and few studies have a trace
+
     try:
         table = pl.read_parquet(path) if path.suffix == ".parquet" else _csv(path)
     except FileNotFoundError as error:
@@ -226,6 +230,8 @@ def read_trace(path: Path) -> Sequence[Arrival]:
 
 def _csv(path: Path) -> pl.DataFrame:
     """A header is a first line that is no number."""
+    import polars as pl
+
     with path.open(encoding="utf-8") as file:
         first = file.readline().split(",")[0].strip()
     try:

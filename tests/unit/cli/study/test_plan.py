@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-import tare.cli.study.plan as command
 from tare.cli import app
-from tare.cli.study import running as planned
+from tare.cli.study import planned
 from tare.errors import EnvironmentLacks, StudyError
 from tare.plan.estimate import RUN_OVERHEAD_S
 from tare.plan.model import Plan
+from tare.run import local
 from tare.study.registry import Registry
 from tare.workloads.fake import FakeWorkload
 
@@ -126,7 +126,7 @@ def test_what_the_machine_lacks_is_said_when_the_plan_is_made(study: Path, monke
     def refuse(plan: Plan, disk_bytes: float | None) -> None:
         raise EnvironmentLacks(f"no root for {len(plan.runs)} runs and {disk_bytes is not None}")
 
-    monkeypatch.setattr(command, "refuse_without_rights", refuse)
+    monkeypatch.setattr(local, "refuse_without_rights", refuse)
     refused = CliRunner().invoke(app, ["plan", str(study)])
     assert isinstance(refused.exception, EnvironmentLacks)
     assert "arms" in refused.stdout, "the plan is shown all the same"
