@@ -327,9 +327,13 @@ def set_cpus(host: Host, instance: Instance, cpus: str) -> None:
 
 
 def weigh(host: Host, cgroups: Cgroups, pid: int, limits: Limits) -> None:
-    """Give the control group of an engine's container the weight that is asked for."""
+    """Give the control group of an engine's container the weight that is asked for; an ended one needs none."""
     paths = parse_proc_cgroup(_text(host, f"/proc/{pid}/cgroup"))
     path = next((path for names, path in paths.items() if "cpu" in names.split(",")), paths.get("", ""))
+    if not path.strip(
+        "/"
+    ):  # of a process that has ended nothing is left but the root, which is not the container's
+        return
     for write in weight_writes(cgroups, path.strip("/"), limits):
         host.put(write.value.encode(), write.path)
 

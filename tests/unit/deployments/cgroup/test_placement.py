@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from tare.deployments import Limits, Task
+from tare.deployments.cgroup.hierarchy import parse_cgroups
 from tare.deployments.cgroup.placement import (
     PlainCgroups,
     SystemdSlices,
@@ -17,7 +18,9 @@ from tare.deployments.cgroup.placement import (
     scope_properties,
     slice_name,
     slice_path,
+    weigh,
 )
+from tare.deployments.defaults import cpu_shares
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image, ImageConfig
 from tare.sites import Output
@@ -181,3 +184,13 @@ def test_a_host_that_reads_many_files_at_once_gets_the_same_groups(host: FakeHos
     assert far.files["/sys/fs/cgroup/cpuset/tare/r/tare-r-sut/cpuset.mems"] == b"0"
     # What was written meanwhile is read anew: each group's parent, where that was made by this very call.
     assert len(far.alone) <= 6
+
+
+def test_a_container_is_weighed_and_one_that_has_ended_is_not(host: FakeHost, ledger: SqliteLedger) -> None:
+    cgroups = PlainCgroups(host, ledger, parse_cgroups(host.files["/proc/self/mountinfo"].decode())).cgroups
+    before = set(host.files)
+    weigh(host, cgroups, 41, Limits(cpu_weight=50))
+    assert set(host.files) == before
+    host.files["/proc/42/cgroup"] = b"4:cpu:/tare/r/container\n"
+    weigh(host, cgroups, 42, Limits(cpu_weight=50))
+    assert host.files["/sys/fs/cgroup/cpu/tare/r/container/cpu.shares"] == str(cpu_shares(50)).encode()
