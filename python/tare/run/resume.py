@@ -171,7 +171,8 @@ def _made(plan: Plan, done: StudyState) -> _Made:
     not_due: set[str] = set()
     ended, under_way = ended_arms(plan.study, blocks), False
     for block, in_block in sorted(runs.items()):
-        not_due |= {run.id for run in in_block if run.arm in ended}
+        if ended:
+            not_due |= {run.id for run in in_block if run.arm in ended}
         over = None if under_way else finished_block(plan, done, block, in_block, not_due)
         if over is None:
             under_way = True
@@ -200,15 +201,15 @@ def finished_block(
     plan: Plan, done: StudyState, block: int, runs: Sequence[PlannedRun], not_due: AbstractSet[str] = frozenset()
 ) -> Finished | None:
     """A block of these runs, `None` while one of them that is due was not attempted."""
-    due = (run for run in runs if run.id not in not_due)
-    if any(run.id not in done.good and not done.attempts[run.id] for run in due):
+    open_yet = [run.id for run in runs if run.id not in done.good]
+    if any(run not in not_due and not done.attempts[run] for run in open_yet):
         return None
     study = plan.study
     made = {run.arm: done.throughput_per_s.get(run.id) for run in runs}
     rates = {arm.name: made.get(arm.name) for arm in study.arms}
-    seconds = sum(done.seconds.get(run.id, 0.0) for run in runs)
+    seconds = sum([done.seconds.get(run.id, 0.0) for run in runs])
     baselines = {arm.name: study.baseline_of(arm.name) for arm in study.arms} if study.baseline_levels else {}
-    return Finished(block, rates, seconds, baselines, frozenset(arm.name for arm in study.arms if arm.control))
+    return Finished(block, rates, seconds, baselines, frozenset([arm.name for arm in study.arms if arm.control]))
 
 
 def decision(plan: Plan, done: StudyState) -> Decision:

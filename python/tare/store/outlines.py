@@ -30,6 +30,8 @@ _DECIDING: tuple[_Path, ...] = (
 _SHOWN: tuple[_Path, ...] = (("measurement", "unit"), ("measurement", "latency", "p95_ms"), ("site",), ("notices",))
 """What a page shows besides."""
 _KEYS: tuple[Column[Any], ...] = (runs.c.run_id, runs.c.attempt, runs.c.block, runs.c.arm, runs.c.ok)
+_AT_ONCE = 1000
+"""Rows that are read and parsed together: few enough to stay in the CPU's caches."""
 _MOST_NAMED = 1000
 """In one statement; a protocol message of PostgreSQL has 65535 parameters at most."""
 _TOGETHER = frozenset(phase.value for phase in TOGETHER)
@@ -55,16 +57,16 @@ def state_of(store: Store) -> StudyState:
     in_order = (_ROW,) if store.place.is_directory else _BY_TIME
     asked: Select[Any] = select(*_KEYS, _parts(store, _DECIDING)).order_by(*in_order)
     with store.reading() as connection, uncollected():
-        rows = connection.execute(asked).all()
-        pilot, growing = _pilot(connection, rows), Growing(StudyState())
-        for row, parts in zip(rows, from_json(f"[{','.join([row[-1] for row in rows])}]"), strict=True):
-            run_id, _, block, _, ok, _ = row
-            phases, duet, rate, choice, emulated = parts
-            if ok and block > BLOCKS and duet is None and choice is None and not emulated:
-                took_s = sum([time["seconds"] for time in phases])
-                growing.note_good(run_id, took_s, None if rate is None else float(rate))
-            else:
-                growing.note((_made(row, parts, pilot),))
+        pilot, growing = _pilot(connection), Growing(StudyState())
+        for rows in connection.execute(asked).partitions(_AT_ONCE):
+            for row, parts in zip(rows, from_json(f"[{','.join([row[-1] for row in rows])}]"), strict=True):
+                run_id, _, block, _, ok, _ = row
+                phases, duet, rate, choice, emulated = parts
+                if ok and block > BLOCKS and duet is None and choice is None and not emulated:
+                    took_s = sum([time["seconds"] for time in phases])
+                    growing.note_good(run_id, took_s, None if rate is None else float(rate))
+                else:
+                    growing.note((_made(row, parts, pilot),))
         return growing.state
 
 
@@ -83,7 +85,7 @@ def outlines(store: Store, after: int = 0, seen: Collection[tuple[str, int]] = (
             ]
         else:
             numbered = list(enumerate(_unseen(connection, asked, seen), start=after + 1))
-        pilot = _pilot(connection, [row for _, row in numbered])
+        pilot = _pilot(connection) if any(row.block <= BLOCKS and row.ok for _, row in numbered) else {}
         return tuple(_outline(number, row, pilot) for number, row in numbered)
 
 
@@ -111,10 +113,8 @@ def _unseen(connection: Connection, asked: Select[Any], seen: Collection[tuple[s
     return [row for row in connection.execute(asked) if (row.run_id, row.attempt) not in seen]
 
 
-def _pilot(connection: Connection, rows: Sequence[Row[Any]]) -> Mapping[tuple[str, int], Made]:
-    """Good runs of the first blocks, of which a choice needs the windows; none where no row is of one."""
-    if not any(row.block <= BLOCKS and row.ok for row in rows):
-        return {}
+def _pilot(connection: Connection) -> Mapping[tuple[str, int], Made]:
+    """Good runs of the first blocks, of which a choice needs the windows."""
     asked = select(runs.c.run_id, runs.c.attempt, runs.c.record, *(runs.c[part] for part in REFERENCES))
     whole = connection.execute(asked.where(runs.c.ok, runs.c.block <= BLOCKS)).mappings().all()
     named = {row[part] for row in whole for part in REFERENCES} - {None}
