@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tare.analyze.columns import Column, Columns, Flags, known, or_zero, ratio
+from tare.analyze.columns import Column, Columns, Flags
+from tare.analyze.derived import (
+    cpu_per_operation_column,
+    cpu_per_operation_us,
+    io_per_operation_column,
+    io_per_operation_kib,
+    io_source,
+    monitor_cpu_ms_per_s,
+)
 from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.statistics.histogram import histograms_of, percentile_of, percentiles_of
 from tare.run.duet.swap import throughput_of
@@ -18,48 +26,21 @@ from tare.run.record import RunRecord
 PRIMARY = "throughput"
 
 
-def monitor_cpu_ms_per_s(run: RunRecord) -> float | None:
-    """CPU milliseconds a second of all monitors, and of the engine's daemons, some of which work for monitors.
-
-    The daemons are counted in every run, so that arms which differ in their monitors differ by what these cause.
-    `None` where the time of a monitor is not known: it is not free.
-    """
-    if run.monitors is None:
-        return None
-    costs = [_of_one(each) for each in run.monitors.values() if "absent" not in each]
-    known = [cost for cost in costs if cost is not None]
-    began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
-    if not known or len(known) < len(costs) or began is None or ended is None or ended <= began:
-        return None
-    engine = number_at(run.monitors, ("probe", "engine_cpu_s")) or 0.0  # none: there is no engine that could cost
-    return 1e3 * (sum(known) + engine / (ended - began))
-
-
-def differently_watched(runs: Iterable[RunRecord]) -> bool:
-    """Whether these runs were watched by different monitors, or at different rates."""
-    monitors = [run.settings.get("monitors") or {} for run in runs]
-    return any(one != monitors[0] for one in monitors)
-
-
-def _of_one(monitor: Mapping[str, Any]) -> float | None:
-    used, began, ended = (number_at(monitor, (key,)) for key in ("cpu_s", "began_monotonic_s", "ended_monotonic_s"))
-    return None if used is None or began is None or ended is None or ended <= began else used / (ended - began)
-
-
 @dataclass(frozen=True)
 class Metric:
-    """One number of each run. `path`: keys from the top of the JSON of `workloads.Measurement`.
+    """One number of each run: what stands at `path` in its measurement, or what is `derived`.
 
-    `bucketed`: read from the generator's histogram, and so known to one bucket at best.
+    `path`: keys from the top of the JSON of `workloads.Measurement`. `bucketed`: read from the generator's
+    histogram, and so known to one bucket at best.
     """
 
     name: str
     title: str
     short: str
     unit: str
-    path: tuple[str, ...]
-    more_is_better: bool
-    bucketed: bool
+    path: tuple[str, ...] = ()
+    more_is_better: bool = False
+    bucketed: bool = False
     derived: Callable[[RunRecord], float | None] | None = None
     """How it follows from the whole record, where the generator alone does not know it."""
     derived_column: Callable[[Columns], Column] | None = None
@@ -105,71 +86,6 @@ class Metric:
         return number_at(measurement, self.path)
 
 
-def cpu_per_operation_us(run: RunRecord) -> float | None:
-    """CPU time of the SUT, and of the docker-proxy that carried its bytes, for one operation; microseconds.
-
-    `None` where either is not known: a proxy whose time could not be read is not free.
-    """
-    operations = number_at(run.measurement, ("operations",))
-    sut, proxy = sut_cpu_s(run), number_at(run.usage, ("proxy_cpu_s",))
-    if sut is None or not operations or (proxy is None and is_proxied(run)):
-        return None
-    return 1e6 * (sut + (proxy or 0.0)) / operations
-
-
-def _cpu_per_operation(columns: Columns) -> Column:
-    """As `cpu_per_operation_us`."""
-    proxy, proxied = columns.number("usage", "proxy_cpu_s"), columns.where(is_proxied)
-    used = np.where(known(proxy) | ~proxied, sut_cpu(columns) + or_zero(proxy), np.nan)
-    return ratio(1e6 * used, columns.number("measurement", "operations"))
-
-
-def is_proxied(run: RunRecord) -> bool:
-    """Whether its connections went through docker-proxy."""
-    return run.path is not None and run.path.get("hop") == "docker-proxy"
-
-
-def io_per_operation_kib(run: RunRecord) -> float | None:
-    """Bytes between the SUT and block devices, read and written, for one operation; KiB.
-
-    `None` where either way is not known. Nothing read or written is zero, of which no ratio can be made.
-    """
-    operations = number_at(run.measurement, ("operations",))
-    read, written = (number_at(run.usage, (f"sut_{way}_bytes",)) for way in ("read", "write"))
-    return (read + written) / 1024 / operations if read is not None and written is not None and operations else None
-
-
-def _io_per_operation(columns: Columns) -> Column:
-    """As `io_per_operation_kib`."""
-    read, written = (columns.number("usage", f"sut_{way}_bytes") for way in ("read", "write"))
-    return ratio((read + written) / 1024, columns.number("measurement", "operations"))
-
-
-def io_source(run: RunRecord) -> str | None:
-    """Who counted the SUT's bytes: what was dirtied and what has reached a device are two figures."""
-    source = (run.usage or {}).get("sut_io_source")
-    return None if source is None else str(source)
-
-
-def sut_cpu_s(run: RunRecord) -> float | None:
-    """CPU time of the SUT over the measure phase; of a program that is itself the SUT, at the rate that was read.
-
-    The counter of such a program is read while it runs, from a little after its start to a little before its end.
-    """
-    used, over_s = (number_at(run.usage, (key,)) for key in ("sut_cpu_s", "sut_over_s"))
-    if used is None or over_s is None:
-        return used
-    whole_s = number_at(run.measurement, ("duration_s",))
-    return None if not over_s or whole_s is None else used / over_s * whole_s
-
-
-def sut_cpu(columns: Columns) -> Column:
-    """As `sut_cpu_s`."""
-    used, over_s = (columns.number("usage", key) for key in ("sut_cpu_s", "sut_over_s"))
-    whole = ratio(used, over_s) * columns.number("measurement", "duration_s")
-    return np.where(known(over_s), whole, used)
-
-
 @dataclass(frozen=True)
 class _Counted:
     """Of many runs: which left histograms, and the percentiles that are counted from them."""
@@ -198,7 +114,6 @@ def _latency(name: str, title: str, short: str, key: str, percent: float | None 
         f"{short} latency",
         "ms",
         ("latency", key),
-        more_is_better=False,
         bucketed=percent is not None,
         percent=percent,
     )
@@ -208,56 +123,26 @@ METRICS: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric(
-            "throughput",
-            "throughput",
-            "throughput",
-            "/s",
-            ("throughput_per_s",),
-            more_is_better=True,
-            bucketed=False,
-            derived=throughput_of,
+            "throughput", "throughput", "throughput", "/s", ("throughput_per_s",),
+            more_is_better=True, derived=throughput_of,
         ),
         _latency("latency_mean", "mean latency", "mean", "mean_ms"),
         _latency("latency_p50", "median latency", "median", "p50_ms", 50),
         _latency("latency_p95", "95th percentile latency", "p95", "p95_ms", 95),
         _latency("latency_p99", "99th percentile latency", "p99", "p99_ms", 99),
         Metric(
-            "cpu_per_operation",
-            "CPU time per operation",
-            "CPU/op",
-            "µs",
-            (),
-            more_is_better=False,
-            bucketed=False,
-            derived=cpu_per_operation_us,
-            derived_column=_cpu_per_operation,
+            "cpu_per_operation", "CPU time per operation", "CPU/op", "µs",
+            derived=cpu_per_operation_us, derived_column=cpu_per_operation_column,
         ),
         Metric(
-            "io_per_operation",
-            "block I/O per operation",
-            "I/O/op",
-            "KiB",
-            (),
-            more_is_better=False,
-            bucketed=False,
-            derived=io_per_operation_kib,
-            derived_column=_io_per_operation,
-            source=io_source,
+            "io_per_operation", "block I/O per operation", "I/O/op", "KiB",
+            derived=io_per_operation_kib, derived_column=io_per_operation_column, source=io_source,
         ),
     )
-}
+}  # fmt: skip
 """In the order in which reports show them; the first is the primary metric."""
 
-MONITOR_CPU = Metric(
-    "monitor_cpu",
-    "CPU time of monitors",
-    "monitors",
-    "ms/s",
-    (),
-    more_is_better=False,
-    bucketed=False,
-    derived=monitor_cpu_ms_per_s,
-)
+MONITOR_CPU = Metric("monitor_cpu", "CPU time of monitors", "monitors", "ms/s", derived=monitor_cpu_ms_per_s)
 """Told only of studies whose arms are watched differently."""
 
 _PERCENTS = tuple(sorted({metric.percent for metric in METRICS.values() if metric.percent is not None}))
@@ -298,6 +183,12 @@ def _only_by_operation(measurement: Mapping[str, Any] | None) -> bool:
     return bool(figures.get("by_operation")) and all(
         value is None for value in (figures.get("latency") or {}).values()
     )
+
+
+def differently_watched(runs: Iterable[RunRecord]) -> bool:
+    """Whether these runs were watched by different monitors, or at different rates."""
+    monitors = [run.settings.get("monitors") or {} for run in runs]
+    return any(one != monitors[0] for one in monitors)
 
 
 def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:

@@ -13,10 +13,10 @@ from statistics import fmean
 
 import polars as pl
 
+from tare.analyze.derived import sut_cpu_s
 from tare.analyze.estimate import Estimate
 from tare.analyze.estimator import paired
 from tare.analyze.hosts import OtherHost
-from tare.analyze.metrics import sut_cpu_s
 from tare.analyze.numbers import number_at
 from tare.analyze.published import mean_square_error, overhead_fraction
 from tare.analyze.runs import select_runs

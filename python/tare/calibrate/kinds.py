@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from tare.analyze.metrics import cpu_per_operation_us
+from tare.analyze.derived import cpu_per_operation_us
 from tare.analyze.numbers import number_at
 from tare.calibrate import studies
 from tare.calibrate.injections import LOG_NAME

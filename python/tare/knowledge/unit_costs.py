@@ -13,7 +13,7 @@ from typing import Literal
 
 from scipy.special import stdtrit
 
-from tare.analyze.metrics import cpu_per_operation_us
+from tare.analyze.derived import cpu_per_operation_us
 from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.runs import select_runs
 from tare.calibrate.summary import Identity

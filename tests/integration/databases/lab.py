@@ -42,7 +42,7 @@ SETTINGS: Mapping[str, str | int | float | bool] = {"innodb_buffer_pool_size": "
 
 
 @dataclass(frozen=True)
-class MariaDbLab:
+class DatabaseLab:
     """A machine whose snapshots last for one test module, with images from the tests' cache."""
 
     machine: Machine
@@ -167,7 +167,7 @@ class LabRun:
 
 def make_lab(
     engine: DockerClient, home: Path, workload: str, client_image: str, sut_image: str = "mariadb", **more: Any
-) -> MariaDbLab:
+) -> DatabaseLab:
     """Images come from the tests' cache and are made where they are not there yet, which for YCSB takes Maven."""
     if client_image == "ycsb" and which("mvn") is None and os.environ.get("CI") != "true":
         pytest.skip("the image ycsb is built by mvn (apt-get install maven default-jdk-headless)")
@@ -192,4 +192,4 @@ def make_lab(
         engine_facts=lambda: None,
         sweep=lambda: (),
     )
-    return MariaDbLab(machine, Images(sut, client), workload, client_image, sut_image, **more)
+    return DatabaseLab(machine, Images(sut, client), workload, client_image, sut_image, **more)

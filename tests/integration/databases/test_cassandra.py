@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from docker import DockerClient
-from tests.integration.databases.lab import MariaDbLab, make_lab
+from tests.integration.databases.lab import DatabaseLab, make_lab
 
 from tare.databases.cassandra.chronicle import CassandraChronicler
 from tare.databases.cassandra.nodetool import nodetool
@@ -44,7 +44,7 @@ def engine() -> Iterator[DockerClient]:
 
 
 @pytest.fixture(scope="module")
-def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> MariaDbLab:
+def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> DatabaseLab:
     if which("mvn") is None and os.environ.get("CI") != "true":
         pytest.skip("Cassandra's distribution is fetched by mvn (apt-get install maven)")
     home = tmp_path_factory.mktemp("home")
@@ -60,7 +60,7 @@ def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Maria
     ],
 )
 def test_rows_are_loaded_and_the_mix_is_measured(
-    sut: str, client: str, network: NetworkKind, lab: MariaDbLab, tmp_path: Path
+    sut: str, client: str, network: NetworkKind, lab: DatabaseLab, tmp_path: Path
 ) -> None:
     with lab.run(lab.settings(sut, client, network, **ASKED)) as run:
         effective = run.server.effective()
@@ -88,7 +88,7 @@ def test_rows_are_loaded_and_the_mix_is_measured(
     assert found.windows
 
 
-def test_it_tells_of_its_compactions_tables_pools_and_processors(lab: MariaDbLab, tmp_path: Path) -> None:
+def test_it_tells_of_its_compactions_tables_pools_and_processors(lab: DatabaseLab, tmp_path: Path) -> None:
     """A compaction is asked for, so that there is one; its log and its history have to tell of the same."""
     asked = {**ASKED, "command": "write", "fixed": None, "compaction": None, "warmup_s": 0, "measure_s": 6}
     with lab.run(lab.settings("bare", "bare", **asked)) as run:
@@ -111,7 +111,7 @@ def test_it_tells_of_its_compactions_tables_pools_and_processors(lab: MariaDbLab
     assert "MUTATION" in chronicle.dropped
 
 
-def test_processors_seen_bare_and_in_a_container_are_told(lab: MariaDbLab) -> None:
+def test_processors_seen_bare_and_in_a_container_are_told(lab: DatabaseLab) -> None:
     """They may differ where limits do, as a JVM goes by what it finds of its cgroup; parity has to know of it."""
     seen = {}
     for deployment in ("bare", "container"):
@@ -120,7 +120,7 @@ def test_processors_seen_bare_and_in_a_container_are_told(lab: MariaDbLab) -> No
     assert set(seen.values()) <= {str(n) for n in range(1, (os.cpu_count() or 1) + 1)}
 
 
-def test_a_node_that_dies_fails_the_run_with_its_reason(lab: MariaDbLab, tmp_path: Path) -> None:
+def test_a_node_that_dies_fails_the_run_with_its_reason(lab: DatabaseLab, tmp_path: Path) -> None:
     with lab.run(lab.settings("bare", "bare", **{**ASKED, "warmup_s": 0, "measure_s": 8})) as run:
         client, command = run.start("measure")
         time.sleep(6)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from docker import DockerClient
-from tests.integration.databases.lab import MariaDbLab, make_lab
+from tests.integration.databases.lab import DatabaseLab, make_lab
 
 from tare.databases.cassandra.chronicle import CassandraChronicler
 from tare.databases.cassandra.nodetool import nodetool
@@ -23,12 +23,12 @@ STRESS: dict[str, Any] = {"command": "mixed", "records": 300, "threads": 4, "fix
 
 
 @pytest.fixture(scope="module")
-def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> MariaDbLab:
+def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> DatabaseLab:
     home = tmp_path_factory.mktemp("home")
     return make_lab(engine, home, "ycsb", "ycsb", IMAGE, database=DATABASE, server=SETTINGS)
 
 
-def test_it_serves_bare_and_in_a_container_with_the_same_settings(lab: MariaDbLab, tmp_path: Path) -> None:
+def test_it_serves_bare_and_in_a_container_with_the_same_settings(lab: DatabaseLab, tmp_path: Path) -> None:
     settings = {}
     for deployment in ("bare", "container"):
         with lab.run(lab.settings(deployment, "bare", **YCSB)) as run:
@@ -60,7 +60,7 @@ def test_cassandra_stress_of_3_11_drives_it(
     assert measurement.latency.timed_from == "intended-send"
 
 
-def test_it_tells_of_its_compactions_tables_and_pools(lab: MariaDbLab, tmp_path: Path) -> None:
+def test_it_tells_of_its_compactions_tables_and_pools(lab: DatabaseLab, tmp_path: Path) -> None:
     with lab.run(lab.settings("bare", "bare", **YCSB)) as run:
         server, began = run.server, time.time()
         run.measure(tmp_path)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from docker import DockerClient
-from tests.integration.databases.lab import LabRun, MariaDbLab, make_lab
+from tests.integration.databases.lab import DatabaseLab, LabRun, make_lab
 
 from tare.analyze.views.summary import views_of_run
 from tare.databases.cassandra.chronicle import CassandraChronicler
@@ -89,7 +89,7 @@ def engine() -> Iterator[DockerClient]:
 
 
 @pytest.fixture(scope="module")
-def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> MariaDbLab:
+def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> DatabaseLab:
     if which("mvn") is None and os.environ.get("CI") != "true":
         pytest.skip("Cassandra's distribution is fetched by mvn (apt-get install maven)")
     home = tmp_path_factory.mktemp("home")
@@ -97,12 +97,12 @@ def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Maria
 
 
 @pytest.fixture(scope="module")
-def ycsb(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> MariaDbLab:
+def ycsb(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> DatabaseLab:
     home = tmp_path_factory.mktemp("home")
     return make_lab(engine, home, "ycsb", "ycsb", IMAGE, database="cassandra", server=SETTINGS)
 
 
-def settings(lab: MariaDbLab, deployment: str, network: NetworkKind, asked: Mapping[str, Any]) -> ArmSettings:
+def settings(lab: DatabaseLab, deployment: str, network: NetworkKind, asked: Mapping[str, Any]) -> ArmSettings:
     alone = lab.settings(deployment, "bare", **asked)
     sut = alone.sut.model_copy(update={"nodes": NODES, "network": network})
     return alone.model_copy(update={"sut": sut})
@@ -130,7 +130,7 @@ def assert_is_one_ring(run: LabRun, table: str) -> None:
 
 @pytest.mark.parametrize(("deployment", "network"), PLACES)
 def test_three_nodes_are_one_database(
-    deployment: str, network: NetworkKind, lab: MariaDbLab, tmp_path: Path
+    deployment: str, network: NetworkKind, lab: DatabaseLab, tmp_path: Path
 ) -> None:
     """The second deployment starts from a copy of what the first one loaded, at other addresses."""
     with lab.run(settings(lab, deployment, network, ASKED)) as run:
@@ -146,7 +146,7 @@ def test_three_nodes_are_one_database(
 
 
 @pytest.mark.parametrize(("deployment", "network"), PLACES)
-def test_ycsb_drives_three_nodes(deployment: str, network: NetworkKind, ycsb: MariaDbLab, tmp_path: Path) -> None:
+def test_ycsb_drives_three_nodes(deployment: str, network: NetworkKind, ycsb: DatabaseLab, tmp_path: Path) -> None:
     """It is told of all nodes, and speaks to each: none of them is idle."""
     with ycsb.run(settings(ycsb, deployment, network, YCSB)) as run:
         found = run.measure(tmp_path)
@@ -160,7 +160,7 @@ def test_ycsb_drives_three_nodes(deployment: str, network: NetworkKind, ycsb: Ma
 
 
 def test_a_node_killed_while_it_is_measured_fails_the_run_with_its_name_and_leaves_nothing(
-    lab: MariaDbLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lab: DatabaseLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole processes: `tare run`, a kill of the third node in the first run's measure phase, the record."""
     home = lab.machine.layout.home

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from docker import DockerClient
-from tests.integration.databases.lab import MariaDbLab, make_lab
+from tests.integration.databases.lab import DatabaseLab, make_lab
 
 from tare.databases.registry import DATABASES
 from tare.errors import RunFailed
@@ -40,14 +40,14 @@ def engine() -> Iterator[DockerClient]:
 
 
 @pytest.fixture(scope="module")
-def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> MariaDbLab:
+def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> DatabaseLab:
     if which("go") is None and os.environ.get("CI") != "true":
         pytest.skip("FerretDB is built by a Go toolchain")
     home = tmp_path_factory.mktemp("home")
     return make_lab(engine, home, "ycsb", "ycsb", "ferretdb-2", database="ferretdb", server=SETTINGS)
 
 
-def test_ycsb_bare_and_in_a_container_with_the_same_settings(lab: MariaDbLab, tmp_path: Path) -> None:
+def test_ycsb_bare_and_in_a_container_with_the_same_settings(lab: DatabaseLab, tmp_path: Path) -> None:
     asked = {**ASKED, "properties": {"mongodb.writeConcern": "journaled", "mongodb.readPreference": "primary"}}
     settings = {}
     for sut, network in (("bare", NetworkKind.HOST), ("container", NetworkKind.SHARED)):
@@ -66,7 +66,7 @@ def test_ycsb_bare_and_in_a_container_with_the_same_settings(lab: MariaDbLab, tm
     assert bare["synchronous_commit"] == "off"
 
 
-def test_scans_and_inserts_find_and_keep_what_they_should(lab: MariaDbLab, tmp_path: Path) -> None:
+def test_scans_and_inserts_find_and_keep_what_they_should(lab: DatabaseLab, tmp_path: Path) -> None:
     mix = {"scanproportion": 0.5, "insertproportion": 0.5, "readproportion": 0, "updateproportion": 0}
     asked = {
         **ASKED,
@@ -81,7 +81,7 @@ def test_scans_and_inserts_find_and_keep_what_they_should(lab: MariaDbLab, tmp_p
     assert found.errors == 0
 
 
-def test_one_of_the_two_programs_that_dies_takes_the_other_with_it(lab: MariaDbLab) -> None:
+def test_one_of_the_two_programs_that_dies_takes_the_other_with_it(lab: DatabaseLab) -> None:
     with lab.run(lab.settings("bare", "bare", **ASKED)) as run:
         server = run.server
         pid = server.instance.process.pid

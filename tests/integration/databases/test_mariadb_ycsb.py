@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from docker import DockerClient
-from tests.integration.databases.lab import MariaDbLab, make_lab
+from tests.integration.databases.lab import DatabaseLab, make_lab
 
 from tare.errors import RunFailed
 from tare.run.attempt.loading import ensure_snapshot
@@ -31,7 +31,7 @@ def engine() -> Iterator[DockerClient]:
 
 
 @pytest.fixture(scope="module")
-def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> MariaDbLab:
+def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> DatabaseLab:
     return make_lab(engine, tmp_path_factory.mktemp("home"), "ycsb", "ycsb")
 
 
@@ -58,7 +58,7 @@ def test_mysql_is_measured_by_the_same_driver(
     ],
 )
 def test_records_are_loaded_and_the_mix_is_measured(
-    sut: str, client: str, network: NetworkKind, lab: MariaDbLab, tmp_path: Path
+    sut: str, client: str, network: NetworkKind, lab: DatabaseLab, tmp_path: Path
 ) -> None:
     with lab.run(lab.settings(sut, client, network, **ASKED, target=200)) as run:
         assert run.carry_out("warm-up") == 0
@@ -79,7 +79,7 @@ def test_records_are_loaded_and_the_mix_is_measured(
     assert measurement.windows
 
 
-def test_a_number_of_operations_is_done_to_the_last_one(lab: MariaDbLab, tmp_path: Path) -> None:
+def test_a_number_of_operations_is_done_to_the_last_one(lab: DatabaseLab, tmp_path: Path) -> None:
     asked = {**ASKED, "core_workload": "f", "operations": 301, "warmup_s": 0, "measure_s": 30}
     with lab.run(lab.settings("bare", "bare", **asked)) as run:
         measurement = run.measure(tmp_path)
@@ -88,7 +88,7 @@ def test_a_number_of_operations_is_done_to_the_last_one(lab: MariaDbLab, tmp_pat
     assert "read-modify-write" in measurement.by_operation
 
 
-def test_scans_and_inserts_find_and_keep_what_they_should(lab: MariaDbLab, tmp_path: Path) -> None:
+def test_scans_and_inserts_find_and_keep_what_they_should(lab: DatabaseLab, tmp_path: Path) -> None:
     mix = {"scanproportion": 0.5, "insertproportion": 0.5, "readproportion": 0, "updateproportion": 0}
     asked = {
         **ASKED,
@@ -105,7 +105,7 @@ def test_scans_and_inserts_find_and_keep_what_they_should(lab: MariaDbLab, tmp_p
     assert int(count.text) == 500 + measurement.by_operation["insert"].operations
 
 
-def test_a_server_that_dies_fails_the_run_with_its_reason(lab: MariaDbLab, tmp_path: Path) -> None:
+def test_a_server_that_dies_fails_the_run_with_its_reason(lab: DatabaseLab, tmp_path: Path) -> None:
     with lab.run(lab.settings("bare", "bare", **{**ASKED, "measure_s": 4})) as run:
         client, command = run.start("measure")
         time.sleep(2.5)
@@ -118,7 +118,7 @@ def test_a_server_that_dies_fails_the_run_with_its_reason(lab: MariaDbLab, tmp_p
     assert "\n" not in error.value.what
 
 
-def test_records_that_are_not_there_fail_the_run(lab: MariaDbLab, tmp_path: Path) -> None:
+def test_records_that_are_not_there_fail_the_run(lab: DatabaseLab, tmp_path: Path) -> None:
     """Half of the keys that are asked for were never loaded."""
     loaded = lab.settings("bare", "bare", **ASKED)
     ensure_snapshot(lab.machine, loaded, lab.images)
@@ -129,7 +129,7 @@ def test_records_that_are_not_there_fail_the_run(lab: MariaDbLab, tmp_path: Path
             run.measure(tmp_path)
 
 
-def test_a_load_that_fails_says_why(lab: MariaDbLab) -> None:
+def test_a_load_that_fails_says_why(lab: DatabaseLab) -> None:
     asked = {**ASKED, "properties": {"fieldlength": 100_000}, "records": 3}
     with pytest.raises(RunFailed, match="Data too long for column") as error:
         ensure_snapshot(lab.machine, lab.settings("bare", "bare", **asked), lab.images)

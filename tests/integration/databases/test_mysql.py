@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from docker import DockerClient
-from tests.integration.databases.lab import MariaDbLab, make_lab
+from tests.integration.databases.lab import DatabaseLab, make_lab
 
 from tare.databases.registry import DATABASES
 from tare.errors import RunFailed
@@ -34,12 +34,12 @@ def engine() -> Iterator[DockerClient]:
 
 
 @pytest.fixture(scope="module")
-def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> MariaDbLab:
+def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> DatabaseLab:
     home = tmp_path_factory.mktemp("home")
     return make_lab(engine, home, "sysbench", "sysbench", "mysql", database="mysql", server=SETTINGS)
 
 
-def test_bare_and_in_a_container_the_same_server_is_measured(lab: MariaDbLab, tmp_path: Path) -> None:
+def test_bare_and_in_a_container_the_same_server_is_measured(lab: DatabaseLab, tmp_path: Path) -> None:
     settings = {}
     for sut, network in (("bare", NetworkKind.HOST), ("container", NetworkKind.SHARED)):
         with lab.run(lab.settings(sut, "bare", network, **ASKED)) as run:
@@ -74,7 +74,7 @@ def no_other_account_gets_in(server: Server) -> None:
     assert users.split() == ["mysql", "mysql.infoschema", "mysql.session", "mysql.sys", "tare"]
 
 
-def test_a_setting_of_another_server_ends_the_run_with_its_name(lab: MariaDbLab) -> None:
+def test_a_setting_of_another_server_ends_the_run_with_its_name(lab: DatabaseLab) -> None:
     settings = lab.settings("bare", "bare", **ASKED)
     wrong = settings.model_copy(
         update={"sut": settings.sut.model_copy(update={"settings": {"aria_pagecache_buffer_size": "8M"}})}

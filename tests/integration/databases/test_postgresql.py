@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from docker import DockerClient
-from tests.integration.databases.lab import MariaDbLab, make_lab
+from tests.integration.databases.lab import DatabaseLab, make_lab
 
 from tare.databases.postgresql.postgresql import execute
 from tare.databases.registry import DATABASES
@@ -45,14 +45,14 @@ def engine() -> Iterator[DockerClient]:
 
 
 @pytest.fixture(scope="module")
-def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> MariaDbLab:
+def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> DatabaseLab:
     return make_lab(
         engine, tmp_path_factory.mktemp("home"), "ycsb", "ycsb", "postgresql-15",
         database="postgresql", server=SETTINGS,
     )  # fmt: skip
 
 
-def test_ycsb_by_jdbc_bare_and_in_a_container_with_the_same_settings(lab: MariaDbLab, tmp_path: Path) -> None:
+def test_ycsb_by_jdbc_bare_and_in_a_container_with_the_same_settings(lab: DatabaseLab, tmp_path: Path) -> None:
     settings = {}
     for sut, network in (("bare", NetworkKind.HOST), ("container", NetworkKind.SHARED)):
         with lab.run(lab.settings(sut, sut, network, **YCSB)) as run:
@@ -74,7 +74,7 @@ def test_ycsb_by_jdbc_bare_and_in_a_container_with_the_same_settings(lab: MariaD
 
 
 @pytest.mark.slow
-def test_accounts(lab: MariaDbLab) -> None:
+def test_accounts(lab: DatabaseLab) -> None:
     """The run's user gets in by its password, over TCP; nobody else does; and a snapshot has no password."""
     settings = lab.settings("bare", "bare", **YCSB)
     with lab.run(settings) as run:
@@ -97,7 +97,7 @@ def test_accounts(lab: MariaDbLab) -> None:
 
 
 @pytest.mark.slow
-def test_a_wrong_setting_ends_the_server_with_its_reason(lab: MariaDbLab) -> None:
+def test_a_wrong_setting_ends_the_server_with_its_reason(lab: DatabaseLab) -> None:
     settings = lab.settings("bare", "bare", **YCSB)
     wrong = settings.model_copy(update={"sut": settings.sut.model_copy(update={"settings": {"no_such_thing": 1}})})
     with pytest.raises(RunFailed, match="before it answered its first query"):

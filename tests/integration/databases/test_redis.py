@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from docker import DockerClient
-from tests.integration.databases.lab import MariaDbLab, make_lab
+from tests.integration.databases.lab import DatabaseLab, make_lab
 
 from tare.databases.registry import DATABASES
 from tare.errors import RunFailed
@@ -39,7 +39,7 @@ def engine() -> Iterator[DockerClient]:
 
 def lab_with(
     engine: DockerClient, home: Path, server: dict[str, Any], database: str = "redis", image: str = "redis-7"
-) -> MariaDbLab:
+) -> DatabaseLab:
     return make_lab(engine, home, "ycsb", "ycsb", image, database=database, server=server)
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import polars as pl
 
+from tare.analyze.derived import sut_cpu_s
 from tare.analyze.explain.components import components
 from tare.analyze.explain.sampled import OF_OPERATION, CpuSide, Sampled, between_hosts, sampled
 from tare.analyze.explain.waiting import Wait, waited
 from tare.analyze.hosts import OtherHost, other_hosts
-from tare.analyze.metrics import sut_cpu_s
 from tare.analyze.numbers import number_at
 from tare.errors import StoreError
 from tare.monitors.profile.stacks import PROFILE, read_profile

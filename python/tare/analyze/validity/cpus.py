@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tare.analyze.columns import Column, Columns, ratio
-from tare.analyze.metrics import is_proxied, sut_cpu
+from tare.analyze.derived import is_proxied, sut_cpu_column
 from tare.analyze.numbers import number_at
 from tare.analyze.statistics.intervals import term, welch_t
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
@@ -155,4 +155,4 @@ def proxy_weight(evidence: Evidence) -> Iterator[Alarm]:
 def _cpu_rate(columns: Columns) -> Column:
     """CPUs' worth of time of the SUT, and of the proxy where there is one; not known where any of it is not."""
     proxy = np.where(columns.where(is_proxied), columns.number("usage", "proxy_cpu_s"), 0.0)
-    return ratio(sut_cpu(columns) + proxy, columns.number("usage", "monotonic_s"))
+    return ratio(sut_cpu_column(columns) + proxy, columns.number("usage", "monotonic_s"))

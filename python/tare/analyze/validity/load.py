@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tare.analyze.columns import Column, Columns, Rows, figure, known, known_values, or_zero, ratio, reached
+from tare.analyze.derived import is_proxied, sut_cpu_column
 from tare.analyze.guilt import client_share, guilt_of, is_taken_apart
-from tare.analyze.metrics import is_proxied, sut_cpu
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift, slope_within
 from tare.run.record import RunRecord
 
@@ -245,7 +245,7 @@ def _machine_s(columns: Columns) -> Column:
 
 
 def _used(columns: Columns, side: str) -> Column:
-    return sut_cpu(columns) if side == "sut" else columns.number("usage", f"{side}_cpu_s")
+    return sut_cpu_column(columns) if side == "sut" else columns.number("usage", f"{side}_cpu_s")
 
 
 def _saturation(columns: Columns, side: str, key: str) -> Column:

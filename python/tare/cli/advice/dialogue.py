@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Served:
-    """How a database is run: a recipe, its settings; `workload`: `None` for that of `tare init`."""
+    """How a study of the dialogue runs a database: recipe, settings, workload (`None`: that of `tare init`)."""
 
     image: str
     settings: Mapping[str, Any]
@@ -71,12 +71,12 @@ SERVED: Mapping[str, _Served] = {
     "valkey": _Served("valkey-8", {}, _YCSB),
     "ferretdb": _Served("ferretdb-2", {"shared_buffers": "256MB"}, _YCSB),
 }
-"""Databases of which tare has an image."""
+"""Databases that the dialogue can write a study of: tare has an image, and a workload that drives it."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What was told, and a study of it; where tare cannot run it, `why_none`."""
+    """The benchmark that the answers describe, and a study of it; `why_none`: why tare cannot run one."""
 
     benchmark: Benchmark
     study: Study | None
@@ -95,7 +95,7 @@ def asked_study(benchmark: Benchmark, client_networks: Mapping[str, NetworkKind]
 
 
 def why_none(benchmark: Benchmark, registry: Registry) -> str | None:
-    """Why tare cannot run a benchmark as it was told; `None` where it can."""
+    """Why tare cannot run the benchmark that the answers describe; `None` where it can."""
     served = SERVED.get(benchmark.database or "")
     if served is None or served.image not in registry.recipes:
         return f"tare has no image of {benchmark.database!r}, but of {', '.join(SERVED)}"
@@ -162,9 +162,10 @@ def _own(path: str | None) -> NetworkKind:
 
 
 def asked() -> Asked:
-    """The benchmark as it was told, and a study of its arms where tare can run them.
+    """Ask for the benchmark, and make a study of its arms where tare can run them.
 
-    An answer that is none is told and asked for again. Raises `StudyError` where answers end before the questions.
+    A question whose answer is invalid is asked again, with the reason. Raises `StudyError` where the input ends
+    before the questions.
     """
     with _answers():
         comparing = Comparing(_one_of("What is compared", tuple(Comparing), "systems"))
@@ -190,7 +191,7 @@ def asked() -> Asked:
 
 
 def asked_where(suggestion: str) -> Path | None:
-    """Where the smallest study is to be written; `None`: nowhere. Not where something is already."""
+    """Ask where to save the smallest study, which overwrites nothing; `None`: do not save it."""
     with _answers():
         return _prompt("Save the smallest study that would answer it as (-: do not save)", suggestion, _new_file)
 
@@ -226,7 +227,7 @@ def _arm(number: int, host: str) -> tuple[PlannedArm, NetworkKind]:
 
 @contextmanager
 def _answers() -> Iterator[None]:
-    """Ctrl-C ends as it does elsewhere; an end of input is answers that are missing."""
+    """Ctrl-C ends tare as elsewhere; input that ends early is an error, since answers are missing."""
     try:
         yield
     except typer.Abort as abort:
@@ -240,7 +241,7 @@ def _answers() -> Iterator[None]:
 
 
 def _prompt(question: str, default: str, understood: Callable[[str], T]) -> T:
-    """Asked until the answer is one. `understood` raises `typer.BadParameter` for one that is none."""
+    """Ask until `understood` accepts the answer; it raises `typer.BadParameter` for an invalid one."""
     answer: T = typer.prompt(
         question, default=default, err=True, value_proc=lambda given: understood(given.strip())
     )

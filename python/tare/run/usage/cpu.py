@@ -77,6 +77,14 @@ class _Reading:
 
 
 @dataclass(frozen=True)
+class _ClientUse:
+    """CPU time over so many seconds; `None` where readings do not tell of the whole client."""
+
+    cpu_s: float | None
+    over_s: float
+
+
+@dataclass(frozen=True)
 class _Moment:
     wall: float
     monotonic: float
@@ -144,18 +152,13 @@ class Meter:
             self.look()
         began, ended = self._began, self._moment()
         self._ended = ended
-        seen = self._client_readings
-        spanned_s = seen[-1].monotonic - seen[0].monotonic if seen else 0.0
-        lived_s = spanned_s if gone_s is None or not seen else gone_s - seen[0].monotonic
-        whole = not self.sut or spanned_s >= _COVERED * lived_s
-        used = seen[-1].cpu_s - seen[0].cpu_s if len(seen) > 1 and whole else None
-        alone = not self.sut
+        client, is_sut = self._client_use(gone_s), not self.sut
         grown = {name: _grown(began.machines[name], modes) for name, modes in ended.machines.items()}
         return Usage(
             wall_s=ended.wall - began.wall,
             monotonic_s=ended.monotonic - began.monotonic,
-            sut_cpu_s=used if alone else _minus(ended.sut, began.sut),
-            client_cpu_s=None if alone else used,
+            sut_cpu_s=client.cpu_s if is_sut else _minus(ended.sut, began.sut),
+            client_cpu_s=None if is_sut else client.cpu_s,
             proxy_cpu_s=_minus(ended.proxy, began.proxy),
             storage_cpu_s=_minus(ended.storage, began.storage),
             sut_cpus=self._cpus_of(of_nodes),
@@ -168,7 +171,7 @@ class Meter:
             client_machine=_grown(began.client_machine, ended.client_machine)
             if began.client_machine is not None and ended.client_machine is not None
             else None,
-            sut_over_s=spanned_s if alone and used is not None else None,
+            sut_over_s=client.over_s if is_sut and client.cpu_s is not None else None,
         )
 
     def drove(self, measurement: Measurement, ahead_s: float | None = None) -> Driven:
@@ -182,6 +185,20 @@ class Meter:
         own_s = self._began.wall - self._began.monotonic
         word = Word(measurement.started_at, own_s if ahead_s is None else ahead_s)
         return driven(phase, measurement.duration_s, word)
+
+    def _client_use(self, gone_s: float | None) -> _ClientUse:
+        """From the first to the last reading. Of a client beside the SUT that must be `_COVERED` of its life.
+
+        `gone_s`: when it was missed while it was waited for; `None`: it was there to the end.
+        """
+        readings = self._client_readings
+        if not readings:
+            return _ClientUse(None, 0.0)
+        first, last = readings[0], readings[-1]
+        over_s = last.monotonic - first.monotonic
+        lived_s = over_s if gone_s is None else gone_s - first.monotonic
+        is_whole = not self.sut or over_s >= _COVERED * lived_s
+        return _ClientUse(last.cpu_s - first.cpu_s if len(readings) > 1 and is_whole else None, over_s)
 
     def _moment(self) -> _Moment:
         wall, monotonic = both_clocks(self.clock)

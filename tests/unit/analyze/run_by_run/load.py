@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from tare.analyze.metrics import METRICS, PRIMARY, sut_cpu_s
+from tare.analyze.derived import sut_cpu_s
+from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.numbers import number_at
 from tare.analyze.validity.blocks import ORDER
 from tare.analyze.validity.evidence import Alarm, Evidence, Slope, ids, share, shift

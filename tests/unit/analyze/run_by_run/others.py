@@ -7,8 +7,9 @@ from statistics import fmean
 
 from tests.unit.analyze.run_by_run.load import part_of_machine
 
+from tare.analyze.derived import sut_cpu_s
 from tare.analyze.estimate import Dropped
-from tare.analyze.metrics import Metric, sut_cpu_s
+from tare.analyze.metrics import Metric
 from tare.analyze.numbers import number_at
 from tare.analyze.runs import Runs
 from tare.analyze.statistics.pairing import Pairs
