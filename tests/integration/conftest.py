@@ -25,6 +25,7 @@ from tools.lab import TestHost
 
 PASSWD = "root:x:0:0:root:/root:/bin/sh\ndb:x:900:901:database:/data:/bin/sh\n"
 GROUP = "root:x:0:\ndb:x:901:\nextra:x:902:other,db\nempty:x:903:\n"
+DIGEST = "7e57" * 16
 CONFIG = ImageConfig(env=(("FROM_IMAGE", "yes"), ("OVERRIDDEN", "no")), user="db", data_dir="/data")
 
 
@@ -68,7 +69,7 @@ def image(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Ite
     changes = [f"LABEL {LABEL}={to_ident(own_process())}", 'ENTRYPOINT ["/bin/false"]', "ENV FROM_IMAGE=yes"]
     imported = engine.api.import_image_from_data(_tar(rootfs), changes=changes)
     engine_id = str(imported).rpartition('"status":"')[2].partition('"')[0]
-    yield Image("busybox", "sha256:test", str(rootfs), engine_id, CONFIG)
+    yield Image("busybox", DIGEST, str(rootfs), engine_id, CONFIG)
     engine.images.remove(engine_id, force=True)
 
 

@@ -21,7 +21,7 @@ PLUGINS = ("images", "deployments", "databases", "workloads", "monitors", "proto
 BEHIND_HOST = ("deployments", "databases", "workloads", "monitors", "storage")
 ON_HOST = {
     "deployments/bare/launcher.py", "deployments/vm/guest_line.py", "deployments/cgroup/warden.py",
-    "deployments/container/handover.py",
+    "deployments/container/handover.py", "deployments/containerd/supervisor.py",
     "calibrate/delay_proxy.py", "calibrate/kernel_events.py",
     "monitors/cpu_clock.py",
     "monitors/stamper.py", "monitors/stats_reader.py", "monitors/cadvisor_server.py",

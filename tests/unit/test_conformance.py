@@ -15,6 +15,7 @@ from tare.databases.fake import FakeDatabase
 from tare.databases.registry import BUILT_IN as DATABASES
 from tare.deployments.bare.bare import Bare
 from tare.deployments.container.container import Container
+from tare.deployments.containerd.containerd import Containerd
 from tare.deployments.fake import FakeDeployment
 from tare.deployments.vm.vm import Vm
 from tare.monitors import MonitorContext, Program
@@ -88,7 +89,7 @@ class TestMonitors(MonitorConformance):
 
 
 class TestDeployments(DeploymentConformance):
-    @pytest.fixture(autouse=True, params=(Bare, Container, FakeDeployment, Vm))
+    @pytest.fixture(autouse=True, params=(Bare, Container, Containerd, FakeDeployment, Vm))
     def _one(self, request: pytest.FixtureRequest) -> None:
         type(self).deployment = request.param
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tare.deployments.containerd.ctr import SOCKETS
 from tare.doctor import Line, Verdict, runtimes
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed
@@ -217,7 +218,7 @@ def test_of_another_host_only_its_runtimes_are_tried(monkeypatch: pytest.MonkeyP
 def test_containerd_works_when_its_client_ran_a_container_of_which_nothing_is_left(
     answer: Answer, verdict: Verdict, found: str
 ) -> None:
-    place = runtimes.CONTAINERDS[1]
+    place = SOCKETS[1]
     host = FakeHost(
         answers={
             ("test", "-S"): NONE,

@@ -30,6 +30,8 @@ MACHINES = frozenset({"vm", "vm-container"})
 """Deployments whose tasks stand in a virtual machine of their own."""
 POD = "pod"
 """The deployment whose tasks are pods of a cluster, in control groups that kubelet makes."""
+CONTAINERD = "containerd"
+"""The deployment whose containers are made by containerd itself, without an engine."""
 IN_TREE = frozenset({"bare"})
 """Deployments whose tasks run in the image's own tree, and those of root could write to it."""
 
@@ -264,6 +266,8 @@ class Observation:
     """Users of its namespace, of /proc/PID/uid_map: `INSIDE:OUTSIDE:COUNT`, joined by commas."""
     root_mount: str | None = None
     """"fstype major:minor" of its root: an overlay of the kernel's, fuse-overlayfs, or the host's file system."""
+    containerd: Mapping[str, Any] | None = None
+    """Of a container that containerd itself made: its shim, namespace, socket, snapshotter, versions."""
     pod: Mapping[str, Any] | None = None
     """Of a container in a pod: namespaces of its sandbox, interface, rules of Services, class of service."""
     guest: Mapping[str, Any] | None = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from tare.deployments import POD, Deployment, Right
+from tare.deployments import CONTAINERD, POD, Deployment, Right
 from tare.deployments.bare.bare import Bare
 from tare.deployments.container.container import Container
+from tare.deployments.containerd.containerd import Containerd
 from tare.deployments.fake import FakeDeployment, FakeEmulated
 from tare.deployments.kube.cluster_pod import ClusterPod
 from tare.deployments.vm.vm import Vm
@@ -50,6 +51,7 @@ class DeploymentFactory(Protocol):
 BUILT_IN: Mapping[str, DeploymentFactory] = {
     "bare": Bare,
     "container": Container,
+    CONTAINERD: Containerd,
     "fake": FakeDeployment,
     "fake-emulated": FakeEmulated(),
     POD: ClusterPod,

@@ -19,6 +19,7 @@ from requests.exceptions import RequestException
 from tare.deployments.cgroup.hierarchy import parse_cgroups
 from tare.deployments.cgroup.placement import clear, warden
 from tare.deployments.container.rootless import end_watchers
+from tare.deployments.containerd.client import remove_container
 from tare.deployments.directories import force_unmount, remove_tree
 from tare.deployments.kube.namespaces import remove_namespace
 from tare.deployments.kube.node_image import remove_node_image
@@ -236,5 +237,6 @@ _OF_HOST: Mapping[Kind, Callable[[Host, str], bool]] = {
     Kind.LINK: remove_link,
     Kind.PATH: _remove_path,
     Kind.NAMESPACE: lambda _, ident: remove_namespace(ident),
+    Kind.CONTAINERD: remove_container,
     Kind.NODE_IMAGE: remove_node_image,
 }

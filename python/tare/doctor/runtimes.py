@@ -13,6 +13,7 @@ from requests.exceptions import RequestException
 
 from tare.deployments.container.once import in_container, tree
 from tare.deployments.container.rootless import NETWORKS, as_user
+from tare.deployments.containerd.ctr import SOCKETS
 from tare.deployments.rlimits import process_ceilings
 from tare.doctor import Line, ok, warning
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 RUNTIMES = ("runc", "crun", "youki", "runsc")
-CONTAINERDS = ("/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock")
-"""Where containerd answers: by itself, and as dockerd starts one that it finds nowhere."""
 _OPTIONS = {"runsc": (("--network=host",),)}
 """Of gVisor's, which takes any network namespace that shows net.core.rmem_default for the host's own."""
 _STATIC = "/tare-probe"
@@ -38,6 +37,7 @@ _ARGV = [_STATIC, "--version"]
 _SAYS = "tare-probe"
 _PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 _CALL_S = 30.0
+_OF_CONTAINERD = "only needed by arms with deployment: containerd"
 _LAST_LINE = 160
 _BACKTRACE = "\nStack backtrace:"
 _PORT = {"5000/tcp": ("127.0.0.1", None)}
@@ -198,11 +198,9 @@ def _why_not(host: Host, name: str, options: tuple[str, ...], program: str) -> s
 
 
 def containerd_line(host: Host, program: str) -> Line:
-    """By its own client, in a namespace of containerd's that is gone again. No arm names it: it is below Docker."""
+    """By its own client, in a namespace of containerd's that is gone again; for `deployment: containerd`."""
     line = "containerd"
-    there = (
-        each for each in CONTAINERDS if host.run(["test", "-S", each], timeout_s=_CALL_S, check=False).code == 0
-    )
+    there = (each for each in SOCKETS if host.run(["test", "-S", each], timeout_s=_CALL_S, check=False).code == 0)
     if (address := next(there, None)) is None:
         return ok(line, "not running")
     place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
@@ -217,13 +215,13 @@ def containerd_line(host: Host, program: str) -> Line:
             host.run([*own, "container", "delete", ident], timeout_s=_CALL_S, check=False)
         host.run([*own, "namespace", "remove", ident], timeout_s=_CALL_S, check=False)
     except TareError as error:  # its client may be missing, and it may hang
-        return warning(line, f"{address}: cannot be tried: {error.what}", "no arm needs it by itself")
+        return warning(line, f"{address}: cannot be tried: {error.what}", _OF_CONTAINERD)
     finally:
         host.run(["rm", "-rf", "--one-file-system", place], timeout_s=_CALL_S, check=False)
     if done.code == 0 and _SAYS in done.text:
         return ok(line, f"{address}: works, a container ran without an engine")
     reason = _short((done.stderr.decode(errors="replace") + done.text).strip())
-    return warning(line, f"{address}: does not: {reason}", "no arm needs it by itself")
+    return warning(line, f"{address}: does not: {reason}", _OF_CONTAINERD)
 
 
 def bundle(ident: str) -> dict[str, object]:

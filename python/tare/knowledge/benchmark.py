@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from tare.analyze.numbers import number_at
 from tare.analyze.validity.completeness import SHORT
 from tare.analyze.validity.load import BUSY, THROTTLED, busy, limit_reached, part_of_machine
-from tare.deployments import POD
+from tare.deployments import CONTAINERD, POD
 from tare.knowledge.claim import DeploymentName, Setup
 from tare.run.record import RunRecord
 from tare.study.model import Arm, ArmSettings, Study
@@ -140,9 +140,9 @@ def benchmark_of(study: Study, client_host: str = "same", storage: str | None = 
 def setup_of(arm: Arm, storage: str | None = None) -> Setup:
     """How an arm is deployed, in the claims' words; `storage`: of containers, if other than tare's own."""
     settings = arm.settings
-    contained = settings.sut.deployment in {*DOCKERIZED, POD}
+    contained = settings.sut.deployment in {*DOCKERIZED, CONTAINERD, POD}
     client = None if settings.client is None else settings.client.deployment
-    anything = contained or client in {*DOCKERIZED, POD}
+    anything = contained or client in {*DOCKERIZED, CONTAINERD, POD}
     around = POD if _in_cluster(settings) else settings.sut.deployment
     return Setup.model_validate(
         {
@@ -158,7 +158,7 @@ def setup_of(arm: Arm, storage: str | None = None) -> Setup:
 
 def engine_of(sut: str, *, anything: bool) -> str:
     """Of the SUT's container, else of the client's; in a virtual machine tare makes containers without one."""
-    if sut == POD:
+    if sut in {CONTAINERD, POD}:
         return "containerd"
     return "docker" if anything and sut != "vm-container" else "none"
 

@@ -23,7 +23,7 @@ _CLAIM = Sort("a claim", "`tare knowledge show` has those to start from", "make 
 FORMAT = 1
 ROUNDING = 0.0006
 """By how much a log ratio may differ from what the printed figures give: they have four digits at best."""
-DeploymentName = Literal["bare", "container", "vm", "vm-container", "pod"]
+DeploymentName = Literal["bare", "container", "containerd", "vm", "vm-container", "pod"]
 
 
 class ClaimModel(Strict):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tare.deployments import MACHINES, POD, Right
+from tare.deployments import CONTAINERD, MACHINES, POD, Right
+from tare.deployments.containerd.lacks import why_no_containerd
 from tare.deployments.kube.lacks import why_no_cluster
 from tare.deployments.pod.lacks import why_no_pods
 from tare.deployments.registry import DeploymentFactory
@@ -41,8 +42,8 @@ class Means:
     `no_monitor`: the same of monitors; `no_named`: of engines that arms name. `no_machine`: why no virtual machine
     can be started, where one is wanted; `no_nfs`: the same of NFS storage. `no_home`: why nothing can be kept where
     tare is told to. `no_pods`: a sentence for each program that pods need and that is not there. `no_cluster`: why
-    no cluster takes pods of this user on this host, where one is wanted. `no_sidecar`: why the engine does not
-    reach files and processes of its containers for a user who is not root.
+    no cluster takes pods of this user on this host, where one is wanted; `no_containerd`: the same of containerd.
+    `no_sidecar`: why the engine does not reach files and processes of its containers for a user who is not root.
     """
 
     root: bool
@@ -59,6 +60,7 @@ class Means:
     no_pods: tuple[str, ...] = ()
     no_cluster: str | None = None
     no_sidecar: str | None = None
+    no_containerd: str | None = None
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def means_of(
     references = {placement.image for _, placement in _placements(plan)}
     machines = any(placement.deployment in MACHINES for _, placement in _placements(plan))
     pods = any(placement.deployment == POD for _, placement in _placements(plan))
+    by_containerd = any(placement.deployment == CONTAINERD for _, placement in _placements(plan))
     nfs = any(arm.settings.sut.storage.kind == "nfs" for arm in plan.study.arms)
     has = resources_of(host, layout)
     return Means(
@@ -123,6 +126,7 @@ def means_of(
         no_home=home_on(host, str(layout.home)).fault,
         no_nfs=why_no_nfs(host) if nfs else None,
         no_cluster=why_no_cluster(host, storage_classes(arm.settings for arm in plan.study.arms)) if pods else None,
+        no_containerd=why_no_containerd(host) if by_containerd else None,
         no_pods=why_no_pods(host, (arm.settings.sut for arm in plan.study.arms)),
     )
 
@@ -215,6 +219,7 @@ def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
         *([f"the storage nfs is not available: {means.no_nfs}"] if means.no_nfs else []),
         *(f"no pod can be made: {why}" for why in means.no_pods),
         *([f"no cluster takes pods: {means.no_cluster}"] if means.no_cluster else []),
+        *([f"containerd makes no container: {means.no_containerd}"] if means.no_containerd else []),
     )
 
 
@@ -243,8 +248,8 @@ def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
 
     if not means.root and (arms := arms_that_need(Right.ROOT)):
         yield (
-            "root is needed for bare tasks, pods, control groups (also of rootless Podman) and storages "
-            f"({arms}); run tare with sudo, or a study whose servers and clients are all containers with "
+            "root is needed for bare tasks, pods, containerd, control groups (also of rootless Podman) and "
+            f"storages ({arms}); run tare with sudo, or a study whose servers and clients are all containers with "
             "the storage `bind`, which needs the engine only"
         )
     if means.no_engine is not None and (arms := arms_that_need(Right.ENGINE)):

@@ -23,6 +23,7 @@ class Kind(StrEnum):
     NAMESPACE = "namespace"
     CONTAINER = "container"
     PROCESS = "process"
+    CONTAINERD = "containerd container"
     CGROUP = "cgroup"
     MOUNT = "mount"
     SERVER = "server"
@@ -47,8 +48,9 @@ class Made:
 
     `ident`: container, network, volume, interface or image name, path below the cgroup root, absolute path,
     "pid:started_ticks:boot_id" of a process, or "iptables:TAG", "nftables:TAG", "cni:TASK" of rules; a process that
-    a mount lives on is a `server`; of a cluster, "NAME@UID" with the uid of its namespace `kube-system`; of an
-    image in a node's containerd, "NAME@SOCKET". `keep`: caches (images, snapshots), which outlive the process that
+    a mount lives on is a `server`; of a cluster, "NAME@UID" with the uid of its namespace `kube-system`; of a
+    container that containerd itself made, "NAME@SOCKET"; of an image in a containerd, "NAME@SOCKET", with
+    "#NAMESPACE" where that is not kubelet's. `keep`: caches (images, snapshots), which outlive the process that
     made them.
     """
 

@@ -15,13 +15,14 @@ from tests.integration.cgroups import groups_called
 from tests.integration.deployments.machines import MakeMachine, free_port
 from tests.integration.hosts.reached import Reached, noted
 
-from tare.deployments import Bind, Deployment, Instance, Limits, MachineSetting, Task
+from tare.deployments import CONTAINERD, Bind, Deployment, Instance, Limits, MachineSetting, Task
 from tare.deployments.registry import DEPLOYMENTS
+from tare.deployments.sweep import sweep
 from tare.errors import TareError
 from tare.images import Image
 from tare.sites import Host, Output
 from tare.sites.layout import ENV
-from tare.sites.ledger import Ledger
+from tare.sites.ledger import Kind, Ledger
 from tare.study.values import NetworkKind
 
 
@@ -35,9 +36,32 @@ def ledger(reached: Reached, tmp_path: Path) -> Ledger:
     return reached.ledger(tmp_path)
 
 
-@pytest.fixture(params=["bare", "container"])
-def deployment(request: pytest.FixtureRequest, reached: Reached, ledger: Ledger) -> Deployment:
-    return DEPLOYMENTS[request.param](reached.host, ledger, reached.engine)
+@pytest.fixture(params=["bare", "container", CONTAINERD])
+def deployment(request: pytest.FixtureRequest, reached: Reached, ledger: Ledger) -> Iterator[Deployment]:
+    if request.param == CONTAINERD and reached.spec is not None:
+        pytest.skip("containerd makes containers on the machine that tare runs on")
+    yield DEPLOYMENTS[request.param](reached.host, ledger, reached.engine)
+    if request.param == CONTAINERD:
+        forget_images(reached.host, ledger)
+
+
+@pytest.fixture
+def containerd(host: Host, engine: DockerClient, ledger: Ledger) -> Iterator[Deployment]:
+    yield DEPLOYMENTS[CONTAINERD](host, ledger, engine)
+    forget_images(host, ledger)
+
+
+@pytest.fixture
+def clean_containerd(host: Host, ledger: Ledger) -> Iterator[None]:
+    """For tests of a tare of its own, on this machine alone."""
+    yield
+    forget_images(host, ledger)
+
+
+def forget_images(host: Host, ledger: Ledger) -> None:
+    """Take what tests brought into the engine's containerd out of it."""
+    kept = [entry for entry in ledger.entries() if entry.kind is Kind.NODE_IMAGE]
+    assert sweep(kept, {host.name: host}, None, ledger).failed == []
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from docker import DockerClient
 from tests.integration.cgroups import groups_called
 
-from tare.deployments import Bind, Deployment, Instance, Task
+from tare.deployments import CONTAINERD, Bind, Deployment, Instance, Task
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
@@ -174,6 +174,9 @@ def test_all_is_noted_before_it_is_made(
     assert (Kind.CGROUP, parent) in kinds
     if instance.container_id is not None:
         assert (Kind.CONTAINER, name) in kinds
+    elif instance.deployment == CONTAINERD:
+        assert any(kind is Kind.CONTAINERD and ident.startswith(f"{name}@/") for kind, ident in kinds)
+        assert (Kind.PATH, f"/run/tare-task.{name}") in kinds
     else:
         assert {(Kind.CGROUP, f"{parent}/{name}"), (Kind.PATH, f"/run/tare-task.{name}")} <= kinds
 

@@ -121,7 +121,7 @@ class Bare:
         self._host.run(["mkdir", "-p", "-m", "0711", "--", scratch], timeout_s=_CALL_S)
         procs = self._commons.placement.make(task)
         seen = fetched(self._host, (_HOSTNAME, _RESOLVERS, OWN_STATUS))
-        names = _names(seen)
+        names = names_of(seen)
         files = {"launcher.py": LAUNCHER.read_bytes(), **names}
         put_all(self._host, [NewFile(f"{scratch}/{name}", content) for name, content in files.items()])
         lent = (Bind(f"{scratch}/{name}", f"/etc/{name}", read_only=True) for name in names)
@@ -170,7 +170,7 @@ def _program(task: Task, seen: Host) -> dict[str, Any]:
     }
 
 
-def _names(seen: Host) -> Mapping[str, bytes]:
+def names_of(seen: Host) -> Mapping[str, bytes]:
     """The files of /etc by which names resolve, as an engine writes them."""
     name = (seen.read(_HOSTNAME) or b"localhost").decode().strip()
     return {

@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tare.deployments import POD, Endpoint, Instance, Observation, Right, Task
-from tare.deployments.bare.bare import LAUNCHER, for_launcher
+from tare.deployments.bare.bare import LAUNCHER
 from tare.deployments.cgroup.hierarchy import Cgroups, parse_cgroups, parse_proc_cgroup
 from tare.deployments.cgroup.placement import warden
-from tare.deployments.defaults import environment, user
 from tare.deployments.directories import remove_tree
+from tare.deployments.enter import run_inside
 from tare.deployments.kube.api import Cluster, Tree, connect
 from tare.deployments.kube.claims import Claims
 from tare.deployments.kube.gate import FIFO, PROGRAM, gate_program
@@ -86,26 +86,20 @@ class ClusterPod:
         self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
     ) -> Completed:
         """In the namespaces and control groups of the container, by the node; any exit code is handed back."""
-        task, pid = instance.task, instance.process.pid
+        task = instance.task
         if not alive(self._host, instance.process):
             raise RunFailed(f"{task.name} has ended")
-        cgroup = (self._host.read(f"/proc/{pid}/cgroup") or b"").decode()
-        limits = rlimits(task.limits, ceilings(self._host))
-        spec = {
-            "argv": list(argv),
-            "env": dict(environment(task)),
-            "user": user or _user(task),
-            "workdir": task.workdir,
-            "rlimits": {name: (limit.soft, limit.hard) for name, limit in limits.items()},
-            "enter": pid,
-            "own_output": False,
-            "cgroup_procs": list(self._cgroups.procs_files(cgroup)),
-            "network_of": pid,
-            "pod_of": pid,
-        }
-        command = ["python3", "-I", "-S", f"{_scratch(task)}/launcher.py", "exec"]
-        done = self._host.run(command, timeout_s=timeout_s, stdin=for_launcher(spec) + stdin, check=False)
-        return Completed(tuple(argv), done.code, done.stdout, done.stderr)
+        launcher = f"{_scratch(task)}/launcher.py"
+        return run_inside(
+            self._host,
+            self._cgroups,
+            instance,
+            argv,
+            launcher=launcher,
+            timeout_s=timeout_s,
+            user=user,
+            stdin=stdin,
+        )
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
         """Waits on the node, then for kubelet's word; `PodLost` where the cluster ended it, with the reason."""
@@ -348,10 +342,6 @@ class ClusterPod:
                     return
                 time.sleep(_POLL_S)
         raise TimedOut(f"{path} does not go, even by force", hint="is the cluster's controller manager at work?")
-
-
-def _user(task: Task) -> str:
-    return user(task)
 
 
 def _number(limit: int) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+from tare.deployments.containerd.ctr import ctr
 from tare.deployments.kube.api import Cluster, connect
 from tare.deployments.kube.claims import must_have_classes
 from tare.deployments.kube.node import Node, node_of
-from tare.deployments.kube.node_image import ctr
 from tare.errors import EnvironmentLacks, RunFailed, TareError
 from tare.sites import Host
 

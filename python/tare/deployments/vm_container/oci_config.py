@@ -108,7 +108,11 @@ def oci_config(
         "hostname": task.name,
         "process": _process(task, limits),
         "root": {"path": "rootfs", "readonly": not task.layers},
-        "mounts": [*_mounts(), *_given(task, disks), *(_bind(place, own, "ro") for place, own in names.items())],
+        "mounts": [
+            *own_mounts(),
+            *_given(task, disks),
+            *(bind_mount(place, own, "ro") for place, own in names.items()),
+        ],
         "linux": {
             "namespaces": [{"type": kind} for kind in NAMESPACES],
             "cgroupsPath": CGROUP,
@@ -129,11 +133,16 @@ def _process(task: Task, limits: Mapping[str, Rlimit]) -> dict[str, Any]:
         "cwd": task.workdir,
         "noNewPrivileges": False,
         "capabilities": {kind: list(CAPABILITIES) for kind in ("bounding", "effective", "permitted")},
-        "rlimits": [
-            {"type": f"RLIMIT_{name.upper()}", "soft": _bound(each.soft), "hard": _bound(each.hard)}
-            for name, each in limits.items()
-        ],
+        "rlimits": oci_rlimits(limits),
     }
+
+
+def oci_rlimits(limits: Mapping[str, Rlimit]) -> list[dict[str, Any]]:
+    """`process.rlimits`."""
+    return [
+        {"type": f"RLIMIT_{name.upper()}", "soft": _bound(each.soft), "hard": _bound(each.hard)}
+        for name, each in limits.items()
+    ]
 
 
 def _bound(value: int) -> int:
@@ -158,7 +167,8 @@ def _device_rules() -> list[dict[str, Any]]:
     return rules
 
 
-def _mounts() -> list[dict[str, Any]]:
+def own_mounts() -> list[dict[str, Any]]:
+    """What every container has: /proc, /dev, /sys and the scratch places."""
     shm = f"size={SHM_BYTES}"
     return [
         _mount("/proc", "proc", *_QUIET),
@@ -174,12 +184,13 @@ def _mounts() -> list[dict[str, Any]]:
 
 def _given(task: Task, disks: Mapping[str, str]) -> list[dict[str, Any]]:
     """After the scratch places, since some lie below one of them."""
-    return [_bind(bind.target, disks[bind.target], "ro" if bind.read_only else "rw") for bind in task.binds]
+    return [bind_mount(bind.target, disks[bind.target], "ro" if bind.read_only else "rw") for bind in task.binds]
 
 
 def _mount(target: str, kind: str, *options: str) -> dict[str, Any]:
     return {"destination": target, "type": kind, "source": kind, "options": list(options)}
 
 
-def _bind(target: str, source: str, access: str) -> dict[str, Any]:
+def bind_mount(target: str, source: str, access: str) -> dict[str, Any]:
+    """A directory or file of the host's. `access`: `ro` or `rw`."""
     return {"destination": target, "type": "bind", "source": source, "options": ["rbind", "rprivate", access]}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tare.deployments import POD, Right
+from tare.deployments import CONTAINERD, POD, Right
+from tare.deployments.containerd.lacks import why_no_containerd
 from tare.deployments.kube.lacks import why_no_cluster
 from tare.deployments.pod.lacks import why_no_pods
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
@@ -147,12 +148,15 @@ def _resources(reached: Reached, share: Share, known: Knowledge) -> Iterator[str
 
 
 def _plug_ins(reached: Reached, share: Share, known: Knowledge) -> Iterator[str]:
-    """Pods of either side; NFS and monitors, of a server's host."""
+    """Pods and containerd of either side; NFS and monitors, of a server's host."""
     host = reached.host
     yield from (f"no pod can be made: {why}" for why in why_no_pods(host, (each.sut for each in share.served)))
     pods = any(each.deployment == POD for each in share.placements)
     if pods and (why := why_no_cluster(host, storage_classes(share.served))) is not None:
         yield f"no pod can be made: {why}"
+    by_containerd = any(each.deployment == CONTAINERD for each in share.placements)
+    if by_containerd and (why := why_no_containerd(host)) is not None:
+        yield f"containerd makes no container: {why}"
     if any(each.sut.storage.kind == "nfs" for each in share.served) and (why := why_no_nfs(host)) is not None:
         yield f"the storage nfs is not available: {why}"
     wanted = {name: spec for each in share.served for name, spec in others_of(each).items() if not spec.optional}

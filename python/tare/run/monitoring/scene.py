@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from tare.deployments import POD, Instance
+from tare.deployments import CONTAINERD, POD, Instance
 from tare.errors import TareError
 from tare.monitors import OF_SUT, WatchedProcess
 from tare.sites import Host, Process
@@ -52,7 +52,7 @@ def side(host: Host, name: str, instance: Instance) -> tuple[WatchedProcess, ...
     groups = (host.read(f"/proc/{pid}/cgroup") or b"").decode(errors="replace")
     in_cluster = instance.deployment == POD
     own_cgroup = in_cluster or task.cgroup_parent.rpartition("/")[2] in groups
-    boxed = in_cluster or instance.container_id is not None
+    boxed = instance.deployment in {POD, CONTAINERD} or instance.container_id is not None
     watched = WatchedProcess(
         name,
         pid,

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tare.deployments import POD
+from tare.deployments import CONTAINERD, POD
+from tare.deployments.containerd.client import NAMESPACE
 from tare.deployments.defaults import cpu_shares
 from tare.deployments.network.path import Hop
 from tare.run.parity.properties import NAMES, parent_cgroup
@@ -150,10 +151,19 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
     if placement.deployment == POD:
         yield from _kubelets(seen)
         return
+    yield from _by_containerd(placement, seen)
     parent = parent_cgroup(seen["cgroups"])
     inside = any(token in path for path in seen["cgroups"].values())
     if (placement.cgroup is CgroupPlace.RUN) != inside:
         yield f"parent cgroup: cgroup {placement.cgroup.value} declared, {parent} in force"
+
+
+def _by_containerd(placement: Placement, seen: Mapping[str, Any]) -> Iterator[str]:
+    """The shim that holds the program tells by its command line in which of containerd's namespaces it is."""
+    facts = seen.get("containerd") or {}
+    if placement.deployment == CONTAINERD and facts.get("namespace") != NAMESPACE:
+        holder = f"{facts.get('shim') or 'no shim'}, namespace {facts.get('namespace') or 'unknown'}"
+        yield f"containerd: a container in its namespace {NAMESPACE} declared, held by {holder}"
 
 
 def _kubelets(seen: Mapping[str, Any]) -> Iterator[str]:

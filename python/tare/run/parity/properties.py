@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tare.deployments import POD
+from tare.deployments import CONTAINERD, POD
 from tare.run.record import RunRecord
 
 SIDES = ("sut", "client")
@@ -19,12 +19,16 @@ NAMES = {"sut": "SUT", "client": "client"}
 
 _OF_KUBELET = frozenset({"seccomp", "speculation", "capabilities", "cgroup"})
 BY_NATURE: Mapping[frozenset[str], frozenset[str]] = {
-    **{frozenset({POD, other}): _OF_KUBELET for other in ("bare", "container", "vm", "vm-container")},
+    **{frozenset({POD, other}): _OF_KUBELET for other in ("bare", "container", CONTAINERD, "vm", "vm-container")},
     frozenset({"bare", "container"}): frozenset({"seccomp", "speculation", "capabilities"}),
     frozenset({"bare", "vm"}): frozenset({"speculation", "capabilities"}),
     frozenset({"container", "vm"}): frozenset({"seccomp", "speculation", "capabilities"}),
     frozenset({"bare", "vm-container"}): frozenset({"seccomp", "speculation", "capabilities"}),
     frozenset({"container", "vm-container"}): frozenset({"speculation", "capabilities"}),
+    frozenset({"bare", CONTAINERD}): frozenset({"seccomp", "speculation", "capabilities"}),
+    frozenset({"container", CONTAINERD}): frozenset({"capabilities"}),
+    frozenset({CONTAINERD, "vm"}): frozenset({"seccomp", "speculation", "capabilities"}),
+    frozenset({CONTAINERD, "vm-container"}): frozenset({"speculation", "capabilities"}),
     frozenset({"vm", "vm-container"}): frozenset({"seccomp", "speculation", "capabilities"}),
 }
 """What two deployments differ in by what they are: an engine's seccomp filter and capabilities, the speculation
@@ -132,8 +136,7 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     yield one("scheduler", seen.get("scheduler"))
     yield one("oom_score_adj", seen.get("oom_score_adj"), *_REQUESTED, nature="cgroup")
     yield one("pod", "yes" if seen.get("pod") else "no", "deployment", *_POD_KEYS)
-    for name, value in _of_pod(seen).items():
-        yield one(f"pod: {name}", value, *(_POD.get(name, _POD_KEYS)))
+    yield from _made_by(seen, one)
     yield from _confinement(seen, one)
     for name, value in (seen.get("limits") or {}).items():
         yield one(f"ulimit {name!r}", value, *(["limits.nofile"] if name == "Max open files" else []))
@@ -145,6 +148,14 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
             yield one(f"virtual machine: {name}", value, "deployment", *_GUEST[name])
     for target, mount in (seen.get("mounts") or {}).items():
         yield one(f"file system of {target}", lies_on(mount), "image", *_STORAGE)
+
+
+def _made_by(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
+    """What stands around a container that no engine made, or that is in a pod."""
+    for name, value in (seen.get("containerd") or {}).items():
+        yield one(f"containerd: {name}", value, "deployment")
+    for name, value in _of_pod(seen).items():
+        yield one(f"pod: {name}", value, *(_POD.get(name, _POD_KEYS)))
 
 
 def _of_pod(seen: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from tare.deployments import MACHINES, POD
+from tare.deployments import CONTAINERD, MACHINES, POD
 from tare.monitors import ONE_CONTAINER
 from tare.study.model import ArmSettings, ClientSpec, Placement, StorageSpec, SutSpec, VmSpec
 from tare.study.protocol_spec import DuetSpec, Repetition
@@ -104,7 +104,7 @@ def _cgroup(side: str, placed: Placement, *, bare: bool) -> Refusal | None:
     if placed.cgroup is not CgroupPlace.ROOT:
         return None
     keys = ((side, "cgroup"), (side, "deployment"))
-    if not bare:
+    if not bare or placed.deployment == CONTAINERD:
         return Refusal(keys, f"`{placed.deployment}` cannot be in the root cgroup", "use `cgroup: run`, or bare")
     if placed.limits.in_cgroups:
         keys = ((side, "cgroup"), (side, "limits"))

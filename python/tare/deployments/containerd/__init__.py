@@ -1,0 +1,1 @@
+"""`containerd`: a container made by containerd itself, without dockerd."""

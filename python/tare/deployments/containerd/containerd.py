@@ -1,0 +1,242 @@
+"""`containerd`: the image in a container that containerd makes, by `ctr`, without dockerd.
+
+A baseline below Docker: the same shim, runtime and kind of root, and no engine. What is no part of a container is
+given as to every other task. docs/concepts/deployments.md.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tare.deployments import CONTAINERD, Instance, Observation, Right, Task
+from tare.deployments.bare.bare import LAUNCHER, names_of
+from tare.deployments.cgroup.placement import warden, weigh
+from tare.deployments.containerd.accounts import account
+from tare.deployments.containerd.client import NAMESPACE, SNAPSHOTTER, Client, remove_container, root_of, scratch_of
+from tare.deployments.containerd.ctr import find_socket
+from tare.deployments.containerd.spec import Place, spec_of
+from tare.deployments.defaults import user
+from tare.deployments.directories import remove_tree
+from tare.deployments.disks import disks
+from tare.deployments.enter import run_inside
+from tare.deployments.kube.node_image import NodeImages
+from tare.deployments.observe import observe
+from tare.deployments.rlimits import ceilings, rlimits
+from tare.deployments.shared_resources import SharedResources
+from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
+from tare.sites import Completed, Host, Process
+from tare.sites.ledger import Kind, Ledger, noting
+from tare.sites.process import alive, boot_id, identify, to_ident
+from tare.study.values import NetworkKind
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+_CALL_S, _START_S = 30.0, 60.0
+_FLUSH_S = 10.0
+"""How long `ctr` may take to hand out the last output of a program that has ended."""
+_POLL_S = 0.02
+_INIT = b"runc\0init\0"
+"""The command line of a first process that has not yet become the program."""
+_OWN_WORDS = "ctr: "
+"""Begins what the client itself has to say."""
+_LAST_WORDS_BYTES = 1000
+
+
+class Containerd:
+    """One container a task, removed with its task."""
+
+    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+    isolates_network: ClassVar[bool] = False
+    own_root: ClassVar[bool] = True
+
+    def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
+        """`engine`: has no part in it, but that control groups lie where its own containers' do."""
+        self._host = host
+        self._ledger = ledger
+        self._commons = SharedResources(host, ledger, engine)
+        self._supervisors: dict[str, Process] = {}
+        """By the name of the task: what waits for its `ctr`."""
+
+    def start(self, task: Task) -> Instance:
+        """All that is made is noted first; what fails takes away what was made before it."""
+        if task.network not in (NetworkKind.HOST, NetworkKind.SHARED):
+            raise EnvironmentLacks(
+                f"{task.name}: containerd by itself makes no network, so it cannot use {task.network.value}",
+                hint="use network: host, or deployment: container",
+            )
+        if task.volumes or task.layers:
+            raise RunFailed(f"{task.name}: a container of containerd has no engine, so no volumes or layers")
+        if self._client.has(task.name):
+            raise RunFailed(f"{task.name} cannot be started: containerd already has a container of that name")
+        try:
+            return self._start(task)
+        except BaseException:
+            with suppress(TareError):  # what cannot be taken away stays in the ledger; why nothing started is told
+                self._remove(task)
+            raise
+
+    def exec(
+        self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
+    ) -> Completed:
+        """In the namespaces and control groups of the container; any exit code is handed back."""
+        task = instance.task
+        if not alive(self._host, instance.process):
+            raise RunFailed(f"{task.name} has ended: {self._last_words(task)}")
+        launcher, cgroups = f"{scratch_of(task.name)}/launcher.py", self._commons.placement.cgroups
+        return run_inside(
+            self._host, cgroups, instance, argv, launcher=launcher, timeout_s=timeout_s, user=user, stdin=stdin
+        )
+
+    def wait(self, instance: Instance, timeout_s: float) -> int:
+        """Sleeps in the kernel on the host until the task and its `ctr` have ended."""
+        name = instance.task.name
+        status = _status(name)
+        if code := self._host.read(status):
+            return int(code)
+        waiting = self._supervisors.get(name, instance.process)
+        words = ("wait", str(waiting.pid), str(waiting.started_ticks), status)
+        try:
+            return int(warden(self._host, *words, timeout_s=timeout_s))
+        except TimedOut as error:
+            raise TimedOut(f"{name} did not end within {timeout_s:g} s") from error
+
+    def observe(self, instance: Instance) -> Observation:
+        """From /proc and the task's cgroups; who made it, by the process that holds it."""
+        cgroups = self._commons.placement.cgroups
+        seen = observe(self._host, cgroups, instance.process.pid, instance.task.targets)
+        return replace(seen, containerd=self._facts(instance))
+
+    def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
+        """The first process is asked and then told; all that is left of it goes with its container."""
+        process, task = instance.process, instance.task
+        try:
+            if alive(self._host, process):
+                words = ("end", str(process.pid), str(process.started_ticks), f"{grace_s:g}")
+                warden(self._host, *words, timeout_s=grace_s + _CALL_S)
+            if task.name in self._supervisors:
+                with suppress(RunFailed):  # whatever it still had to say
+                    self.wait(instance, _FLUSH_S)
+        finally:
+            self._remove(task)
+
+    @cached_property
+    def _client(self) -> Client:
+        return Client(self._host, find_socket(self._host))
+
+    @cached_property
+    def _versions(self) -> Mapping[str, str | None]:
+        told = self._host.run(["runc", "--version"], timeout_s=_CALL_S, check=False).text.splitlines()
+        return {"containerd": self._client.version(), "runtime": told[0] if told else None}
+
+    def _ident(self, task: Task) -> str:
+        return f"{task.name}@{self._client.socket}"
+
+    def _start(self, task: Task) -> Instance:
+        scratch, client = scratch_of(task.name), self._client
+        images = NodeImages(self._host, self._ledger, client.socket, NAMESPACE)
+        image = images.ensure(task.image, f"{scratch}.image")
+        self._ledger.note(Kind.PATH, scratch, host=self._host.name)
+        self._host.run(["mkdir", "-p", "-m", "0711", "--", scratch, root_of(task.name)], timeout_s=_CALL_S)
+        self._commons.placement.make_parent(task.cgroup_parent)
+        self._ledger.note(Kind.CONTAINERD, self._ident(task), host=self._host.name)
+        default = client.default_of(image, task.name)
+        client.mount(task.name, default.layer, root_of(task.name))
+        self._put_files(task, default.spec)
+        supervised = ["python3", "-I", "-S", f"{scratch}/supervisor.py", _status(task.name)]
+        argv = client.run_argv(task.name, f"{scratch}/config.json", f"{scratch}/pid")
+        announce = noting(self._ledger, self._host)
+        self._supervisors[task.name] = self._host.start([*supervised, *argv], output=task.output, announce=announce)
+        process = self._begun(task)
+        if task.limits.cpu_weight is not None:
+            weigh(self._host, self._commons.placement.cgroups, process.pid, task.limits)
+        address = task.beside.address if task.beside is not None else task.listen
+        return Instance(task, CONTAINERD, process, container_id=None, address=address, published=None)
+
+    def _put_files(self, task: Task, default: Mapping[str, Any]) -> None:
+        """Its configuration, the files by which names resolve, and what starts programs in it."""
+        scratch, rootfs = scratch_of(task.name), task.image.rootfs
+        names = names_of(self._host)
+        place = Place(
+            root=root_of(task.name),
+            cgroup=f"{self._commons.placement.path(task.cgroup_parent)}/{task.name}",
+            hostname=names["hostname"].decode().strip(),
+            names={f"/etc/{name}": f"{scratch}/{name}" for name in names},
+            network=None if task.beside is None else f"/proc/{task.beside.process.pid}/ns/net",
+            disks=disks(self._host.read) if task.limits.disk_iops is not None else (),
+        )
+        try:
+            who = account(user(task), self._text(f"{rootfs}/etc/passwd"), self._text(f"{rootfs}/etc/group"))
+        except RunFailed as error:
+            raise RunFailed(f"{task.name} cannot be started: {error.what}") from error
+        config = spec_of(default, task, place, who, rlimits(task.limits, ceilings(self._host)))
+        for script in (LAUNCHER, SUPERVISOR):
+            self._host.put(script, f"{scratch}/{script.name}")
+        for name, content in {**names, "config.json": json.dumps(config).encode()}.items():
+            self._host.put(content, f"{scratch}/{name}")
+
+    def _begun(self, task: Task) -> Process:
+        """Its first process, once that is the program; one that has ended meanwhile too."""
+        deadline = time.monotonic() + _START_S
+        while time.monotonic() < deadline:
+            code = self._host.read(_status(task.name))
+            pid = (self._host.read(f"{scratch_of(task.name)}/pid") or b"").decode().strip()
+            if code and (not pid or self._last_words(task).startswith(_OWN_WORDS)):
+                raise RunFailed(f"{task.name} cannot be started: {self._last_words(task)}")
+            running = self._host.read(f"/proc/{pid}/cmdline") if pid else None
+            if code or (running is not None and not running.startswith(_INIT)):
+                return identify(self._host, int(pid)) or Process(int(pid), 0, boot_id(self._host))
+            time.sleep(_POLL_S)
+        raise TimedOut(f"{task.name} cannot be started: containerd did not begin it within {_START_S:g} s")
+
+    def _facts(self, instance: Instance) -> dict[str, Any]:
+        """By the command line of the task's parent, the shim: whose it is, and in which namespace."""
+        stat = self._host.read(f"/proc/{instance.process.pid}/stat")
+        shim = int(stat[stat.rindex(b")") + 2 :].split()[1]) if stat else 0
+        words = self._text(f"/proc/{shim}/cmdline").split("\0")
+        held = {
+            words[at].lstrip("-"): words[at + 1] for at in range(1, len(words) - 1) if words[at].startswith("-")
+        }
+        return {
+            "shim": Path(words[0]).name or None,
+            "namespace": held.get("namespace"),
+            "socket": held.get("address"),
+            "snapshotter": SNAPSHOTTER,
+            **self._versions,
+        }
+
+    def _remove(self, task: Task) -> None:
+        """Container, what waits for it, directory, and the run's control group with the last of its tasks."""
+        supervisor = self._supervisors.get(task.name)
+        if "_client" in vars(self):
+            remove_container(self._host, self._ident(task))
+            self._ledger.forget(Kind.CONTAINERD, self._ident(task), host=self._host.name)
+        if supervisor is not None:
+            if alive(self._host, supervisor):
+                words = ("end", str(supervisor.pid), str(supervisor.started_ticks), "1")
+                warden(self._host, *words, timeout_s=_CALL_S)
+            self._ledger.forget(Kind.PROCESS, to_ident(supervisor), host=self._host.name)
+        remove_tree(self._host, scratch_of(task.name))
+        self._ledger.forget(Kind.PATH, scratch_of(task.name), host=self._host.name)
+        self._supervisors.pop(task.name, None)
+        self._commons.leave(task.cgroup_parent)
+
+    def _last_words(self, task: Task) -> str:
+        raw = (self._host.read(task.output.stderr) or self._host.read(task.output.stdout) or b"").strip()
+        text = raw[-_LAST_WORDS_BYTES:].decode(errors="replace")
+        return text.splitlines()[-1] if text else "it printed nothing"
+
+    def _text(self, path: str) -> str:
+        return (self._host.read(path) or b"").decode(errors="replace")
+
+
+def _status(name: str) -> str:
+    return f"{scratch_of(name)}/status"

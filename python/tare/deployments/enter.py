@@ -1,0 +1,45 @@
+"""Running a program in the namespaces and control groups of a running container, by the launcher of bare tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tare.deployments import Instance
+from tare.deployments.bare.bare import for_launcher
+from tare.deployments.cgroup.hierarchy import Cgroups
+from tare.deployments.defaults import environment
+from tare.deployments.defaults import user as user_of
+from tare.deployments.rlimits import ceilings, rlimits
+from tare.sites import Completed, Host
+
+
+def run_inside(  # noqa: PLR0913 - what `exec` of a deployment is given, and where
+    host: Host,
+    cgroups: Cgroups,
+    instance: Instance,
+    argv: Sequence[str],
+    *,
+    launcher: str,
+    timeout_s: float,
+    user: str = "",
+    stdin: bytes = b"",
+) -> Completed:
+    """As the task's user or `user`, under the task's limits. `launcher`: where launcher.py lies on the host."""
+    task, pid = instance.task, instance.process.pid
+    cgroup = (host.read(f"/proc/{pid}/cgroup") or b"").decode()
+    limits = rlimits(task.limits, ceilings(host))
+    spec = {
+        "argv": list(argv),
+        "env": dict(environment(task)),
+        "user": user or user_of(task),
+        "workdir": task.workdir,
+        "rlimits": {name: (limit.soft, limit.hard) for name, limit in limits.items()},
+        "enter": pid,
+        "own_output": False,
+        "cgroup_procs": list(cgroups.procs_files(cgroup)),
+        "network_of": pid,
+        "pod_of": pid,
+    }
+    command = ["python3", "-I", "-S", launcher, "exec"]
+    done = host.run(command, timeout_s=timeout_s, stdin=for_launcher(spec) + stdin, check=False)
+    return Completed(tuple(argv), done.code, done.stdout, done.stderr)
