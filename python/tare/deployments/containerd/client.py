@@ -72,13 +72,15 @@ class Client:
 
     def remove(self, name: str, mounted: str) -> bool:
         """Container, program, mount and snapshot, whichever is there; whether anything was."""
-        there = self._remove_container(name)
-        deadline = time.monotonic() + _SETTLE_S
-        while (shims := self._shims(name)) and time.monotonic() < deadline:
-            time.sleep(_POLL_S)  # containerd was still at it when its client was killed
+        there, deadline = self._remove_container(name), time.monotonic() + _SETTLE_S
+        while at_it := self._at_it(name):  # a call of a killed tare's, or a shim whose client was killed
+            if late := time.monotonic() > deadline:
+                self.host.run(["kill", "-KILL", *at_it], timeout_s=CALL_S, check=False)
+            time.sleep(_POLL_S)
             there = self._remove_container(name) or there
-        if shims:
-            self.host.run(["kill", "-KILL", *shims], timeout_s=CALL_S, check=False)
+            if late:
+                break
+        there = self._remove_container(name) or there
         mounts = parse_mountinfo((self.host.read("/proc/self/mountinfo") or b"").decode(errors="replace"))
         if mounted in below(mounts, mounted):
             force_unmount(self.host, mounted)
@@ -95,9 +97,9 @@ class Client:
             self._ctr("containers", "delete", name)
         return there
 
-    def _shims(self, name: str) -> list[str]:
-        """Pids of the shims that are this container's, by their command lines."""
-        pattern = f"[c]ontainerd-shim.* -id {re.escape(name)}( |$)"
+    def _at_it(self, name: str) -> list[str]:
+        """Pids of this container's shims and of calls of `ctr` that name it, by their command lines."""
+        pattern = f"([c]ontainerd-shim.* -id|[c]tr --address .*) {re.escape(name)}( |$)"
         return self.host.run(["pgrep", "-f", pattern], timeout_s=CALL_S, check=False).text.split()
 
     def _delete_task(self, name: str) -> None:
