@@ -54,6 +54,7 @@ baseline: {place: bare}
 ARMS = ("bare", "containerd", "docker", "client")
 
 
+@pytest.mark.slow
 def test_a_study_compares_bare_containerd_and_docker_alike_but_for_what_they_are(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text(STUDY)
     try:

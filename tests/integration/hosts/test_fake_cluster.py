@@ -116,6 +116,7 @@ def test_each_host_keeps_the_data_of_its_node_and_all_are_of_one_load(one_run: O
     assert hosts.ssh(client, "ls", "/var/lib/tare/snapshots", check=False).stdout == ""
 
 
+@pytest.mark.slow
 def test_a_part_that_is_gone_has_all_loaded_anew(four: tuple[TestHost, ...], tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()

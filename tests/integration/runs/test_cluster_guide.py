@@ -90,6 +90,7 @@ def database() -> Iterator[DatabaseServer]:
         yield server
 
 
+@pytest.mark.slow
 def test_two_tares_with_a_site_each_on_one_store(
     tmp_path: Path, database: DatabaseServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

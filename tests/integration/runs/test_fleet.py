@@ -66,6 +66,7 @@ def test_sites_that_refuse_end_the_command_with_one_sentence_and_a_way_on(place:
     assert processes_of(place) == []
 
 
+@pytest.mark.slow
 def test_kills_of_tare_and_of_sites_lose_nothing_and_leave_nothing() -> None:
     argv = [sys.executable, "-m", "tools.chaos_fleet", "--kills", "4", "--seed", "2"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)

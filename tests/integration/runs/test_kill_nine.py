@@ -17,12 +17,17 @@ ROOT = Path(__file__).resolve().parents[3]
 KILL_NINE = [sys.executable, str(ROOT / "tools" / "kill_nine.py")]
 
 
-def test_the_demo_study_survives_kill_nine_and_uses_the_paths_it_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_the_demo_study_survives_kill_nine_and_uses_the_paths_it_names(times: int, tmp_path: Path) -> None:
     """Real containers, networks and bare servers are killed under way; the study is whole all the same."""
     stores = tmp_path / "stores"
     argv = [*KILL_NINE, "percona-2016", "--scale", "demo", "--blocks", "1", "--stores", str(stores)]
     done = subprocess.run(
-        [*argv, "--times", "3", "--longest-s", "25"], capture_output=True, text=True, timeout=1100, check=False
+        [*argv, "--times", str(times), "--longest-s", "25"],
+        capture_output=True,
+        text=True,
+        timeout=1100,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 problems" in done.stdout

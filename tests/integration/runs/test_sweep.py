@@ -45,7 +45,7 @@ def test_a_sweep_runs_each_number_of_threads_and_tells_the_same_again(tmp_path: 
     assert told["full"] in {1, 4}
     assert list(told["shares"]) == ["0.5"]
     store = open_store(tmp_path / "tiny-sweep-full-store")
-    assert len(store.records()) == 4
+    assert sum(record.outcome.ok for record in store.records()) == 4  # on a busy machine one may be tried again
     assert verify(store) == ()
     assert tare(*words, home=tmp_path).stdout == done.stdout
 

@@ -168,7 +168,7 @@ def table(found: dict[tuple[str, str, str], Comparison]) -> str:
     )
 
 
-@pytest.mark.parametrize("share", [LITTLE, 0.9])
+@pytest.mark.parametrize("share", [LITTLE, pytest.param(0.9, marks=pytest.mark.slow)])
 def test_cpu_agrees_with_docker_stats_mpstat_and_pidstat(watch: Watch, share: float) -> None:
     seen = watch(LOOP, share)
     found = seen.compared()
@@ -234,9 +234,12 @@ DD = "dd if=/dev/zero of=/data/x bs=1M count=16 {how} 2>/dev/null; rm /data/x; s
 
 
 @pytest.mark.parametrize(
-    ("how", "reaches_the_disk"), [(("oflag=direct", "conv=fsync"), True), (("",), False)],
-    ids=["direct and fsync", "buffered"],
-)  # fmt: skip
+    ("how", "reaches_the_disk"),
+    [
+        pytest.param(("oflag=direct", "conv=fsync"), True, id="direct and fsync"),
+        pytest.param(("",), False, id="buffered", marks=pytest.mark.slow),
+    ],
+)
 def test_disk_io_agrees_with_iostat_pidstat_and_docker_stats(
     watch: Watch, how: tuple[str, ...], reaches_the_disk: bool
 ) -> None:
