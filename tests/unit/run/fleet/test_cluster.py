@@ -166,7 +166,6 @@ def test_a_site_without_a_worker_is_set_aside_in_the_end(clusters: Any, plans: A
     assert any(text.startswith("south is set aside") and "tare worker" in text for text in notices), notices
 
 
-@pytest.mark.slow
 def test_a_scheduler_that_goes_ends_the_study_with_a_way_on_and_nothing_is_lost(
     room: Path, clusters: Any, plans: Any
 ) -> None:
