@@ -5,8 +5,12 @@ The ledger says it only while a run is under way; between two runs the caches ha
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import hashlib
 import os
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +19,7 @@ from tare.errors import EnvironmentLacks
 
 _NAME = "in-use"
 _LOCKS = Path("/proc/locks")
+_ENDING_S, _LOOK_S = 5.0, 0.1
 
 
 @contextmanager
@@ -40,6 +45,33 @@ def alone(home: Path) -> Iterator[None]:
                 f"a running tare{_by(handle)} is using what would be removed",
                 hint="let it end, or stop it with Ctrl-C, then clean again",
             )
+        yield
+
+
+@contextmanager
+def only_user(what: str, name: str) -> Iterator[None]:
+    """Nobody else on this machine does the same for the same hosts while this lasts.
+
+    A second tare of one session would take the first one's agents for those of a dead one, and clear up what is in
+    use. The name of an abstract socket (unix(7)) is free again with its process, and leaves no file. One that is
+    just ending is waited for. `name`: of the session and the site; `what`: for the user.
+    """
+    address = "\0tare-session-" + hashlib.sha256(name.encode()).hexdigest()[:32]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as mark:
+        deadline = time.monotonic() + _ENDING_S
+        while True:
+            try:
+                mark.bind(address)
+                break
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise EnvironmentLacks(f"{what} cannot be marked as in use: {error.strerror}") from error
+                if time.monotonic() > deadline:
+                    raise EnvironmentLacks(
+                        f"another tare is at work for {what}",
+                        hint="let it end, or stop it with Ctrl-C, then repeat the command",
+                    ) from error
+            time.sleep(_LOOK_S)
         yield
 
 

@@ -6,13 +6,22 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from tare.errors import EnvironmentLacks
-from tare.sites.in_use import alone, in_use
+from tare.sites import in_use as module
+from tare.sites.in_use import alone, in_use, only_user
 
+HOLD_SESSION = """
+import sys, time
+from tare.sites.in_use import only_user
+with only_user("a study", sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(60)
+"""
 HOLD = """
 import sys, time
 from pathlib import Path
@@ -68,3 +77,33 @@ def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentLacks, match="cannot be opened"), in_use(tmp_path):
         pass
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_second_tare_of_a_session_is_refused_until_the_first_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_ENDING_S", 0.3)
+    with subprocess.Popen([sys.executable, "-c", HOLD_SESSION, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with only_user("another study", f"{tmp_path} else"):
+            pass
+        with (
+            pytest.raises(EnvironmentLacks, match=r"another tare is at work for my study .*let it end"),
+            only_user("my study", str(tmp_path)),
+        ):
+            pass
+        holder.send_signal(signal.SIGKILL)
+        holder.wait(timeout=10)
+    with only_user("my study", str(tmp_path)):
+        pass
+
+
+def test_a_tare_of_a_session_that_is_just_ending_is_waited_for(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD_SESSION, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        killer = threading.Timer(0.3, holder.kill)
+        killer.start()
+        with only_user("my study", str(tmp_path)):
+            assert holder.wait(timeout=10) == -signal.SIGKILL

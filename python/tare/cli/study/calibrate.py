@@ -85,7 +85,7 @@ def calibrate_machine(  # noqa: PLR0913, PLR0917 - one parameter an option
     archive = Archive(layout.calibration)
     spec = chosen_site(sites, site)
     kinds = _kinds([kind.value for kind in only or KindName], given=bool(only), between=spec is not None)
-    with _here(layout) if spec is None else _between(spec, layout) as where:
+    with _here(layout) if spec is None else _between(spec, layout, resumes=not show) as where:
         summary = archive.summarise(where.identity)
         if not show:
             for host in where.hosts:
@@ -135,9 +135,9 @@ def _here(layout: Layout) -> Iterator[_Where]:
 
 
 @contextmanager
-def _between(spec: SiteSpec, layout: Layout) -> Iterator[_Where]:
-    """The two hosts of a site."""
-    store = layout.calibration / spec.name  # names the session, so that one broken off finds its agents again
+def _between(spec: SiteSpec, layout: Layout, *, resumes: bool) -> Iterator[_Where]:
+    """The two hosts of a site. `resumes`: whether one broken off finds its agents again, by the session's name."""
+    store = layout.calibration / spec.name if resumes else None
     with (
         reached_site(spec, store, layout=layout, deployments=_DEPLOYMENTS) as reached,
         local_engine() as engine,

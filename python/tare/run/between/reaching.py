@@ -24,6 +24,7 @@ from tare.sites.connected import ConnectedSite, connected, session_of
 from tare.sites.engine import connect
 from tare.sites.facts import host_facts
 from tare.sites.file import SiteSpec
+from tare.sites.in_use import only_user
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -107,11 +108,14 @@ def reached_site(
 ) -> Iterator[ReachedSite]:
     """Connected while this lasts. `store`: whose study goes on where it was broken off.
 
-    Raises `EnvironmentLacks` where a host cannot be reached, `StudyError` for a site on which no run can be made.
+    Raises `EnvironmentLacks` where a host cannot be reached or another tare has that study go on there,
+    `StudyError` for a site on which no run can be made.
     """
     refuse_site(spec)
     session = None if store is None else session_of(store)
     with ExitStack() as stack:
+        if store is not None:
+            stack.enter_context(only_user(f"{store} on the site {spec.name}", f"{session} {spec.name}"))
         connection = stack.enter_context(connected(spec, session=session, layout=layout))
         reached: dict[str, Reached] = {}
         no_engine: dict[str, str] = {}
