@@ -18,7 +18,8 @@ from unittest.mock import patch
 from markdown_it import MarkdownIt
 
 from tare.errors import StoreError
-from tare.report import EXPORTERS, build_report, html_page
+from tare.report import EXPORTERS, html_page
+from tare.report.content import build_report
 from tare.store import open_store, verify
 from tare.store.repair import repair
 from tools.fuzz import mutations

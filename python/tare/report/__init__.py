@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from tare.report.content import Report, build_report
-from tare.report.write import refuse_place, write
-
-__all__ = ["EXPORTERS", "Report", "build_report", "refuse_place", "write"]
+if TYPE_CHECKING:
+    from tare.report.content import Report
 
 
 def _in(module: str) -> Callable[[Report], str]:

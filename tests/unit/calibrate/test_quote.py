@@ -13,8 +13,8 @@ from tare.calibrate.outcome import ContrastResult
 from tare.calibrate.pooled import smallest
 from tare.calibrate.quote import NOT_CALIBRATED, quote, quote_for, sentences
 from tare.calibrate.summary import Effort, Identity, identity_of, summarise
-from tare.report import EXPORTERS, build_report
-from tare.report.content import Report
+from tare.report import EXPORTERS
+from tare.report.content import Report, build_report
 
 HERE = identity_of(synthetic.HOST, synthetic.ENGINE)
 

@@ -18,8 +18,8 @@ from tare.analyze.knee import Knee, knee_of
 from tare.analyze.views.summary import views_of_run
 from tare.cli.study.progress import Tally, display
 from tare.cli.study.sweep import render as sweep_text
-from tare.report import EXPORTERS, build_report
-from tare.report.content import readable
+from tare.report import EXPORTERS
+from tare.report.content import build_report, readable
 from tare.report.in_full import in_full
 from tare.report.views import files as views_files
 from tare.report.views import table as views_table

@@ -18,7 +18,8 @@ from tare.cli import app
 from tare.errors import RunFailed, StudyError
 from tare.imports import Import, collect, load_mapping
 from tare.imports.reading import measurement_of_sysbench
-from tare.report import EXPORTERS, build_report, terminal
+from tare.report import EXPORTERS, terminal
+from tare.report.content import build_report
 from tare.store import open_store, verify
 from tare.workloads.sysbench.output import read_output
 

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 import tare
 from tare.cli import app
-from tare.report import EXPORTERS, build_report
-from tare.report.content import readable
+from tare.report import EXPORTERS
+from tare.report.content import build_report, readable
 from tare.report.in_full import with_details
 from tare.run.record import RunRecord
 from tare.study.model import Arm, Study

@@ -9,8 +9,8 @@ from tests.unit.analyze import synthetic
 from tests.unit.analyze.validity.test_control import controlled, records
 from tests.unit.report.words.test_headlines import FORMATS, INVALID, SOUND, flat
 
-from tare.report import EXPORTERS, build_report, terminal
-from tare.report.content import Report
+from tare.report import EXPORTERS, terminal
+from tare.report.content import Report, build_report
 from tare.run.record import RunRecord
 from tare.study.protocol_spec import BucketsSpec, FixedSpec, ProtocolSpec
 

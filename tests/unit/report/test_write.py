@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import StudyError
-from tare.report import write
+from tare.report.write import write
 
 
 def test_a_report_takes_the_place_of_the_last_one(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
 _PROGRAM = """
 import sys
 from pathlib import Path
-from tare.report import write
+from tare.report.write import write
 write("new", Path("/dev/stdout"))
 """
 

@@ -9,7 +9,8 @@ import pytest
 from tare.errors import StudyError
 from tare.plan.model import Plan
 from tare.protocols.pilot import BLOCKS, Choice
-from tare.report import build_report, terminal
+from tare.report import terminal
+from tare.report.content import build_report
 from tare.run.events import MeasureChosen
 from tare.run.record import Outcome, RunRecord
 from tare.run.resume import StudyState, choice_of, plan_of

@@ -50,10 +50,10 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     most = limit(max_overhead)
     from tare.analyze.overhead_limit import Outcome  # scipy is slow to import
     from tare.cli.study.running import unfinished
-    from tare.report import refuse_place, write
     from tare.report.check import json_file, terminal
     from tare.report.check import markdown as summary
     from tare.report.check.content import Asked, build_check
+    from tare.report.write import refuse_place, write
     from tare.store import open_store
 
     refuse_place(junit)

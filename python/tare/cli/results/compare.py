@@ -44,9 +44,9 @@ def compare(
     """
     from tare.analyze.comparison import Recorded  # scipy is slow to import
     from tare.analyze.comparison import compare as compared
-    from tare.report import refuse_place, write
     from tare.report.comparison.content import build_comparison
     from tare.report.comparison.marks import with_both_marks
+    from tare.report.write import refuse_place, write
     from tare.store import open_store
 
     refuse_place(output)

@@ -50,8 +50,8 @@ def explain(
     compares them with the baseline's. Ends with 1 where no CPU time of any arm is known.
     """
     from tare.analyze.explain.stacks import stacks_of  # polars is slow to import
-    from tare.report import refuse_place, write
     from tare.report.content import readable
+    from tare.report.write import refuse_place, write
     from tare.store import open_store
 
     refuse_place(output)

@@ -18,7 +18,7 @@ from tare.store.read import for_good
 from tare.store_place import StorePlace, place_of
 
 if TYPE_CHECKING:
-    from tare.report import Report
+    from tare.report.content import Report
     from tare.run.record import RunRecord
     from tare.study.model import Study
 
@@ -63,9 +63,10 @@ def report(
     """
     _check(style, table, runs, to_file=output is not None)
     # Drawing charts is slow to import.
-    from tare.report import EXPORTERS, build_report, refuse_place, terminal, write
-    from tare.report.content import readable
+    from tare.report import EXPORTERS, terminal
+    from tare.report.content import build_report, readable
     from tare.report.rows.quantities import with_quantities
+    from tare.report.write import refuse_place, write
 
     refuse_place(output)
     opened = open_store(store)

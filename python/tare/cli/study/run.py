@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from tare.calibrate.quote import quote_for
 from tare.cli.site_options import (
     WAIT_MIN,
     SchedulerOption,
@@ -22,28 +18,17 @@ from tare.cli.site_options import (
     chosen_scheduler,
     chosen_sites,
 )
+from tare.cli.study.format import Format
 from tare.cli.study.planned import planned
 from tare.cli.study.running import carried_out
 from tare.cli.study.serve import page_beside
-from tare.report import EXPORTERS, build_report, terminal
-from tare.report.content import readable
-from tare.report.rows.quantities import with_quantities
-from tare.run.ending import Ending, ending_of
+from tare.run.ending import ending_of
 from tare.run.resume import remaining
-from tare.sites.layout import default_layout
-from tare.store import Store
 from tare.store.outlines import state_of
 from tare.store_place import StorePlace, place_of
 
 NO_GOOD_RESULT = 1
 """A run failed for good, or the control arm differs from the baseline."""
-
-
-class Format(StrEnum):
-    """What stdout gets."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter an option
@@ -83,26 +68,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         ending = ending_of(plan, done)
         if ending is not None:
             writer.end(ending)
-        valid = _show(writer, output, ending)
+        from tare.cli.study.result import show_result  # reports and statistics are slow to import
+
+        valid = show_result(writer, output, ending)
         if remaining(plan, done) or not valid:
             raise typer.Exit(NO_GOOD_RESULT)
-
-
-def _show(store: Store, output: Format, ending: Ending | None) -> bool:
-    """The overhead table, or the findings as JSON, on standard output. Returns whether the study is valid."""
-    records = store.records()
-    calibration = quote_for(records, default_layout().calibration)
-    study, people = store.plan.study, output is Format.TEXT
-    report = build_report(study, records, len(store.plan.runs), ending, calibration, for_people=people)
-    report = with_quantities(report, readable(study, records, for_people=people)[1], store.raw)
-    valid = not report.analysis.invalid
-    if output is Format.JSON:
-        text = EXPORTERS["json"](report)
-    else:
-        from tare.report.in_full import with_explanation  # polars is slow to import
-
-        report = with_explanation(report, store, readable(study, records)[1])
-        console = Console()
-        text = terminal.render(report, width=console.width, colour=console.is_terminal and not console.no_color)
-    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
-    return valid

@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from tare.analyze.knee import NEARLY_ALL, Knee, Point, knee_of
+from tare.cli.study.format import Format
 from tare.cli.study.planned import known, loaded
 from tare.cli.study.running import carried_out
 from tare.errors import StudyError
@@ -133,13 +133,6 @@ def _amount(value: float | None) -> str:
 
 def _share(value: float | None) -> str:
     return NONE if value is None else f"{100 * value:.0f} %"
-
-
-class Format(StrEnum):
-    """What stdout gets."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze import Analysis, analyze
-from tare.report import EXPORTERS, build_report
+from tare.report import EXPORTERS
+from tare.report.content import build_report
 from tare.run.record import RunRecord
 
 BLOCKS = 8

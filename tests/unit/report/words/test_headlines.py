@@ -10,7 +10,8 @@ import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.validity.test_control import controlled, records
 
-from tare.report import EXPORTERS, build_report
+from tare.report import EXPORTERS
+from tare.report.content import build_report
 from tare.run.ending import ArmWidth, Ending
 from tare.study.protocol_spec import BucketsSpec
 

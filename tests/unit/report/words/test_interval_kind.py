@@ -8,7 +8,8 @@ import pytest
 from tests.unit.analyze.validity.test_control import controlled, records
 from tests.unit.report.words.test_headlines import FORMATS, flat
 
-from tare.report import EXPORTERS, build_report
+from tare.report import EXPORTERS
+from tare.report.content import build_report
 from tare.study.protocol_spec import InterleaveSpec
 
 KINDS = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.unit.analyze import synthetic
 
 from tare.analyze.validity import Alarm
-from tare.report import build_report, findings_file, html_page, terminal
+from tare.report import findings_file, html_page, terminal
+from tare.report.content import build_report
 from tare.report.markdown import markdown
 from tare.report.words.notes import warnings
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.unit.analyze import synthetic
 
-from tare.report import EXPORTERS, build_report, terminal
+from tare.report import EXPORTERS, terminal
+from tare.report.content import build_report
 from tare.report.words.verdicts import method, verdicts
 
 ARMS = ("bare", "host", "bridge", "shared")
