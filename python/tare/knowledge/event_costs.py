@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from docker.errors import DockerException
+from docker.types import Mount
 from requests.exceptions import RequestException
 from scipy.special import stdtrit
 
@@ -38,9 +39,14 @@ PROGRAM = Path(__file__).parent.parent / "calibrate" / "kernel_events.py"
 REPEATS = 9
 _TIME_S = 180.0
 _FILTERS: Sequence[Literal["default", "unconfined"]] = ("default", "unconfined")
+_PLACE: Mapping[str | None, str] = {
+    None: "bare", "default": "container, seccomp default", "unconfined": "container, unconfined",
+}  # fmt: skip
 _AGREE = math.log(1.5)
 """Two ways agree within a factor of 1.5, or where their intervals overlap."""
 _INSIDE = "/tare-kernel-events.py"
+_PLACES = ("layer=/tmp", "bind=/bind", "volume=/volume")
+"""Where a container reads and writes: its own layer, a directory of the host, a volume of the engine's."""
 
 
 class EventCost(Strict):
@@ -95,13 +101,14 @@ def contained_events(
             host,
             client,
             _image(),
-            [python, "-I", "-S", _INSIDE, str(REPEATS), ",".join(EVENTS), "layer=/tmp", "bind=/bind"],
+            [python, "-I", "-S", _INSIDE, str(REPEATS), ",".join(EVENTS), *_PLACES],
             prefix="tare-weigh",
             timeout_s=_TIME_S,
             volumes={
                 **{path: {"bind": path, "mode": "ro"} for path in shared},
                 str(bind): {"bind": "/bind", "mode": "rw"},
             },
+            mounts=[Mount("/volume", None, type="volume")],  # without a name: it goes with its container
             network_mode="none",
             security_opt=["seccomp=unconfined"] if seccomp == "unconfined" else [],
         )
@@ -118,7 +125,7 @@ def _image() -> bytes:
     return tree(
         {_INSIDE: PROGRAM.read_bytes()},
         0o644,
-        folders={"usr": 0o755, "bind": 0o755, "tmp": 0o1777},
+        folders={"usr": 0o755, "bind": 0o755, "volume": 0o755, "tmp": 0o1777},
         links={name: f"usr/{name}" for name in ("bin", "lib", "lib64")},
     )
 
@@ -167,16 +174,21 @@ def event_lines(costs: Sequence[EventCost]) -> Iterator[str]:
     yield "\N{MICRO SIGN}s an event, \N{PLUS-MINUS SIGN} half of the 95 % interval, and measured in a second way"
     yield ""
     for each in costs:
-        place = each.where if each.seccomp is None else f"container, seccomp {each.seccomp}"
+        place = _PLACE[each.seccomp]
         name = f"{EVENTS[each.event]}{'' if each.storage is None else f', {each.storage}'}"
-        figure = f"{each.ns / 1000:.2f} \N{PLUS-MINUS SIGN}{(each.high - each.ns) / 1000:.2f}"
+        figure = f"{_us(each.ns)} \N{PLUS-MINUS SIGN}{_us(each.high - each.ns)}"
         agree = "" if each.agree else " differs"
-        yield f"{name:<22}{place:<29}{figure:>14}{each.second_ns / 1000:>7.2f}{agree}".rstrip()
+        yield f"{name:<23}{place:<27}{figure:>13} {_us(each.second_ns):>7}{agree}".rstrip()
     added = filter_cost(costs)
     if added is not None:
         yield ""
         ways = f"{added[0]:.0f} ns to a system call, in the second way {added[1]:.0f} ns"
         yield f"the default seccomp filter adds {ways}"
+
+
+def _us(ns: float) -> str:
+    """Microseconds, as many digits as fit a column."""
+    return f"{ns / 1000:.{2 if abs(ns) < 100_000 else 0}f}"
 
 
 def measured_events(

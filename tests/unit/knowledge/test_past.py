@@ -20,7 +20,7 @@ from tare.cli import app
 from tare.errors import StoreError
 from tare.knowledge.claim import load_claims
 from tare.knowledge.kept_costs import keep
-from tare.knowledge.model_error import (
+from tare.knowledge.predictions.model_error import (
     ASSUMED,
     ModelError,
     Outcome,
@@ -28,11 +28,12 @@ from tare.knowledge.model_error import (
     learned_error,
     read_error,
 )
-from tare.knowledge.past import Past, error_of, judged, score_of
-from tare.knowledge.past_text import past_lines, past_tree
-from tare.knowledge.payload import loopback_payload
-from tare.knowledge.prediction import Prediction, Profile, predicted
-from tare.knowledge.prediction_text import prediction_lines
+from tare.knowledge.predictions.past import Past, error_of, judged, score_of
+from tare.knowledge.predictions.past_text import past_lines, past_tree
+from tare.knowledge.predictions.payload import loopback_payload
+from tare.knowledge.predictions.prediction import Prediction, predicted
+from tare.knowledge.predictions.prediction_text import prediction_lines
+from tare.knowledge.predictions.profile import Profile
 from tare.knowledge.prior import Prior
 from tare.run.monitoring.monitors import trace_of
 from tare.sites.layout import Layout

@@ -14,8 +14,9 @@ from tare.cli.study.weigh import render
 from tare.errors import StoreError
 from tare.knowledge.claim import Setup
 from tare.knowledge.kept_costs import keep, place_of, read_costs
-from tare.knowledge.prediction import Profile, predicted, predictions, profile_of
-from tare.knowledge.prediction_text import prediction_lines
+from tare.knowledge.predictions.prediction import predicted, predictions
+from tare.knowledge.predictions.prediction_text import prediction_lines
+from tare.knowledge.predictions.profile import Profile, profile_of
 from tare.knowledge.unit_costs import UnitCost, UnitCosts, unit_costs
 from tare.run.record import RunRecord
 from tare.sites.layout import Layout
@@ -138,8 +139,12 @@ def test_a_workload_that_does_not_tell_its_requests_has_no_profile() -> None:
     assert profile_of([untold]) is None
 
 
-def test_an_open_loop_has_no_profile() -> None:
-    assert profile_of([run(rate=1000.0)]) is None
+def test_rates_that_change_have_no_profile_and_one_rate_has_one() -> None:
+    def climbing(tree: dict[str, Any]) -> None:
+        tree["settings"]["workload"]["stages"] = [{"seconds": 1, "rate": 1000.0}]
+
+    assert profile_of([synthetic.changed(run(rate=1000.0), climbing)]) is None
+    assert profile(rate=1000.0).flying is None
 
 
 def test_costs_are_what_a_path_takes_more_than_bare_in_the_same_block(study: Study) -> None:

@@ -110,17 +110,17 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
 
 
 def _predicted_tree(profile: Path) -> dict[str, object]:
-    from tare.knowledge.past import past_of  # stores and reports are slow to import
-    from tare.knowledge.prediction_text import prediction_trees
+    from tare.knowledge.predictions.past import past_of  # stores and reports are slow to import
+    from tare.knowledge.predictions.prediction_text import prediction_trees
 
     predicted = past_of(profile, default_layout()).predictions
     return {"predictions": prediction_trees(predicted)} if predicted else {}
 
 
 def _predicted_lines(profile: Path, width: int, advice: Advice) -> Iterator[str]:
-    from tare.knowledge.model_error import read_error
-    from tare.knowledge.past import past_of  # stores and reports are slow to import
-    from tare.knowledge.prediction_text import prediction_lines
+    from tare.knowledge.predictions.model_error import read_error
+    from tare.knowledge.predictions.past import past_of  # stores and reports are slow to import
+    from tare.knowledge.predictions.prediction_text import prediction_lines
 
     predicted = past_of(profile, default_layout()).predictions
     return prediction_lines(predicted, width, read_error(default_layout()), _priors(advice))

@@ -195,8 +195,8 @@ def predicted(
     The model's error is learned from the other stores. Prints how often the 90 % interval holds, its median
     half-width, and the mean absolute error beside the published figure and the mean of all claims.
     """
-    from tare.knowledge.past import error_of, judged, past_of
-    from tare.knowledge.past_text import past_lines, past_tree
+    from tare.knowledge.predictions.past import error_of, judged, past_of
+    from tare.knowledge.predictions.past_text import past_lines, past_tree
 
     layout = default_layout()
     pasts = [past_of(store, layout) for store in stores]
@@ -207,7 +207,7 @@ def predicted(
         text = "".join(f"{line}\n" for line in past_lines(found, error))
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
     if keep:
-        from tare.knowledge.model_error import keep_error
+        from tare.knowledge.predictions.model_error import keep_error
 
         typer.echo(str(keep_error(layout, error)), err=True)
 

@@ -29,7 +29,8 @@ class Binding:
     `server`: properties that name the server. `loading`: those of the load phase alone. `table`: statements that
     make the table, which YCSB's own binding does not; `None` where there is none to be made. `known`: names that a
     study may set, and what each may be; `upstream_only`: those of them that tare's class does not read. `names`:
-    those that tell of the server and of what tare makes there, which are tare's to set.
+    those that tell of the server and of what tare makes there, which are tare's to set. `requests`: round trips
+    that tare's class makes for an operation of a kind; none for kinds that make now more, now fewer.
     """
 
     own: str
@@ -38,6 +39,7 @@ class Binding:
     server: Callable[[Target], Mapping[str, str]]
     known: Mapping[str, Value]
     names: frozenset[str]
+    requests: Mapping[str, int]
     upstream_only: frozenset[str] = frozenset()
     loading: Mapping[str, str] = field(default_factory=dict)
     table: Callable[[Mapping[str, str]], tuple[str, ...]] | None = None
@@ -126,6 +128,7 @@ def _redis(target: Target) -> Mapping[str, str]:
     }
 
 
+_ONE_EACH: Mapping[str, int] = dict.fromkeys(("read", "update", "insert", "delete"), 1)
 _LEVEL = one_of(
     "ANY", "ONE", "TWO", "THREE", "QUORUM", "ALL", "LOCAL_ONE", "LOCAL_QUORUM", "EACH_QUORUM", "SERIAL",
     "LOCAL_SERIAL",
@@ -145,6 +148,7 @@ BINDINGS: Mapping[BindingName, Binding] = {
             "db.batchsize": whole(-1),
         },
         names=frozenset({"db.driver", "db.url", "db.user", "db.passwd", "jdbc.createtable"}),
+        requests=_ONE_EACH,
         upstream_only=frozenset({"jdbc.batchupdateapi", "db.batchsize"}),
         loading={"jdbc.createtable": "true"},
         table=_jdbc_table,
@@ -164,6 +168,7 @@ BINDINGS: Mapping[BindingName, Binding] = {
             ),
         },
         names=frozenset({"mongodb.url"}),
+        requests=_ONE_EACH,
         upstream_only=frozenset({"batchsize"}),
     ),
     "cql": Binding(
@@ -184,6 +189,7 @@ BINDINGS: Mapping[BindingName, Binding] = {
                 "cassandra.createtable",
             }
         ),
+        requests=_ONE_EACH,
         upstream_only=frozenset({"cassandra.tracing"}),
         loading={"cassandra.createtable": "true"},
         table=_cql_table,
@@ -195,6 +201,7 @@ BINDINGS: Mapping[BindingName, Binding] = {
         server=_redis,
         known={"redis.timeout": whole()},
         names=frozenset({"redis.host", "redis.port", "redis.password"}),
+        requests={"read": 1, "update": 1, "insert": 2, "delete": 2},
     ),
 }  # fmt: skip
 

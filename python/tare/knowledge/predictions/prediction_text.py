@@ -6,9 +6,10 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
+from tare.analyze.metrics import METRICS
 from tare.knowledge.advice_text import interval, percent
-from tare.knowledge.model_error import ASSUMED, ModelError
-from tare.knowledge.prediction import Prediction
+from tare.knowledge.predictions.model_error import ASSUMED, THROUGHPUT, ModelError
+from tare.knowledge.predictions.prediction import Prediction
 from tare.knowledge.prior import Prior
 from tare.plural import counted
 
@@ -17,6 +18,7 @@ _BOUNDS: Mapping[str, str] = {
     "sut": "CPU of the SUT",
     "client": "CPU of the client",
     "time": "time of each request",
+    "disk": "the disk",
 }
 
 
@@ -33,18 +35,26 @@ def prediction_lines(
     if not predictions:
         return
     yield ""
-    yield "Predicted throughput against bare (90 % interval), from this machine's unit costs:"
-    name = max(len(each.arm) for each in predictions)
+    what = "" if any(each.metric != THROUGHPUT for each in predictions) else " throughput"
+    yield f"Predicted{what} against bare (90 % interval), from this machine's unit costs:"
+    name = max(len(named(each.arm, each.metric)) for each in predictions)
     for each in predictions:
-        if each.log_ratio is None or each.low is None or each.high is None or each.bound is None:
-            yield f"  {each.arm:<{name}}  no prediction: {each.why_none}"[:width]
+        arm = named(each.arm, each.metric)
+        if each.log_ratio is None or each.low is None or each.high is None:
+            yield f"  {arm:<{name}}  no prediction: {each.why_none}"[:width]
         else:
             beside = "" if each.measured is None else f"; measured {percent(each.measured)}"
             figures = f"{percent(each.log_ratio)} {interval(each.low, each.high)}"
-            yield f"  {each.arm:<{name}}  {figures}, limited by {_BOUNDS[each.bound]}{beside}"
-        if prior := (priors or {}).get(each.arm):
+            bound = "" if each.bound is None else f", limited by {_BOUNDS[each.bound]}"
+            yield f"  {arm:<{name}}  {figures}{bound}{beside}"
+        if each.metric == THROUGHPUT and (prior := (priors or {}).get(each.arm)):
             yield f"  {'':<{name}}  {_beside(each, prior)}"
     yield from _sources(predictions, error, width)
+
+
+def named(arm: str, metric: str) -> str:
+    """An arm with the metric that is told of it, where that is not the throughput."""
+    return arm if metric == THROUGHPUT else f"{arm}, {METRICS[metric].short}"
 
 
 def _beside(prediction: Prediction, prior: Prior) -> str:
@@ -75,7 +85,8 @@ def prediction_trees(found: Sequence[Prediction]) -> list[dict[str, object]]:
     return [
         {
             "arm": each.arm,
-            "throughput": _relative(each.log_ratio),
+            "metric": each.metric,
+            each.metric: _relative(each.log_ratio),
             "low": _relative(each.low),
             "high": _relative(each.high),
             "bound": each.bound,

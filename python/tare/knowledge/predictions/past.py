@@ -13,17 +13,15 @@ from tare.knowledge.claim import ClaimFile
 from tare.knowledge.comparable import key_for
 from tare.knowledge.forecast import comparable
 from tare.knowledge.kept_costs import read_costs
-from tare.knowledge.model_error import ModelError, Outcome, learned_error
-from tare.knowledge.payload import loopback_payload
-from tare.knowledge.prediction import NINETY, Prediction, predictions
+from tare.knowledge.predictions.model_error import ModelError, Outcome, learned_errors
+from tare.knowledge.predictions.payload import loopback_payload
+from tare.knowledge.predictions.prediction import NINETY, Prediction, predictions
 from tare.knowledge.prior import applicable, contrast_of, point_of
 from tare.report.content import readable
 from tare.sites.layout import Layout
 from tare.store import open_store
 from tare.store_place import Place
 from tare.study.model import Study
-
-THROUGHPUT = "throughput"
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,7 @@ class Past:
                 each.of_costs,
                 each.measured,
                 each.measured_se,
+                each.metric,
             )
             for each in self.predictions
             if each.log_ratio is not None
@@ -102,28 +101,29 @@ def judged(pasts: Sequence[Past], claims: Sequence[ClaimFile]) -> tuple[Judged, 
     found = []
     for past in pasts:
         others = [outcome for other in pasts if other.digest != past.digest for outcome in other.outcomes]
-        error = learned_error(others)
+        learned = learned_errors(others)
         for outcome in past.outcomes:
+            error = learned.of(outcome.metric)
             half = NINETY * error.sd(outcome.predicted, outcome.of_costs)
-            naive = _naive(past.study, outcome.arm, claims)
+            naive = _naive(past.study, outcome, claims)
             found.append(Judged(outcome, error.corrected(outcome.predicted), half, *naive))
     return tuple(found)
 
 
-def _naive(study: Study, arm: str, claims: Sequence[ClaimFile]) -> tuple[float | None, float | None]:
+def _naive(study: Study, outcome: Outcome, claims: Sequence[ClaimFile]) -> tuple[float | None, float | None]:
     """The published figure, and the mean of all claims; nothing of one's own."""
     theirs = [known for known in claims if known.claim.source.store is None]
     benchmark = benchmark_of(study)
-    setup = next((each for each in benchmark.arms if each.name == arm), None)
+    setup = next((each for each in benchmark.arms if each.name == outcome.arm), None)
     if setup is None:  # deployed as another arm is
         return None, None
-    wanted = key_for(THROUGHPUT, setup.setup, setup.baseline, setup.client_host)
+    wanted = key_for(outcome.metric, setup.setup, setup.baseline, setup.client_host)
     near = [point_of(known).y for known in applicable(comparable(theirs, wanted, benchmark.database))]
     contrast = contrast_of(setup.setup, setup.baseline)
     every = [
         point_of(known).y
         for known in applicable(theirs)
-        if known.claim.effect.metric == THROUGHPUT
+        if known.claim.effect.metric == outcome.metric
         and known.claim.context is not None
         and contrast_of(known.claim.context.arm, known.claim.context.baseline) == contrast
     ]
@@ -171,4 +171,4 @@ def _pair(found: Sequence[tuple[Judged, float | None]]) -> tuple[float, float] |
 
 def error_of(pasts: Sequence[Past]) -> ModelError:
     """The model's error as all of these stores teach it."""
-    return learned_error([outcome for past in pasts for outcome in past.outcomes])
+    return learned_errors([outcome for past in pasts for outcome in past.outcomes])

@@ -9,7 +9,7 @@ posterior means over a grid, with log-normal priors around what is assumed witho
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,6 +24,8 @@ from tare.study.values import Strict
 
 FORMAT: Literal[1] = 1
 RESULT = "model.json"
+THROUGHPUT, CPU, LATENCY = "throughput", "cpu_per_operation", "latency_mean"
+"""What is predicted: of closed loops the first, of open ones at a rate the others."""
 FEWEST_OUTCOMES = 5
 """Below which what is assumed stands."""
 _BASE, _SHARE, _LOG_SD = 0.05, 0.1, 1.0
@@ -36,7 +38,8 @@ class ModelError(Strict):
     """Standard deviation of the model's own error: `base`, and `share` of the predicted log ratio.
 
     `slope`: what a predicted log ratio is multiplied with, known to the standard deviation `slope_sd`. `outcomes`,
-    `stores`: from how many all of them were learned; 0: they are assumed.
+    `stores`: from how many all of them were learned; 0: they are assumed. All of this is of throughput; `others`:
+    of the other metrics.
     """
 
     format: Literal[1] = FORMAT
@@ -46,6 +49,11 @@ class ModelError(Strict):
     slope_sd: float = 0.0
     outcomes: int = 0
     stores: int = 0
+    others: Mapping[str, ModelError] = {}
+
+    def of(self, metric: str) -> ModelError:
+        """That of one metric; what is assumed where nothing was learned of it."""
+        return self if metric == THROUGHPUT else self.others.get(metric, ASSUMED)
 
     def corrected(self, log_ratio: float) -> float:
         """A prediction from unit costs, as past outcomes correct it."""
@@ -72,10 +80,21 @@ class Outcome:
     of_costs: float
     measured: float
     measured_se: float
+    metric: str = THROUGHPUT
+
+
+def learned_errors(outcomes: Sequence[Outcome]) -> ModelError:
+    """What these outcomes make of the model's error, metric by metric."""
+    by_metric: dict[str, list[Outcome]] = {}
+    for each in outcomes:
+        by_metric.setdefault(each.metric, []).append(each)
+    learned = {metric: learned_error(each) for metric, each in by_metric.items()}
+    first = learned.pop(THROUGHPUT, ASSUMED)
+    return first.model_copy(update={"others": learned}) if learned else first
 
 
 def learned_error(outcomes: Sequence[Outcome]) -> ModelError:
-    """What these outcomes make of the model's error; `ASSUMED` where there are fewer than `FEWEST_OUTCOMES`."""
+    """Of outcomes in one metric; `ASSUMED` where there are fewer than `FEWEST_OUTCOMES`."""
     if len(outcomes) < FEWEST_OUTCOMES:
         return ASSUMED
     base, share = _BASE * _GRID, _SHARE * _GRID

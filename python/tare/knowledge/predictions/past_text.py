@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tare.knowledge.advice_text import interval, percent
-from tare.knowledge.model_error import ModelError
-from tare.knowledge.past import Judged, score_of
-from tare.knowledge.prediction import NINETY
+from tare.knowledge.predictions.model_error import ModelError
+from tare.knowledge.predictions.past import Judged, score_of
+from tare.knowledge.predictions.prediction import NINETY
+from tare.knowledge.predictions.prediction_text import named
 from tare.one_line import plain
 from tare.plural import counted
 
@@ -21,7 +22,9 @@ def past_lines(judged: Sequence[Judged], error: ModelError) -> Iterator[str]:
     if score is None:
         yield "No arm was both predicted and measured in three blocks or more."
         return
-    names = [f"{plain(each.outcome.study)} {plain(each.outcome.arm)}" for each in judged]
+    names = [
+        f"{plain(each.outcome.study)} {named(plain(each.outcome.arm), each.outcome.metric)}" for each in judged
+    ]
     width = max(map(len, names))
     yield f"{'study and arm':<{width}}  predicted (90 % interval)       measured"
     for name, each in zip(names, judged, strict=True):

@@ -1,0 +1,282 @@
+"""What an arm would cost: the profile of bare runs times the unit costs of a machine, through operational bounds.
+
+A closed loop of n operations, each with r requests, takes on the baseline R = n / X for an operation at throughput
+X. On a path that adds d to each request, and s_i CPU time at station i (the server's CPUs, the client's, all of the
+machine's), no more than
+
+    X' = min( n / (R + r·d),  min over i of K_i·u_i / (D_i + r·s_i + b·t_i) )
+
+can be had. b are the KiB that the requests and replies of an operation have beyond those that s_i was measured
+with, t_i the CPU time of one; D_i is the CPU time that an operation has at station i now, K_i its CPUs and u_i the
+share of them that can be used: what it used in the baseline, if that was `FULL` or more, else `FULL`. These are the
+asymptotic bounds of operational analysis (Denning & Buzen, ACM Computing Surveys 10(3), 1978). An open loop at a
+rate below them keeps it, and pays in CPU time and latency (`_open`); other storages are `_of_storage`.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tare.analyze.metrics import METRICS
+from tare.analyze.runs import select_runs
+from tare.knowledge.benchmark import setup_of
+from tare.knowledge.claim import Setup
+from tare.knowledge.predictions.model_error import ASSUMED, CPU, LATENCY, THROUGHPUT, ModelError
+from tare.knowledge.predictions.profile import QUANTITIES, Payload, Profile, Station, profile_of
+from tare.knowledge.predictions.queueing import slowest_demand, thinking_time, throughput
+from tare.knowledge.predictions.storage_costs import StorageRatios, same_place, storage_ratios
+from tare.knowledge.unit_costs import FEWEST, Load, Path, UnitCost, UnitCosts, path_of
+from tare.run.record import RunRecord
+from tare.study.model import Study
+
+FULL = 0.95
+"""Share of its CPUs that a station can be brought to use, where nothing tells."""
+NINETY = 1.6448536269514722
+"""Standard errors on either side of a 90 % interval."""
+PLAIN: Path = ("bare", "bare", "host")
+"""Server and client bare, at 127.0.0.1: what unit costs are told against."""
+Bound = Station | Literal["time", "disk"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A metric of an arm relative to the baseline, as a log ratio with its 90 % interval.
+
+    `bound`: what sets the rate of a closed loop then: a station, `disk`, or `time` where the requests' own time
+    does. `why_none`: a clause where nothing can be predicted. `of_costs`: standard deviation that comes of the unit
+    costs alone. `measured`: the log ratio that the store itself has of the arm, if any, with its standard error.
+    `kib`: see `Profile`.
+    """
+
+    arm: str
+    log_ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    bound: Bound | None = None
+    why_none: str | None = None
+    measured: float | None = None
+    of_costs: float | None = None
+    measured_se: float | None = None
+    kib: float | None = None
+    metric: str = THROUGHPUT
+
+
+@dataclass(frozen=True)
+class _Path:
+    """Unit costs of one path. `a_kib`: CPU time of a KiB, where it is known well enough to be no noise alone."""
+
+    added: Mapping[Station, UnitCost | None]
+    a_kib: Mapping[Station, UnitCost | None]
+    waited: UnitCost
+    alone: UnitCost | None
+    """CPU time of the server where one request at a time is under way."""
+
+
+def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
+    arm: str,
+    setup: Setup,
+    profile: Profile,
+    costs: UnitCosts,
+    error: ModelError = ASSUMED,
+    *,
+    metric: str = THROUGHPUT,
+    beside: str | None = "host",
+) -> Prediction:
+    """Of one arm against the bare baseline. `beside`: the storage of that."""
+    path = path_of(setup)
+    moved = not same_place(setup.storage, beside)
+    if path == PLAIN and not moved:
+        return Prediction(arm, why_none="it is deployed like the baseline", metric=metric)
+    known = _known(path, costs)
+    if isinstance(known, str):
+        return Prediction(arm, why_none=known, metric=metric)
+    storage = storage_ratios(costs, setup.storage) if moved and beside == "host" else None
+    if why := _lacks(profile, setup.storage, storage, moved=moved, metric=metric):
+        return Prediction(arm, why_none=why, metric=metric)
+    if metric == THROUGHPUT:
+        point, bound = _closed(profile, known, storage, shift=0.0)
+        ends = [_closed(profile, known, storage, shift=shift)[0] for shift in (-1.0, 1.0)]
+    else:
+        point, bound = _open(metric, profile, known, storage, shift=0.0), None
+        ends = [_open(metric, profile, known, storage, shift=shift) for shift in (-1.0, 1.0)]
+    learned, of_costs = error.of(metric), abs(ends[0] - ends[1]) / 2
+    reach, point = NINETY * learned.sd(point, of_costs), learned.corrected(point)
+    counted = profile.kib if any(known.a_kib.values()) and metric != LATENCY else None
+    return Prediction(
+        arm, point, point - reach, point + reach, bound, of_costs=of_costs, kib=counted, metric=metric
+    )
+
+
+def _known(path: Path, costs: UnitCosts) -> _Path | str:
+    """The unit costs of a path, or a clause that says what is missing."""
+    if path == PLAIN:
+        nothing = UnitCost(
+            deployment="bare", client="bare", network="host", load="alone", quantity="time",
+            us=0.0, se=0.0, low=0.0, high=0.0, n=FEWEST,
+        )  # fmt: skip
+        return _Path(dict.fromkeys(QUANTITIES, nothing), {}, nothing, nothing)
+    added = {name: costs.of(path, "busy", quantity) for name, quantity in QUANTITIES.items()}
+    waited, alone = (costs.of(path, "alone", quantity) for quantity in ("time", "sut-cpu"))
+    if waited is None or not any(added.values()):
+        return f"there is no unit cost for {' / '.join(path)}"
+    if any(each.se is None for each in (waited, *added.values()) if each is not None):
+        return f"the unit costs of {' / '.join(path)} have fewer than {FEWEST} blocks"
+    large: Load = "large"
+    a_kib = {name: costs.of(path, large, quantity, per_kib=True) for name, quantity in QUANTITIES.items()}
+    return _Path(
+        added,
+        {name: each for name, each in a_kib.items() if each is None or each.se is not None},
+        waited,
+        None if alone is None or alone.se is None else alone,
+    )
+
+
+def _lacks(
+    profile: Profile, kind: str | None, storage: StorageRatios | None, *, moved: bool, metric: str
+) -> str | None:
+    """Why nothing can be predicted of this metric."""
+    if metric == CPU and moved:
+        return "what another storage takes of the CPU is not weighed"
+    if moved and storage is None:
+        return f"there is no unit cost for the storage {kind}"
+    if moved and profile.disk is None:
+        return "the bare runs do not tell how long the disk was busy"
+    missing = {CPU: profile.cpu_us, LATENCY: profile.latency_us, THROUGHPUT: profile.flying}[metric]
+    return None if missing else "the bare runs do not tell enough"
+
+
+def _closed(profile: Profile, path: _Path, storage: StorageRatios | None, *, shift: float) -> tuple[float, Bound]:
+    """ln(X'/X) and what sets it, with all costs `shift` standard errors above their means."""
+    point, bound = _log_ratio(profile, path, shift=shift)
+    if storage is None:
+        return point, bound
+    of_storage = _of_storage(profile, storage, shift=shift)
+    return point + of_storage, "disk" if abs(of_storage) > abs(point) else bound
+
+
+def _of_storage(profile: Profile, storage: StorageRatios, *, shift: float) -> float:
+    """ln(X'/X) where the disk alone takes another time, by a closed network of server, client and disk.
+
+    Something makes its throughput that of the bare runs: a disk that is busier than either CPU takes longer than it
+    is seen busy, as a commit waits for its turn too; else an operation spends the rest outside of all three.
+    """
+    assert profile.disk is not None  # noqa: S101 - `_lacks` has seen to it
+    assert profile.flying is not None  # noqa: S101 - likewise
+    if not profile.disk.us:
+        return 0.0
+    cpus = [each.us / each.cpus for name, each in profile.stations.items() if name != "machine"]
+    customers, per_us = max(1, round(profile.flying)), profile.per_s / 1e6
+    disk, delay = profile.disk.us, 0.0
+    if disk > max(cpus, default=0.0):
+        disk = slowest_demand(customers, cpus, disk, per_us)
+    else:
+        delay = thinking_time(customers, [*cpus, disk], per_us)
+    then = disk * storage.of(profile.disk.written, shift)
+    rates = [throughput(customers, [*cpus, time], delay) for time in (then, disk)]
+    return math.log(rates[0] / rates[1])
+
+
+def _open(metric: str, profile: Profile, path: _Path, storage: StorageRatios | None, *, shift: float) -> float:
+    """Log ratio of CPU time or of mean latency of an operation, at a rate that stays.
+
+    A server that is busy for a share u of its time finds requests waiting for that share of them, and is woken for
+    the others: a request costs u times what it does at full load, and 1 - u times what it does alone.
+    """
+    if metric == LATENCY:
+        assert profile.latency_us is not None  # noqa: S101 - `_lacks` has seen to it
+        more = profile.requests * _shifted(path.waited, shift)
+        if storage is not None and profile.disk is not None:
+            more += profile.disk.us * (storage.of(profile.disk.written, shift) - 1)
+        return math.log(max(profile.latency_us + more, _LEAST * profile.latency_us) / profile.latency_us)
+    assert profile.cpu_us is not None  # noqa: S101 - likewise
+    busy, alone = path.added.get("sut"), path.alone
+    used = profile.stations["sut"].used if "sut" in profile.stations else 0.0
+    parts = [(used, busy), (1 - used, alone)]
+    known = [(share, cost) for share, cost in parts if cost is not None]
+    if not known:
+        return 0.0
+    a_request = sum(share * _shifted(cost, shift) for share, cost in known) / sum(share for share, _ in known)
+    more = profile.requests * a_request
+    a_kib = path.a_kib.get("sut")
+    more += 0.0 if profile.kib is None or a_kib is None else profile.kib * _shifted(a_kib, shift)
+    return math.log((profile.cpu_us + more) / profile.cpu_us)
+
+
+_LEAST = 0.05
+"""No storage takes more than all but this share of a latency: what is left is what the disk does not have."""
+
+
+def _log_ratio(profile: Profile, path: _Path, *, shift: float) -> tuple[float, Bound]:
+    """ln(X'/X) and what sets it, with all costs `shift` standard errors above their means."""
+    assert profile.flying is not None  # noqa: S101 - only a closed loop comes here
+    whole_us = 1e6 * profile.flying / profile.per_s
+    bounds: dict[Bound, float] = {
+        "time": 1e6 * profile.flying / (whole_us + profile.requests * _shifted(path.waited, shift))
+    }
+    for name, demand in profile.stations.items():
+        cost, a_kib = path.added.get(name), path.a_kib.get(name)
+        if cost is not None:
+            more = demand.us + profile.requests * _shifted(cost, shift)
+            more += 0.0 if profile.kib is None or a_kib is None else profile.kib * _shifted(a_kib, shift)
+            bounds[name] = 1e6 * demand.cpus * max(demand.used, FULL) / more
+    least = min(bounds, key=lambda name: bounds[name])
+    return math.log(bounds[least] / profile.per_s), least
+
+
+def _shifted(cost: UnitCost, shift: float) -> float:
+    """Never less than nothing: no path gives time back. Raises `ValueError` for a cost without a standard error."""
+    if shift and cost.se is None:
+        raise ValueError(f"a cost of {cost.n} blocks has no standard error")
+    return max(0.0, cost.us + (shift * cost.se if cost.se is not None else 0.0))
+
+
+def predictions(
+    study: Study,
+    records: Sequence[RunRecord],
+    costs: UnitCosts,
+    error: ModelError = ASSUMED,
+    payload: Payload | None = None,
+) -> Iterator[Prediction]:
+    """Of each arm, as far as its baseline is bare and has good runs; with what was measured of it, if it was."""
+    good = select_runs(study, records).good
+    for arm in study.arms:
+        base = study.baseline_of(arm.name)
+        if arm.control or base == arm.name:
+            continue
+        baseline = next(each for each in study.arms if each.name == base)
+        if path_of(setup_of(baseline)) != PLAIN:
+            yield Prediction(arm.name, why_none="its baseline is not bare")
+            continue
+        bare = {block: run for (block, name), run in good.items() if name == base}
+        profile = profile_of(list(bare.values()), payload)
+        if profile is None:
+            yield Prediction(
+                arm.name,
+                why_none="no bare run at a closed loop or one rate shows how many requests an operation sends",
+            )
+            continue
+        own = {block: run for (block, name), run in good.items() if name == arm.name}
+        for metric in (THROUGHPUT,) if profile.flying is not None else (CPU, LATENCY):
+            logs = _measured(own, bare, metric)
+            yield replace(
+                predicted(
+                    arm.name, setup_of(arm), profile, costs, error,
+                    metric=metric, beside=setup_of(baseline).storage,
+                ),
+                measured=statistics.fmean(logs) if logs else None,
+                measured_se=statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) >= FEWEST else None,
+            )  # fmt: skip
+
+
+def _measured(own: Mapping[int, RunRecord], bare: Mapping[int, RunRecord], metric: str) -> list[float]:
+    """Log ratios of a metric, block by block."""
+    of = METRICS[metric].of
+    return [
+        math.log(above / below)
+        for block, run in own.items()
+        if block in bare and (above := of(run)) and (below := of(bare[block]))
+    ]

@@ -1,0 +1,161 @@
+"""What an operation does in bare runs: requests, bytes, CPU time at each station, time on the disk."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tare.analyze.derived import cpu_per_operation_us
+from tare.analyze.numbers import number_at, tree_at
+from tare.knowledge.predictions.round_trips import requests_per_operation
+from tare.knowledge.unit_costs import (
+    REQUEST_BYTES,
+    SMALL_BYTES,
+    Quantity,
+    in_flight,
+    machine_busy_s,
+)
+from tare.run.record import RunRecord
+
+Station = Literal["machine", "sut", "client"]
+QUANTITIES: Mapping[Station, Quantity] = {"machine": "machine-cpu", "sut": "sut-cpu", "client": "client-cpu"}
+Payload = Callable[[RunRecord], float | None]
+"""Bytes that a run sent over the loopback interface, without headers; `None`: nothing tells."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """At one station. `us`: CPU time of an operation; `cpus`: how many it may use; `used`: share of them in use."""
+
+    us: float
+    cpus: float
+    used: float
+
+
+@dataclass(frozen=True)
+class Disk:
+    """Of an operation on the busiest disk. `us`: how long that was busy; `written`: share of writes in the time."""
+
+    us: float
+    written: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What an operation does in bare runs, medians over them.
+
+    `requests`: round trips an operation; `per_s`: operations a second; `flying`: operations under way at once,
+    `None` of an open loop; `stations`: those whose CPU time is known. `kib`: of an operation, beyond as many
+    requests as unit costs have; `disk`; `cpu_us`: CPU time of the SUT, `latency_us`: mean latency. `None`: nothing
+    tells.
+    """
+
+    requests: float
+    per_s: float
+    flying: float | None
+    stations: Mapping[Station, Demand]
+    runs: int
+    kib: float | None = None
+    disk: Disk | None = None
+    cpu_us: float | None = None
+    latency_us: float | None = None
+
+
+def profile_of(runs: Sequence[RunRecord], payload: Payload | None = None) -> Profile | None:
+    """From good bare runs, all of a closed loop or all of an open one; `None` where none tells enough."""
+    profiles = [
+        each for run in runs if (each := _profile(run, None if payload is None else payload(run))) is not None
+    ]
+    if not profiles:
+        return None
+    names = [name for name in QUANTITIES if all(name in each.stations for each in profiles)]
+    disks = [each.disk for each in profiles if each.disk is not None]
+    flying = [each.flying for each in profiles if each.flying is not None]
+    return Profile(
+        requests=statistics.median(each.requests for each in profiles),
+        per_s=statistics.median(each.per_s for each in profiles),
+        flying=statistics.median(flying) if len(flying) == len(profiles) else None,
+        stations={
+            name: Demand(
+                us=statistics.median(each.stations[name].us for each in profiles),
+                cpus=statistics.median(each.stations[name].cpus for each in profiles),
+                used=statistics.median(each.stations[name].used for each in profiles),
+            )
+            for name in names
+        },
+        runs=len(profiles),
+        kib=_median(each.kib for each in profiles),
+        disk=_median_disk(disks),
+        cpu_us=_median(each.cpu_us for each in profiles),
+        latency_us=_median(each.latency_us for each in profiles),
+    )
+
+
+def _median_disk(disks: Sequence[Disk]) -> Disk | None:
+    if not disks:
+        return None
+    return Disk(statistics.median(each.us for each in disks), statistics.median(each.written for each in disks))
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def constant_rate(run: RunRecord) -> bool:
+    """Whether arrivals came at one rate, whatever the replies did."""
+    workload = run.settings.get("workload") or {}
+    if any(workload.get(key) for key in ("stages", "trace", "sustainable", "target")):
+        return False
+    return bool(workload.get("rate"))
+
+
+def _profile(run: RunRecord, sent: float | None) -> Profile | None:
+    per_s, operations = (number_at(run.measurement, (key,)) for key in ("throughput_per_s", "operations"))
+    flying, wall = in_flight(run), number_at(run.usage, ("wall_s",))
+    requests, latency_ms = requests_per_operation(run), number_at(run.measurement, ("latency", "mean_ms"))
+    if not per_s or not operations or not requests or not wall or (flying is None and not constant_rate(run)):
+        return None
+    used: Mapping[Station, float | None] = {
+        "machine": machine_busy_s(run),
+        "sut": number_at(run.usage, ("sut_cpu_s",)),
+        "client": number_at(run.usage, ("client_cpu_s",)),
+    }
+    cpus: Mapping[Station, float | None] = {
+        "machine": number_at(run.host, ("cpu_count",)),
+        "sut": number_at(run.usage, ("saturation", "sut", "cpus")) or number_at(run.usage, ("sut_cpus",)),
+        "client": number_at(run.usage, ("saturation", "client", "cpus")) or number_at(run.usage, ("client_cpus",)),
+    }
+    stations = {
+        name: Demand(1e6 * spent / operations, room, min(1.0, spent / wall / room))
+        for name in QUANTITIES
+        if (spent := used[name]) is not None and (room := cpus[name])
+    }
+    beyond = None if sent is None else max(0.0, sent / operations - requests * (SMALL_BYTES + REQUEST_BYTES)) / 1024
+    return Profile(
+        requests=requests,
+        per_s=per_s,
+        flying=flying,
+        stations=stations,
+        runs=1,
+        kib=beyond,
+        disk=_disk(run, per_s),
+        cpu_us=cpu_per_operation_us(run),
+        latency_us=None if latency_ms is None else 1e3 * latency_ms,
+    )
+
+
+def _disk(run: RunRecord, per_s: float) -> Disk | None:
+    """By the utilisation law: the share of the time in which the disk was busy, over operations a second."""
+    disk = tree_at(run.usage, ("disk",))
+    busy = number_at(disk, ("busy",))
+    if busy is None:
+        return None
+    times = []
+    for way in ("read", "write"):
+        each_ms, count = number_at(disk, (f"{way}_ms",)), number_at(disk, (f"{way}s_per_s",))
+        times.append(0.0 if each_ms is None or count is None else each_ms * count)
+    read, written = times
+    return Disk(us=1e6 * busy / per_s, written=written / (read + written) if read + written else 1.0)

@@ -1,0 +1,44 @@
+"""A closed network of queues: what a change at one of its stations does to its throughput. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+_STEPS = 60
+"""Of a bisection: each halves the interval."""
+
+
+def throughput(customers: int, demands: Sequence[float], thinking: float = 0.0) -> float:
+    """Exact mean value analysis of one class (Reiser & Lavenberg, JACM 27(2), 1980): operations a unit of time.
+
+    `demands`: time of an operation at each station, `thinking`: outside of all of them. Raises `ValueError` where
+    an operation takes no time at all.
+    """
+    if customers < 1 or sum(demands) + thinking <= 0:
+        raise ValueError("a closed network needs a customer, and an operation that takes time")
+    queues, rate = [0.0] * len(demands), 0.0
+    for present in range(1, customers + 1):
+        times = [demand * (1 + queue) for demand, queue in zip(demands, queues, strict=True)]
+        rate = present / (thinking + sum(times))
+        queues = [rate * each for each in times]
+    return rate
+
+
+def thinking_time(customers: int, demands: Sequence[float], per_unit: float) -> float:
+    """The time outside of all stations with which the network has this throughput; 0 where it has less anyway."""
+    return _solved(lambda time: throughput(customers, demands, time), 0.0, customers / per_unit, per_unit)
+
+
+def slowest_demand(customers: int, others: Sequence[float], least: float, per_unit: float) -> float:
+    """The time at one more station with which the network has this throughput, and no less than `least`."""
+    return _solved(lambda time: throughput(customers, [*others, time]), least, customers / per_unit, per_unit)
+
+
+def _solved(rate: Callable[[float], float], low: float, high: float, wanted: float) -> float:
+    """Where a rate that falls with time is what is wanted; `low` where it is less even there."""
+    if rate(low) <= wanted:
+        return low
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rate(middle) > wanted else (low, middle)
+    return (low + high) / 2

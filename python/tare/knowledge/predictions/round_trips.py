@@ -1,0 +1,41 @@
+"""How many requests an operation sends: as the generator tells, or as YCSB's binding sends them."""
+
+from __future__ import annotations
+
+from tare.analyze.numbers import number_at, tree_at
+from tare.run.record import RunRecord
+from tare.workloads.ycsb.bindings import BINDING_OF, BINDINGS
+
+
+def requests_per_operation(run: RunRecord) -> float | None:
+    """Round trips to the server, in the mean over all operations; `None` where nothing tells."""
+    queries, per_s = (number_at(run.measurement, (key,)) for key in ("queries_per_s", "throughput_per_s"))
+    if queries:
+        return queries / per_s if per_s else None
+    return _of_binding(run)
+
+
+def _of_binding(run: RunRecord) -> float | None:
+    """YCSB counts operations by kind, a read-modify-write once more as its read and its update.
+
+    `None` of another YCSB than tare's, and where an operation has no fixed number of requests.
+    """
+    operations = number_at(run.measurement, ("operations",))
+    workload, sut = (run.settings.get(key) or {} for key in ("workload", "sut"))
+    name = BINDING_OF.get(sut.get("database") or "")
+    kinds = tree_at(run.measurement, ("by_operation",))
+    if run.settings.get("workload_name") != "ycsb" or workload.get("home") or name is None or not operations:
+        return None
+    if not kinds or str((workload.get("properties") or {}).get("jdbc.autocommit", "true")).lower() != "true":
+        return None
+    requests, total = BINDINGS[name].requests, 0.0
+    for kind, each in kinds.items():
+        done, failed = (number_at(each, (key,)) for key in ("operations", "errors"))
+        if done is None or failed is None:
+            return None
+        if kind == "read-modify-write":
+            continue
+        if done + failed and kind not in requests:
+            return None
+        total += (done + failed) * requests.get(kind, 0)
+    return total / operations if total else None

@@ -1,0 +1,172 @@
+"""Predictions of an open loop at a rate, of other storages, and of YCSB, against machines whose answer is known."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Literal
+
+import pytest
+from tests.unit.analyze import synthetic
+from tests.unit.knowledge.test_prediction import BRIDGE, cost, costs, profile, run
+
+from tare.knowledge.claim import Setup
+from tare.knowledge.event_costs import EventCost, costs_of
+from tare.knowledge.predictions.model_error import ASSUMED, CPU, LATENCY, Outcome, learned_errors
+from tare.knowledge.predictions.prediction import predicted, predictions
+from tare.knowledge.predictions.prediction_text import prediction_lines
+from tare.knowledge.predictions.profile import profile_of
+from tare.knowledge.predictions.round_trips import requests_per_operation
+from tare.knowledge.unit_costs import UnitCosts
+from tare.run.record import RunRecord
+from tare.study.catalogue import find_study
+from tare.study.reading.load import load
+from tare.study.registry import installed
+
+
+def events(where: Literal["bare", "container"], **ns: float) -> tuple[EventCost, ...]:
+    """fsync and read on each storage, exactly so many nanoseconds."""
+    of = {name: {"first": [value] * 3, "second": [value] * 3} for name, value in ns.items()}
+    printed = json.dumps({"events": {"fsync": of, "read": of}, "lacks": []}).encode()
+    return costs_of(printed, where, None if where == "bare" else "default")[0]
+
+
+def weighed(*, layer: float = 100.0, tmpfs: float = 1.0) -> UnitCosts:
+    of = (*events("bare", host=100.0, tmpfs=tmpfs), *events("container", bind=100.0, layer=layer))
+    path = {"deployment": "container", "client": "bare", "network": "host"}
+    free = [
+        cost(quantity, 0.0, load_=at).model_copy(update=path)
+        for quantity, at in (("sut-cpu", "busy"), ("time", "alone"))
+    ]
+    return costs(*free).model_copy(update={"events": of})
+
+
+def on(storage: str) -> Setup:
+    return Setup(deployment="container", client="bare", network="host", storage=storage)
+
+
+def on_disk(busy: float, **of: Any) -> RunRecord:
+    disk = {"busy": busy, "write_ms": 1.0, "writes_per_s": 1000.0 * busy, "read_ms": None, "reads_per_s": None}
+    return synthetic.changed(run(**of), lambda tree: tree["usage"].update(disk=disk))
+
+
+def test_a_rate_stays_and_each_request_costs_more_cpu_the_more_often_it_finds_the_server_idle() -> None:
+    # The server's CPU is in use for half of the time, at 100 µs an operation: half of 4 µs, half of 8 µs more.
+    of = profile(rate=5_000.0, per_s=5_000.0, sut=2.0)
+    known = costs(cost("sut-cpu", 4.0), cost("sut-cpu", 8.0, load_="alone"), cost("time", 20.0, load_="alone"))
+    forecast = predicted("bridge", BRIDGE, of, known, metric=CPU)
+    assert forecast.log_ratio == pytest.approx(math.log(106 / 100))
+    assert forecast.bound is None
+
+
+def test_at_a_rate_latency_grows_by_the_time_of_each_request() -> None:
+    of = profile(rate=5_000.0, per_s=5_000.0, sut=2.0, requests=3.0)
+    known = costs(cost("sut-cpu", 4.0), cost("time", 20.0, load_="alone"))
+    assert of.latency_us is not None
+    forecast = predicted("bridge", BRIDGE, of, known, metric=LATENCY)
+    assert forecast.log_ratio == pytest.approx(math.log((of.latency_us + 60) / of.latency_us))
+
+
+def test_a_disk_that_sets_the_rate_is_relieved_by_memory() -> None:
+    # The disk lets one operation through in 100 µs; without it the server's CPU does, one in 50 µs.
+    of = profile_of([on_disk(0.95, per_s=10_000.0, sut=2.0, client=0.04, threads=64)])
+    assert of is not None
+    forecast = predicted("tmpfs", on("tmpfs"), of, weighed(tmpfs=1e-3))
+    assert forecast.log_ratio is not None
+    assert math.exp(forecast.log_ratio) == pytest.approx(2.0, rel=0.02)
+    assert forecast.bound == "disk"
+
+
+def test_a_layer_that_takes_twice_as_long_halves_what_its_disk_sets() -> None:
+    of = profile_of([on_disk(0.95, per_s=10_000.0, sut=0.4, client=0.04, threads=64)])
+    assert of is not None
+    forecast = predicted("layer", on("layer"), of, weighed(layer=200.0))
+    assert forecast.log_ratio == pytest.approx(-math.log(2), abs=0.02)
+
+
+def test_an_idle_disk_makes_no_difference_and_a_bind_mount_is_the_hosts() -> None:
+    of = profile_of([on_disk(0.0)])
+    assert of is not None
+    assert predicted("tmpfs", on("tmpfs"), of, weighed()).log_ratio == pytest.approx(0.0)
+    bound = profile_of([on_disk(0.9)])
+    assert bound is not None
+    assert predicted("bind", on("bind"), bound, weighed(tmpfs=50.0)).log_ratio == pytest.approx(0.0)
+
+
+def test_a_storage_that_nobody_weighed_has_no_prediction_and_says_why() -> None:
+    of = profile_of([on_disk(0.9)])
+    assert of is not None
+    assert predicted("a", on("nfs"), of, weighed()).why_none == "there is no unit cost for the storage nfs"
+    assert predicted("a", on("tmpfs"), profile(), weighed()).why_none == (
+        "the bare runs do not tell how long the disk was busy"
+    )
+    at_rate = profile_of([on_disk(0.9, rate=10.0)])
+    assert at_rate is not None
+    assert predicted("a", on("tmpfs"), at_rate, weighed(), metric=CPU).why_none == (
+        "what another storage takes of the CPU is not weighed"
+    )
+
+
+def test_an_open_loop_of_a_store_is_told_in_cpu_time_and_latency() -> None:
+    study = load(find_study("unit-costs"), installed(), "quick")
+    runs = [
+        run(block, arm, rate=5_000.0, per_s=5_000.0, sut=sut)
+        for block in (1, 2, 3)
+        for arm, sut in (("bare-busy", 2.0), ("bridge-busy", 2.2))
+    ]
+    known = costs(cost("sut-cpu", 5.0), cost("time", 20.0, load_="alone"))
+    made = [each for each in predictions(study, runs, known) if each.arm == "bridge-busy"]
+    assert [each.metric for each in made] == [CPU, LATENCY]
+    assert made[0].measured == pytest.approx(math.log(1.1))
+    assert made[0].log_ratio == pytest.approx(math.log(1.05))
+    shown = " ".join(" ".join(prediction_lines(made, 100)).split())
+    assert "Predicted against bare" in shown
+    assert "bridge-busy, CPU/op +5.0 %" in shown
+
+
+def test_each_metric_has_an_error_of_its_own() -> None:
+    of = [Outcome("s", "study", "arm", -0.1 * n, 0.01, -0.1 * n, 0.01) for n in range(1, 9)]
+    cpu = [Outcome("s", "study", "arm", 0.1 * n, 0.01, 0.2 * n, 0.01, CPU) for n in range(1, 9)]
+    learned = learned_errors([*of, *cpu])
+    assert learned.slope == pytest.approx(1.0, abs=0.05)
+    assert learned.of(CPU).slope > 1.5
+    assert learned.of(LATENCY) == ASSUMED
+    assert type(learned).model_validate_json(learned.model_dump_json()) == learned
+
+
+def of_ycsb(database: str, kinds: dict[str, tuple[int, int]], operations: int, **workload: Any) -> RunRecord:
+    def change(tree: dict[str, Any]) -> None:
+        tree["measurement"] |= {
+            "operations": operations, "queries_per_s": None,
+            "by_operation": {name: {"operations": done, "errors": bad} for name, (done, bad) in kinds.items()},
+        }  # fmt: skip
+        tree["settings"] = {
+            "sut": {"database": database}, "workload_name": "ycsb", "workload": {"threads": 4, **workload},
+        }  # fmt: skip
+
+    return synthetic.changed(run(), change)
+
+
+def test_ycsb_sends_what_its_binding_sends_for_each_kind_of_operation() -> None:
+    assert requests_per_operation(of_ycsb("redis", {"read": (90, 0), "update": (9, 1)}, 100)) == 1.0
+    assert requests_per_operation(of_ycsb("redis", {"insert": (100, 0)}, 100)) == 2.0
+    assert requests_per_operation(of_ycsb("cassandra", {"insert": (100, 0)}, 100)) == 1.0
+
+
+def test_a_read_modify_write_is_its_read_and_its_update() -> None:
+    kinds = {"read": (100, 0), "update": (50, 0), "read-modify-write": (50, 0)}
+    assert requests_per_operation(of_ycsb("mariadb", kinds, 100)) == 1.5
+
+
+def test_what_has_no_fixed_number_of_requests_is_not_told() -> None:
+    assert requests_per_operation(of_ycsb("redis", {"scan": (5, 0), "insert": (5, 0)}, 10)) is None
+    assert requests_per_operation(of_ycsb("redis", {"read": (10, 0)}, 10, home="/opt/own")) is None
+    uncommitted = {"properties": {"jdbc.autocommit": "false"}}
+    assert requests_per_operation(of_ycsb("mariadb", {"insert": (10, 0)}, 10, **uncommitted)) is None
+    assert requests_per_operation(of_ycsb("sqlite", {"read": (10, 0)}, 10)) is None
+
+
+def test_ycsbs_arms_have_a_profile() -> None:
+    of = profile_of([of_ycsb("redis", {"read": (40_000, 0)}, 40_000)])
+    assert of is not None
+    assert (of.requests, of.flying) == (1.0, 4.0)
