@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tare.run.record import Phase
-from tare.workloads import ClientCommand, Parameters, Target
+from tare.study.protocol_spec import DuetSpec
+from tare.workloads import ClientCommand, Measurement, Parameters, Target
 from tare.workloads.fake import FakeWorkload
 from tare.workloads.registry import BUILT_IN
 
@@ -22,9 +24,23 @@ class OneProcess(FakeWorkload):
         return None
 
     def measure(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
-        whole_s = parameters.warmup_s + parameters.measure_s
-        command = super().measure(parameters.model_copy(update={"measure_s": whole_s}), target, run_dir)
+        command = super().measure(_whole(parameters), target, run_dir)
         return replace(command, own_warmup_s=parameters.warmup_s)
+
+    def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
+        whole, warmup_s = super().parse(_whole(parameters), stdout, stderr, code), parameters.warmup_s
+        ends_s = [window.end_s for window in whole.windows]
+        kept = [each for each, began_s in zip(whole.windows, (0.0, *ends_s), strict=False) if began_s >= warmup_s]
+        return replace(
+            whole,
+            duration_s=whole.duration_s - warmup_s,
+            windows=tuple(replace(window, end_s=window.end_s - warmup_s) for window in kept),
+            started_at=None if whole.started_at is None else whole.started_at + warmup_s,
+        )
+
+
+def _whole(parameters: Parameters) -> Parameters:
+    return parameters.model_copy(update={"measure_s": parameters.warmup_s + parameters.measure_s})
 
 
 @pytest.fixture
@@ -46,6 +62,15 @@ def test_cpu_time_is_counted_from_the_end_of_the_warm_up(one: Any, plans: Any) -
     (record,) = one.execute(plans(warmup_s=WARMUP_S, measure_s=MEASURE_S))
     warm_up = next(time for time in record.phases if time.phase is Phase.WARM_UP)
     assert record.usage["began_monotonic_s"] >= warm_up.monotonic_s + WARMUP_S
+
+
+def test_a_duet_is_swapped_half_way_through_the_measuring(one: Any, plans: Any) -> None:
+    """Even where its own warm-up is longer than half of that."""
+    one.swap(set_cpus=lambda *_: None)
+    spec = DuetSpec(name="duet", blocks=1, retries=0, seed=3)
+    for record in one.execute(plans(protocol=spec, warmup_s=2.0, measure_s=2.5, window_s=0.1)):
+        assert record.outcome.ok, record.outcome
+        assert record.duet["swap_began_s"] - record.duet["started_s"] >= 2.0 + 2.5 / 2
 
 
 def test_a_client_that_dies_in_its_warm_up_fails_the_run(one: Any, plans: Any) -> None:

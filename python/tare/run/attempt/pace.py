@@ -60,8 +60,11 @@ class Pace(Protocol):
         """The client of the warm-up has ended just now."""
         ...
 
-    def began(self, servers: tuple[Instance, ...], client: Instance) -> None:
-        """The client of the measure phase was started; without servers it is itself the SUT."""
+    def began(self, servers: tuple[Instance, ...], client: Instance, own_warmup_s: float) -> None:
+        """The client of the measure phase was started; without servers it is itself the SUT.
+
+        `own_warmup_s`: for how long it warms up by itself before it measures, counted from its start.
+        """
         ...
 
     def ended(self) -> None:
@@ -85,7 +88,7 @@ class Alone:
     def warmed_up(self, client: Instance) -> None:
         """Nobody is told."""
 
-    def began(self, servers: tuple[Instance, ...], client: Instance) -> None:
+    def began(self, servers: tuple[Instance, ...], client: Instance, own_warmup_s: float) -> None:
         """Nobody is told."""
 
     def ended(self) -> None:

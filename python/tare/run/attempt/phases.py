@@ -290,7 +290,7 @@ class Phases:
         client = started.client
         if meter is not None:
             meter.begin(client.instance)
-            self.pace.began(_instances(sut), client.instance)
+            self.pace.began(_instances(sut), client.instance, command.own_warmup_s)
 
         def watch() -> None:
             started.watch()

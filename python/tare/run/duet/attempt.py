@@ -139,7 +139,7 @@ def half_way_s(playing: Sequence[ArmUnderLoad], parameters: Sequence[Parameters]
 
 def _begins_s(one: ArmUnderLoad, parameters: Parameters) -> float:
     beside_s = 0.0 if one.warm_up_s is None else max(0.0, one.warm_up_s - parameters.warmup_s)
-    return one.started_s + beside_s / 2
+    return one.started_s + beside_s / 2 + one.own_warmup_s
 
 
 def _swap(meeting: DuetBarrier, machine: Machine) -> None:

@@ -18,7 +18,7 @@ class ArmUnderLoad:
     """An arm under load. `tasks`: all that moves with it.
 
     `started_s`: when its client's process began (monotonic clock); `warm_up_s`: how long that of the warm-up lived,
-    `None` where there was none.
+    `None` where there was none; `own_warmup_s`: for how long the client's own process warms up before it measures.
     """
 
     tasks: tuple[Instance, ...]
@@ -26,6 +26,7 @@ class ArmUnderLoad:
     """The CPU list of the second half."""
     started_s: float
     warm_up_s: float | None = None
+    own_warmup_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,10 @@ class Part:
         """Noted: a generator takes about as long to begin when it is measured."""
         self._warm_up_s = self.machine.clock.monotonic() - started_s(self.machine, client)
 
-    def began(self, servers: tuple[Instance, ...], client: Instance) -> None:
+    def began(self, servers: tuple[Instance, ...], client: Instance, own_warmup_s: float) -> None:
         """Noted for the one who swaps the CPU sets."""
         began_s = started_s(self.machine, client)
-        self._playing = ArmUnderLoad((client, *servers), self.slot.cpus[1], began_s, self._warm_up_s)
+        self._playing = ArmUnderLoad((client, *servers), self.slot.cpus[1], began_s, self._warm_up_s, own_warmup_s)
         self.meeting.began(self.number, self._playing)
 
     def ended(self) -> None:

@@ -126,6 +126,12 @@ def test_half_way_is_counted_from_when_the_slower_one_should_begin() -> None:
     assert half_way_s([ArmUnderLoad((), "1", 100.0, 9.5), playing[1]], parameters) == 111.0
 
 
+def test_a_client_that_warms_up_in_its_own_process_measures_from_when_that_is_over() -> None:
+    parameters = [FakeParameters(measure_s=20, window_s=1, warmup_s=15)] * 2
+    playing = [ArmUnderLoad((), "1", 100.0, own_warmup_s=15), ArmUnderLoad((), "0", 100.5, own_warmup_s=15)]
+    assert half_way_s(playing, parameters) == 125.5
+
+
 def test_time_spent_together_is_counted_once(rig: Any, duet: Any) -> None:
     rig.swap(set_cpus=Moves())
     plan = duet()
