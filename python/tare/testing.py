@@ -281,7 +281,7 @@ class OutputConformance(WorkloadConformance):
         assert ends == sorted(set(ends)), "windows must end one after the other"
 
     def test_an_output_that_is_cut_short_is_refused(self) -> None:
-        """Half of the output, or an exit code that tells of failure."""
+        """Half of the output, or an exit code of failure."""
         lines, output = self.output.splitlines(keepends=True), self.output
         half = "".join(lines[: len(lines) // 2]) if len(lines) > 1 else output[: len(output) // 2]
         _must_raise(lambda: self._parse(half, left=self.left), "parse of the first half of the output")

@@ -43,7 +43,7 @@ def test_a_good_wire_is_all_ok() -> None:
     assert rows["round trip"][1] == "40 µs at least, 50 µs in the median of 200, by UDP"
     assert rows["throughput"][1] == "8800 Mbit/s to the SUT, 9600 Mbit/s to the client, one TCP connection"
     assert rows["route of db"][1] == "eth1, MTU 1500, 10000 Mbit/s, qdisc mq"
-    assert rows["offloads of load"][1] == "cannot be read: neither ethtool nor python3 tells"
+    assert rows["offloads of load"][1] == "cannot be read: neither ethtool nor python3 reads them"
 
 
 def test_what_spoils_results_is_a_warning() -> None:

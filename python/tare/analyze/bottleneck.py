@@ -41,7 +41,7 @@ def bottleneck_of(columns: Columns, rows: Rows | None = None) -> Bottleneck:
     reached = columns.once(("reached",), lambda: all_reached(columns))
     limits = {limit: column[rows] for limit, column in reached.items()}
     at_limit = {limit: int((column == 1).sum()) for limit, column in limits.items()}
-    # A run tells where it reached one of them, or it is known that it reached none.
+    # A run counts where it reached one of them, or is known to have reached none.
     some = np.any([column == 1 for column in limits.values()], axis=0)
     recorded = int((some | np.all([known(column) for column in limits.values()], axis=0)).sum())
     return Bottleneck(

@@ -49,7 +49,7 @@ class Columns:
         return [None] * len(self.records) if trees is None else trees
 
     def of(self, read: Callable[[RunRecord], float | None]) -> Column:
-        """What a function tells of each run: for figures that are no expression over others."""
+        """A function's value of each run: for figures that are no expression over others."""
         if read not in self._columns:
             self._columns[read] = np.array([read(run) for run in self.records], dtype=float)
         return self._columns[read]

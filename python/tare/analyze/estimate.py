@@ -73,7 +73,7 @@ class OverSites:
 
     `between`: standard deviation of the sites' own effects, on the log scale; `between_p`: probability of sites
     that differ as much where none does, by F; `next_low`, `next_high`: where the effect on another site of the
-    same kind is expected; `None` where that cannot be told. `error`, `freedom`: of the t of the mean log ratio
+    same kind is expected; `None` where that is not known. `error`, `freedom`: of the t of the mean log ratio
     `mean`; no error without any spread. `pooled`: the estimate from all blocks as if they were of one site.
     """
 

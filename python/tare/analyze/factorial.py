@@ -74,7 +74,7 @@ class Cell:
 
 
 def contrast(cells: Sequence[Cell], steps: Sequence[Step]) -> Mapping[str, float]:
-    """Name of a cell → its weight: the effect of the steps, averaged over all else; empty where nothing tells it.
+    """Name of a cell → its weight: the effect of the steps, averaged over all else; empty where no cells show it.
 
     Of no step the mean of all cells; of one the mean difference; of two the mean difference of differences. Only
     those combinations of other levels count under which every cell that the steps lead through was made, so that a
@@ -204,7 +204,7 @@ def _steps(study: Study, factors: Sequence[str], made: Sequence[Levels]) -> Iter
 
 
 def _effect(design: _Design, steps: tuple[Step, ...], metric: Metric) -> Effect | None:
-    """`None` where nothing was made that tells it."""
+    """`None` where no run shows it."""
     inner = [step for step in steps if step.factor not in design.study.conditions]
     outer = [step for step in steps if step.factor in design.study.conditions]
     weights = contrast(design.arms, inner)

@@ -59,7 +59,7 @@ class Missed:
 
 
 def has_details(run: RunRecord) -> bool:
-    """Whether its generator told more than others do."""
+    """Whether its generator reported more than others do."""
     return run.measurement is not None and bool(run.measurement.get("details"))
 
 
@@ -74,7 +74,7 @@ def missed_of(good: Sequence[RunRecord]) -> Missed | None:
 
 
 def is_taken_apart(run: RunRecord) -> bool:
-    """Whether its generator told the parts of its latency."""
+    """Whether its generator reported the parts of its latency."""
     return run.measurement is not None and bool(run.measurement.get("parts"))
 
 

@@ -62,7 +62,7 @@ class Metric:
         return self.read(run.measurement) if self.derived is None else self.derived(run)
 
     def column(self, columns: Columns) -> Column:
-        """The values of many runs, as `of` tells each."""
+        """The values of many runs, each as by `of`."""
         if self.derived_column is not None:
             return self.derived_column(columns)
         if self.derived is not None:

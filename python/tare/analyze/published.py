@@ -19,7 +19,7 @@ from tare.study.model import Study
 def mean_square_error(values: Sequence[float]) -> float | None:
     """The mean of (x_i - mean)² over N values, in the square of their unit; `None` without values.
 
-    Casalicchio & Perciballi, "Measuring Docker performance: what a mess!!!", ICPE 2017 companion. It tells
+    Casalicchio & Perciballi, "Measuring Docker performance: what a mess!!!", ICPE 2017 companion. It gives
     how far single repetitions lie from their mean, not how well the mean is known.
     """
     return float(np.var(values)) if len(values) else None

@@ -1,4 +1,4 @@
-"""Quantities as a publication defines them, by every source that tells of them, beside tare's own estimate.
+"""Quantities as a publication defines them, by every source that has them, beside tare's own estimate.
 
 casalicchio-2017: the overhead is |docker - native| / native of what a tool says, over N repetitions with mean and
 mean square error. Here each tool has its view of the run's own trace beside what it said where it ran, and all of
@@ -133,7 +133,7 @@ WAYS: Mapping[QuantityName, tuple[Way, ...]] = {
 
 @dataclass(frozen=True)
 class Spread:
-    """Over an arm's good runs, in blocks in which both it and its baseline told.
+    """Over an arm's good runs, in blocks in which both it and its baseline have a value.
 
     `n`: how many. `mse`: mean square error, in the square of the unit.
     """
@@ -164,7 +164,7 @@ class QuantityRow:
 
 
 def quantities(study: Study, records: Sequence[RunRecord], watched: WatchedProcess) -> tuple[QuantityRow, ...]:
-    """All that the study wants, by every source that told of both arm and baseline."""
+    """All that the study wants, by every source that has both arm and baseline."""
     wanted = study.quantities
     if wanted is None:
         return ()
@@ -174,7 +174,7 @@ def quantities(study: Study, records: Sequence[RunRecord], watched: WatchedProce
 
 
 Values = Mapping[tuple[QuantityName, str], float]
-"""(quantity, source) → what the source told of one run."""
+"""(quantity, source) → the source's value of one run."""
 
 
 def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], Values]) -> Iterator[QuantityRow]:

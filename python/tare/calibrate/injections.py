@@ -144,7 +144,7 @@ class ReadLimit:
         return instance
 
     def without(self, seen: Observation) -> Observation:
-        """No limit, where it is this one; any other is told."""
+        """No limit for this one; any other is printed."""
         return replace(seen, disk_iops=None) if seen.disk_iops == self.reads_per_s else seen
 
     def end(self, instance: Instance) -> None:
@@ -208,7 +208,7 @@ class DelayProxies:
         """Nothing: the proxy joins the task's control group."""
 
     def begin(self, instance: Instance) -> Instance:
-        """The proxy, in the task's control group; clients are told its port."""
+        """The proxy, in the task's control group; clients get its port."""
         return replace(instance, task=replace(instance.task, port=self._start_proxy(instance)))
 
     def without(self, seen: Observation) -> Observation:
@@ -222,7 +222,7 @@ class DelayProxies:
             self.ledger.forget(Kind.PROCESS, to_ident(proxy), host=self.host.name)
 
     def _start_proxy(self, instance: Instance) -> int:
-        """Its port, as soon as it tells it."""
+        """Its port, as soon as it prints it."""
         raw = PurePosixPath(instance.task.output.stdout)
         output = Output(stdout=str(raw.with_suffix(".proxy.port")), stderr=str(raw.with_suffix(".proxy.stderr")))
         program = str(raw.with_suffix(".proxy.py"))

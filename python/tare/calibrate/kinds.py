@@ -85,7 +85,7 @@ def bytes_read_per_second(record: RunRecord, raw: Raw) -> float | None:
 
 @dataclass(frozen=True)
 class Injection:
-    """An effect that is put in. `title` names it, by what is asked for; `reading` tells its true size."""
+    """An effect that is put in. `title` names it, by what is asked for; `reading` returns its true size."""
 
     title: str
     reading: Reading
@@ -104,7 +104,7 @@ class Contrast:
 class Kind:
     """A series of studies. `make`: the study of a number, from 1.
 
-    `usual`: the server is saturated as in an ordinary study, so that its scatter tells what such a one can show.
+    `usual`: the server is saturated as in an ordinary study, so that its scatter shows what such a one resolves.
     """
 
     title: str

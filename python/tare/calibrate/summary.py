@@ -28,7 +28,7 @@ _GIB = 1 << 30
 
 
 class Identity(Strict):
-    """A machine as its hardware tells, whatever is booted on it, and the versions that run there.
+    """A machine as its hardware identifies it, whatever is booted on it, and the versions that run there.
 
     `memory_gib` is rounded: kernels keep a little more or less of it for themselves. `client`: of a pair of hosts,
     the client's, the rest then being the server's. `one_kernel`: both of them are one machine by their boot id.

@@ -40,7 +40,7 @@ class Echo:
         return self._ask(plan, inside, "PING") == "PONG"
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """What INFO tells of the program: its version, and how many threads answer."""
+        """What INFO says about the program: its version, and how many threads answer."""
         text = self._ask(plan, inside, "INFO")
         facts = dict(line.split(":", 1) for line in (text or "").splitlines() if ":" in line)
         if "tare_version" not in facts:

@@ -18,7 +18,7 @@ def node_address(port: int, number: int = 1) -> str:
 
 
 class Cluster(Protocol):
-    """Of nodes that are started one after the other, each told of the first by its plan's `member`."""
+    """Of nodes that are started one after the other, each given the first by its plan's `member`."""
 
     def together(self, plan: ServerPlan, inside: Exec) -> bool:
         """Whether this node, which answers queries, sees all nodes of the cluster at work, itself too."""
@@ -62,5 +62,5 @@ class Chronicler(Protocol):
     """Asks a running server, when nothing is measured any more; beside `Database`, as few have anything to tell."""
 
     def tell(self, plan: ServerPlan, inside: Exec) -> Chronicle:
-        """All that it tells. Raises `RunFailed` where it does not answer, or cannot be understood."""
+        """All its answers. Raises `RunFailed` where it does not answer, or cannot be understood."""
         ...

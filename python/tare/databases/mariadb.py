@@ -24,7 +24,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.settings.max_connections": frozenset({"back_log", "open_files_limit", "thread_cache_size"}),
     "sut.settings.table_open_cache": frozenset({"innodb_open_files", "open_files_limit"}),
 }
-"""What the server sizes by something else unless it is told (the pages of these variables in MariaDB's manual)."""
+"""What the server sizes by something else unless it is set (the pages of these variables in MariaDB's manual)."""
 
 PER_RUN: frozenset[str] = frozenset(
     {
@@ -50,7 +50,7 @@ tell = _CLIENT.tell
 
 
 class MariaDB:
-    """One server on one data directory, told everything by a single option file in its run directory.
+    """One server on one data directory, configured by a single option file in its run directory.
 
     No other option file is read. Nothing is tuned: beside the study's settings the file holds only addresses
     and paths. Raises `StudyError` for settings that no study may make.

@@ -32,7 +32,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
     ),
     "sut.settings.table_open_cache": frozenset({"innodb_open_files", "open_files_limit", "table_definition_cache"}),
 }  # fmt: skip
-"""What the server sizes by something else unless it is told (the pages of these variables in MySQL's manual)."""
+"""What the server sizes by something else unless it is set (the pages of these variables in MySQL's manual)."""
 
 PER_RUN: frozenset[str] = frozenset(
     {
@@ -65,7 +65,7 @@ tell = _CLIENT.tell
 
 
 class MySQL:
-    """One server on one data directory, told everything by a single option file in its run directory.
+    """One server on one data directory, configured by a single option file in its run directory.
 
     No other option file is read. Nothing is tuned: beside the study's settings the file holds only addresses, paths
     and what keeps further ports closed. Raises `StudyError` for settings that no study may make.

@@ -24,7 +24,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.limits.nofile": frozenset({"maxclients"}),
     "sut.tls": frozenset({"tls-auth-clients"}),
 }
-"""What the server lowers by the limit of open files that it finds; what it is told where it speaks TLS."""
+"""What the server lowers by the limit of open files that it finds; what is set where it speaks TLS."""
 
 _OWN = SECRET | {
     "aclfile", "bind", "cluster-enabled", "daemonize", "dir", "include", "logfile", "masteruser", "pidfile", "port",
@@ -63,7 +63,7 @@ _VALKEY_FACTS = ("valkey_version", "redis_version", "server_mode", "multiplexing
 
 @dataclass(frozen=True)
 class Product:
-    """One of the family: how it is called, its programs, and what INFO tells of it."""
+    """One of the family: how it is called, its programs, and what INFO says about it."""
 
     name: str
     server: str
@@ -105,7 +105,7 @@ def _rendered(name: str, value: Setting) -> str:
 
 
 class Redis:
-    """One server on one data directory, told everything by a file in its run directory.
+    """One server on one data directory, configured by a file in its run directory.
 
     What a study does not say is what the server is built with: no shipped redis.conf is read. Raises `StudyError`
     for settings that no study may make.
@@ -137,7 +137,7 @@ class Redis:
         return done.code == 0 and done.text.splitlines() == ["OK", "PONG"]
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """All of CONFIG GET but passwords, and as `info.…` what INFO tells of the program.
+        """All of CONFIG GET but passwords, and as `info.…` what INFO says about the program.
 
         Raises `RunFailed` where the other of the family answers: results bear the name of who gave them.
         """
@@ -191,7 +191,7 @@ def parse_settings(text: str) -> Mapping[str, str]:
 
 
 def parse_facts(text: str, product: Product = REDIS) -> Mapping[str, str]:
-    """`info.NAME` → value of what INFO tells of the program."""
+    """`info.NAME` → value, of what INFO says about the program."""
     info = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     if "valkey_version" in info and product is not VALKEY:
         raise RunFailed(f"Valkey answers instead of {product.name}", hint="`sut.database: valkey`")

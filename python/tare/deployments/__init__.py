@@ -143,7 +143,7 @@ class PodSetting:
 
 @dataclass(frozen=True)
 class Task:
-    """One program to run from an image, told apart from where it runs.
+    """One program to run from an image, apart from where it runs.
 
     `name` is unique on the host and becomes container, cgroup and host name. `cgroup_parent` is the one
     parent that all tasks of a run share, relative to the cgroup root (`"tare/RUN"`). `port` is what the
@@ -202,7 +202,7 @@ class Endpoint:
 class Guest:
     """How a virtual machine is spoken to. `line`: path of its FIFOs; `script`: what speaks there.
 
-    `pid`: the task's, inside. `status`: the file in which the machine tells the task's end.
+    `pid`: the task's, inside. `status`: the file in which the machine writes the task's end.
     """
 
     line: str
@@ -224,7 +224,7 @@ class Instance:
     published: Endpoint | None
     """The host's side of a published port."""
     emulated: bool = False
-    """Its CPU is emulated in software (QEMU's TCG), as what was started tells; results then bear a mark."""
+    """Its CPU is emulated in software (QEMU's TCG), as what was started reports; results then bear a mark."""
     guest: Guest | None = None
     """The virtual machine around it; `process` is then QEMU, which lives as long as the task."""
 
@@ -252,7 +252,7 @@ class Observation:
     scheduler: str | None
     oom_score_adj: int | None
     mounts: Mapping[str, str] = field(default_factory=dict)
-    """Each of the task's targets → "fstype device", and a server's address, as its /proc/PID/mountinfo tells; of a
+    """Each of the task's targets → "fstype device", and a server's address, by its /proc/PID/mountinfo; of a
     target on a virtual machine's disk, where that disk's file lies."""
     disk_iops: int | None = None
     """Reads or writes a second on a disk, the lowest limit of any; `None`: none."""
@@ -286,7 +286,7 @@ class Deployment(Protocol):
     def start(self, task: Task) -> Instance:
         """Start the task; `RunFailed` where its program cannot be begun.
 
-        One that was begun and has ended meanwhile is handed back as any other: `wait` tells its end.
+        One that was begun and has ended meanwhile is handed back as any other: `wait` returns its end.
         """
         ...
 

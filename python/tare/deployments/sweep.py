@@ -52,7 +52,7 @@ class Swept:
     failed: list[str] = field(default_factory=list)
 
     def sentences(self, of_what: str) -> tuple[str, ...]:
-        """`removed OF WHAT: …` of each that went, then those of what did not, which are told as they are."""
+        """`removed OF WHAT: …` of each that went, then those of what did not, as they are."""
         return (*(f"removed {of_what}: {each}" for each in self.removed), *self.failed)
 
 

@@ -63,7 +63,7 @@ def between_lines(
         yield from _link(link)
     for part, name in _named(between).items():
         yield _route(name, between.addresses[name], sides[part])
-        yield ok(f"offloads of {name}", features[part] or "cannot be read: neither ethtool nor python3 tells")
+        yield ok(f"offloads of {name}", features[part] or "cannot be read: neither ethtool nor python3 reads them")
     mtus = {side.mtu for side in sides.values()} - {None}
     if len(mtus) > 1:
         yield warning(
@@ -79,7 +79,7 @@ def _named(between: Between) -> Mapping[str, str]:
 
 
 def _link(link: Link) -> Iterator[Line]:
-    """Between two more hosts of a cluster's site; the kernel's route is told where it is none."""
+    """Between two more hosts of a cluster's site; the kernel's route is named where there is none."""
     name, clocks = f"{link.asks} to {link.answers}", link.before.clocks
     if link.route.device is None:
         yield cannot(f"route from {name}", "there is none", "give both an `address` on one network")
@@ -145,7 +145,7 @@ def _route(name: str, address: str, side: Side) -> Line:
 
 
 def offloads(host: Host, device: str | None) -> str | None:
-    """Which of an interface's offloads are on; `None` where nothing tells."""
+    """Which of an interface's offloads are on; `None` where it is unknown."""
     if device is None:
         return None
     by_ethtool = answer(host, ["ethtool", "-k", device])

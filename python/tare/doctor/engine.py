@@ -34,7 +34,7 @@ def _storage(driver: str | None) -> Line:
         return ok("engine's storage", driver or "")
     return warning(
         "engine's storage",
-        driver or "not told",
+        driver or "not reported",
         "use overlay2, as in published figures: see the engine's storage driver guide",
     )
 

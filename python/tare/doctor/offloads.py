@@ -32,7 +32,7 @@ def tell(name: str, *, on: bool) -> None:
 
 
 def main(device: str) -> None:
-    """Print what the driver tells; what it does not know is left out."""
+    """Print what the driver reports; what it does not know is left out."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
         for name, command in COMMANDS.items():
             with contextlib.suppress(OSError):

@@ -46,7 +46,7 @@ _PORT = {"5000/tcp": ("127.0.0.1", None)}
 def runtime_lines(host: Host) -> Iterator[Line]:
     """A line for each named engine that is found, and each runtime, or one on why none can be tried.
 
-    Engines by name are looked for on this machine, and so are told of it alone.
+    Engines by name are looked for on this machine only.
     """
     program = find(host, PROBE)
     if program is None:
@@ -97,7 +97,7 @@ def _user_networks(host: Host, program: str) -> Iterator[Line]:
             for kind in (NetworkKind.ROOTLESSPORT, NetworkKind.SLIRP4NETNS):
                 yield _user_network(host, client, program, kind)
     except EnvironmentLacks:
-        return  # told by the engine's own line
+        return  # the engine's own line says so
     line = f"network {NetworkKind.PASTA}"
     try:
         done = host.run([*as_user(service), "pasta", "--config-net", "--", "true"], timeout_s=_CALL_S, check=False)

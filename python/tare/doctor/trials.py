@@ -1,4 +1,4 @@
-"""What only trying tells: rights, programs, /dev/kvm, noise."""
+"""What only trying shows: rights, programs, /dev/kvm, noise."""
 
 from __future__ import annotations
 

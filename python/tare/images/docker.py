@@ -48,7 +48,7 @@ def _there(engine: DockerClient, reference: str, *, pull: bool) -> Iterator[None
         _pull(engine, reference)
         yield
     finally:
-        with suppress(ImageNotFound):  # the pull failed, and that is told already
+        with suppress(ImageNotFound):  # the pull failed, and that is reported already
             engine.images.remove(reference)
 
 

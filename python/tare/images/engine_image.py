@@ -105,7 +105,7 @@ def import_tree(engine: DockerClient, image: Image, scratch: Path, name: str) ->
 
 
 def engine_config(engine: DockerClient, engine_id: str) -> ImageConfig:
-    """The configuration as the engine understood it; it is never told of a data directory, see `import_tree`."""
+    """The configuration as the engine understood it; it never learns of a data directory, see `import_tree`."""
     try:
         return settings_of(Settings.model_validate(engine.images.get(engine_id).attrs["Config"]))
     except (DockerException, RequestException) as error:

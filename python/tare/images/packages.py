@@ -1,4 +1,4 @@
-"""Which packages a root file system was made from, as its own package database tells."""
+"""Which packages a root file system was made from, by its own package database."""
 
 from __future__ import annotations
 

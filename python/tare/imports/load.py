@@ -1,4 +1,4 @@
-"""Mapping file → checked mapping, every fault told with its line."""
+"""Mapping file → checked mapping, every fault with its line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file of others' results → the runs that it tells of."""
+"""One file of others' results → the runs in it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PACKED: Mapping[bytes, str] = {
 
 
 def measurement_of_cassandra_stress(text: str, max_error_share: float) -> Measurement:
-    """What the report tells. Raises `RunFailed` where it is cut short, tells of a failure or of too many errors.
+    """What the report says. Raises `RunFailed` where it is cut short, or reports a failure or too many errors.
 
     3.11 does not say whether a rate was `fixed=`, from the intended send, or `throttle=`: it is then not known.
     """
@@ -75,7 +75,7 @@ def _must_be_all(printed: StressReport, operations: int) -> None:
 
 
 def measurement_of_sysbench(text: str, max_error_share: float) -> Measurement:
-    """What the report tells. Raises `RunFailed` where it is cut short, tells of a failure or of too many errors."""
+    """What the report says. Raises `RunFailed` where it is cut short, or reports a failure or too many errors."""
     printed = read_sysbench(text)
     if printed.complaints:
         raise RunFailed(f"sysbench: {printed.complaints[0]}")
@@ -142,7 +142,7 @@ def _latency(printed: SysbenchReport, events: int) -> Latency:
 
 @dataclass(frozen=True)
 class ReadRun:
-    """A run as a file tells it: the parts that stood inside, a measurement or why there is none, the raw text.
+    """A run as a file has it: the parts that stood inside, a measurement or why there is none, the raw text.
 
     `place`: the file, and of a table the line.
     """

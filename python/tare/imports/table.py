@@ -143,7 +143,7 @@ def _number(cell: str | None, decimal: str, place: str) -> float | None:
 
 
 def _measurement(figures: Mapping[str, float | None]) -> dict[str, Any]:
-    """Keys as those of `workloads.Measurement`; how many operations there were, no table tells."""
+    """Keys as those of `workloads.Measurement`; no table has the number of operations."""
     from tare.analyze.metrics import metric_named  # statistics are slow to import, and only tables need this
 
     kinds = dict.fromkeys(kind for name in figures if (kind := metric_named(name).operation))

@@ -92,7 +92,7 @@ def _percent(fraction: float | None) -> float | None:
 
 
 def series(view: View) -> Any:
-    """Throughput and latency of each run that tells them; while none does, of the one that was made last.
+    """Throughput and latency of each run that has them; while none does, of the one that was made last.
 
     `awaited`: whether a run is under way that may tell some yet.
     """

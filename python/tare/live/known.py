@@ -78,9 +78,9 @@ def _steps(known: Known, blocks: tuple[Finished, ...]) -> Mapping[int, Decision]
 
 
 def counts(blocks: int) -> tuple[int, ...]:
-    """Numbers of blocks that are told of: evenly apart, the last among them.
+    """Numbers of blocks that are shown: evenly apart, the last among them.
 
-    Apart by a power of two, so that as blocks come in a number that is told of once is so until half of them go.
+    Apart by a power of two, so that as blocks come in, a number once shown stays until half of them go.
     """
     apart = 1
     while blocks > apart * STEPS:

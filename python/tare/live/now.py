@@ -74,7 +74,7 @@ class Now(Strict):
 
 
 def read_now(path: Path) -> Now | None:
-    """What is told there; `None` where nothing is, or nothing that this tare understands."""
+    """What the file says; `None` where there is none, or this tare does not understand it."""
     try:
         if path.stat().st_size > LARGEST_BYTES:
             return None

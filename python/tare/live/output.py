@@ -70,7 +70,7 @@ def in_container(cgroup: str | None, engine_root: str) -> Path | None:
 
 
 def raw_of(now: Now, run: Current) -> Path | None:
-    """Where a run under way leaves its output; `None` where that is not told as tare tells it."""
+    """Where a run under way leaves its output; `None` where it is not named as tare names it."""
     return Path(now.work) / run.token / "raw" if _TOKEN.fullmatch(run.token) else None
 
 
@@ -95,7 +95,7 @@ def tails(sources: Iterable[Source]) -> Iterator[Tail]:
 
 
 def lines_of(content: bytes, decode: Callable[[bytes], str] = text_of) -> tuple[str, ...]:
-    """The last whole lines of a text; of half a line it could not be told whether it is half a password."""
+    """The last whole lines of a text; half a line might be half a password."""
     begin = content.find(b"\n") + 1 if len(content) == TAIL_BYTES else 0
     whole = _PASSWORD.sub(_MASK, decode(content[begin : content.rfind(b"\n") + 1]))
     lines = whole.replace("\r", "\n").split("\n")
@@ -111,7 +111,7 @@ def _age(path: Path) -> int:
 
 
 def written_at(path: Path) -> float | None:
-    """When a file was last written to, seconds since the epoch; `None` where that cannot be told."""
+    """When a file was last written to, seconds since the epoch; `None` where that is unknown."""
     age = _age(path)
     return age / 1e9 if age else None
 

@@ -1,4 +1,4 @@
-"""The server: one socket on loopback, until it is told to end."""
+"""The server: one socket on loopback, until it is stopped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _END_S = 5.0
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 64
 _SHUTDOWN_S = 3
-"""How long answers that are being given may take when the server is told to end."""
+"""How long answers that are being given may take when the server is stopped."""
 _MOST_CONNECTIONS = 100
 
 

@@ -39,7 +39,7 @@ _MODE = 0o600
 
 
 class StatusWriter:
-    """Notes what it is told, and writes it down at once: some ten small files a run, none while it measures."""
+    """Notes each event, and writes it down at once: some ten small files a run, none while it measures."""
 
     def __init__(
         self, path: Path, plan: Plan, store_id: str, work: Path, clock: Callable[[], float] = time.time
@@ -83,7 +83,7 @@ class StatusWriter:
         return self._logged(*_lines(event))
 
     def _of_site(self, report: FromSite) -> Now:
-        """What one of several sites tells; its runs are among those of the others."""
+        """What one of several sites reports; its runs are among those of the others."""
         event = report.event
         if isinstance(event, Preparing):
             return self._at(
@@ -146,7 +146,7 @@ class StatusWriter:
 
 @contextmanager
 def with_status_file(herald: StatusWriter, observer: Observer) -> Iterator[Observer]:
-    """An observer that tells both; at the end the herald is told how it came."""
+    """An observer that passes events to both; at the end the herald learns how the study ended."""
 
     def tell(event: Event) -> None:
         herald.take(event)

@@ -27,9 +27,9 @@ class ReportFile:
 
 @dataclass(frozen=True)
 class Last:
-    """The windows of the run that was committed last, for the time in which no other tells any.
+    """The windows of the run that was committed last, for the time in which no other has any.
 
-    `unit`: what its throughput counts, `None` where the run failed before it told any. `windows`: in seconds since
+    `unit`: what its throughput counts, `None` where the run failed before it had any. `windows`: in seconds since
     `measured_s` on CLOCK_MONOTONIC, when measuring began; `None` where the record does not tell.
     """
 
@@ -45,7 +45,7 @@ class Last:
 class View:
     """`problem`: why the store cannot be read now; then the rest is what was seen before that, if anything was.
 
-    `running`: a process holds the store. `now`: what that tells of itself, or what the last one did. `traced`: the
+    `running`: a process holds the store. `now`: what that process reports, or what the last one did. `traced`: the
     runs of which a trace was seen last, while a store is run.
     """
 

@@ -70,14 +70,14 @@ GENERATORS: Mapping[str, Live] = {
     "ycsb": Live("stderr", "operations", "mean", _ycsb),
     "cassandra-stress": Live("stdout", "operations", P95, _cassandra_stress),
 }
-"""Workload → how it tells while it works. Others tell at the end; the page then shows the last finished run."""
+"""Workload → how it reports while it works. Others report at the end; the page then shows the last finished run."""
 
 
 @dataclass
 class Follower:
     """Reads on from where it stopped, whole lines only. `decode`: bytes of the file → what was printed.
 
-    `began_at`: when the generator began, seconds since the epoch. When its file was last written to it had told all
+    `began_at`: when the generator began, seconds since the epoch. At the last write to its file it had printed all
     windows that are in it, so it began no later than their seconds before that.
     """
 

@@ -110,7 +110,7 @@ class Monitor(Protocol):
     """A monitor, described. No method starts a process that stays."""
 
     daemons: ClassVar[frozenset[str]]
-    """Names of `Watched` processes that work for it; their CPU time is told beside its own."""
+    """Names of `Watched` processes that work for it; their CPU time is shown beside its own."""
     reports_cost: ClassVar[bool]
     """Whether it reports its own CPU time, as `cpu_s`."""
 

@@ -1,8 +1,8 @@
-"""Run cAdvisor and a Prometheus that scrapes it, on ports of the loopback that are free, until told to end.
+"""Run cAdvisor and a Prometheus that scrapes it, on free loopback ports, until stopped.
 
     python3 -I -S cadvisor_server.py DIRECTORY CADVISOR PROMETHEUS INTERVAL_S MOST_S
 
-DIRECTORY/pids has `PID NAME` a line, read at the start and on each SIGHUP; DIRECTORY/server.json then tells the
+DIRECTORY/pids has `PID NAME` a line, read at the start and on each SIGHUP; DIRECTORY/server.json then has the
 control group of each, where Prometheus answers, and what two clocks said. DIRECTORY/ready is made once a scrape
 has succeeded. SIGTERM ends it, MOST_S too; it fails when one of the two ends by itself.
 """
@@ -50,7 +50,7 @@ def noted(directory: Path, known: dict[str, str]) -> dict[str, str]:
 
 
 def cadvisor(program: str, port: int, interval_s: float) -> list[str]:
-    """One that reads as often as it is told, which without the last two options it does not."""
+    """One that reads as often as it is set to, which without the last two options it does not."""
     return [
         *(program, "-listen_ip=127.0.0.1", f"-port={port}", f"-housekeeping_interval={interval_s * 1000:.0f}ms"),
         *("-jitter_factor=0", "-allow_dynamic_housekeeping=false"),
@@ -103,7 +103,7 @@ def end(servers: dict[str, subprocess.Popen[bytes]]) -> None:
 
 
 def serve(directory: Path, servers: dict[str, subprocess.Popen[bytes]], address: str, most_s: float) -> str | None:
-    """Until told to end; returns why it ended otherwise."""
+    """Until stopped; returns why it ended otherwise."""
     clocks = {"monotonic_ns": time.monotonic_ns(), "realtime_ns": time.time_ns()}
     over, ready, groups, received_signal = time.monotonic() + most_s, False, dict[str, str](), int(signal.SIGHUP)
     while received_signal not in (signal.SIGTERM, signal.SIGINT) and time.monotonic() < over:

@@ -12,7 +12,7 @@ from tare.sites import Host
 
 
 class FakeMonitor:
-    """Sleeps, and is told of what comes by a file and no signal that would end it."""
+    """Sleeps, and gets what comes by a file and no signal that would end it."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = True

@@ -20,7 +20,7 @@ _FASTEST_S, _SLOWEST_S = 0.001, 10.0
 
 
 class Probe:
-    """Records until it is told to end; what comes later is handed to it in a file."""
+    """Records until it is stopped; what comes later is handed to it in a file."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = True

@@ -34,7 +34,7 @@ class Sar:
         return sysstat.why_unavailable(host, "sar", interval_s)
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
-        """sar, which has sadc write all it can into a file and prints CPU, so that it tells when it sampled."""
+        """sar, which has sadc write all it can into a file and prints CPU, so that it is known when it sampled."""
         return (sysstat.program(scene, "sar", "-u", "-o", f"{scene.directory}/{_FILE}"),)
 
     def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's

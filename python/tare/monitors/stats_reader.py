@@ -65,10 +65,10 @@ def watch(address: str, ident: str, lock: threading.Lock) -> None:
     """Follow a container to its end; where that is not what ended its frames, the whole program fails."""
     try:
         follow(address, ident, lock)
-        over = time.monotonic() + END_S  # the engine tells of a container's end after it has ended its frames
+        over = time.monotonic() + END_S  # the engine reports a container's end after its last frame
         while runs(address, ident):
             if time.monotonic() > over:
-                raise OSError(f"the engine ended the statistics of {ident}, which runs on")  # noqa: TRY301 - told as all that ends it is
+                raise OSError(f"the engine ended the statistics of {ident}, which runs on")  # noqa: TRY301 - handled as all that ends it
             time.sleep(POLL_S)
     except Exception as error:  # noqa: BLE001 - whatever it is, nobody would miss a thread that has ended
         sys.stderr.write(f"{type(error).__name__}: {error}\n")

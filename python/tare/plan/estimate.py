@@ -105,7 +105,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class PlanEstimate:
-    """Seconds and bytes that a plan will take; `None` where a data set's size cannot be told beforehand.
+    """Seconds and bytes that a plan will take; `None` where a data set's size is not known beforehand.
 
     `load_s`: loading each data set once. `block_copy_s`: an identical copy of it for every run of one block (of one
     block in the mean, where blocks are not of the same arms).

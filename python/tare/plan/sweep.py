@@ -17,7 +17,7 @@ FACTOR = "threads"
 _CALLED: Mapping[str, str] = {"tare-load": "connections"}
 """Workload → its key for what others call threads: how many wait for a reply at once."""
 _RATES = ("fixed", "rate", "target", "throttle", "stages", "trace", "sustainable")
-"""Keys by which workloads are told a rate: then throughput tells of that rate and not of the server."""
+"""Keys that set a workload's rate: throughput then shows that rate and not what the server can do."""
 _UNTIL = ("operations",)
 """Keys that end a phase by what was done; a sweep's runs last `measure_s`, whatever the number of threads."""
 _LONGEST_NAME = 63

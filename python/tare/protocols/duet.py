@@ -3,7 +3,7 @@
 What the machine does to one it does to the other at the same moment, so it drops out of their ratio, however fast
 it changes. Swapping takes out what the two sets of CPUs differ by. Bulej et al., "Duet benchmarking: improving
 measurement accuracy in the cloud", ICPE 2020 (arXiv 2001.05811). The price: neither arm has the machine to itself,
-caches, memory and kernel are loaded twice. It is another operating point, and is told as one.
+caches, memory and kernel are loaded twice. It is another operating point, and reports say so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A protocol for tests: every block in the order given, over after a block that it was told of."""
+"""A protocol for tests: every block in the order given, over after a given block."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def build_report(  # noqa: PLR0913 - what a report is made of
     *,
     for_people: bool = True,
 ) -> Report:
-    """Analyse the records and gather what is told of them, arms that differ in conditions only as one.
+    """Analyse the records and gather what a report shows of them; arms that differ only in conditions count as one.
 
     `for_people`: as `readable`. `planned`: `None` for every arm in every block.
     `ending`: why no further block is made, `None` while one is; a block that is not made was not planned either,
@@ -121,7 +121,7 @@ def build_report(  # noqa: PLR0913 - what a report is made of
 def readable(
     study: Study, records: Sequence[RunRecord], *, for_people: bool = True
 ) -> tuple[Study, tuple[RunRecord, ...]]:
-    """Study and records as a report tells them: conditions folded, and names of emulated arms with their mark.
+    """Study and records as a report shows them: conditions folded, and names of emulated arms with their mark.
 
     `for_people`: else names stay as they are, for files that have a key of its own for the mark.
     """

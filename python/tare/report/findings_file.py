@@ -1,4 +1,4 @@
-"""The findings as a versioned JSON file; keys are told in docs/reference/findings.md."""
+"""The findings as a versioned JSON file; keys are documented in docs/reference/findings.md."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class ValueEntry(Entry):
 
 
 class LimitsEntry(Entry):
-    """What set the rate of an arm's runs, medians read off their traces; null: no run tells."""
+    """What set the rate of an arm's runs, medians read off their traces; null: no run shows it."""
 
     sut_busy: float | None = Field(description="Part of the CPU time that the SUT could use.")
     client_busy: float | None

@@ -1,4 +1,4 @@
-"""What the JSON of findings tells where server and client change hosts every other block."""
+"""What the JSON of findings has where server and client change hosts every other block."""
 
 from __future__ import annotations
 

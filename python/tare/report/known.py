@@ -42,5 +42,5 @@ def _estimated(analysis: Analysis) -> frozenset[str]:
 
 
 def published_in(analysis: Analysis, metric: str) -> bool:
-    """Whether the source tells any arm's effect on a metric."""
+    """Whether the source reports any arm's effect on a metric."""
     return any(one.published is not None for one in analysis.findings if one.metric == metric)

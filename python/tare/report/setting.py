@@ -300,7 +300,7 @@ def _namespaces(seen: Any) -> list[tuple[str, str]]:
 def _whose(
     seen: Mapping[str, Any], hosts: frozenset[tuple[str, str]], servers: frozenset[tuple[str, str]]
 ) -> Mapping[str, Any]:
-    """Namespaces by whose they are; by their numbers, which say nothing, where no bare side tells the host's."""
+    """Namespaces by whose they are; by their numbers, which say nothing, where no bare side shows the host's."""
     if not hosts or not _namespaces(seen):
         return seen
     known = {**dict.fromkeys(servers, "the SUT's"), **dict.fromkeys(hosts, "the host's")}

@@ -1,4 +1,4 @@
-"""What the JSON of a finding tells of several sites."""
+"""What the JSON of a finding has on several sites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several coordinators of one study: who makes which block, as the store that they share tells."""
+"""Several coordinators of one study: who makes which block, by the store that they share."""
 
 from __future__ import annotations
 

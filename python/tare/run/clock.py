@@ -1,4 +1,4 @@
-"""Time, injected: the wall clock tells when, the monotonic one how long, and only that one sets deadlines."""
+"""Time, injected: the wall clock says when, the monotonic one how long, and only that one sets deadlines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a running study tells whoever watches it. Progress displays and logs are observers of these."""
+"""What a running study reports to whoever watches it. Progress displays and logs are observers of these."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ class Notice:
 
 @dataclass(frozen=True)
 class FromSite:
-    """Something that one of several sites tells; `event`: as of a study on one machine."""
+    """Something that one of several sites reports; `event`: as of a study on one machine."""
 
     site: str
     event: Preparing | RunStarted | PhaseStarted | Emulated | Notice
 
 
 class Standing(StrEnum):
-    """What one of several sites is at, beside the runs that it tells of."""
+    """What one of several sites is at, beside the runs that it reports."""
 
     IDLE = "idle"
     AWAY = "its worker is away"
@@ -93,7 +93,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class SiteStands:
-    """A site comes to stand otherwise; each is told of once before the first block. `why`: of a failure."""
+    """A site comes to stand otherwise; each is announced once before the first block. `why`: of a failure."""
 
     site: str
     standing: Standing

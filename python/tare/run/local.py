@@ -157,7 +157,7 @@ def leave_clusters(host: Host, ledger: SqliteLedger) -> tuple[str, ...]:
     """Remove this process's namespaces in clusters; a sentence for each that does not go.
 
     Where the ledger cannot be read or written they stand in it for the next tare: a study ends here for a reason of
-    its own, which is told.
+    its own, which is reported.
     """
     with suppress(EnvironmentLacks):
         own = [each for each in ledger.entries() if each.owner == ledger.owner and each.kind is Kind.NAMESPACE]

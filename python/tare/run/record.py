@@ -105,7 +105,7 @@ class RunRecord(Strict):
     images: Mapping[str, Any]
     """`sut` and `client`: reference, digest, engine id, packages."""
     emulated: tuple[Side, ...] = ()
-    """Which sides ran on an emulated CPU, as their instances told; before format 4 none could."""
+    """Which sides ran on an emulated CPU, as their instances reported; before format 4 none could."""
     snapshot: Mapping[str, Any] | None = None
     """Which loaded data the run started from a copy of, and by which deployments it was loaded."""
     effective: Mapping[str, str] | None
@@ -124,9 +124,9 @@ class RunRecord(Strict):
     usage: Mapping[str, Any] | None = None
     """CPU time and clocks over the measure phase: a `run.usage.Usage`."""
     monitors: Mapping[str, Any] | None = None
-    """Monitor → what it tells of itself: docs/reference/monitors.md."""
+    """Monitor → what it reports on itself: docs/reference/monitors.md."""
     chronicle: Mapping[str, Any] | None = None
-    """What the server tells of its own work: `events` (compactions), `tables`, `pools`, `dropped`.
+    """What the server reports of its own work: `events` (compactions), `tables`, `pools`, `dropped`.
 
     Of several nodes their `events`, each with its `node`; the rest is each node's own, and in `nodes`.
     """

@@ -156,7 +156,7 @@ def lacking_runtimes(
 ) -> Mapping[str, str]:
     """Runtime that an arm names → why the engine has it not.
 
-    `there`: what it has, asked only if one is named; `None`: it does not answer, which is told elsewhere.
+    `there`: what it has, asked only if one is named; `None`: it does not answer, which is reported elsewhere.
     A name with a dot is containerd's for a program of its own, which engines need not list. Of engines that arms
     name nothing is known here: they say themselves what they lack.
     """

@@ -76,7 +76,7 @@ class Host(Protocol):
     ) -> Process:
         """Start a program in a session of its own and return at once; its output goes to files.
 
-        `announce` is told of the process before the program begins. A program whose tare is killed before that is
+        `announce` gets the process before the program begins. A program whose tare is killed before that is
         done, or of which it raises, never begins: what is left out of the ledger leaves nothing behind.
         """
         ...

@@ -28,7 +28,7 @@ class Binary:
 
 
 PROBE = Binary("tare-probe", ("record", "--help"), "--targets")
-"""One that can be told of targets while it records."""
+"""One that takes further targets while it records."""
 AGENT = Binary("tare-agent", (), "acts for tare on another machine")
 LOAD = Binary("tare-load", ("run", "--help"), "--most-waiting")
 GUEST = Binary("tare-guest", (), "process 1 of a virtual machine")

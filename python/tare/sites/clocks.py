@@ -1,4 +1,4 @@
-"""A host's clocks, where it tells them without a program being started there."""
+"""A host's clocks, where it reports them without a program being started there."""
 
 from __future__ import annotations
 

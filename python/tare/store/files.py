@@ -15,7 +15,7 @@ from tare.errors import StoreError, is_thread_refused
 
 @dataclass(frozen=True)
 class StoreLayout:
-    """Paths of one store; every key of them is told in docs/reference/store.md."""
+    """Paths of one store; docs/reference/store.md documents every key of them."""
 
     root: Path
 
@@ -143,7 +143,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def holder(path: Path, locks: Path = Path("/proc/locks")) -> int | None:
-    """The process that holds the lock, `None` where none does; the kernel's list tells, the lock is not touched.
+    """The process that holds the lock, `None` where none does; the kernel's list shows it, the lock is not touched.
 
     Lines of it: `1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF` (proc(5)). To try whether the lock can be taken
     would make a `tare run` fail that begins at the same moment.

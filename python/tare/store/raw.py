@@ -66,7 +66,7 @@ class OwnFiles:
         return self._layout.raw / attempt_name(record.run_id, record.attempt) / name
 
     def holds(self, record: RunRecord, name: str) -> bool:
-        """As the directory tells."""
+        """As the directory lists them."""
         return self.path(record, name).is_file()
 
     def keep(self, staging: Path, files: Sequence[RawFile], names: Sequence[str]) -> None:  # noqa: ARG002 - one shape
@@ -75,7 +75,7 @@ class OwnFiles:
 
 
 Listing = Callable[[RunRecord], Mapping[str, RawFile]]
-"""The files of an attempt by name, as the database tells."""
+"""The files of an attempt by name, as the database lists them."""
 
 
 class SharedFiles:
@@ -102,7 +102,7 @@ class SharedFiles:
         return own / name
 
     def holds(self, record: RunRecord, name: str) -> bool:
-        """As the record tells."""
+        """As the record lists them."""
         return name in record.raw
 
     def keep(self, staging: Path, files: Sequence[RawFile], names: Sequence[str]) -> None:

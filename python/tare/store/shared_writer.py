@@ -45,7 +45,7 @@ class SharedWriter(Writer):
 
     @property
     def claims(self) -> SharedWriter:
-        """As the store tells."""
+        """As the store has it."""
         return self
 
     @contextmanager

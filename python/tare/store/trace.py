@@ -1,4 +1,4 @@
-"""A recording of tare-probe, read into memory: docs/reference/trace-format.md tells every table and column."""
+"""A recording of tare-probe, read into memory: docs/reference/trace-format.md documents every table and column."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def read_trace(path: Path) -> Trace:
     tables = _tables(path)
     counted = head.get("rows", {})
     if not isinstance(counted, dict) or not isinstance(head.get("quanta", {}), dict):
-        raise StoreError(f"{path / 'trace.json'} tells of no rows", hint="it is not what tare-probe writes")
+        raise StoreError(f"{path / 'trace.json'} names no rows", hint="it is not what tare-probe writes")
     for name, rows in counted.items():
         if (there := len(tables.get(name, ()))) != rows:
             hint = "copy the directory again, with all its files"

@@ -45,7 +45,7 @@ class Writer(Store):
 
     @property
     def now(self) -> Path:
-        """Where those who watch are told what is being done."""
+        """Where watchers read what is being done."""
         return self._layout.now
 
     def commit(self, record: RunRecord) -> None:

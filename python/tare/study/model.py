@@ -321,7 +321,7 @@ class Study(Strict):
     conditions: tuple[str, ...] = ()
     """Factors whose levels are the same in all runs of a block and differ from block to block."""
     strata: tuple[str, ...] = ()
-    """Those conditions by whose levels findings are told separately as well."""
+    """Those conditions by whose levels findings are shown separately as well."""
     stages: str | None = None
     """The factor whose levels follow each other on one server and its data; `None`: each arm has its own."""
     published_by: PublishedBy | None = None

@@ -118,7 +118,7 @@ def _section(model: type[BaseModel], defs: dict[str, Any], **names: Iterable[str
 
 
 def _workload(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
-    """One alternative a workload, told apart by its name."""
+    """One alternative a workload, distinguished by its name."""
     alternatives = []
     for name, model in sorted(registry.workloads.items()):
         schema = _adopt(model, defs)
@@ -135,7 +135,7 @@ def _monitors(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _protocol(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
-    """One alternative a protocol, told apart by its name; the default's name may be left out."""
+    """One alternative a protocol, distinguished by its name; the default's name may be left out."""
     return {"anyOf": [_adopt(PROTOCOL_SPECS[name], defs) for name in sorted(registry.protocols)]}
 
 

@@ -161,7 +161,7 @@ class PublishedRange(Strict):
 
 
 class Quantities(Strict):
-    """What a source reports by definitions of its own, told beside tare's estimates.
+    """What a source reports by definitions of its own, shown beside tare's estimates.
 
     `wanted`: quantity → the published ranges. A tool's view is of one sample each `every_s` seconds, the first and
     the last `trim` of each run dropped.

@@ -15,7 +15,7 @@ from tare.study.values import Seconds
 
 
 class Parameters(BaseModel):
-    """What every workload is told; a plug-in's own model adds its keys. Durations in seconds."""
+    """Parameters of every workload; a plug-in's own model adds its keys. Durations in seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     paths: ClassVar[tuple[str, ...]] = ()
@@ -28,7 +28,7 @@ class Parameters(BaseModel):
 
     @property
     def waits_for_disk(self) -> str | None:
-        """Why this work is bound by storage, in a clause; `None` where it is not, or where only measuring tells."""
+        """Why this work is bound by storage, in a clause; `None` where it is not, or only measuring shows it."""
         return None
 
     @property
@@ -74,7 +74,7 @@ class ClientCommand:
     check_output: Callable[[str, str], None] | None = None
     """Raises `RunFailed` for what its stdout and stderr tell, where an exit code of 0 is no sign of success."""
     setup_statements: tuple[str, ...] = ()
-    """Of a load: statements that the server is told first, for a client that does not make its own table."""
+    """Of a load: statements that the server executes first, for a client that does not make its own table."""
     output_files: tuple[str, ...] = ()
     """Of a measure phase: files that it writes into its run directory, to be kept beside its output: `left_by`."""
     own_warmup_s: float = 0.0
@@ -125,7 +125,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Operation:
-    """What the generator reported of one kind of operation, where it tells kinds apart.
+    """What the generator reported of one kind of operation, where it distinguishes kinds.
 
     `answers`: return code → count, as the generator names them. `service_time`: from the actual send, where
     `latency` is from the intended one and both were measured. `histogram`: as that of `Measurement`, of `latency`.
@@ -207,16 +207,16 @@ class Measurement:
     """(the value in ms that stands for a bucket, count), rising; the sum of counts is `operations`."""
     windows: tuple[Window, ...]
     details: Mapping[str, float] = field(default_factory=dict)
-    """What else the generator told, by names that the workload's reference page explains."""
+    """What else the generator reported, by names that the workload's reference page explains."""
     by_operation: Mapping[str, Operation] = field(default_factory=dict)
-    """Kind of operation (lower case, words joined by hyphens: `read`, `read-modify-write`) → what was told of it.
+    """Kind of operation (lower case, words joined by hyphens: `read`, `read-modify-write`) → its figures.
 
     Empty where the generator does not tell them apart. Their counts add up to `operations` at least, and `latency`
     is that of all of them together; of what cannot be had from the parts (percentiles, without a histogram) `None`.
     """
     started_at: float | None = None
-    """When it began to measure, which may be seconds after its start, by its own word: seconds since the epoch by
-    its wall clock, perhaps that of another time zone. `None`: it does not tell."""
+    """When it began to measure, which may be seconds after its start, by its own clock: seconds since the epoch by
+    its wall clock, perhaps that of another time zone. `None`: it does not say."""
     parts: Mapping[str, LatencyParts] = field(default_factory=dict)
     """`p50`, `p99`, `p99.9` → where their latency went; empty where the generator cannot take it apart."""
     encryption: Encryption | None = None

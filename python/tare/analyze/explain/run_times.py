@@ -36,7 +36,7 @@ class RunTimes:
     kernel's counters, which knows no components. `waited_us`: (side, kind) → time in which a thread of it waited.
     `idle_us`, `others_us`: CPU time in which nothing ran, and that of others and of tare. `machine_us`: time of all
     CPUs together; it is the sum of sampled, others' and idle time but for what was lost. `counts`: events an
-    operation. `lacks`: what could not be told and why.
+    operation. `lacks`: what is missing and why.
     """
 
     operations: float

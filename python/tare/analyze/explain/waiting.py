@@ -17,7 +17,7 @@ _NS = 1e9
 
 
 class Wait(StrEnum):
-    """Kinds of waiting, in the order in which they are told."""
+    """Kinds of waiting, in the order in which they are shown."""
 
     THROTTLED = "throttled"
     RUN_QUEUE = "run queue"

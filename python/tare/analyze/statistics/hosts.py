@@ -1,4 +1,4 @@
-"""Machine told from arm, where server and client change hosts every other block. Pure.
+"""Tell machine from arm, where server and client change hosts every other block. Pure.
 
 A block's log ratio is the arm's effect, plus what is its own on the host that the server stood on, plus noise:
 d_bj = mu + h_b + e_bj, with h_1 + h_2 = 0. What one host is faster in all arms alike is in no ratio.
@@ -21,7 +21,7 @@ from tare.protocols.anytime import NO_SPREAD
 METHOD = "swapped-hosts-log-ratio-t"
 MACHINES = "adjacent-blocks-log-ratio-t"
 FEWEST_EACH = 2
-"""Blocks with the server on either host below which nothing tells a host from a wild block."""
+"""Blocks with the server on either host below which a host cannot be told from a wild block."""
 
 
 def over_hosts(ratios: Mapping[str, Sequence[float]], confidence: float, pooled: Estimate) -> OverHosts | None:

@@ -19,7 +19,7 @@ METHOD = "paired-log-ratio-t"
 ANYTIME = "anytime-log-ratio-t-mixture"
 SIGN_FLIP = "anytime-log-ratio-sign-flip"
 FEWEST_BLOCKS = 3
-"""With two, t has one degree of freedom (12.7 standard errors) and nothing tells a wild block from a tame one."""
+"""With two, t has one degree of freedom (12.7 standard errors) and a wild block cannot be told from a tame one."""
 
 
 def paired_log_ratio_t(ratios: Sequence[float], confidence: float = 0.95) -> Estimate:

@@ -33,7 +33,7 @@ def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
     sides = [_Side(runs, name, blocks, metric) for name in (baseline, arm)]
     below, above = sides
     usable = (below.values > 0) & (above.values > 0)
-    # Of a metric that no run tells, all blocks have one reason.
+    # Of a metric that no run has, all blocks have one reason.
     both = below.silent & above.silent
     why = dict.fromkeys(np.flatnonzero(both).tolist(), f"{below.no_value} and {above.no_value}")
     for n in np.flatnonzero(~usable & ~both).tolist():
@@ -53,7 +53,7 @@ def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
 class _Side:
     """An arm's values of a metric in these blocks, NaN where there is none. `rows`: -1 where no run is good.
 
-    `silent`: in which of them a good run tells none, which is `no_value`.
+    `silent`: in which of them a good run has none, which is `no_value`.
     """
 
     def __init__(self, runs: Runs, arm: str, blocks: tuple[int, ...], metric: Metric) -> None:

@@ -30,7 +30,7 @@ class Quantile:
     estimate: Estimate
     """Relative, paired by block like every estimate; for this quantile alone."""
     resolution: float | None
-    """Relative width of the generator's histogram bucket: a smaller shift is not to be told from none."""
+    """Relative width of the generator's histogram bucket: a smaller shift cannot be told from none."""
 
     @property
     def resolved(self) -> bool:

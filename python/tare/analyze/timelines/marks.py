@@ -42,7 +42,7 @@ def windows_began(run: RunRecord, zero_s: float | None) -> float:
 
 
 def placed_by(run: RunRecord) -> str | None:
-    """How that is known: `generator` or `end`, as `Driven` tells; `None` where a record does not tell."""
+    """How that is known: `generator` or `end`, as in `Driven`; `None` where a record does not say."""
     source = ((run.usage or {}).get("driven") or {}).get("by")
     return None if source is None else str(source)
 
@@ -72,7 +72,7 @@ class TimedRun:
 
     @property
     def places(self) -> bool:
-        """Whether anything tells where second 0 is on the trace's clock."""
+        """Whether it is known where second 0 is on the trace's clock."""
         return self.over_s is not None or self.trace is not None
 
 
@@ -144,7 +144,7 @@ def of_duet(timed: TimedRun) -> Iterator[Mark]:
 
 
 def of_chronicle(timed: TimedRun) -> Iterator[Mark]:
-    """What the server told of its own work: compactions. One of which only the end is known is a moment."""
+    """What the server reported of its own work: compactions. One of which only the end is known is a moment."""
     for event in (timed.run.chronicle or {}).get("events") or () if timed.places else ():
         ended, began = (number_at(event, (f"{end}_monotonic_s",)) for end in ("ended", "began"))
         if ended is None:

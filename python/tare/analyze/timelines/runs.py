@@ -201,7 +201,7 @@ def _laid(store: Store, run: RunRecord, *, shown: bool) -> OverlaidRun:
 
 
 def _windows(windows: Sequence[PlacedWindow]) -> Iterator[Point]:
-    """What the generator told of each window, at its middle; several in one where there are very many."""
+    """What the generator reported of each window, at its middle; several in one where there are very many."""
     each = -(-len(windows) // MOST_STEPS) or 1
     groups = [windows[begin : begin + each] for begin in range(0, len(windows), each)]
     for panel, key in _IN_WINDOWS.items():

@@ -62,7 +62,7 @@ def wire_bound(evidence: Evidence) -> Iterator[Alarm]:
 def client_host_bound(evidence: Evidence) -> Iterator[Alarm]:
     """In most runs of an arm the client's host was busy for `BUSY` of its CPU time, its interrupts included.
 
-    Where both hosts have one kernel that time is the server's too, and tells nothing of the client's host.
+    Where both hosts have one kernel that time is the server's too, and says nothing about the client's host.
     """
     use = evidence.columns.of(client_host_use)
     for arm in evidence.arms:
@@ -83,7 +83,7 @@ def client_host_bound(evidence: Evidence) -> Iterator[Alarm]:
 def wire_uses(run: RunRecord) -> Mapping[str, float]:
     """Host → the part of its wire's idle throughput that was used in the measure phase, of the fuller way.
 
-    Of one server and its client it is one wire, told by the client's end. Each node of a cluster has its own, over
+    Of one server and its client it is one wire, seen from the client. Each node of a cluster has its own, over
     which it also speaks to other nodes; the client's may be wider than what was measured to any one of them: where
     it carried more than that, what it could carry is what the link says, or is not known.
     """

@@ -83,7 +83,7 @@ def _swap_rates(run: RunRecord) -> _SwapRates | None:
 
 def _of_blocks(evidence: Evidence) -> Iterator[Alarm]:
     if not any(evidence.columns.trees("parity", "sut")):
-        return  # no run tells its CPUs
+        return  # no run has its CPUs
     for arm, ratios in evidence.log_ratios.items():
         by_set: dict[str, list[RunRecord]] = {}
         for run in evidence.good(arm):

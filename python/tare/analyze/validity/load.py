@@ -60,7 +60,7 @@ def client_bottleneck(evidence: Evidence) -> Iterator[Alarm]:
 def client_latency(evidence: Evidence) -> Iterator[Alarm]:
     """Around a percentile, the client itself made `OWN` of the latency or more, in the median of an arm's runs.
 
-    By what tare-load tells: requests sent late, and replies that lay unread. Such a percentile is void: it says
+    By what tare-load reports: requests sent late, and replies that lay unread. Such a percentile is void: it says
     how busy the client was.
     """
     columns = evidence.columns

@@ -66,7 +66,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """All that is told of a trace."""
+    """All that is shown of a trace."""
 
     interval_s: float
     seconds: float
@@ -205,7 +205,7 @@ def views_of_run(store: Store, record: RunRecord, interval_s: float | None = Non
 def _of_host(
     host: OtherHost, raw: Path, measured: tuple[int, int] | None, seen: pl.DataFrame, every_s: float
 ) -> Views:
-    """As that host's own trace tells them, on its clock."""
+    """From that host's own trace, on its clock."""
     trace, ahead_ns = read_trace(raw / host.trace), round(host.ahead_s * NS)
     if measured is not None:
         trace = trace.between(*(moment + ahead_ns for moment in measured))

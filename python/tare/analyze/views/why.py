@@ -12,7 +12,7 @@ from tare.analyze.views.readings import cgroup_block, cgroup_cpu, cgroup_io, cgr
 from tare.store.trace import Trace
 
 _WORTH_TELLING = 0.001
-"""Part of the host's time from which steal, and part of memory from which a difference, is told."""
+"""Part of the host's time from which steal, and part of memory from which a difference, is reported."""
 
 
 def why(trace: Trace, interval_s: float) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ def explain(
 def _explained(  # noqa: PLR0913 - what a text is made of
     opened: Store, study: Study, records: tuple[RunRecord, ...], arm: str | None, style: Format, *, to_file: bool
 ) -> tuple[str, bool]:
-    """The text, and whether it tells of any CPU time."""
+    """The text, and whether it covers any CPU time."""
     from tare.analyze.explain.explanation import explain as explained
     from tare.analyze.explain.run_times import run_times
 

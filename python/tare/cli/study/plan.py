@@ -231,7 +231,7 @@ def _piloted(study: Study) -> str:
 
 
 def _how_many(study: Study, expected: PlanEstimate) -> str:
-    """Blocks, as far as they can be told before the machine has shown its noise."""
+    """Blocks, as far as they are known before the machine has shown its noise."""
     blocks, rule = expected.blocks, rule_of(study)
     if rule.target is None:
         return f"Blocks: {blocks.most}, whatever the result."

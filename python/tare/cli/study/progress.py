@@ -121,7 +121,7 @@ class Tally:
             self.good.add(record.run_id)
 
     def _take_of(self, report: FromSite | SiteStands) -> None:
-        """Note what one of several sites tells of itself, or how it stands."""
+        """Note what one of several sites reports, or how it stands."""
         if isinstance(report, SiteStands):
             self.sites[report.site] = report
             if report.standing is not Standing.AT_WORK:
@@ -180,7 +180,7 @@ class Tally:
 
 @contextmanager
 def progress(plan: Plan, done: StudyState, *, quiet: bool) -> Iterator[Observer]:
-    """An observer that shows what it is told, in the way that standard error can bear."""
+    """An observer that shows what it gets, in the way that standard error allows."""
     console = Console(stderr=True, highlight=False)
     tally = Tally(plan, done, slow=slow_starts(DATABASES, WORKLOADS))
     if quiet:

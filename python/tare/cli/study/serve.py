@@ -38,7 +38,7 @@ def serve(
 
 @contextmanager
 def page_beside(store: Place, *, wanted: bool, port: int) -> Iterator[None]:
-    """The page while a study is run, where it is wanted; that it cannot be had is told, and the run goes on."""
+    """The page while a study runs, where it is wanted; without it the run goes on, with a message."""
     if not wanted:
         yield
         return

@@ -34,7 +34,7 @@ _ANY_WIDTH = 1000
 _LEFT_OUT = ("of the most", "least to most", "p95 ms")
 """Where there is no room, in this order, before a figure is cut."""
 _SCATTER = 0.1
-"""Twice the tolerance by which full load is told."""
+"""Twice the tolerance by which full load is recognised."""
 
 
 NO_GOOD_RESULT = 1

@@ -92,7 +92,7 @@ def _measured(layout: Layout, identity: Identity, *, full: bool, quiet: bool) ->
 
 
 def _events(layout: Layout, identity: Identity, *, quiet: bool) -> tuple[EventCost, ...]:
-    """What the kernel takes for single events, some seconds; what could not be measured is told."""
+    """What the kernel takes for single events, some seconds; what could not be measured is named."""
     folder = place_of(layout, identity) / "events"
     folder.mkdir(exist_ok=True)
     try:

@@ -45,7 +45,7 @@ _TELLING = ("org.apache.cassandra.db.compaction.CompactionTask", "io.netty.chann
 
 @dataclass(frozen=True)
 class Cassandra:
-    """One node on one data directory, told everything by files in its run directory.
+    """One node on one data directory, configured by files in its run directory.
 
     What is shipped in cassandra.yaml and jvm.options holds where a study says nothing. A node that is alone is its
     own seed, and has a loopback address of its own for what nodes say to each other; the members of a cluster have
@@ -118,7 +118,7 @@ class Cassandra:
         """Drain, which writes all memtables and empties the commit log, then end the daemon with exit code 0.
 
         What it knows of other nodes' addresses is taken out of its data meanwhile: these have others when they are
-        started from a copy, and clients would be told of nodes that are no more.
+        started from a copy, and clients would learn of nodes that are no more.
         """
         must(nodetool(plan, inside, ("drain",), _DRAIN_TIMEOUT_S), "drain it")
         known = f"{plan.data_dir}/data/system/peer*"

@@ -1,6 +1,6 @@
 """Cassandra's own account of a run: compactions, tables and thread pools, by nodetool and its log.
 
-nodetool's history of compactions tells when each ended and how many bytes it took and made, the log how long it
+nodetool's history of compactions says when each ended and how many bytes it took and made, the log how long it
 took: the message `Compacted (…)` of `CompactionTask`, which tare's logback.xml lets through.
 """
 
@@ -31,14 +31,14 @@ _COMPACTED = re.compile(
 )
 _TABLE = re.compile(r"/([^/]+)/([^/]+)-[0-9a-f]{32}/[^/]+$")
 _LATE_S = 5.0
-"""The log tells of a compaction after the history has it; on a busy machine that may take a while."""
+"""The log has a compaction later than the history; on a busy machine that may take a while."""
 _EARLY_S = 0.1
 _SYSTEM = "system"
 
 
 @dataclass(frozen=True)
 class Logged:
-    """A compaction as the log has it: the table, when it was told of, how long it took."""
+    """A compaction as the log has it: the table, when it was logged, how long it took."""
 
     name: str
     logged_at: float
@@ -49,7 +49,7 @@ class CassandraChronicler:
     """Asks a single node."""
 
     def tell(self, plan: ServerPlan, inside: Exec) -> Chronicle:
-        """Three commands of nodetool, then the log, which tells of a compaction after the history has it."""
+        """Three commands of nodetool, then the log, which has a compaction later than the history."""
         file = f"{plan.run_dir}/{LOG_FILE}"
         answers = several(plan, inside, tuple(_COMMANDS.values()), file, _TIMEOUT_S)
         history, tables, pools, log = answers or _each(plan, inside, file)

@@ -95,7 +95,7 @@ _PORT = "-Dcassandra.jmx.local.port="
 _LOOPS = re.compile(r" - -Dio\.netty\.eventLoopThreads: (\d+)$", re.MULTILINE)
 _LOOPS_SET = "-Dio.netty.eventLoopThreads="
 _LOOPS_PER_CPU = 2
-"""Of netty 4.0: twice as many event loops as `Runtime.availableProcessors` tells, unless it is told otherwise."""
+"""Of netty 4.0: twice as many event loops as `Runtime.availableProcessors`, unless set otherwise."""
 
 
 def parse_log(text: str) -> Mapping[str, str]:

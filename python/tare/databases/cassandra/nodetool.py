@@ -57,7 +57,7 @@ def _jvm(plan: ServerPlan, classpath: str, arguments: Sequence[str]) -> tuple[st
     """A JVM that lives a second or two has no use for the optimising compiler, which would take the node's CPUs.
 
     Java 8 since update 331 refuses the URLs that the JMX of 3.11 uses, unless it is told to parse as before. Java
-    17 has to be told what of its own 5.0 may reach, of which Java 8 knows nothing.
+    17 needs options for what of its own 5.0 may reach, which Java 8 does not know.
 
     `stopdaemon` reads the node's configuration, and does nothing, in silence, where it does not find all of it.
     Moments are printed in the time zone of nodetool's own JVM: UTC.

@@ -12,11 +12,11 @@ from tare.databases.option_file import Setting
 
 @dataclass(frozen=True)
 class Release:
-    """What it is shipped with, and what has to be told it or asked of it otherwise.
+    """What it is shipped with, and what must be set or asked otherwise.
 
     `shipped`: keys of cassandra.yaml that a study may change; `auto`: those without a value, which the server then
     takes from its heap; `own`: keys of tare's that other releases do not know. `agent`: the jar that measures
-    objects. `young`: whether the collector is told how large its young generation is. `tells_settings`: whether
+    objects. `young`: whether the size of the young generation is set. `tells_settings`: whether
     it has a table of the settings in force.
     """
 

@@ -85,7 +85,7 @@ class FerretDB:
         return done.code == 0 and _answers(done)[0].get("ok") == 1.0
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """PostgreSQL's settings by their names, `server.…` who answers, `parameter.…` what FerretDB tells.
+        """PostgreSQL's settings by their names, `server.…` who answers, `parameter.…` what FerretDB reports.
 
         Raises `RunFailed` where another server answers: results bear the name of the one that gave them.
         """

@@ -1,4 +1,4 @@
-"""What kind of value a server's settings take, as it tells itself: nonsense is refused before images are built.
+"""What kind of value a server's settings take, by its own account: nonsense is refused before images are built.
 
 Only what holds for later versions too: a number where a number is taken, none below zero where none can be. Upper
 bounds and the words of an enumeration move from version to version, and stay the server's to judge.

@@ -2,7 +2,7 @@
 
 One OP_MSG a command, documents as BSON (the public specifications of both). Arguments: address, port, the
 certificate of the authority over TLS and nothing in clear text, then commands as Python literals; each answer is a
-line that is one. What has no literal is told as text.
+line that is one. What has no literal is given as text.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _value(kind: int, data: bytes) -> tuple[object, bytes]:
 
 
 def _number(data: bytes) -> object:
-    """What has no literal (not a number, infinity) is told as text."""
+    """What has no literal (not a number, infinity) is given as text."""
     (value,) = struct.unpack("<d", data)
     return value if value - value == 0 else str(value)
 

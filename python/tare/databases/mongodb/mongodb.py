@@ -70,7 +70,7 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 class MongoDB:
-    """One `mongod` on one data directory, told everything by a file in its run directory, and asked by `mongosh`.
+    """One `mongod` on one data directory, configured by a file in its run directory, and asked by `mongosh`.
 
     Settings are keys of that file with dots; `setParameter.NAME` for parameters. Nobody needs a password: whoever
     reaches the port may use it. Raises `StudyError` for settings that no study may make.

@@ -49,7 +49,7 @@ def _text(raw: bytes) -> str:
 
 
 class PostgreSQL:
-    """One server on one data directory, told the study's settings by a file in its run directory.
+    """One server on one data directory, given the study's settings by a file in its run directory.
 
     That file includes the one which `initdb` wrote, so that what a study does not say is as it is shipped. Raises
     `StudyError` for settings that no study may make.
@@ -96,7 +96,7 @@ class PostgreSQL:
         return done.code == 0 and done.text.split() == ["ready"]
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """All settings as SHOW tells them, units included, among them those that were fixed by `initdb`."""
+        """All settings as SHOW prints them, units included, among them those that were fixed by `initdb`."""
         return parse_settings(must(execute(plan, inside, SETTINGS), "read its settings").text)
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:

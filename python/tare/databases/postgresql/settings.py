@@ -32,7 +32,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
         )
     },
 }  # fmt: skip
-"""What the server sizes by something else unless it is told (the pages of these settings in its manual)."""
+"""What the server sizes by something else unless it is set (the pages of these settings in its manual)."""
 
 _OWN = frozenset(
     {

@@ -105,7 +105,7 @@ class Bare:
         return observe(self._host, cgroups, instance.process.pid, instance.task.targets)
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """The first process is asked and then told; whatever it left in its cgroup is killed."""
+        """The first process is terminated, then killed; whatever it left in its cgroup is killed too."""
         process = instance.process
         if alive(self._host, process):
             words = ("end", str(process.pid), str(process.started_ticks), f"{grace_s:g}")

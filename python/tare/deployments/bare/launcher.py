@@ -7,7 +7,7 @@ This file is copied to a host and run there by its own Python, so it needs the s
 
 What to do comes first on standard input, as JSON behind its length in ten digits; what follows is the program's. An
 error ends as one line on standard error and exit code 125. The supervisor does nothing but wait for the task, as
-containerd's shim does for a container, and writes its exit code to the file `status`. What is mounted is told in
+containerd's shim does for a container, and writes its exit code to the file `status`. What is mounted stands in
 docs/concepts/deployments.md.
 """
 

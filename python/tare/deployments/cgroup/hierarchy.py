@@ -32,7 +32,7 @@ class CgroupKind(StrEnum):
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """One mounted hierarchy. `controllers` is empty for v2, whose root tells them by cgroup.controllers."""
+    """One mounted hierarchy. `controllers` is empty for v2, whose root lists them in cgroup.controllers."""
 
     mount: str
     controllers: tuple[str, ...]

@@ -47,7 +47,7 @@ class Placement(Protocol):
         ...
 
     def engine_parent(self, parent: str) -> str:
-        """What an engine must be told as the parent."""
+        """What an engine must get as the parent."""
         ...
 
     def path(self, parent: str) -> str:

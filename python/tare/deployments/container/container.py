@@ -67,7 +67,7 @@ class Container:
         try:
             return self._start(task)
         except BaseException as error:
-            with suppress(TareError):  # what cannot be taken away stays in the ledger; why nothing started is told
+            with suppress(TareError):  # what cannot be removed stays in the ledger
                 self._remove(task)
             if isinstance(error, RequestException) and not isinstance(error, APIError):
                 raise self._silent(task, error) from error
@@ -317,7 +317,7 @@ class Container:
 
     @contextmanager
     def _answering(self, task: Task, or_late: float | None = None) -> Iterator[None]:
-        """An engine that is restarted meanwhile breaks its connections: told with its host and the task.
+        """An engine that is restarted meanwhile breaks its connections: the error names its host and the task.
 
         `or_late`: where the answer is the task's end, the seconds after which there is none.
         """
@@ -391,5 +391,5 @@ def _last_words(container: EngineContainer | None) -> str:
 
 
 def _is_late(error: RequestException) -> bool:
-    """Within an answer, requests tells a time that is over as a broken connection (models.py, iter_content)."""
+    """Within an answer, requests reports a timeout as a broken connection (models.py, iter_content)."""
     return isinstance(error, Timeout) or "timed out" in str(error).lower()

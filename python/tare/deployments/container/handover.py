@@ -67,7 +67,7 @@ def _given(directory: str) -> bool:
 
 
 def _below(directory: str) -> Iterator[str]:
-    """All of a tree, the directory itself last, so that its mark tells that all of it was done."""
+    """All of a tree, the directory itself last, so that its mark shows that all of it was done."""
     for place, directories, files in os.walk(directory, topdown=False):
         for name in (*directories, *files):
             yield f"{place}/{name}"

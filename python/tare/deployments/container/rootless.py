@@ -140,7 +140,7 @@ class Rootless:
         self.host.run(argv, timeout_s=_HANDOVER_S, stdin=_HANDOVER.read_bytes())
 
     def _numbers(self, kind: str) -> str:
-        """The namespace's ranges, as the engine tells them."""
+        """The namespace's ranges, as the engine reports them."""
         rows = (self.facts.get("engine_id_maps") or {}).get(kind) or []
         if not rows:
             raise EnvironmentLacks(

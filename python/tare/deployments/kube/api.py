@@ -86,7 +86,7 @@ class Cluster:
         except HTTPError as error:
             raise EngineSilent(
                 f"the cluster at {self.server} does not answer: {_plain(error)}",
-                hint="kubectl cluster-info; KUBECONFIG names the file that tells where it is",
+                hint="kubectl cluster-info; KUBECONFIG names the file with its address",
             ) from error
         tree = _tree(raw)
         if answer.status >= HTTPStatus.BAD_REQUEST:

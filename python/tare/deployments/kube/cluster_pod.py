@@ -1,6 +1,6 @@
 """`pod`: the image in a pod of a real cluster, on the node that the task's host is.
 
-The cluster makes and ends the pod, and tells of it; what is in force around it is read on its node, as of any task.
+The cluster makes, ends and describes the pod; what is in force around it is read on its node, as of any task.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ClusterPod:
         try:
             return self._start(task)
         except BaseException:
-            with suppress(TareError):  # what cannot be taken away stays in the ledger; why nothing started is told
+            with suppress(TareError):  # what cannot be removed stays in the ledger
                 self._remove(task)
             raise
 
@@ -126,7 +126,7 @@ class ClusterPod:
             time.sleep(_POLL_S)
 
     def observe(self, instance: Instance) -> Observation:
-        """From /proc and the control groups on the node, and from what the API tells of pod and node.
+        """From /proc and the control groups on the node, and from what the API says of pod and node.
 
         `PodLost` where the cluster ended the pod or lost its node: its program may live on, with nobody in charge.
         """
@@ -288,7 +288,7 @@ class ClusterPod:
         return {"storage class": ", ".join(seen)} if seen else {}
 
     def _told_end(self, task: Task, pod: Tree) -> Tree:
-        """The pod once kubelet has told its end, or as it is when that takes too long."""
+        """The pod once kubelet has reported its end, or as it is when that takes too long."""
         deadline = time.monotonic() + _TOLD_S
         while ended(pod) is None and time.monotonic() < deadline and (latest := self._pod(task)) is not None:
             pod = latest
@@ -310,11 +310,11 @@ class ClusterPod:
         tree = self._cluster.get(f"/api/v1/nodes/{self._node.name}")
         if tree is None:
             return (
-                f"the node {self._node.name} is no longer in the cluster, so nothing tells how the pod {name} ended"
+                f"the node {self._node.name} is no longer in the cluster, so it is unknown how the pod {name} ended"
             )
         if (why := why_not_ready(tree)) is not None:
-            return f"the node {self._node.name} is lost, so nothing tells how the pod {name} ended: {why}"
-        return f"kubelet on {self._node.name} told no end of the pod {name} within {_TOLD_S:g} s"
+            return f"the node {self._node.name} is lost, so it is unknown how the pod {name} ended: {why}"
+        return f"kubelet on {self._node.name} reported no end of the pod {name} within {_TOLD_S:g} s"
 
     def _remove(self, task: Task) -> None:
         """Pod, Service and directory; where the cluster does not answer, its namespace stays in the ledger."""

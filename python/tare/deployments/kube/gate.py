@@ -1,6 +1,6 @@
 """The program that a pod's container begins with: it waits until its node's side is ready, then becomes the task's.
 
-kubelet starts a container and tells of it a second later. By then a server would have read its limits and taken its
+kubelet starts a container and reports it a second later. By then a server would have read its limits and taken its
 memory, before tare could set what a study asks for. Hand-assembled, as it must run in any image, without a library.
 """
 

@@ -55,7 +55,7 @@ class Namespaces:
         if (tree["metadata"].get("annotations") or {}).get(OWNER) != owner:
             raise RunFailed(
                 f"the namespace {name} exists, and it is not this tare's",
-                hint=f"kubectl get namespace {name} --output yaml tells whose it is; delete it if nobody's",
+                hint=f"kubectl get namespace {name} --output yaml shows whose it is; delete it if nobody's",
             )
         self._wait_for_account(name)
         return name
@@ -76,7 +76,7 @@ class Namespaces:
 
 
 def name_of(owner: Process) -> str:
-    """The namespace of a tare, told by its process."""
+    """The namespace of a tare, identified by its process."""
     return f"tare-{hashlib.sha256(to_ident(owner).encode()).hexdigest()[:_DIGITS]}"
 
 

@@ -1,4 +1,4 @@
-"""The node of a cluster that one of tare's hosts is: told by its boot, asked for what a pod's traces lie in."""
+"""The node of a cluster that one of tare's hosts is: identified by its boot id, asked for a pod's traces."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def internal_address(tree: Tree) -> str:
 
 
 def why_not_ready(tree: Tree) -> str | None:
-    """Why a node starts no pods, as it or its controller told last; `None` where it does."""
+    """Why a node starts no pods, as it or its controller last reported; `None` where it does."""
     ready = next((each for each in tree["status"].get("conditions") or [] if each["type"] == "Ready"), None)
     if ready is not None and ready["status"] == "True":
         return None
@@ -117,7 +117,7 @@ class Printed:
 
 
 def printed_by(host: Host, node: Node, pod: Tree, container: str) -> Printed:
-    """From the files that the runtime writes on the node: the API tells both outputs as one.
+    """From the files that the runtime writes on the node: the API returns both outputs as one.
 
     kubelet turns a file over at 10 MiB (`containerLogMaxSize`) and packs all but the last two.
     """

@@ -13,8 +13,8 @@ CONTAINER = "task"
 _QOS = {"Guaranteed": Qos.GUARANTEED, "Burstable": Qos.BURSTABLE, "BestEffort": Qos.BEST_EFFORT}
 _HINTS = {
     "ErrImageNeverPull": "the node has removed the image: free its disk, kubelet removes images above 85 %",
-    "CreateContainerConfigError": "kubectl get events --all-namespaces tells more",
-    "CreateContainerError": "kubectl get events --all-namespaces tells more",
+    "CreateContainerConfigError": "kubectl get events --all-namespaces shows more",
+    "CreateContainerError": "kubectl get events --all-namespaces shows more",
     "RunContainerError": "the node's runtime cannot start it: journalctl -u containerd",
     "ErrImagePull": "tare brings images to the nodes by itself and pulls none",
     "ImagePullBackOff": "tare brings images to the nodes by itself and pulls none",
@@ -52,7 +52,7 @@ def running(pod: Tree) -> str | None:
 
 
 def ended(pod: Tree) -> Ended | None:
-    """How its container ended, `None` while that is not told."""
+    """How its container ended, `None` while that is unknown."""
     tree = (_container(pod).get("state") or {}).get("terminated")
     return None if tree is None else Ended(int(tree["exitCode"]), str(tree.get("reason") or ""))
 
@@ -74,7 +74,7 @@ def taken_away(pod: Tree) -> str | None:
 
 
 def why_not_started(pod: Tree) -> Stuck:
-    """The reason as the scheduler or kubelet tells it."""
+    """The reason as the scheduler or kubelet gives it."""
     name = pod["metadata"]["name"]
     if (gone := taken_away(pod)) is not None:
         return Stuck(gone, None, at_once=True)
@@ -93,7 +93,7 @@ def why_not_started(pod: Tree) -> Stuck:
         return Stuck(f"the pod {name} is pending, as no scheduler has looked at it", None, at_once=False)
     what = f"{reason}: {message}".strip(": ") or "kubelet has not reported on it"
     return Stuck(
-        f"the pod {name} does not start: {what}", "kubectl get events --all-namespaces tells more", at_once=False
+        f"the pod {name} does not start: {what}", "kubectl get events --all-namespaces shows more", at_once=False
     )
 
 

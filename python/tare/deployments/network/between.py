@@ -1,7 +1,7 @@
 """The path of connections between two hosts, read from the sockets of both, and what each host makes of addresses.
 
 A server sees a client behind a masquerade under the client's host's address. Which connection that is, the host's
-connection tracking tells; where that cannot be read, the port, which the kernel keeps unless another has it.
+connection tracking shows; where that cannot be read, the port, which the kernel keeps unless another has it.
 """
 
 from __future__ import annotations

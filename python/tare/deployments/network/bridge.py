@@ -49,7 +49,7 @@ def free_network(
 
 
 def _routes(host: Host) -> Iterator[ipaddress.IPv4Network]:
-    """To where the host has one, by whatever gateway; `default` and kinds such as `blackhole` are not told."""
+    """To where the host has one, by whatever gateway; `default` and kinds such as `blackhole` are left out."""
     listed = host.run(["ip", "-4", "route", "show"], timeout_s=_CALL_S, check=False).text
     for line in listed.splitlines():
         with suppress(ValueError):

@@ -49,7 +49,7 @@ def attach_to_lan(  # noqa: PLR0913, PLR0917 - all that a network is made of
 
 
 def link_of(host: Host, pid: int) -> Hop | None:
-    """By which kind of link a process's network namespace is on the network between hosts, as its kernel tells."""
+    """By which kind of link a process's network namespace is on the network between hosts, by its kernel."""
     argv = ["nsenter", "--target", str(pid), "--net", "ip", "-details", "-oneline", "link", "show"]
     lines = host.run(argv, timeout_s=_CALL_S, check=False).text.splitlines()
     for hop in (Hop.MACVLAN, Hop.IPVLAN):

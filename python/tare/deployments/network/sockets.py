@@ -1,4 +1,4 @@
-"""Established TCP connections of a network namespace, and who holds their sockets, as /proc tells."""
+"""Established TCP connections of a network namespace, and who holds their sockets, from /proc."""
 
 from __future__ import annotations
 

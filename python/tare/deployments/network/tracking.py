@@ -1,4 +1,4 @@
-"""What the kernel's connection tracking tells of addresses that it rewrites."""
+"""The kernel's connection tracking: which addresses it rewrites."""
 
 from __future__ import annotations
 

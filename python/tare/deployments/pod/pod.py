@@ -164,7 +164,7 @@ class Pods:
     def _attach(self, task: Task, setting: PodSetting, pid: int) -> cni.Attachment:
         links, scratch = cni.links_of(task.name), scratch_of(task.name)
         for plugin in (setting.cni, "host-local", *(["portmap"] if task.network is NetworkKind.HOST_PORT else [])):
-            cni.directory_of(self.host, plugin)  # told before anything is made
+            cni.directory_of(self.host, plugin)  # refused before anything is made
         self.ledger.note(Kind.RULES, f"cni:{task.name}", host=self.host.name)
         self.host.run(["install", "-d", "-m", "0700", "--", scratch], timeout_s=_CALL_S)
         if setting.cni == "bridge":
@@ -233,7 +233,7 @@ class Pods:
         return next(port for port in ports if port not in used)
 
     def _interface(self, pid: int) -> str:
-        """Of which kind the pod's interface is, as its own namespace tells."""
+        """Of which kind the pod's interface is, by its own namespace."""
         argv = ["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "-details", "-json", "link", "show", cni.INTERFACE]
         (shown,) = json.loads(self.host.run(argv, timeout_s=_CALL_S).text)
         return str(shown["linkinfo"]["info_kind"])

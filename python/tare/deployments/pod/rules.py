@@ -76,7 +76,7 @@ def drop(host: Host, proxy: str, tag: str) -> bool:
 
 
 def version_of(host: Host, proxy: str) -> str:
-    """As the program tells it: of iptables also whether it is the legacy one. Raises `EnvironmentLacks`."""
+    """As the program prints it: of iptables also whether it is the legacy one. Raises `EnvironmentLacks`."""
     program = "iptables" if proxy == "iptables" else "nft"
     try:
         return host.run([program, "--version"], timeout_s=_CALL_S).text.strip()

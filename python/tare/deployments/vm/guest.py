@@ -42,7 +42,7 @@ class GuestEnd:
 
 
 def guest_end(host: Host, status: str) -> GuestEnd | None:
-    """What stands in the file that the machine tells it in; `None` where nothing does, or not all of it yet."""
+    """What the machine wrote into its file; `None` where there is nothing, or not all of it yet."""
     raw = host.read(status)
     if not raw or not raw.endswith(b"\n"):
         return None
@@ -150,7 +150,7 @@ class GuestHost:
         )
 
     def clock(self) -> Mapping[str, float] | None:
-        """`uptime_s` of the machine, told between `from_ns` and `to_ns` of the host's CLOCK_MONOTONIC."""
+        """`uptime_s` of the machine, read between `from_ns` and `to_ns` of the host's CLOCK_MONOTONIC."""
         answer = self._answer({"verb": "read", "path": "/proc/uptime"}, _READ_S)
         content = answer["ok"]["content"]
         if content is None:

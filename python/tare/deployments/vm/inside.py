@@ -35,7 +35,7 @@ class Inside(Protocol):
         ...
 
     def request(self, task: Task, disks: Sequence[Disk], names: Iterable[str]) -> Mapping[str, Any]:
-        """What the machine is told of it when the task is started. `names`: files of the machine's own."""
+        """What the machine gets of it when the task is started. `names`: files of the machine's own."""
         ...
 
     def facts(self, guest: GuestHost, pid: int) -> Mapping[str, Any]:

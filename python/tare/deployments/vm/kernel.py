@@ -29,7 +29,7 @@ _HINT = "apt must be set up for Debian, whose cloud kernel virtual machines boot
 
 @dataclass(frozen=True)
 class Kernel:
-    """Paths on the host. `version`: the package's name, which tells the kernel's."""
+    """Paths on the host. `version`: the package's name, which has the kernel's."""
 
     version: str
     image: str

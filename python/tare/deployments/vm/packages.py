@@ -22,7 +22,7 @@ def kept_version(host: Host, home: str) -> str | None:
 
 @dataclass(frozen=True)
 class PackageSet:
-    """`version`: what is told of it. `packages`: by name."""
+    """`version`: what is shown of it. `packages`: by name."""
 
     version: str
     packages: Sequence[str]

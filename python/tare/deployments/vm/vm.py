@@ -157,7 +157,7 @@ class Vm:
         )
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """The task is asked and then told, and its machine goes with it; one that does not go is killed."""
+        """The task is terminated, then killed, and its machine goes with it; one that does not go is killed."""
         if alive(self._host, instance.process):
             try:
                 self._guest(instance).ask({"verb": "stop", "grace_s": grace_s}, grace_s + _OFF_S)
@@ -290,7 +290,7 @@ class Vm:
             raise kind(f"{task.name} cannot be started: {error.what}: {self._last_words(task)}") from error
 
     def _started(self, task: Task, ask: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-        """A task may end, and its machine with it, before the answer is read: its status tells how."""
+        """A task may end, and its machine with it, before the answer is read: its status says how."""
         try:
             return self._must_answer(task, ask)
         except RunFailed:

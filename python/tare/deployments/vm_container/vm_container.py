@@ -80,7 +80,7 @@ class Contained:
             must_hide_nothing(self.host, task, layer)
 
     def request(self, task: Task, disks: Sequence[Disk], names: Iterable[str]) -> Mapping[str, Any]:
-        """The container as crun is to be told of it."""
+        """The container as crun gets it."""
         profile, release = profile_of(self.host, self._runtime), release_of(self._kernel.version)
         seccomp = seccomp_of(profile, frozenset(CAPABILITIES), release)
         own = {name: f"{_NAMES}/{name.strip('/').replace('/', '-')}" for name in names}
@@ -135,7 +135,7 @@ def judged(seen: Seen) -> dict[str, Any]:
 
 
 def release_of(version: str) -> tuple[int, ...]:
-    """`linux-image-6.1.0-53-cloud-amd64` → (6, 1, 0). Raises `RunFailed` where it tells no release."""
+    """`linux-image-6.1.0-53-cloud-amd64` → (6, 1, 0). Raises `RunFailed` where it has no release."""
     if (match := _RELEASE.search(version)) is None:
         raise RunFailed(f"{version} contains no kernel release")
     return tuple(int(part) for part in match[0].split("."))

@@ -96,7 +96,7 @@ class RootedTree:
         """`own`: what gives owner and mode to a directory that had to be made, by a path that leads to it."""
         self._own = own
         self._handle = os.open(root, _DIRECTORY | os.O_CLOEXEC)
-        self._where = os.readlink(path_of(self._handle)).rstrip("/")  # noqa: PTH115 - as the kernel tells it
+        self._where = os.readlink(path_of(self._handle)).rstrip("/")  # noqa: PTH115 - as the kernel has it
 
     def close(self) -> None:
         """What was handed out is of no use after that."""
@@ -111,7 +111,7 @@ class RootedTree:
         resolve = _IN_ROOT if links else _IN_ROOT | _NO_SYMLINKS
         handle = self._made(path, _MOST_STEPS) if make else _open(self._handle, path, _DIRECTORY, resolve)
         try:
-            where = os.readlink(path_of(handle))  # noqa: PTH115 - as the kernel tells it
+            where = os.readlink(path_of(handle))  # noqa: PTH115 - as the kernel has it
             yield Directory(handle, where[len(self._where) + 1 :])
         finally:
             os.close(handle)

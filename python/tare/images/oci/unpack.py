@@ -274,7 +274,7 @@ def _write_file(
 
 
 def _own_plain(path: str, noted: Noted | None) -> None:
-    """Of a directory that no entry tells of."""
+    """Of a directory that has no entry."""
     if noted is None:
         os.chown(path, 0, 0)
     else:

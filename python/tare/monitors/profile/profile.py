@@ -25,7 +25,7 @@ _CALL_S = 10.0
 
 
 class Profile:
-    """tare-probe once more, as a program of its own: what it costs is told apart from the trace's cost."""
+    """tare-probe once more, as a program of its own: its cost is reported apart from the trace's."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = True
@@ -92,7 +92,7 @@ class Profile:
 
 
 def _claims(each: WatchedProcess) -> list[tuple[str, str]]:
-    """What samples are told apart by: as the trace's targets, but for network namespaces."""
+    """What distinguishes samples: as the trace's targets, but for network namespaces."""
     return [(kind, what) for kind, what in targets(each) if kind != "netns"]
 
 

@@ -49,7 +49,7 @@ def in_words(shown: RunOverlay) -> str:
 
 
 def _reach(runs: Sequence[OverlaidRun]) -> tuple[float, float]:
-    """From the first to the last second that any run tells of."""
+    """From the first to the last second that any run has."""
     seconds = [point.second for run in runs for point in run.points]
     return min(seconds, default=0.0), max(seconds, default=1.0)
 

@@ -27,7 +27,7 @@ from tare.report.plain import plain
 from tare.report.rows.shift import label, shifted, title
 
 MOST_ROWS = 16
-"""In one chart; what is left out is told beside it."""
+"""In one chart; what is left out is named beside it."""
 _PANEL_PX = 120
 _LABELS_PX = 58
 _WIDE_RANGE = 4.0
@@ -66,7 +66,7 @@ def _row(one: QuantileShift, order: Sequence[str], frame: Frame) -> tuple[Any, A
     )
     words = title(one, 40)
     left = alt.layer(*_distributions(one, x), _heading(words, frame))
-    # Beside a long name there is no room on a phone; what is right is told below the chart too.
+    # Beside a long name there is no room on a phone; the text below the chart says which is right, too.
     right = alt.layer(*_shifts(one, x), _heading("shift" if frame.values or len(words) <= _SHORT else "", frame))
     return tuple(panel.properties(width=width, height=_PANEL_PX) for panel in (left, right))  # type: ignore[return-value]  # of two, as it was given
 

@@ -92,7 +92,7 @@ def build_check(
 ) -> Check:
     """Analyse the records and hold them against the limit. `unfinished`: why more blocks are to come.
 
-    `for_people`: names of emulated arms have their mark; else only the key that tells it is there.
+    `for_people`: names of emulated arms have their mark; else only the key for it is there.
     Raises `StudyError` for a metric or an arm that the study does not have.
     """
     if for_people:
@@ -129,7 +129,7 @@ def _findings(study: Study, analysis: Analysis, asked: Asked) -> Iterator[Findin
 
 
 def in_words(one: LimitCheck) -> str:
-    """Why an outcome is what it is, `None` of figures told in the row itself."""
+    """Why an outcome is what it is, `None` where the row itself has the figures."""
     if one.why is not None:
         return f"{one.outcome.value}: {plain(one.why, 200)}"
     if one.outcome is Outcome.INCONCLUSIVE:

@@ -1,4 +1,4 @@
-"""A check as a versioned JSON file; keys are told in docs/reference/check.md."""
+"""A check as a versioned JSON file; keys are documented in docs/reference/check.md."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Compared:
 
 
 def build_comparison(a: Side, b: Side, comparison: Comparison) -> Compared:
-    """Gather what is told beside the figures."""
+    """Gather what is shown beside the figures."""
     arms = {
         *comparison.shared.arms,
         *(comparison.a.finding(arm, PRIMARY).baseline for arm in comparison.shared.arms),

@@ -1,4 +1,4 @@
-"""A comparison as a versioned JSON file; keys are told in docs/reference/compare.md."""
+"""A comparison as a versioned JSON file; keys are documented in docs/reference/compare.md."""
 
 from __future__ import annotations
 

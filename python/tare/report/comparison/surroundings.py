@@ -51,7 +51,7 @@ def surroundings(
 
 
 def _of_study(keys: Sequence[Difference]) -> Iterator[Unlike]:
-    """A key that differs alike in several arms is told once."""
+    """A key that differs alike in several arms is listed once."""
     arms: dict[tuple[str, str, str], list[str]] = {}
     for each in keys:
         name, _, rest = each.key.removeprefix("arms.").partition(".settings.")

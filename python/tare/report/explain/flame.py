@@ -1,7 +1,7 @@
 """A differential flame graph: one SVG file with its own script, which asks nothing of any network.
 
 Width is what an operation of the arm takes; colour, whether that is more (red) or less (blue) than in the baseline.
-Frames of what the arm no longer does have no width and are told in the text of those around them. After Gregg,
+Frames of what the arm no longer does have no width; the text of the frames around them names them. After Gregg,
 "The flame graph", CACM 59(6), 2016, and his differential flame graphs of 2014.
 """
 

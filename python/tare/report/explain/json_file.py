@@ -1,4 +1,4 @@
-"""An explanation as a versioned JSON file; keys are told in docs/reference/explain.md."""
+"""An explanation as a versioned JSON file; keys are documented in docs/reference/explain.md."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ COLUMNS: dict[str, type[pl.DataType] | pl.DataType] = {
     "metric": pl.String, "value": pl.Float64, "unit": pl.String, "resolution": pl.Float64,
     "emulated": pl.Boolean, "site": pl.String,
 }  # fmt: skip
-"""Beside those of the factors; docs/reference/python.md tells each."""
+"""Beside those of the factors; docs/reference/python.md documents each."""
 
 
 def observations(study: Study, records: Iterable[RunRecord]) -> pl.DataFrame:

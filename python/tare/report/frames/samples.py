@@ -23,7 +23,7 @@ COLUMNS = {
     "subject": pl.String, "phase": pl.String, "from_s": pl.Float64, "to_s": pl.Float64, "value": pl.Float64,
     "unit": pl.String, "kept": pl.Boolean, "emulated": pl.Boolean,
 }  # fmt: skip
-"""docs/reference/python.md tells each."""
+"""docs/reference/python.md documents each."""
 
 _WINDOW_UNITS: Mapping[str, str | None] = {
     "throughput_per_s": "/s", "latency_p95_ms": "ms", "errors_per_s": "/s", "reconnects_per_s": "/s",

@@ -98,7 +98,7 @@ def _quantities(report: Report) -> list[str]:
 
 
 def _repetitions(report: Report) -> list[str]:
-    """As the source tells its repetitions, a table a metric."""
+    """As the source reports its repetitions, a table a metric."""
     tables = repetitions(report)
     lines = [
         line
@@ -139,7 +139,7 @@ def _table(report: Report) -> list[str]:
 
 
 def _by_operation(report: Report) -> list[str]:
-    """A table of latencies by kind of operation, where the generator tells them apart."""
+    """A table of latencies by kind of operation, where the generator distinguishes them."""
     metrics = compared_by_operation(report.analysis)
     if not metrics:
         return []

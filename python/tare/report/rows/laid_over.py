@@ -22,7 +22,7 @@ _PLACED: Mapping[str | None, str] = {
     ),
     None: "by its own clock: a slow start, such as a JVM's, puts it ahead of the trace",
 }
-"""How it is known when a generator began → what a reader is told."""
+"""How it is known when a generator began → what the reader sees."""
 COLOURS = ("ink", *(f"c{n}" for n in range(1, 9)))
 """Of arms in the study's order, the first one's being the ink's; after the last they begin anew, without ink."""
 

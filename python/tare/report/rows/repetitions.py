@@ -1,4 +1,4 @@
-"""Smallest, largest, mean and standard deviation, as a study's source tells them, beside tare's estimates."""
+"""Smallest, largest, mean and standard deviation, as a study's source reports them, beside tare's estimates."""
 
 from __future__ import annotations
 

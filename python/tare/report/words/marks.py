@@ -12,7 +12,7 @@ _MOST_MARKS = 8
 """Of one run, beside the server's own work."""
 _MOST_WORKS = 6
 _FEW = 2
-"""As many works of a kind are told one by one, with what they were of."""
+"""Up to so many works of a kind are listed one by one, each with its object."""
 
 
 def mark_lines(marks: Sequence[Mark]) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def _sentence(group: Sequence[Alarm]) -> str:
 
 
 def notes(analysis: Analysis, planned: int) -> tuple[str, ...]:
-    """One sentence each, the gravest first; failed attempts are told by `failures`."""
+    """One sentence each, the gravest first; `failures` has the failed attempts."""
     return (
         *_unfinished(analysis, planned),
         *_sites(analysis),

@@ -158,7 +158,7 @@ class RunContext:
         return self.first_token or self.token
 
     def server_plan(self, node: Node, run_dir: str, first: Instance | None = None) -> ServerPlan:
-        """How a node is told to run; `run_dir` is the host's path of its run directory, `first` the first node."""
+        """How a node is to run; `run_dir` is the host's path of its run directory, `first` the first node."""
         sut, own_root = self.settings.sut, self.sut_deployment.own_root
         alone = ServerPlan(
             data_dir=self.data_dir(node),
@@ -203,7 +203,7 @@ class RunContext:
         before = oom_kills(host)
         try:
             instance = deployment.start(task)
-        except EndedAtOnce as error:  # seen to end now or a moment later: told alike
+        except EndedAtOnce as error:  # seen to end now or a moment later: reported alike
             raise gone(node, f"the server ended with {error.how}", BEFORE_AN_ANSWER, error.words) from error
         return Server(host, deployment, self.database, plan, node, instance, before)
 

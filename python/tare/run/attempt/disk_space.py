@@ -33,7 +33,7 @@ def telling_of_full_disks(context: RunContext, sut: Sut | None) -> Iterator[None
 
 
 def shortage(server: Server, path: str) -> str | None:
-    """In words how little the file system of its data has left; `None` where that is enough, or cannot be told.
+    """In words how little the file system of its data has left; `None` where that is enough, or unknown.
 
     `path`: of the data on their host. Below a virtual machine's disk lies another, which may be full by itself.
     """
@@ -48,7 +48,7 @@ def shortage(server: Server, path: str) -> str | None:
 def _of_data(server: Server, path: str) -> DiskSpace | None:
     """Asked from inside, by coreutils or busybox, as a virtual machine's disk is seen from nowhere else.
 
-    Of a server that has ended: what its machine told in the end, or where there is none, at the path on its host.
+    Of a server that has ended: what its machine reported last, or where there is none, at the path on its host.
     """
     guest, data_dir = server.instance.guest, server.plan.data_dir
     if server.lives:

@@ -87,7 +87,7 @@ class Draft:
 
 
 def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Outcome) -> RunRecord:
-    """The record of an attempt that has come as far as `draft` tells."""
+    """The record of an attempt that has come as far as `draft` says."""
     arm, study = job.arm, job.plan.study
     return RunRecord(
         run_id=job.run.id,

@@ -198,7 +198,7 @@ def _tell(sut: Sut | None, database: str | None, statements: Sequence[str]) -> N
 
 
 def judge(context: RunContext, name: str, command: ClientCommand) -> None:
-    """Let the command say what its output tells, where it has a say; raises `RunFailed`."""
+    """Have the command check its output, where it does so; raises `RunFailed`."""
     if command.check_output is not None:
         workdir = context.workdir_for_client
         output = workdir.output(name)

@@ -14,7 +14,7 @@ from tare.run.usage.driven import Driven
 from tare.workloads import Window
 
 Announce = Callable[[Phase, float | None], None]
-"""Told of each phase as it begins, with the seconds it should take where that is known."""
+"""Called as each phase begins, with the seconds it should take where that is known."""
 
 
 class Stopwatch:
@@ -45,7 +45,7 @@ class Stopwatch:
 
 
 class Pace(Protocol):
-    """What an attempt tells of where it is, and waits for."""
+    """Where an attempt reports how far it is, and waits for another."""
 
     @property
     def moved_to(self) -> str | None:
@@ -86,13 +86,13 @@ class Alone:
         """At once."""
 
     def warmed_up(self, client: Instance) -> None:
-        """Nobody is told."""
+        """Nobody listens."""
 
     def began(self, servers: tuple[Instance, ...], client: Instance, own_warmup_s: float) -> None:
-        """Nobody is told."""
+        """Nobody listens."""
 
     def ended(self) -> None:
-        """Nobody is told."""
+        """Nobody listens."""
 
     def share(self, windows: Sequence[Window], drove: Driven) -> None:
         """Nothing."""

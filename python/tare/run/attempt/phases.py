@@ -310,7 +310,7 @@ class Phases:
         return code
 
     def _note(self, side: Side, instance: Instance) -> None:
-        """Whether it is emulated, of each side that was started; told at once, as its figures are watched live."""
+        """Whether it is emulated, of each side that was started; reported at once, as figures are watched live."""
         if instance.emulated and side not in self.draft.emulated:
             self.draft.emulated = union_of_sides(self.draft.emulated, (side,))
             self.observer(Emulated(self.job.run, self.draft.emulated))
@@ -378,7 +378,7 @@ class Phases:
             )
 
     def _check_encryption(self) -> None:
-        """What connections agreed on is told with the measurement alone."""
+        """Only the measurement has what connections agreed on."""
         if wrong := undeclared_encryption(self.job.arm.settings, self.draft.measurement or {}):
             raise NotComparable(f"{self.job.run.arm} does not match the study: {as_sentence(wrong)}")
         self._must_be_like_others()

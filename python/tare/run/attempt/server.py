@@ -141,7 +141,7 @@ class Server:
         try:
             return self.database.ready(self.plan, self.inside)
         except RunFailed:
-            return False  # an exec into a server that is still coming up, or has just gone: `lives` tells which
+            return False  # an exec into a server that is still coming up, or has just gone: `lives` knows which
 
 
 def _open(lookout: Lookout) -> bool:
@@ -149,11 +149,11 @@ def _open(lookout: Lookout) -> bool:
     try:
         return lookout.listens() is not False
     except RunFailed:
-        return False  # the machine may have just ended: `Server.lives` tells
+        return False  # the machine may have just ended: `Server.lives` knows
 
 
 Starter = Callable[[Instance], Server]
-"""Starts one more server, which is told of the first."""
+"""Starts one more server, which gets the first."""
 
 
 @dataclass
@@ -169,7 +169,7 @@ class Sut:
 
     @property
     def first(self) -> Server:
-        """The one that the others are told of; all are alike, so it also stands for them."""
+        """The one that the others join; all are alike, so it also stands for them."""
         return self.servers[0]
 
     @property

@@ -91,7 +91,7 @@ class Clocks:
 
 
 def clocks_of(host: Host) -> Clocks:
-    """As the host tells them, else by a program there."""
+    """As the host reports them, else by a program there."""
     if isinstance(host, TellsTime):
         read = host.clocks()
         return Clocks(read.monotonic_ns, read.monotonic_ns, read.wall_ns - read.monotonic_ns)

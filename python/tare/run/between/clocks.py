@@ -1,4 +1,4 @@
-"""The offset between two hosts' clocks, from exchanges of which each tells four moments. Pure.
+"""The offset between two hosts' clocks, from exchanges with four moments each. Pure.
 
 Of an exchange, the request left at `sent` and the reply was back at `returned` by one clock; by the other's the
 request came at `received` and the reply left at `replied`. Whatever the two ways took, the offset is within
@@ -91,7 +91,7 @@ def disagreement(before: Offset, after: Offset) -> str | None:
 
 @dataclass
 class SiteClock:
-    """The clocks of a host, told from this machine's: `ahead_s` and `wall_ahead_s` are what they are ahead of ours.
+    """The clocks of a host, relative to this machine's: `ahead_s` and `wall_ahead_s` are how far they are ahead.
 
     They are set anew before each run, never during one.
     """

@@ -88,7 +88,7 @@ def _lacking_images(plan: Plan, layout: Layout) -> Iterator[str]:
 
 
 def refuse_site(spec: SiteSpec) -> None:
-    """Raise `StudyError` for a site on which no run can be made, as its file tells."""
+    """Raise `StudyError` for a site on which no run can be made, by its file."""
     if spec.client in spec.nodes:
         alone = len(spec.nodes) == 1
         what = "one host for both parts" if alone else "its client on the host of a node"

@@ -24,7 +24,7 @@ from tare.sites.process import boot_id
 _NS = 1e-9
 _FILL_S = 1.0
 _TRIES, _PROGRAMS = 20, 5
-"""Exchanges by which tare knows the SUT's clock: with a host that tells time, and by programs elsewhere."""
+"""Exchanges by which tare knows the SUT's clock: with hosts that answer with their time, else by programs."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Link:
 class Between:
     """What the record keeps. `one_boot`: two hosts have one kernel, so that figures are not of two machines.
 
-    `tare_bound_s`: how well tare, which tells when phases begin and end, knows the SUT's clock. `sides`: what
+    `tare_bound_s`: how well tare, which times the phases, knows the SUT's clock. `sides`: what
     counters of each host grew by in the measure phase, with the interface by which it reaches the other.
     """
 

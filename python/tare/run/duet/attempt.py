@@ -27,7 +27,7 @@ _POLL_S = 0.02
 
 
 def bytes_per_s(record: RunRecord) -> float | None:
-    """What the SUT read and wrote while it was measured, by the run's trace; `None` where that tells nothing."""
+    """What the SUT read and wrote while it was measured, by the run's trace; `None` where that says nothing."""
     usage = record.usage or {}
     moved = [usage.get(key) for key in ("sut_read_bytes", "sut_write_bytes")]
     known = [float(part) for part in moved if part is not None]
@@ -176,7 +176,7 @@ def _of_its_partner(failed: Attempt) -> str:
 
 
 def _serial(observer: Observer) -> Observer:
-    """Observers know of no threads."""
+    """Observers are called by one thread at a time."""
     lock = threading.Lock()
 
     def observe(event: Event) -> None:

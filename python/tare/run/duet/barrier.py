@@ -85,7 +85,7 @@ class DuetBarrier:
 
     @property
     def both_drove(self) -> tuple[Bounds, Bounds] | None:
-        """Where both measurements lie; `None` until both are told."""
+        """Where both measurements lie; `None` until both are known."""
         return (self._drove[0], self._drove[1]) if len(self._drove) == 2 else None
 
 

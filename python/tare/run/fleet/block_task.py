@@ -1,6 +1,6 @@
 """A block as a task: what a site's process is given, and how it makes the runs and hands them over.
 
-Records and raw files go through a directory of the store's staging area, never through the scheduler: it is told
+Records and raw files go through a directory of the store's staging area, never through the scheduler: it learns
 only that there is something.
 """
 

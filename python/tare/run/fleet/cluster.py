@@ -28,7 +28,7 @@ _CONNECT_S = 15
 
 @dataclass(frozen=True)
 class Scheduler:
-    """Where a scheduler listens, and the files of TLS; where none is given, Dask's own configuration tells them.
+    """Where a scheduler listens, and the files of TLS; where none is given, Dask's own configuration has them.
 
     `wait_s`: how long a site's worker may be away before the site is set aside.
     """
@@ -130,7 +130,7 @@ class ClusterCrew:
         try:
             workers = _workers_of(self.client)
         except OSError:
-            return {}  # `lost` tells at its next call whether the scheduler has disappeared
+            return {}  # `lost` sees at its next call whether the scheduler has disappeared
         self._looked_at = now = time.monotonic()
         gone: dict[str, str] = {}
         for site, post in self._posts.items():

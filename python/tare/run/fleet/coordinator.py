@@ -46,7 +46,7 @@ def execute_on(
 
 
 def _waited_for(fleet: Fleet, dispatcher: Dispatcher) -> list[Told]:
-    """What the dispatcher tells next, and all that it has told since."""
+    """What the dispatcher reports next, and all that it has reported since."""
     events: list[Told] = []
     if dispatcher.events.empty():  # else it is taken before an interrupt ends this: runs that are finished stay
         with fleet.interrupts.allowed():

@@ -152,7 +152,7 @@ class OwnCrew:
             words.close()
             raise
         orders = Orders(self._cluster.scheduler_address, spec.model_dump(mode="json"), _keys(self._security))
-        with suppress(BrokenPipeError):  # `lost` tells of it
+        with suppress(BrokenPipeError):  # `lost` reports it
             process.stdin.write(json.dumps(vars(orders)).encode() + b"\n")
             process.stdin.flush()
         return _Member(spec, process, words)

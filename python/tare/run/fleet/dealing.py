@@ -1,4 +1,4 @@
-"""Which block goes to which site, and how many blocks may be begun. Pure: the seed tells, whoever asks and when."""
+"""Which block goes to which site, and how many blocks may be begun. Pure: the seed decides alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thread that gives blocks to idle sites and hears what comes of them; it tells the study's thread.
+"""The thread that gives blocks to idle sites and takes what comes of them; it passes that to the study's thread.
 
 It does not wait for commits: sites go on while records are being made safe.
 """
@@ -65,7 +65,7 @@ class Over:
 
 
 Told = Event | Kept | Over
-"""What the study's thread is told, in order; records are in the staging area, to be committed."""
+"""What the study's thread receives, in order; records are in the staging area, to be committed."""
 
 
 @dataclass
@@ -121,7 +121,7 @@ class Dispatcher:
                 courier.shutdown(wait=False, cancel_futures=True)
 
     def committed(self, records: int) -> None:
-        """So many records that it told of are safe. In any thread."""
+        """So many records that it announced are safe. In any thread."""
         with self._commits_lock:
             self._to_commit -= records
         self._messages.put(("committed", "", None))
@@ -215,7 +215,7 @@ class Dispatcher:
             self._messages.put((body["what"], body["task"], body.get("event")))
 
     def _deliver(self, what: str, task: str) -> None:
-        """Have a message come after what it tells of. In any thread."""
+        """Have a message come after its subject. In any thread."""
         if (found := self._tasks.get(task)) is None:
             return
         name, spool = found

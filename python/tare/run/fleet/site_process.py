@@ -229,7 +229,7 @@ def _live(  # noqa: PLR0913, PLR0917 - all that a worker is made of
 
     try:
         asyncio.run(live())
-    except Exception as error:  # noqa: BLE001 - told by the main thread
+    except Exception as error:  # noqa: BLE001 - the main thread reports it
         trouble.append(error)
     finally:
         calls.break_off()  # with the scheduler goes whoever waits for it

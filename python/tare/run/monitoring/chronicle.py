@@ -1,4 +1,4 @@
-"""What the server tells of its own work in a run, on the clock of the trace."""
+"""What the server reports of its own work in a run, on the clock of the trace."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def ask_all(
 
 
 def _of_all(trees: Mapping[str, Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
-    """Of one server, all that it told; of several, their events in the order in which they ended."""
+    """Of one server, all that it reported; of several, their events in the order in which they ended."""
     if len(trees) == 1:
         return next(iter(trees.values()))
     if any(tree is None for tree in trees.values()):

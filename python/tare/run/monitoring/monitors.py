@@ -191,7 +191,7 @@ class Monitors:
         return next((why for why in reasons if why is not None), None)
 
     def must_live(self) -> None:
-        """Raise `RunFailed` when one has ended before it was told to."""
+        """Raise `RunFailed` when one has ended by itself."""
         for watch in self.running.values():
             watch.must_live()
 
@@ -212,7 +212,7 @@ class Monitors:
     def read(
         self, raw: Path, usage: Mapping[str, Any] | None, ahead_s: Mapping[str, float] | None = None
     ) -> Mapping[str, Any]:
-        """What the record keeps: monitor → its interval, samples, cost and whatever it tells of itself.
+        """What the record keeps: monitor → its interval, samples, cost and whatever it reports on itself.
 
         `ahead_s`: host → its clock less that of the SUT or of its first node.
         """

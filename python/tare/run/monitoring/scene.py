@@ -82,7 +82,7 @@ def _running(host: Host) -> Iterator[tuple[int, str]]:
 
 
 def _carries(host: Host, pid: int, sut: Instance) -> bool:
-    """Whether a docker-proxy is the SUT's, as its own command line tells."""
+    """Whether a docker-proxy is the SUT's, by its own command line."""
     words = (host.read(f"/proc/{pid}/cmdline") or b"").decode(errors="replace").split("\0")
     options = dict(pairwise(words))
     return options.get("-container-ip") == sut.address and options.get("-container-port") == str(sut.task.port)

@@ -46,7 +46,7 @@ def marked_table(samples: pl.DataFrame, spec: MonitorSpec, phase: Span | None) -
     """With a column `kept`: true for samples that lie within the phase whole, but those that the study drops.
 
     Without a phase nothing is kept. Dropped is by when samples end; of those that end together, as rate() over a
-    range and the reading that it ends with, the shortest tells which are whole.
+    range and the reading that it ends with, the shortest shows which are whole.
     """
     if phase is None:
         return samples.with_columns(pl.lit(value=False).alias("kept"))

@@ -1,6 +1,6 @@
 """Whether runs may be compared: they differ in what the study names as its factors, and in nothing else.
 
-Pure: records in, named differences out. What is compared is told by `properties`.
+Pure: records in, named differences out. `properties` says what is compared.
 """
 
 from __future__ import annotations

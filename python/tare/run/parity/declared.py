@@ -159,7 +159,7 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
 
 
 def _by_containerd(placement: Placement, seen: Mapping[str, Any]) -> Iterator[str]:
-    """The shim that holds the program tells by its command line in which of containerd's namespaces it is."""
+    """The command line of the shim that holds the program names its containerd namespace."""
     facts = seen.get("containerd") or {}
     if placement.deployment == CONTAINERD and facts.get("namespace") != NAMESPACE:
         holder = f"{facts.get('shim') or 'no shim'}, namespace {facts.get('namespace') or 'unknown'}"

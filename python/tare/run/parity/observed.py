@@ -72,10 +72,10 @@ class RunObserver:
         self._settled: set[str] = set()
 
     def look(self, *, last: bool = False) -> Seen | None:
-        """What there is to be told now, `None` where that is nothing new.
+        """What there is to report now, `None` where that is nothing new.
 
         Told once when all paths are proved, and before, without them, when they are late. `last`: the client has
-        ended, and what was not told yet is told.
+        ended, and what was not reported yet is.
         """
         now_s = self._machine.clock.monotonic()
         if self._done or (last and self._observed) or (now_s < self._next_s and not last):

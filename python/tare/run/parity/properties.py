@@ -74,7 +74,7 @@ TOKEN = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}(?![0-9a-f])")
 ENVIRONMENT = "environment variable "
 """Begins the name of each."""
 _OWN_VARIABLES = frozenset({"HOSTNAME", "container", "TERM"})
-"""Each run's own name, and what Podman tells a program of its place."""
+"""Each run's own name, and what Podman says to a program about its place."""
 _OF_CLUSTER = "KUBERNETES_"
 """Begins the variables by which a pod finds the API's server."""
 _UID = re.compile(r"pod[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}")
@@ -100,7 +100,7 @@ _HOST = {
 
 
 _WIRE = {"device": "interface", "gateway": "gateway", "mtu": "MTU", "speed_mbit": "link speed", "qdisc": "queue"}
-"""Of a side of the wire; round trips and throughput vary by chance, and are told in the record alone."""
+"""Of a side of the wire; round trips and throughput vary by chance, and are in the record only."""
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def variables(
 def parent_cgroup(cgroups: Mapping[str, str]) -> str | None:
     """The parent in the hierarchies that hand out CPU, memory and I/O, with RUN for the run's own name.
 
-    The root of a hierarchy is its own parent. Where hierarchies disagree, each is told.
+    The root of a hierarchy is its own parent. Where hierarchies disagree, each is named.
     """
     parents: dict[str, list[str]] = {}
     for names, path in cgroups.items():

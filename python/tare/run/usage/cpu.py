@@ -41,7 +41,7 @@ class Usage:
     node. `sut_over_s`: from the first to the last reading of `sut_cpu_s`, where that is not the whole phase: of a
     program that is itself the SUT, which takes its counter along when it ends. `began_monotonic_s`,
     `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and
-    block devices, as the trace tells afterwards; `sut_io_source`: by whom; `saturation`: side → a
+    block devices, as the trace shows afterwards; `sut_io_source`: by whom; `saturation`: side → a
     `Saturation` (saturation.py); `disk`: a `DiskUse` (disk.py); `driven`: a `Driven` (driven.py).
     """
 
@@ -144,7 +144,7 @@ class Meter:
             self._gone_s = self.clock.monotonic()
 
     def end(self, of_nodes: Sequence[Observed], of_client: Observed) -> Usage | None:
-        """The differences. What was in force around each node and the client tells how many CPUs these had."""
+        """The differences. What was in force around each node and the client gives how many CPUs these had."""
         if self._began is None:
             return None
         gone_s = self._gone_s
@@ -175,7 +175,7 @@ class Meter:
         )
 
     def drove(self, measurement: Measurement, ahead_s: float | None = None) -> Driven:
-        """When the client drove, by what it told of that. The phase is over.
+        """When the client drove, by its own report. The phase is over.
 
         `ahead_s`: what the client's wall clock is ahead of the SUT's monotonic one; `None`: as ours is.
         """
@@ -257,7 +257,7 @@ class Meter:
         return self.hosts[number] if self.hosts else self.host
 
     def _of_kernels(self, machines: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
-        """Of all hosts together, of those that share a kernel once: it tells each the same."""
+        """Of all hosts together, of those that share a kernel once: all read the same there."""
         if not self.hosts:
             return machines[self.host.name]
         kernels = {boot_id(host): machines[host.name] for host in self.hosts}

@@ -52,7 +52,7 @@ class DiskUse:
 def with_disk_use(
     usage: Mapping[str, Any] | None, trace: Path, nodes: Sequence[Elsewhere] = ()
 ) -> Mapping[str, Any] | None:
-    """`usage` with `disk`: the `DiskUse` of the busiest device; without it where the trace tells of none.
+    """`usage` with `disk`: the `DiskUse` of the busiest device; without it where the trace has none.
 
     `nodes`: the traces of further nodes' hosts.
     """
@@ -141,7 +141,7 @@ def with_disk_limit(
 
 
 def part_used(groups: pl.DataFrame, phase: Span, per_s: int) -> float | None:
-    """`DiskLimit.used` of the SUT's groups; `None` where one of them is not told of for all of the phase."""
+    """`DiskLimit.used` of the SUT's groups; `None` where one of them is not known for all of the phase."""
     parts = [_part(rows.sort(_GROUP_AT), phase, per_s) for _, rows in groups.group_by("target")]
     known = [part for part in parts if part is not None]
     return max(known) if known and len(known) == len(parts) else None
@@ -214,7 +214,7 @@ def with_sut_io(
 
 
 def _of_all(table: pl.DataFrame, at: str, column: str, phase: Span) -> float | None:
-    """Of all nodes together; `None` where one of them is not told of."""
+    """Of all nodes together; `None` where one of them is not known."""
     each = [growth(rows, at, column, phase) for _, rows in table.group_by("name")]
     known = [grown for grown in each if grown is not None]
     return sum(known) if known and len(known) == len(each) else None

@@ -1,6 +1,6 @@
 """When a generator drove, on the machine's clock: a JVM measures seconds after its start, and ends later too.
 
-Its windows are told by its own clock, which begins when it does. `driven` finds that moment and `spans_of` lays the
+Its windows are on its own clock, which begins when it does. `driven` finds that moment and `spans_of` lays the
 windows there; reports, duets and the live page all place them so.
 """
 
@@ -34,7 +34,7 @@ def shifted(span: Span, ahead_s: float) -> Span:
 
 @dataclass(frozen=True)
 class Driven:
-    """The generator's own measurement. `by`: `generator`, which told when it began, or the phase's `end`.
+    """The generator's own measurement. `by`: `generator`, which said when it began, or the phase's `end`.
 
     Of one that does not tell, its seconds are taken for those right before the phase ended; they then lie late by
     what it took to end.
@@ -88,7 +88,7 @@ def driven(phase: Span, seconds: float, word: Word = SILENT) -> Driven:
 
 
 def driving(usage: Mapping[str, Any] | None) -> Span | None:
-    """When the generator drove, as a record's `usage` tells; `None` where that is not known."""
+    """When the generator drove, from a record's `usage`; `None` where that is not known."""
     answer = (usage or {}).get("driven")
     return None if answer is None else Span(answer["began_monotonic_s"], answer["ended_monotonic_s"])
 

@@ -66,7 +66,7 @@ def _laid(table: pl.DataFrame, elsewhere: Elsewhere, number: int, *, own_names: 
 
 
 def span_of(usage: Mapping[str, Any] | None) -> Span | None:
-    """When measuring lasted, as a record's `usage` tells; `None` where it did not come to that."""
+    """When measuring lasted, from a record's `usage`; `None` where it did not come to that."""
     began, ended = ((usage or {}).get(key) for key in ("began_monotonic_s", "ended_monotonic_s"))
     return None if began is None or ended is None else Span(began, ended)
 
@@ -75,7 +75,7 @@ def growth(table: pl.DataFrame, at: str, column: str, phase: Span) -> float | No
     """By how much a counter grew between two moments, summed over targets; between samples it is taken as even.
 
     A target that came in between began at zero, and one that went counts as far as it was seen. `None` where no
-    sample tells of the time in between.
+    sample covers the time in between.
     """
     began_ns, ended_ns = phase.began_s * _NS, phase.ended_s * _NS
     known = table.drop_nulls([at, column])

@@ -29,7 +29,7 @@ _GRACE_S = 5.0
 """How much longer than the agent itself the answer of a program's time limit may take."""
 _LOOK_S = 0.1
 _TELL_S = 5.0
-"""A connection that is away for longer is told of, or for a quarter of a short lease."""
+"""A connection that is away for longer is reported, or for a quarter of a short lease."""
 _HELLO_S = 60.0  # greeted, an agent may first clear up after a tare that died
 _BYE_S, _LATE_BYE_S = 60.0, 10.0
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0)

@@ -102,7 +102,7 @@ def _unlike(nfs_mount: NfsMount, mount: Mount, target: str, magic: str) -> str |
 def verify_export(host: Host, mounted: str, export: str, server_pid: int) -> None:
     """That the mount's root is the exported directory, and that the server has it on our device.
 
-    Raises `EnvironmentLacks` where it is not. A server tells a file's own number as its `fileid`, so that both ends
+    Raises `EnvironmentLacks` where it is not. A server sends a file's own number as its `fileid`, so that both ends
     have it.
     """
     inodes = host.run(["stat", "-c", "%i", "--", mounted, export], timeout_s=_CALL_S).text.split()

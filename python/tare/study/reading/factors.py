@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _MOST_ARMS = 1000
 """More would never be run; a product of a few long factors can have billions."""
 _LONGEST_NAME = 40
-"""Arm names are part of container names and of tables; longer ones are cut and told apart by a digest."""
+"""Arm names are part of container names and of tables; longer ones are cut and distinguished by a digest."""
 _VARIED_UNNAMED = (
     "sut.deployment",
     "sut.engine",
@@ -269,7 +269,7 @@ def _named(combinations: Sequence[Levels]) -> Iterator[NamedLevels]:
 
 
 def _part(factor: str, level: str) -> str:
-    """`bridge` tells itself; `25` or `true` needs its factor: `threads-25`."""
+    """`bridge` explains itself; `25` or `true` needs its factor: `threads-25`."""
     return level if _SELF_TELLING.match(level) else f"{factor}-{level}"
 
 

@@ -68,7 +68,7 @@ def check_path_names(document: Document, file: StudyFile, arm: NamedLevels, sett
 
 
 def _side(word: str, keys: tuple[str, ...]) -> str:
-    """Whose network a name tells: the client's where it shares, or where its factor varies no other."""
+    """Whose network a name stands for: the client's where it shares, or where its factor varies no other."""
     client_only = "client.network" in keys and "sut.network" not in keys
     return "client" if word == NetworkKind.SHARED or client_only else "sut"
 

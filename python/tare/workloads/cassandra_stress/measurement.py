@@ -41,7 +41,7 @@ class Expected:
 
 
 def must_be_whole(printed: Printed, max_error_share: float) -> tuple[Interval, ...]:
-    """The lines of all operations. Raises `RunFailed` where the report is cut, or tells of failures or errors."""
+    """The lines of all operations. Raises `RunFailed` where the report is cut, or reports failures or errors."""
     if printed.complaints or (printed.exceptions and (max_error_share == 0 or not printed.ended)):
         raise _failed(f"cassandra-stress: {' / '.join((*printed.exceptions[:1], *printed.complaints[:1]))}")
     if missing := [name for name in _NEEDED if name not in printed.results]:
@@ -68,7 +68,7 @@ def _failed(what: str) -> RunFailed:
 
 
 def _must_be_of_its_kinds(printed: Printed, operations: int) -> None:
-    """Lines of a kind are printed where there are several; the last of each tells of all until then."""
+    """Lines of a kind are printed where there are several; the last of each covers all until then."""
     last = {each.kind: each.operations for each in printed.intervals if each.kind != TOTAL}
     if last and sum(last.values()) != operations:
         counts = ", ".join(f"{count} {kind}" for kind, count in last.items())
@@ -134,7 +134,7 @@ def _of(histograms: Histograms | None, kind: str) -> Latency | None:
 def operations_of(
     printed: Printed, total: int, timed_from: TimedFrom | None, logged: Logged | None = None
 ) -> Mapping[str, Operation]:
-    """Kind → what was told of it. `total`: of all, which is that of a run with a single kind."""
+    """Kind → what was reported of it. `total`: of all, which is that of a run with a single kind."""
     logged = logged or Logged()
     kinds = [kind for kind in printed.results["mean_ms"] if kind != TOTAL]
     operations = {}

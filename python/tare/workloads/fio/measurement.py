@@ -111,7 +111,7 @@ def _entries(log: Path) -> tuple[Entry, ...]:
 
 
 def _windows(own: FioParameters, logs: Sequence[Sequence[Entry]]) -> tuple[Window, ...]:
-    """Windows that every job has told of; all of them but the last have to be there."""
+    """Windows that every job has reported; all but the last must be there."""
     jobs = [_rates(entries, own.window_s) for entries in logs]
     last = min(max(rates, default=0) for rates in jobs)
     if last * own.window_s < due_s(own):

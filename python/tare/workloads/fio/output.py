@@ -74,7 +74,7 @@ def jobs_in(text: str) -> tuple[Job, ...] | None:
 
 
 def printed_at(text: str) -> float | None:
-    """When it printed its report, right after its jobs: seconds since the epoch; `None` where that is not told."""
+    """When it printed its report, right after its jobs: seconds since the epoch; `None` where it does not say."""
     match = _PRINTED.search(text)
     return None if match is None else int(match.group(1)) / 1000
 

@@ -1,4 +1,4 @@
-"""The one document that tare-load prints: docs/reference/workloads/tare-load.md tells it key by key."""
+"""The one document that tare-load prints: docs/reference/workloads/tare-load.md documents it key by key."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def _climbed(own: TareLoadParameters, document: Document) -> list[Climbed]:
     windows = [window for window in document.windows if window.phase == "measure"]
     rates = own.sustainable.rates_per_s
     if len(windows) != len(rates):
-        raise RunFailed(f"tare-load told {len(windows)} windows of {len(rates)} rates")
+        raise RunFailed(f"tare-load reported {len(windows)} windows of {len(rates)} rates")
     found = []
     for rate, window in zip(rates, windows, strict=True):
         quantile = None if window.latency_ns is None else getattr(window.latency_ns, own.sustainable.quantile)

@@ -188,7 +188,7 @@ class TareLoadParameters(Parameters):
 
     @property
     def hold_s(self) -> float:
-        """Length of a window as tare-load is told: of a climb, that of a rung."""
+        """The length of a window that tare-load gets: of a climb, that of a rung."""
         return self.window_s if self.sustainable is None else self.measure_s / self.sustainable.rungs
 
 

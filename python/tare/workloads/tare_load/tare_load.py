@@ -179,7 +179,7 @@ def _trace(arrivals: tuple[Arrival, ...]) -> str:
 
 
 def _all_loaded(stdout: str, stderr: str, right: int | None) -> None:
-    """Where tare-load told why it could not begin, there is no document, and its exit code is enough."""
+    """Where tare-load said why it could not begin, there is no document, and its exit code is enough."""
     if not stdout.strip() and (reason := _last_of(stderr)):
         raise RunFailed(f"loading the data: {reason}")
     document = read_document(stdout)

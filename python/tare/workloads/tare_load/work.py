@@ -26,9 +26,9 @@ LOAD_CONNECTIONS, LOAD_PIPELINE = 4, 64
 
 @dataclass(frozen=True)
 class Sending:
-    """One call of tare-load: its subcommand, options and files, and statements that the server is told before.
+    """One call of tare-load: its subcommand, options and files, and statements that the server executes before.
 
-    `names_schema`: statements name no database of their own, so that each connection is told one. Of a load:
+    `names_schema`: statements name no database of their own, so that each connection gets one. Of a load:
     `rows`, from which its time limit follows, and `right`: how many operations it must tell, where that is known.
     """
 

@@ -46,7 +46,7 @@ _DETAILS: Mapping[str, tuple[str, str]] = {
     "max_sys_load_avg": ("MAX_SYS_LOAD_AVG", "Load"),
     "min_sys_load_avg": ("MIN_SYS_LOAD_AVG", "Load"),
 }
-"""Name in a record → section and figure of what YCSB tells of its JVM."""
+"""Name in a record → section and figure of YCSB's report on its JVM."""
 _SUCCESS = ("OK", "BATCHED_OK")
 """`Status.isOk`; the latter is of an insert that a binding keeps for its batch."""
 _US = 1e-3
@@ -351,7 +351,7 @@ def _windows(statuses: Sequence[Status], asked: Expected) -> tuple[Window, ...]:
 
 
 def _started_at(statuses: Sequence[Status]) -> float | None:
-    """By the status line that came soonest after a whole second, which is all that it tells of the time since."""
+    """By the status line that came soonest after a whole second: YCSB's only word of the time since."""
     return min((status.at - status.end_s for status in statuses if status.at is not None), default=None)
 
 

@@ -84,7 +84,7 @@ class Printed:
     """Everything that was found. `raw`: kind → (milliseconds since the epoch, latency in microseconds) of each.
 
     `complaints`: what YCSB says where it gives up. `exceptions`: the first lines of Java's stack traces. `others`:
-    lines of no known form, such as what bindings and drivers say. `repeated`: the first figure that was told
+    lines of no known form, such as what bindings and drivers print. `repeated`: the first figure that was printed
     twice, and differently.
     """
 

@@ -61,7 +61,7 @@ TARES = frozenset(
         "measurement.raw.output_file", "status",
     }
 )  # fmt: skip
-"""Properties by which YCSB is told what to do and how to report it, which tare has to know."""
+"""Properties that set what YCSB does and how it reports it, which tare must know."""
 
 MIXES: Mapping[str, Mapping[str, str]] = {
     "a": {"readproportion": "0.5", "updateproportion": "0.5", "requestdistribution": "zipfian"},
@@ -94,7 +94,7 @@ MIXES: Mapping[str, Mapping[str, str]] = {
 SHARES: Mapping[str, float] = {
     "read": 0.95, "update": 0.05, "insert": 0.0, "scan": 0.0, "readmodifywrite": 0.0,
 }  # fmt: skip
-"""Kind of operation → its share where no `…proportion` is told."""
+"""Kind of operation → its share where no `…proportion` is given."""
 
 DATA = (
     "table", "fieldcount", "fieldlength", "minfieldlength", "fieldlengthdistribution", "fieldlengthhistogram",
