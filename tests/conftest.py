@@ -21,6 +21,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from tests import preloaded
 from xdist.remote import Producer  # type: ignore[import-untyped]  # xdist has no types
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # as above
 
@@ -320,6 +321,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail the session when it leaves anything behind; with workers, after all of them have ended."""
+    preloaded.close()
     if (left := _left_behind(session.config)) is not None:
         session.config.stash[LEFT] = left
         if session.exitstatus == pytest.ExitCode.OK:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect
+from tests import preloaded
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-of-the-tests"
@@ -28,7 +29,9 @@ OFFLINE = ("net::ERR_", "Failed to load resource")
 def program(*words: str, stdin: int | None = None, stdout: int | None = None) -> Iterator[subprocess.Popen[str]]:
     """A program of these tests, ended afterwards."""
     environ = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"}
-    with subprocess.Popen([sys.executable, *words], env=environ, text=True, stdin=stdin, stdout=stdout) as started:
+    with preloaded.TextPopen(
+        [sys.executable, *words], env=environ, text=True, stdin=stdin, stdout=stdout
+    ) as started:
         try:
             yield started
         finally:

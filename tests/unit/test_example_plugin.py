@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "plugin"
@@ -56,9 +57,7 @@ def run(site: Path, tmp_path: Path) -> Run:
 
     def call(*argv: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "PYTHONPATH": path, "TARE_HOME": str(tmp_path / "home")}
-        done = subprocess.run(
-            [sys.executable, *argv], env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
+        done = preloaded.run([sys.executable, *argv], env=env, timeout=TIMEOUT_S)
         assert done.returncode == code, done.stdout + done.stderr
         return done
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from docker import DockerClient
+from tests import preloaded
 from tests.integration.images.test_engine_images import rootfs, write_tar
 
 from tare.images.engine_image import id_of, own_name
@@ -47,8 +47,7 @@ def ledger_of(home: Path) -> SqliteLedger:
 
 
 def tare(home: Path, *words: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-m", "tare", *words],
-        env={**os.environ, "TARE_HOME": str(home)},
-        capture_output=True, text=True, check=True, timeout=120,
-    ).stdout  # fmt: skip
+    argv = [sys.executable, "-m", "tare", *words]
+    done = preloaded.run(argv, env={**os.environ, "TARE_HOME": str(home)}, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 
 from tare.store import open_store, verify
 
@@ -36,9 +37,7 @@ factors:
 
 
 def tare(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tare", *words], capture_output=True, text=True, timeout=900, check=False, cwd=cwd
-    )
+    done = preloaded.run([sys.executable, "-m", "tare", *words], timeout=900, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done
 

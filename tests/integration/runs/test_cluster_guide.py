@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 from tests.integration.stores.servers import DatabaseServer, database_server
 from tests.unit.run.fleet.schedulers import ended, started_scheduler, tls_files
 
@@ -39,7 +40,7 @@ def place_with(tmp_path: Path, *sites: str) -> Path:
 @contextmanager
 def started(words: list[str], place: Path, log: str, env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     with (place / log).open("wb") as file:
-        process = subprocess.Popen([*FAKES, *words[1:]], cwd=place, env=env, stdout=file, stderr=file)
+        process = preloaded.Popen([*FAKES, *words[1:]], cwd=place, env=env, stdout=file, stderr=file)
     with ended([process]):
         yield process
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 
 from tare.store import open_store
 
@@ -37,7 +38,7 @@ def called(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "TARE_HOME": str(place / "home"), "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"}
     env |= {"MADE_UP_S": "0", "COLUMNS": "200", "DOCKER_HOST": "unix:///nonexistent"}
     argv = [sys.executable, "-c", MADE_UP, *words]
-    return subprocess.run(argv, cwd=place, env=env, capture_output=True, text=True, timeout=240, check=False)
+    return preloaded.run(argv, cwd=place, env=env, timeout=240)
 
 
 def test_its_study_runs_on_the_sites_of_its_file_and_is_reported(tmp_path: Path) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 
 from tare.store import open_store, verify
 
@@ -26,7 +26,7 @@ def test_a_study_that_an_older_tare_left_is_finished(tmp_path: Path, monkeypatch
     (tmp_path / "facts.json").write_text(json.dumps(before[0].host))
     monkeypatch.setenv("HOST_FACTS", str(tmp_path / "facts.json"))
     command = [*FAKES, "run", str(tmp_path / "study.yaml"), "--store", str(store)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    result = preloaded.run(command, timeout=240)
     assert result.returncode == 0, result.stderr
     after = open_store(store)
     assert after.records()[:2] == before

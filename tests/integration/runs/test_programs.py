@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 
 from tare.store.read import open_store
 
@@ -44,7 +43,7 @@ def image(workload: str) -> str:
     """Built beforehand, as that may take minutes the first time."""
     name = IMAGES.get(workload, "sysbench")
     command = [sys.executable, "-m", "tare", "images", "build", name]
-    subprocess.run(command, env=os.environ, capture_output=True, timeout=600, check=True)
+    assert preloaded.run(command, timeout=600).returncode == 0
     return name
 
 
@@ -58,8 +57,8 @@ def test_a_program_is_its_own_sut_bare_and_in_a_container(workload: str, image: 
     study = STUDY.replace("WORKLOAD", WORKLOADS[workload]).replace("IMAGE", image)
     (tmp_path / "study.yaml").write_text(study)
     command = [sys.executable, "-m", "tare", "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"]
-    done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr.decode()
+    done = preloaded.run(command, cwd=tmp_path, timeout=120)
+    assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["good"] == 2
     for record in open_store(tmp_path / "store").records():

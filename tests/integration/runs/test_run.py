@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import preloaded
 
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -66,7 +67,7 @@ def started(tmp_path: Path) -> Iterator[Any]:
 
     def start(*argv: str) -> subprocess.Popen[bytes]:
         with (tmp_path / f"stderr-{len(running)}").open("wb") as stderr:
-            running.append(subprocess.Popen([*FAKES, *argv], stdout=subprocess.DEVNULL, stderr=stderr))
+            running.append(preloaded.Popen([*FAKES, *argv], stdout=subprocess.DEVNULL, stderr=stderr))
         return running[-1]
 
     yield start
@@ -77,7 +78,7 @@ def started(tmp_path: Path) -> Iterator[Any]:
 
 def tare(*argv: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     """Run `tare` with the fakes to its end."""
-    done = subprocess.run([*FAKES, *argv], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = preloaded.run([*FAKES, *argv], timeout=PATIENCE_S)
     assert done.returncode == code, done.stderr
     return done
 

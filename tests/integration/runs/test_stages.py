@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 
 from tare.store.read import open_store
 
@@ -88,12 +87,12 @@ GENERATORS = [
 def test_the_second_stage_reads_what_the_first_has_inserted(generator: Generator, tmp_path: Path) -> None:
     for image in ("mariadb", generator.image):
         build = [sys.executable, "-m", "tare", "images", "build", image]
-        subprocess.run(build, env=os.environ, capture_output=True, timeout=500, check=True)
+        assert preloaded.run(build, timeout=500).returncode == 0
     study = STUDY.format(client=generator.image, workload=generator.workload, phase=generator.phases)
     (tmp_path / "study.yaml").write_text(study)
     command = [sys.executable, "-m", "tare", "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"]
-    done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, timeout=400, check=False)
-    assert done.returncode == 0, done.stderr.decode()
+    done = preloaded.run(command, cwd=tmp_path, timeout=400)
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["good"] == 4
     records = {
         (each.levels["model"], each.levels["phase"]): each for each in open_store(tmp_path / "store").records()

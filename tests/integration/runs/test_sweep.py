@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 
 from tare.store import open_store, verify
 
@@ -29,10 +31,13 @@ baseline: few
 
 def tare(*argv: str, home: Path) -> subprocess.CompletedProcess[str]:
     """Run `tare` with the fakes to its end."""
-    env = {"TARE_HOME": str(home / "home"), "PYTHONPATH": str(ROOT / "python"), "PATH": "/usr/bin:/bin"}
-    return subprocess.run(
-        [*FAKES, *argv], capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=home, env=env
-    )
+    env = {
+        **os.environ,
+        "TARE_HOME": str(home / "home"),
+        "PYTHONPATH": str(ROOT / "python"),
+        "PATH": "/usr/bin:/bin",
+    }
+    return preloaded.run([*FAKES, *argv], timeout=PATIENCE_S, cwd=home, env=env)
 
 
 def test_a_sweep_runs_each_number_of_threads_and_tells_the_same_again(tmp_path: Path) -> None:

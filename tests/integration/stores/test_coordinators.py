@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection
+from tests import preloaded
 from tests.integration.stores.servers import DatabaseServer
 from tests.unit.store.conftest import make_plan, make_record, stage
 
@@ -189,7 +189,7 @@ class Tare:
         self.log = at / "log"
         environment = {**os.environ, "TARE_HOME": str(at / "home"), "PYTHONPATH": str(ROOT)}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = preloaded.Popen(
                 [*words, str(lease_s), str(at / "machine")], stdout=log, stderr=log, cwd=ROOT, env=environment
             )
 

@@ -6,14 +6,16 @@ import fcntl
 import os
 import pty
 import select
-import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests import preloaded
 
 ROOT = Path(__file__).resolve().parents[3]
 CTRL_C, CTRL_D = "\x03", "\x04"
@@ -23,8 +25,8 @@ _WAIT_S = 60.0
 class Terminal:
     """One `tare` in it. `said`: all that it has shown."""
 
-    def __init__(self, pid: int, screen: int) -> None:
-        self._pid, self._screen, self.said, self._seen = pid, screen, "", 0
+    def __init__(self, process: subprocess.Popen[bytes], screen: int) -> None:
+        self._process, self._screen, self.said, self._seen = process, screen, "", 0
 
     def until(self, text: str) -> None:
         """Read until `text` is shown, after what was waited for before."""
@@ -49,8 +51,8 @@ class Terminal:
         while self._read(end):
             pass
         if time.monotonic() > end:
-            os.kill(self._pid, signal.SIGKILL)
-        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+            self._process.kill()
+        return self._process.wait()
 
     def _read(self, end: float) -> bool:
         if not select.select([self._screen], [], [], max(0.0, end - time.monotonic()))[0]:
@@ -66,17 +68,16 @@ class Terminal:
 @contextmanager
 def tare_in_terminal(*words: str, cwd: Path, environ: Mapping[str, str], columns: int = 80) -> Iterator[Terminal]:
     """`tare` with these words in a terminal of `columns` by 24."""
-    pid, screen = pty.fork()
-    if pid == 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it, and so would this
-        os.chdir(cwd)
-        os.execve(
-            sys.executable,
-            [sys.executable, "-m", "tare", *words],
-            {**os.environ, "PYTHONPATH": str(ROOT / "python"), "TERM": "xterm", **environ},
-        )
+    screen, theirs = pty.openpty()
     fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    try:
-        yield Terminal(pid, screen)
-    finally:
-        os.close(screen)  # hangs up: what is left of the command ends
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "TERM": "xterm", **environ}
+    argv = [sys.executable, "-m", "tare", *words]
+    # In a session of its own, of which the terminal becomes the controlling one.
+    with preloaded.Popen(
+        argv, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=environ, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        try:
+            yield Terminal(process, screen)
+        finally:
+            os.close(screen)  # hangs up: what is left of the command ends

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 from tests.unit.images.conftest import Prepared, left_on
 
 from tare.errors import EnvironmentLacks, StoreError, StudyError
@@ -211,7 +212,7 @@ BUILDER = Path(__file__).with_name("slow_builder.py")
 
 def building(image_store: ImageStore, log: Path, pause_s: float) -> subprocess.Popen[bytes]:
     argv = [sys.executable, str(BUILDER), str(image_store.layout.home), str(log), str(pause_s)]
-    return subprocess.Popen(argv)
+    return preloaded.Popen(argv)
 
 
 def test_two_processes_at_once_make_it_once(image_store: ImageStore, tmp_path: Path) -> None:

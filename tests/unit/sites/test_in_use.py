@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 
 from tare.errors import EnvironmentLacks
 from tare.sites import in_use as module
@@ -55,7 +56,7 @@ def test_nothing_is_begun_while_a_home_is_cleaned(tmp_path: Path) -> None:
 
 
 def test_a_killed_tare_uses_nothing_any_more(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+    with preloaded.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(EnvironmentLacks, match=f"process {holder.pid}"), alone(tmp_path):
@@ -83,7 +84,7 @@ def test_a_second_tare_of_a_session_is_refused_until_the_first_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_ENDING_S", 0.3)
-    with subprocess.Popen([sys.executable, "-c", HOLD_SESSION, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+    with preloaded.Popen([sys.executable, "-c", HOLD_SESSION, str(tmp_path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with only_user("another study", f"{tmp_path} else"):
@@ -100,7 +101,7 @@ def test_a_second_tare_of_a_session_is_refused_until_the_first_has_ended(
 
 
 def test_a_tare_of_a_session_that_is_just_ending_is_waited_for(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", HOLD_SESSION, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+    with preloaded.Popen([sys.executable, "-c", HOLD_SESSION, str(tmp_path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         killer = threading.Timer(0.3, holder.kill)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 from typer.testing import CliRunner
 
 from tare.cli import app
@@ -41,7 +41,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteLedger:
 
 def of_a_killed_tare(purpose: str) -> Path:
     argv = [sys.executable, "-c", _KILLED, purpose]
-    left = Path(subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60).stdout.strip())
+    left = Path(preloaded.run(argv, timeout=60).stdout.strip())
     assert (left / "engine.sock").exists()
     return left
 

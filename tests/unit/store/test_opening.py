@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import preloaded
 
 from tare.errors import StoreError
 from tare.store import open_store, resume_store, verify
@@ -39,7 +40,7 @@ def test_the_lock_goes_with_a_killed_process(path: Path, plan: Any) -> None:
     with resume_store(path, plan):
         pass
     argv = [sys.executable, "-c", _HOLD, str(path / "lock")]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE) as holder:
+    with preloaded.Popen(argv, stdout=subprocess.PIPE) as holder:
         try:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"held\n"

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests import preloaded
+
 from tare.run.fleet.cluster import Scheduler
 from tare.run.fleet.site_process import Orders
 from tare.sites.file import SiteSpec
@@ -27,7 +29,7 @@ def started_scheduler(room: Path, *options: str, port: int = 0) -> tuple[subproc
         "--no-dashboard", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(schedule_file), *options,
     ]  # fmt: skip
     with (room / "scheduler.log").open("ab") as log:
-        process = subprocess.Popen(argv, stdout=log, stderr=log, cwd=room)
+        process = preloaded.Popen(argv, stdout=log, stderr=log, cwd=room)
     end = time.monotonic() + _START_S
     while time.monotonic() < end and process.poll() is None:
         with suppress(OSError, ValueError):
@@ -41,7 +43,7 @@ def started_worker(scheduler: Scheduler, site: str, command: Sequence[str] = FAK
     """The process of a site, which goes to that scheduler."""
     spec = SiteSpec(name=site, sut="local", client="local")
     orders = Orders(scheduler.address, spec.model_dump(mode="json"), scheduler.security)
-    process = subprocess.Popen(
+    process = preloaded.Popen(
         [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     assert process.stdin is not None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import preloaded
 from tests.unit.run.fleet.schedulers import FAKES, ended, started_scheduler, started_worker, tls_files
 
 from tare.errors import EnvironmentLacks, StudyError
@@ -125,7 +126,7 @@ def test_a_block_that_nobody_waits_for_any_more_is_broken_off_and_its_worker_ser
     workers = [cluster.worker(site) for site in SITES]
     short = plans(blocks=2, arms=("a",))
     script = "import sys; from tests.unit.run.fleet import test_cluster as t; t.run_as_process(*sys.argv[1:])"
-    tare = subprocess.Popen(
+    tare = preloaded.Popen(
         [sys.executable, "-c", script, str(room / "long"), cluster.scheduler.address, plan.model_dump_json()],
         stdout=subprocess.PIPE,
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 from tests.unit.sites.cloud.aws import CLEAN, Aws, Faults
 from tests.unit.sites.cloud.calls import done, planned, refused
 from typer.testing import CliRunner
@@ -100,7 +100,7 @@ def test_what_a_killed_tare_asked_for_is_removed(
     planned(aws)
     env = {**os.environ, **CLEAN, "PYTHONPATH": str(ROOT / "python"), "AWS_ENDPOINT_URL": aws.url}
     argv = [sys.executable, "-c", KILLED, event, operation, str(number), "sites", "create", "plan.yaml", "--yes"]
-    ended = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120, check=False)
+    ended = preloaded.run(argv, env=env, timeout=120)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert not Path("sites.yaml").exists()
     assert "machines of the plan pairs are there already" in str(refused("sites", "create", "plan.yaml", "--yes"))
@@ -163,7 +163,7 @@ def test_machines_that_a_running_tare_makes_are_not_taken_from_it(
         if operation == "RunInstances" and not errors:
             words = [sys.executable, "-c", "from tare import cli; cli.main()", "sites", "destroy", "--yes"]
             env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-            ended = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
+            ended = preloaded.run(words, env=env, timeout=60)
             errors.append(ended.stderr)
 
     faults.before = meanwhile

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests import preloaded
 from tests.unit.sites.cloud.calls import done, refused
 from tests.unit.sites.cloud.stack import CLOUDS_YAML, EXTERNAL, IMAGES, NETWORK, PASSWORD, Stack, serving
 
@@ -232,7 +233,7 @@ def test_what_a_killed_tare_asked_for_is_removed(stack: Stack, place: Path, path
     planned()
     env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     argv = [sys.executable, "-c", KILLED, "sites", "create", "plan.yaml", "--yes"]
-    with subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with preloaded.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
 
         def kill(method: str, where: str) -> None:
             if method == "POST" and where.endswith(f"/{path}"):
