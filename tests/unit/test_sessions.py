@@ -14,10 +14,13 @@ ROOT = Path(__file__).resolve().parents[2]
 IMPATIENT = "import tests.conftest\ntests.conftest.SETTLE_S = 0.0\n"
 LEAVES = """
 import subprocess
+import time
 from pathlib import Path
 
 def test_one():
     left = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    while b"sleep" not in Path(f"/proc/{left.pid}/cmdline").read_bytes():  # nor is its environment there yet
+        time.sleep(0.01)
     Path(__file__).with_name("pid").write_text(str(left.pid))
     left.returncode = 0  # nobody waits for it
 
