@@ -142,6 +142,11 @@ bench-explain: setup ## Known causes: does `tare explain` find them; what sampli
 bench-paths: setup ## Studies redis-paths (±5 % in 10 minutes) and two generators on the same arms, on an idle machine (root, an engine)
 	@scripts/engine.sh run bench/paths/run.sh
 
+.PHONY: bench-predictions
+bench-predictions: setup ## Weigh this machine, run workloads on paths, storages and load levels, hold predictions against them; 30 idle minutes, SCALE=tiny to try (root, an engine)
+	@scripts/packages.sh demo
+	@SCALE=$(SCALE) scripts/engine.sh run bench/predictions/run.sh
+
 .PHONY: bench-fleet
 bench-fleet: setup ## What handing out blocks costs, on SITES (1,4,16,64) fake sites, beside make, GNU parallel and plain Dask
 	-@scripts/apt_install.sh "needed to compare with" parallel:parallel

@@ -177,6 +177,24 @@ def test_the_score_stands_beside_the_naive_answers() -> None:
     assert past_tree(judgement, ASSUMED)["score"]["within"] == 2
 
 
+def test_points_are_of_the_overhead_and_the_parts_of_an_interval_add_up_to_it() -> None:
+    of = [past(name, ("host", -0.05, -0.05), ("published-loopback", -1.0, -1.0 + 0.1)) for name in ("a", "b", "c")]
+    judgement = judged(of, ())
+    (far,) = [each for each in judgement if each.outcome.arm == "published-loopback" and each.outcome.store == "a"]
+    assert far.half_points == pytest.approx(
+        (math.exp(far.predicted + far.half) - math.exp(far.predicted - far.half)) / 2
+    )
+    assert far.half_points < 0.6 * far.half
+    assert far.error_points == pytest.approx(math.exp(-0.9) - math.exp(far.predicted))
+    assert math.hypot(*far.parts.values()) == pytest.approx(far.half / 1.6448536)
+    score = score_of(judgement)
+    assert score is not None
+    assert sum(score.variance.values()) == pytest.approx(1.0)
+    shown = "\n".join(past_lines(judgement, error_of(of)))
+    assert "variance of the intervals: unit costs" in shown
+    assert f"median half-width {100 * score.half_points:.1f} points" in shown
+
+
 def test_nothing_measured_is_nothing_judged() -> None:
     unmeasured = Past("a", past("a").study, (Prediction("host", -0.1, -0.2, 0.0, "sut", of_costs=0.01),))
     assert score_of(judged([unmeasured], ())) is None

@@ -61,8 +61,16 @@ class ModelError(Strict):
 
     def sd(self, log_ratio: float, of_costs: float = 0.0) -> float:
         """Of a corrected prediction; `log_ratio`: before that; `of_costs`: standard deviation of the unit costs."""
-        own = (self.base, self.share * log_ratio, self.slope_sd * log_ratio)
-        return math.hypot(*own, self.slope * of_costs)
+        return math.hypot(*self.parts(log_ratio, of_costs).values())
+
+    def parts(self, log_ratio: float, of_costs: float) -> Mapping[str, float]:
+        """The standard deviations that `sd` is made of, by what they come from; their squares add up."""
+        return {
+            "unit costs": self.slope * of_costs,
+            "slope": self.slope_sd * log_ratio,
+            "model, base": self.base,
+            "model, share": self.share * log_ratio,
+        }
 
 
 ASSUMED = ModelError(base=_BASE, share=0.0)

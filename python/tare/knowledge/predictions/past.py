@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tare.calibrate.summary import identity_of_run
 from tare.errors import StudyError
@@ -84,6 +85,18 @@ class Judged:
     half: float
     published: float | None
     mean: float | None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """Standard deviations that `half` is made of, by what they come from."""
+
+    @property
+    def half_points(self) -> float:
+        """Half of the interval as it is printed, a fraction of the baseline."""
+        return (math.exp(self.predicted + self.half) - math.exp(self.predicted - self.half)) / 2
+
+    @property
+    def error_points(self) -> float:
+        """Measured less predicted overhead, a fraction of the baseline."""
+        return math.exp(self.outcome.measured) - math.exp(self.predicted)
 
     @property
     def within(self) -> bool:
@@ -106,7 +119,8 @@ def judged(pasts: Sequence[Past], claims: Sequence[ClaimFile]) -> tuple[Judged, 
             error = learned.of(outcome.metric)
             half = NINETY * error.sd(outcome.predicted, outcome.of_costs)
             naive = _naive(past.study, outcome, claims)
-            found.append(Judged(outcome, error.corrected(outcome.predicted), half, *naive))
+            parts = error.parts(outcome.predicted, outcome.of_costs)
+            found.append(Judged(outcome, error.corrected(outcome.predicted), half, *naive, parts))
     return tuple(found)
 
 
@@ -132,10 +146,12 @@ def _naive(study: Study, outcome: Outcome, claims: Sequence[ClaimFile]) -> tuple
 
 @dataclass(frozen=True)
 class Score:
-    """How good predictions were. Errors: mean absolute, log ratios; a pair each is over the same arms.
+    """How good predictions were. Errors: mean absolute; a pair each is over the same arms.
 
-    `within`: of `arms`; `half`: median half-width; `error`: of the prediction; `beside_published`: the prediction's
-    and the published figure's, where there is one; `beside_mean`: likewise of the mean of all claims.
+    `within`: of `arms`; `half`: median half-width, `error`: of the prediction, both as log ratios; `half_points`,
+    `error_points`: of overheads, fractions of the baseline; `beside_published`: the prediction's and the published
+    figure's error (log ratios), where there is one; `beside_mean`: likewise of the mean of all claims. `variance`:
+    what part of the intervals' variance comes from what, the mean over arms.
     """
 
     arms: int
@@ -145,6 +161,9 @@ class Score:
     error: float
     beside_published: tuple[float, float] | None
     beside_mean: tuple[float, float] | None
+    half_points: float
+    error_points: float
+    variance: Mapping[str, float]
 
 
 def score_of(found: Sequence[Judged]) -> Score | None:
@@ -159,7 +178,17 @@ def score_of(found: Sequence[Judged]) -> Score | None:
         error=statistics.fmean(abs(each.error) for each in found),
         beside_published=_pair([(each, each.published) for each in found]),
         beside_mean=_pair([(each, each.mean) for each in found]),
+        half_points=statistics.median(each.half_points for each in found),
+        error_points=statistics.fmean(abs(each.error_points) for each in found),
+        variance=_variance(found),
     )
+
+
+def _variance(found: Sequence[Judged]) -> Mapping[str, float]:
+    """Shares, so that an arm of a large overhead counts for no more than another."""
+    shares = [{name: (sd / each.half * NINETY) ** 2 for name, sd in each.parts.items()} for each in found]
+    names = dict.fromkeys(name for each in shares for name in each)
+    return {name: statistics.fmean(each.get(name, 0.0) for each in shares) for name in names}
 
 
 def _pair(found: Sequence[tuple[Judged, float | None]]) -> tuple[float, float] | None:

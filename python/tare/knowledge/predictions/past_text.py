@@ -34,7 +34,9 @@ def past_lines(judged: Sequence[Judged], error: ModelError) -> Iterator[str]:
     yield ""
     stores = counted(score.stores, "store")
     yield f"{score.within} of {counted(score.arms, 'arm')} of {stores} within the 90 % interval"
-    yield f"median half-width {100 * score.half:.1f} points, mean absolute error {100 * score.error:.1f} points"
+    half, off = f"{100 * score.half_points:.1f} points", f"{100 * score.error_points:.1f} points"
+    yield f"median half-width {half}, mean absolute error {off} (of the overhead)"
+    yield f"as log ratios: {100 * score.half:.1f} and {100 * score.error:.1f} %, and beside naive answers:"
     for pair, naive in (
         (score.beside_published, "the published figure"),
         (score.beside_mean, "the mean of all claims"),
@@ -42,7 +44,10 @@ def past_lines(judged: Sequence[Judged], error: ModelError) -> Iterator[str]:
         if pair is None:
             yield f"{naive}: there is none for these arms"
         else:
-            yield f"{naive}: {100 * pair[1]:.1f} points, where the prediction has {100 * pair[0]:.1f}"
+            yield f"{naive}: {100 * pair[1]:.1f} %, where the prediction has {100 * pair[0]:.1f}"
+    if score.variance:
+        shares = (f"{name} {100 * share:.0f} %" for name, share in score.variance.items())
+        yield f"variance of the intervals: {', '.join(shares)}"
     if error.outcomes:
         own = f"{100 * error.base:.1f} % and {100 * error.share:.0f} % of the overhead"
         slope = f"{error.slope:.2f} ± {NINETY * error.slope_sd:.2f} of what unit costs add up to"
@@ -61,6 +66,8 @@ def past_tree(found: Sequence[Judged], error: ModelError) -> dict[str, Any]:
                 **dataclasses.asdict(each.outcome),
                 "corrected": each.predicted,
                 "half": each.half,
+                "half_points": each.half_points,
+                "sd_parts": dict(each.parts),
                 "within": each.within,
                 "published": each.published,
                 "mean_of_claims": each.mean,

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Are predictions right? Weigh this machine, run each workload on every path, storage and load level, and hold what bare
+# runs and unit costs predict against what was measured; 30 minutes on an idle machine, beside making images. Stores and
+# unit costs go to build/predictions; one that is there is gone on with. SCALE=tiny tries it out in minutes.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+here=$PWD tare=$PWD/.venv/bin/tare scale=${SCALE:-full}
+place=$here/build/predictions/$scale
+mkdir -p "$place"
+began=$(date +%s)
+
+# A study with a failed run or a control that differs ends with 1: its report says so, and the others go on.
+told() { "$@" || [ $? -eq 1 ]; }
+
+# Images are made before anything is measured, so that making them does not disturb.
+for image in echo tare-load redis-7 mariadb postgresql-15 cassandra-3.11 ferretdb-2; do
+    "$tare" images build "images/$image.yaml" >/dev/null
+done
+
+stores=()
+cd "$place"
+if [ "$scale" != tiny ] || ! "$tare" weigh --show >/dev/null 2>&1; then
+    told "$tare" weigh
+fi
+for name in ${STUDIES:-redis mariadb postgresql cassandra ferretdb}; do
+    told "$tare" run "$here/bench/predictions/predict-$name.yaml" --scale "$scale" --quiet >"predict-$name.txt"
+    [ ! -d "predict-$name-$scale-store" ] || stores+=("$place/predict-$name-$scale-store")
+    echo "predict-$name: $(($(date +%s) - began)) s since the start" >&2
+done
+cd "$here"
+.venv/bin/python -m bench.predictions "${stores[@]}" --markdown build/bench-predictions.md --json build/bench-predictions.json

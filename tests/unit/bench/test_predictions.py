@@ -1,0 +1,71 @@
+"""The tables of `bench.predictions`, and that its studies cover what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.knowledge.test_past import past
+
+from bench.predictions.__main__ import table, unpredicted
+from tare.knowledge.predictions.model_error import CPU, THROUGHPUT
+from tare.knowledge.predictions.past import Past, judged
+from tare.knowledge.predictions.prediction import Prediction
+from tare.study.model import Study
+from tare.study.reading.load import load
+from tare.study.registry import installed
+
+STUDIES = sorted((Path(__file__).resolve().parents[3] / "bench" / "predictions").glob("*.yaml"))
+PATHS = {"host", "bridge", "published-address", "published-loopback"}
+
+
+def studies(scale: str = "full") -> dict[str, Study]:
+    return {path.stem: load(path, installed(), scale) for path in STUDIES}
+
+
+def test_each_metric_has_a_table_with_its_score() -> None:
+    of = [past("a", ("host", -0.01, -0.02), ("published-loopback", -0.5, -0.7))]
+    shown = "\n".join(table(judged(of, ()), THROUGHPUT))
+    assert "| percona-2016, host |" in shown
+    assert "- 1 of 2 arms of 1 store within the interval." in shown
+    assert "- Variance of the intervals: unit costs" in shown
+    assert list(table(judged(of, ()), CPU)) == []
+
+
+def test_what_is_not_predicted_is_named_with_its_reason() -> None:
+    study = past("a").study
+    of = Past(
+        "a", study, (Prediction("host", why_none="nothing is known"), Prediction("bridge", -0.1, measured=-0.1))
+    )
+    assert list(unpredicted([of])) == [
+        "- percona-2016, host, throughput: nothing is known.",
+        "- percona-2016, bridge, throughput: fewer than three blocks were measured.",
+    ]
+
+
+def test_eight_workloads_are_asked_at_full_load_and_at_a_rate() -> None:
+    loads = {name: study.factors["load"] for name, study in studies().items()}
+    assert loads == {
+        "predict-cassandra": ("c", "c-rate", "a", "a-rate"),
+        "predict-ferretdb": ("full", "rate"),
+        "predict-mariadb": ("read", "read-rate", "write", "write-rate"),
+        "predict-postgresql": ("read", "read-rate", "write"),
+        "predict-redis": ("fifty", "one", "pipelined", "rate"),
+    }
+
+
+def test_every_path_and_three_storages_are_covered() -> None:
+    ways = {name: set(study.factors.get("way", study.factors.get("path", ()))) for name, study in studies().items()}
+    assert ways["predict-redis"] >= PATHS
+    for name in ("predict-mariadb", "predict-postgresql"):
+        assert ways[name] >= PATHS | {"layer", "volume", "tmpfs"}
+
+
+def test_all_of_it_fits_half_an_hour_with_the_weighing() -> None:
+    minutes = [getattr(study.protocol, "max_minutes", None) for study in studies().values()]
+    assert sum(each or 99 for each in minutes) <= 20
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_each_study_has_a_scale_to_try_it_out(path: Path) -> None:
+    assert len(load(path, installed(), "tiny").arms) < len(load(path, installed(), "full").arms)
