@@ -25,7 +25,6 @@ from tare.deployments.kube.namespaces import remove_namespace
 from tare.deployments.kube.node_image import remove_node_image
 from tare.deployments.network.bridge import RUN_LABEL, is_ours
 from tare.deployments.pod import cni, rules
-from tare.deployments.pod.pod import scratch_of
 from tare.deployments.vm.network import remove_link
 from tare.errors import RunFailed, TareError
 from tare.sites import Host
@@ -137,7 +136,7 @@ def _remove_path(host: Host, path: str) -> bool:
 
 def _drop_rules(host: Host, ident: str) -> bool:
     maker, _, name = ident.partition(":")
-    return cni.detach(host, name, scratch_of(name)) if maker == "cni" else rules.drop(host, maker, name)
+    return cni.detach(host, name, cni.scratch_of(name)) if maker == "cni" else rules.drop(host, maker, name)
 
 
 def _end_process(host: Host, ident: str) -> bool:

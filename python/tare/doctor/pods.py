@@ -68,7 +68,7 @@ def _attacher(kind: str, port: int | None) -> _Trial:
             node.run(veth, timeout_s=_CALL_S)
             node.run(["ip", "link", "set", "dev", links.master, "up"], timeout_s=_CALL_S)
         with _namespace(node.host, f"{place}/pod") as pod:
-            attached = cni.attach(node, kind, name, place, pod.pid, port)
+            attached = cni.attach(node, kind, name, place, f"/proc/{pod.pid}/ns/net", port)
             shown = Within(node.host, pod.pid).run(["ip", "-4", "-oneline", "address", "show"], timeout_s=_CALL_S)
             cni.detach(node, name, place)
         if f" {attached.address}/" not in shown.text:

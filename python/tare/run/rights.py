@@ -112,7 +112,7 @@ def means_of(
     references = {placement.image for _, placement in _placements(plan)}
     machines = any(placement.deployment in MACHINES for _, placement in _placements(plan))
     pods = any(placement.deployment == POD for _, placement in _placements(plan))
-    by_containerd = any(placement.deployment == CONTAINERD for _, placement in _placements(plan))
+    by_containerd = {placement.network for _, placement in _placements(plan) if placement.deployment == CONTAINERD}
     nfs = any(arm.settings.sut.storage.kind == "nfs" for arm in plan.study.arms)
     has = resources_of(host, layout)
     return Means(
@@ -126,7 +126,7 @@ def means_of(
         no_home=home_on(host, str(layout.home)).fault,
         no_nfs=why_no_nfs(host) if nfs else None,
         no_cluster=why_no_cluster(host, storage_classes(arm.settings for arm in plan.study.arms)) if pods else None,
-        no_containerd=why_no_containerd(host) if by_containerd else None,
+        no_containerd=why_no_containerd(host, by_containerd) if by_containerd else None,
         no_pods=why_no_pods(host, (arm.settings.sut for arm in plan.study.arms)),
     )
 

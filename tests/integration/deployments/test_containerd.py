@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,12 +11,15 @@ import pytest
 from docker import DockerClient
 from tests.integration.cgroups import groups_called
 from tests.integration.deployments.conftest import forget_images
+from tests.integration.deployments.test_network_path import free_port, wait_until_listening
 from tests.integration.hosts import reached as reached_by
 from tests.integration.hosts.reached import Reached
 
-from tare.deployments import CONTAINERD, Bind, Deployment, Instance, Limits, Task
+from tare.deployments import CONTAINERD, Bind, Deployment, Endpoint, Instance, Limits, Task
 from tare.deployments.containerd.client import NAMESPACE
 from tare.deployments.containerd.ctr import ctr, find_socket
+from tare.deployments.network.path import Hop, observe_path
+from tare.deployments.pod.cni import links_of, scratch_of
 from tare.deployments.sweep import sweep
 from tare.errors import RunFailed
 from tare.sites import Host
@@ -85,6 +89,66 @@ def test_a_client_shares_the_network_of_a_container_of_dockers(
     assert inside[0] == inside[1]
 
 
+def bridge_of(task: Task) -> Path:
+    return Path("/sys/class/net") / links_of(task.name).bridge
+
+
+@pytest.mark.parametrize(
+    ("client_in", "client_net", "hop"),
+    [
+        ("bare", NetworkKind.HOST, Hop.BRIDGE),
+        ("container", NetworkKind.HOST, Hop.BRIDGE),
+        (CONTAINERD, NetworkKind.HOST, Hop.BRIDGE),
+        ("bare", NetworkKind.SHARED, Hop.LOOPBACK),
+        (CONTAINERD, NetworkKind.SHARED, Hop.LOOPBACK),
+    ],
+)
+def test_a_server_on_a_bridge_is_reached_at_an_address_that_cni_gave_it(  # noqa: PLR0917 - a row, and fixtures
+    containerd: Deployment,
+    bare: Deployment,
+    container: Deployment,
+    make_task: MakeTask,
+    started: Started,
+    host: Host,
+    client_in: str,
+    client_net: NetworkKind,
+    hop: Hop,
+) -> None:
+    port = free_port(host)
+    serve = ("httpd", "-f", "-p", f"0.0.0.0:{port}", "-h", "/tmp")
+    server = started(containerd, make_task(*serve, name="server", network=NetworkKind.BRIDGE, port=port))
+    wait_until_listening(host, server, port)
+    facts = containerd.observe(server).containerd or {}
+    assert facts["interface"] == "veth"
+    assert bridge_of(server.task).exists()
+    inside = containerd.exec(server, ("sh", "-c", "hostname; cat /etc/hosts; ip link show lo"), timeout_s=10).text
+    assert inside.startswith(server.task.name)
+    assert f"{server.address}\t{server.task.name}" in inside
+    assert "UP" in inside
+    shared = client_net is NetworkKind.SHARED
+    place = "127.0.0.1" if shared else server.address
+    call = f"sleep 1000 | nc {place} {port}"
+    beside = server if shared else None
+    places = {"bare": bare, "container": container, CONTAINERD: containerd}
+    asked = make_task("sh", "-c", call, name="client", network=client_net, beside=beside)
+    client = started(places[client_in], asked)
+    deadline = time.monotonic() + 20
+    while (path := observe_path(host, client, server)) is None or path.hop is None:
+        assert time.monotonic() < deadline, path
+        time.sleep(0.05)
+    assert (path.hop, path.connections, path.client_dialled) == (hop, 1, Endpoint(place, port))
+    assert (path.client_namespace == path.server_namespace) is shared
+
+
+def test_a_bridge_goes_with_its_container(
+    containerd: Deployment, make_task: MakeTask, started: Started, host: Host
+) -> None:
+    task = make_task("sleep", "1000", network=NetworkKind.BRIDGE)
+    containerd.stop(started(containerd, task), grace_s=1)
+    assert not bridge_of(task).exists()
+    assert not Path(scratch_of(task.name)).exists()
+
+
 def test_a_name_that_is_taken_is_told_by_containerd_and_nothing_starts(
     containerd: Deployment, make_task: MakeTask, started: Started
 ) -> None:
@@ -94,6 +158,7 @@ def test_a_name_that_is_taken_is_told_by_containerd_and_nothing_starts(
         containerd.start(task)
 
 
+@pytest.mark.parametrize("network", [NetworkKind.HOST, NetworkKind.BRIDGE])
 def test_a_container_of_a_killed_tare_is_swept(  # noqa: PLR0917 - fixtures
     reached: Reached,
     make_task: MakeTask,
@@ -101,18 +166,21 @@ def test_a_container_of_a_killed_tare_is_swept(  # noqa: PLR0917 - fixtures
     host: Host,
     tmp_path: Path,
     parent: str,
+    network: NetworkKind,
     clean_containerd: None,
 ) -> None:
-    task = make_task("sleep", "1000")
+    task = make_task("sleep", "1000", network=network)
     reached_by.kill_a_tare(reached, CONTAINERD, task, tmp_path / "ledger.sqlite", None)
     assert task.name in names_in(host, NAMESPACE)
     swept = sweep(ledger.abandoned(), {host.name: host}, None, ledger)
     assert swept.failed == []
     assert any(line.startswith(f"containerd container {task.name}@") for line in swept.removed)
     assert task.name not in names_in(host, NAMESPACE)
+    assert not bridge_of(task).exists()
     assert not groups_called(Path(parent).name)
 
 
+@pytest.mark.parametrize("network", [NetworkKind.HOST, NetworkKind.BRIDGE])
 @pytest.mark.parametrize("after_s", [0.3, 0.6, 0.9, 1.2, 1.6])
 def test_a_tare_killed_while_containerd_starts_leaves_nothing_after_the_sweep(  # noqa: PLR0917 - fixtures
     reached: Reached,
@@ -121,13 +189,15 @@ def test_a_tare_killed_while_containerd_starts_leaves_nothing_after_the_sweep(  
     host: Host,
     tmp_path: Path,
     after_s: float,
+    network: NetworkKind,
     clean_containerd: None,
 ) -> None:
-    task = make_task("sleep", "1000")
+    task = make_task("sleep", "1000", network=network)
     reached_by.kill_a_tare(reached, CONTAINERD, task, tmp_path / "ledger.sqlite", after_s)
     swept = sweep(ledger.abandoned(), {host.name: host}, None, ledger)
     assert swept.failed == []
     assert task.name not in names_in(host, NAMESPACE)
+    assert not bridge_of(task).exists()
 
 
 def test_the_namespace_goes_with_the_last_image(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tare.deployments import CONTAINERD, Instance, Observation, Right, Task
 from tare.deployments.bare.bare import LAUNCHER, names_of
 from tare.deployments.cgroup.placement import warden, weigh
+from tare.deployments.containerd import network
 from tare.deployments.containerd.accounts import account
 from tare.deployments.containerd.client import NAMESPACE, SNAPSHOTTER, Client, remove_container, root_of, scratch_of
 from tare.deployments.containerd.ctr import find_socket
@@ -28,6 +29,7 @@ from tare.deployments.disks import disks
 from tare.deployments.enter import run_inside
 from tare.deployments.kube.node_image import NodeImages
 from tare.deployments.observe import observe
+from tare.deployments.pod import cni
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
@@ -55,7 +57,7 @@ class Containerd:
     """One container a task, removed with its task."""
 
     needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
-    isolates_network: ClassVar[bool] = False
+    isolates_network: ClassVar[bool] = True
     own_root: ClassVar[bool] = True
 
     def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
@@ -68,10 +70,10 @@ class Containerd:
 
     def start(self, task: Task) -> Instance:
         """All that is made is noted first; what fails takes away what was made before it."""
-        if task.network not in (NetworkKind.HOST, NetworkKind.SHARED):
+        if task.network not in (NetworkKind.HOST, NetworkKind.BRIDGE, NetworkKind.SHARED):
             raise EnvironmentLacks(
-                f"{task.name}: containerd by itself makes no network, so it cannot use {task.network.value}",
-                hint="use network: host, or deployment: container",
+                f"{task.name}: containerd by itself publishes no ports, so it cannot use {task.network.value}",
+                hint="use network: host or bridge, or deployment: container",
             )
         if task.volumes or task.layers:
             raise RunFailed(f"{task.name}: a container of containerd has no engine, so no volumes or layers")
@@ -150,7 +152,8 @@ class Containerd:
         self._ledger.note(Kind.CONTAINERD, self._ident(task), host=self._host.name)
         default = client.default_of(image, task.name)
         client.mount(task.name, default.layer, root_of(task.name))
-        self._put_files(task, default.spec)
+        own = network.attach(self._host, self._ledger, task.name) if task.network is NetworkKind.BRIDGE else None
+        self._put_files(task, default.spec, own)
         supervised = ["python3", "-I", "-S", f"{scratch}/supervisor.py", _status(task.name)]
         argv = client.run_argv(task.name, f"{scratch}/config.json", f"{scratch}/pid")
         announce = noting(self._ledger, self._host)
@@ -158,19 +161,26 @@ class Containerd:
         process = self._begun(task)
         if task.limits.cpu_weight is not None:
             weigh(self._host, self._commons.placement.cgroups, process.pid, task.limits)
-        address = task.beside.address if task.beside is not None else task.listen
+        address = own or (task.beside.address if task.beside is not None else task.listen)
         return Instance(task, CONTAINERD, process, container_id=None, address=address, published=None)
 
-    def _put_files(self, task: Task, default: Mapping[str, Any]) -> None:
-        """Its configuration, the files by which names resolve, and what starts programs in it."""
+    def _put_files(self, task: Task, default: Mapping[str, Any], own: str | None) -> None:
+        """Its configuration, the files by which names resolve, and what starts programs in it.
+
+        `own`: its address in a network namespace of its own.
+        """
         scratch, rootfs = scratch_of(task.name), task.image.rootfs
         names = names_of(self._host)
+        joined = None if task.beside is None else f"/proc/{task.beside.process.pid}/ns/net"
+        if own is not None:
+            names = network.names(task.name, own, names["resolv.conf"])
+            joined = network.namespace_of(task.name)
         place = Place(
             root=root_of(task.name),
             cgroup=f"{self._commons.placement.path(task.cgroup_parent)}/{task.name}",
             hostname=names["hostname"].decode().strip(),
             names={f"/etc/{name}": f"{scratch}/{name}" for name in names},
-            network=None if task.beside is None else f"/proc/{task.beside.process.pid}/ns/net",
+            network=joined,
             disks=disks(self._host.read) if task.limits.disk_iops is not None else (),
         )
         try:
@@ -211,7 +221,14 @@ class Containerd:
             "socket": held.get("address"),
             "snapshotter": SNAPSHOTTER,
             **self._versions,
+            **self._attached(instance),
         }
+
+    def _attached(self, instance: Instance) -> dict[str, str]:
+        """Of a namespace of its own, what CNI put into it."""
+        if instance.task.network is not NetworkKind.BRIDGE:
+            return {}
+        return {"interface": cni.interface_kind(self._host, f"/proc/{instance.process.pid}/ns/net")}
 
     def _remove(self, task: Task) -> None:
         """Container, what waits for it, directory, and the run's control group with the last of its tasks."""
@@ -224,6 +241,8 @@ class Containerd:
                 words = ("end", str(supervisor.pid), str(supervisor.started_ticks), "1")
                 warden(self._host, *words, timeout_s=_CALL_S)
             self._ledger.forget(Kind.PROCESS, to_ident(supervisor), host=self._host.name)
+        if task.network is NetworkKind.BRIDGE:
+            network.detach(self._host, self._ledger, task.name)
         remove_tree(self._host, scratch_of(task.name))
         self._ledger.forget(Kind.PATH, scratch_of(task.name), host=self._host.name)
         self._supervisors.pop(task.name, None)

@@ -88,17 +88,17 @@ def configurations(
 
 
 def attach(  # noqa: PLR0913, PLR0917 - a namespace, and how it is attached
-    host: Host, kind: str, name: str, scratch: str, pid: int, port: int | None
+    host: Host, kind: str, name: str, scratch: str, namespace: str, port: int | None
 ) -> Attachment:
-    """ADD, plug-in by plug-in. `port`: one that portmap publishes on the host's address; `None`: none."""
+    """ADD, plug-in by plug-in. `namespace`: its path. `port`: one that portmap publishes on the host's address."""
     network = free_network(host, name, prefix=29)
     gateway = str(next(network.hosts()))
     chain = configurations(kind, name, scratch, network, None if port is None else (gateway, port))
-    host.put(json.dumps({"chain": chain, "pid": pid}).encode(), f"{scratch}/{_ATTACHED}")
+    host.put(json.dumps({"chain": chain}).encode(), f"{scratch}/{_ATTACHED}")
     result: dict[str, Any] = {}
     for config in chain:
         given = {**config, "prevResult": result} if result else config
-        result = _call(host, "ADD", given, name, f"/proc/{pid}/ns/net")
+        result = _call(host, "ADD", given, name, namespace)
     if not result.get("ips"):
         raise RunFailed(f"the CNI plug-in {chain[0]['type']} gave {name} no address")
     address = str(result["ips"][0]["address"]).partition("/")[0]
@@ -118,6 +118,18 @@ def detach(host: Host, name: str, scratch: str) -> bool:
         _drop_portmap(host)
     remove_tree(host, scratch)
     return raw is not None
+
+
+def interface_kind(host: Host, namespace: str) -> str:
+    """Of which kind the interface of an attached namespace is, as the kernel tells inside it."""
+    argv = ["nsenter", f"--net={namespace}", "ip", "-details", "-json", "link", "show", INTERFACE]
+    (shown,) = json.loads(host.run(argv, timeout_s=_CALL_S).text)
+    return str(shown["linkinfo"]["info_kind"])
+
+
+def scratch_of(name: str) -> str:
+    """Where a task's attachment stands. No directory above it is shared, as of bare tasks."""
+    return f"/run/tare-pod.{name}"
 
 
 def _call(host: Host, command: str, config: Mapping[str, Any], name: str, netns: str) -> dict[str, Any]:

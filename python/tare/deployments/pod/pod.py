@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import json
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -82,7 +81,7 @@ class Pods:
         if task.network in POD_NETWORKS:
             attached = self._attach(task, setting, pid)
             address, published = attached.address, self._publish(task, setting, attached, facts)
-            facts["interface"] = self._interface(pid)
+            facts["interface"] = cni.interface_kind(self.host, f"/proc/{pid}/ns/net")
         made = Made(str(sandbox.id), pid, address, published, groups, facts)
         self.made[task.name] = made
         return made
@@ -162,7 +161,7 @@ class Pods:
         return container
 
     def _attach(self, task: Task, setting: PodSetting, pid: int) -> cni.Attachment:
-        links, scratch = cni.links_of(task.name), scratch_of(task.name)
+        links, scratch = cni.links_of(task.name), cni.scratch_of(task.name)
         for plugin in (setting.cni, "host-local", *(["portmap"] if task.network is NetworkKind.HOST_PORT else [])):
             cni.directory_of(self.host, plugin)  # refused before anything is made
         self.ledger.note(Kind.RULES, f"cni:{task.name}", host=self.host.name)
@@ -176,7 +175,7 @@ class Pods:
             self._ip("link", "set", "dev", links.peer, "up")
             self._ip("link", "set", "dev", links.master, "up")
         port = task.port if task.network is NetworkKind.HOST_PORT else None
-        attached = cni.attach(self.host, setting.cni, task.name, scratch, pid, port)
+        attached = cni.attach(self.host, setting.cni, task.name, scratch, f"/proc/{pid}/ns/net", port)
         if setting.cni != "bridge":  # a macvlan's siblings see each other, and never the interface below them
             own = ("link", "add", "link", links.master, "name", links.own, "type", "macvlan", "mode", "bridge")
             self._ip(*own, note=links.own)
@@ -232,12 +231,6 @@ class Pods:
         ports = (_NODE_PORTS[(first + step) % len(_NODE_PORTS)] for step in range(len(_NODE_PORTS)))
         return next(port for port in ports if port not in used)
 
-    def _interface(self, pid: int) -> str:
-        """Of which kind the pod's interface is, by its own namespace."""
-        argv = ["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "-details", "-json", "link", "show", cni.INTERFACE]
-        (shown,) = json.loads(self.host.run(argv, timeout_s=_CALL_S).text)
-        return str(shown["linkinfo"]["info_kind"])
-
     def _ip(self, *words: str, note: str | None = None) -> None:
         if note is not None:
             self.ledger.note(Kind.LINK, note, host=self.host.name)
@@ -257,7 +250,7 @@ class Pods:
 
     def _detach(self, task: Task) -> None:
         if self._noted(Kind.RULES, f"cni:{task.name}"):
-            cni.detach(self.host, task.name, scratch_of(task.name))
+            cni.detach(self.host, task.name, cni.scratch_of(task.name))
             self.ledger.forget(Kind.RULES, f"cni:{task.name}", host=self.host.name)
 
     def _remove_links(self, task: Task) -> None:
@@ -296,11 +289,6 @@ def sandbox_of(name: str) -> str:
 def image_of(name: str) -> str:
     """The reference of its image."""
     return f"{_REPOSITORY}:{name}"
-
-
-def scratch_of(name: str) -> str:
-    """No directory above it is shared, as of bare tasks."""
-    return f"/run/tare-pod.{name}"
 
 
 def tag_of(name: str) -> str:

@@ -154,8 +154,8 @@ def _plug_ins(reached: Reached, share: Share, known: Knowledge) -> Iterator[str]
     pods = any(each.deployment == POD for each in share.placements)
     if pods and (why := why_no_cluster(host, storage_classes(share.served))) is not None:
         yield f"no pod can be made: {why}"
-    by_containerd = any(each.deployment == CONTAINERD for each in share.placements)
-    if by_containerd and (why := why_no_containerd(host)) is not None:
+    by_containerd = {each.network for each in share.placements if each.deployment == CONTAINERD}
+    if by_containerd and (why := why_no_containerd(host, by_containerd)) is not None:
         yield f"containerd makes no container: {why}"
     if any(each.sut.storage.kind == "nfs" for each in share.served) and (why := why_no_nfs(host)) is not None:
         yield f"the storage nfs is not available: {why}"

@@ -153,7 +153,7 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
 def _made_by(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
     """What stands around a container that no engine made, or that is in a pod."""
     for name, value in (seen.get("containerd") or {}).items():
-        yield one(f"containerd: {name}", value, "deployment")
+        yield one(f"containerd: {name}", value, "deployment", *(["network"] if name == "interface" else []))
     for name, value in _of_pod(seen).items():
         yield one(f"pod: {name}", value, *(_POD.get(name, _POD_KEYS)))
 

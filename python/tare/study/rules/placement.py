@@ -11,6 +11,7 @@ from tare.study.protocol_spec import DuetSpec, Repetition
 from tare.study.reading.document import Document, KeyPath
 from tare.study.registry import Usable
 from tare.study.rules.cluster_pods import refuse_cluster_pod
+from tare.study.rules.containerd import refuse_containerd
 from tare.study.rules.pods import refuse_pod
 from tare.study.rules.refusal import Refusal
 from tare.study.values import OWN_ADDRESS, ROOTLESS_NETWORKS, CgroupPlace, NetworkKind
@@ -44,6 +45,8 @@ def refuse_placement(
     """
     if (pod := refuse_pod(sut, client) or refuse_cluster_pod(sut, client)) is not None:
         return pod
+    if (own := refuse_containerd(sut, client)) is not None:
+        return own
     if client is None:
         return (
             _engine("sut", sut, has_one=sut_isolates)
@@ -66,7 +69,7 @@ def _engine(side: str, placed: Placement, *, has_one: bool) -> Refusal | None:
     """Only what is made by an engine can be made by another one, or otherwise by it."""
     usual = Placement(image=placed.image, deployment=placed.deployment)
     differing = [key for key in _OF_ENGINE if getattr(placed, key) != getattr(usual, key)]
-    if differing and not (has_one and placed.deployment not in MACHINES | {POD}):
+    if differing and not (has_one and placed.deployment not in MACHINES | {POD, CONTAINERD}):
         why = f"`{placed.deployment}` is not made by an engine"
         return Refusal(
             ((side, differing[0]), (side, "deployment")), why, f"leave `{differing[0]}` out, or use `container`"
@@ -94,6 +97,8 @@ def _engines_apart(sut: SutSpec, client: Placement) -> Refusal | None:
     """Each engine has networks and namespaces of its own."""
     if sut.engine == client.engine or client.network not in {NetworkKind.BRIDGE, NetworkKind.SHARED}:
         return None
+    if CONTAINERD in {sut.deployment, client.deployment}:
+        return None  # made by none, and joins any namespace
     keys = (("client", "engine"), ("sut", "engine"), ("client", "network"))
     why = f"client and SUT use two engines, which share no network (`{client.network}`)"
     return Refusal(keys, why, "give both the same `engine`, or use `client.network: host`")
@@ -104,7 +109,7 @@ def _cgroup(side: str, placed: Placement, *, bare: bool) -> Refusal | None:
     if placed.cgroup is not CgroupPlace.ROOT:
         return None
     keys = ((side, "cgroup"), (side, "deployment"))
-    if not bare or placed.deployment == CONTAINERD:
+    if not bare:
         return Refusal(keys, f"`{placed.deployment}` cannot be in the root cgroup", "use `cgroup: run`, or bare")
     if placed.limits.in_cgroups:
         keys = ((side, "cgroup"), (side, "limits"))

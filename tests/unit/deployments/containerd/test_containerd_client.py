@@ -17,6 +17,7 @@ from tare.deployments.containerd.containerd import Containerd
 from tare.deployments.containerd.ctr import ADDRESS, SOCKETS, find_socket
 from tare.deployments.containerd.lacks import why_no_containerd
 from tare.deployments.kube.node_image import remove_node_image
+from tare.deployments.pod.cni import DIRECTORIES
 from tare.deployments.sweep import sweep
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.images import Image, ImageConfig
@@ -145,12 +146,63 @@ def test_the_root_is_the_overlay_that_the_snapshotter_names(bench: Bench) -> Non
 
 
 @pytest.mark.parametrize(
-    "network", [NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS, NetworkKind.POD]
+    "network", [NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS, NetworkKind.POD]
 )
 def test_networks_that_dockerd_makes_are_refused_by_name(bench: Bench, network: NetworkKind) -> None:
-    with pytest.raises(EnvironmentLacks, match=f"makes no network, so it cannot use {network.value}"):
+    with pytest.raises(EnvironmentLacks, match=f"publishes no ports, so it cannot use {network.value}"):
         bench.deployment.start(a_task(network=network))
     assert bench.left == set()
+
+
+NETNS = "/run/tare-task.tare-x-sut/net"
+PLUGIN = f"{DIRECTORIES[0]}/bridge"
+ATTACHED = {"ips": [{"address": "10.231.4.2/29"}]}
+
+
+def test_on_a_bridge_it_joins_a_namespace_that_cni_attached_before_it_began(bench: Bench) -> None:
+    bench.host.answers[PLUGIN,] = text(json.dumps(ATTACHED))
+    instance = bench.deployment.start(a_task(network=NetworkKind.BRIDGE))
+    assert instance.address == "10.231.4.2"
+    assert {"type": "network", "path": NETNS} in bench.config["linux"]["namespaces"]
+    assert bench.config["hostname"] == "tare-x-sut"
+    assert b"10.231.4.2\ttare-x-sut\n" in bench.host.files["/run/tare-task.tare-x-sut/hosts"]
+    (call,) = (call for call in bench.host.asked if call.argv == (PLUGIN,))
+    assert (call.env or {})["CNI_NETNS"] == NETNS
+    ran = bench.host.ran()
+    made = ran.index(("unshare", f"--net={NETNS}", "ip", "link", "set", "dev", "lo", "up"))
+    begun = next(at for at, argv in enumerate(ran) if "run" in argv)
+    assert made < ran.index((PLUGIN,)) < begun
+    assert {Kind.RULES, Kind.LINK} <= bench.left
+
+
+def test_a_bridge_goes_with_its_container(bench: Bench) -> None:
+    bench.host.answers[PLUGIN,] = text(json.dumps(ATTACHED))
+    bench.ended = (0, b"", True)
+    instance = bench.deployment.start(a_task(network=NetworkKind.BRIDGE))
+    bench.deployment.stop(instance, grace_s=0)
+    commands = [(call.env or {})["CNI_COMMAND"] for call in bench.host.asked if call.argv == (PLUGIN,)]
+    assert commands == ["ADD", "DEL"]
+    assert bench.left == set()
+
+
+def test_a_plug_in_that_fails_is_told_and_leaves_nothing(bench: Bench) -> None:
+    bench.host.answers[PLUGIN,] = Completed((), 1, b'{"msg": "no addresses left"}')
+    with pytest.raises(RunFailed, match="the CNI plug-in bridge does not attach tare-x-sut: no addresses left"):
+        bench.deployment.start(a_task(network=NetworkKind.BRIDGE))
+    assert not [argv for argv in bench.host.ran() if "run" in argv]
+    bench.host.answers[PLUGIN,] = Completed((), 0)
+    ledger = bench.ledger
+    assert sweep(ledger.entries(), {"fake": bench.host}, None, ledger).failed == []
+    assert bench.left == set()
+
+
+def test_only_a_bridge_needs_plug_ins(bench: Bench) -> None:
+    bench.host.answers["test", "-x"] = NONE
+    assert why_no_containerd(bench.host, {NetworkKind.HOST}) is None
+    assert "the CNI plug-in bridge is in none of" in str(why_no_containerd(bench.host, {NetworkKind.BRIDGE}))
+    del bench.host.answers["test", "-x"]
+    bench.host.answers["sh", "-c", "command -v nsenter"] = NONE
+    assert "nsenter is missing on fake" in str(why_no_containerd(bench.host, {NetworkKind.BRIDGE}))
 
 
 def test_volumes_are_refused(bench: Bench) -> None:
