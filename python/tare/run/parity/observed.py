@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tare.deployments import Deployment, Instance
@@ -20,6 +20,8 @@ EAGER_S = 5.0
 """For how long a client's connections are looked for at every turn; then, since each look takes a little of a CPU,
 once in `_RARELY_S` as long as its phase lasts: a JVM on a busy machine may take a while to connect."""
 _RARELY_S = 1.0
+_OPENING_S = 0.5
+"""For how long no more connections may come before they are all: a client may wait for a CPU meanwhile."""
 
 
 def by_node(record: RunRecord, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, RunRecord]:
@@ -59,45 +61,51 @@ class RunObserver:
 
     A look from which no path follows proves nothing either way: over SSH its readings lie so far apart that a
     connection may have come or gone between them. A client opens its connections one after the other, so a path is
-    looked at again until no more of them have come; not in a virtual machine, where a look takes seconds, nor of a
-    client that connects late. Without a server the client is itself the SUT, and there is no
-    path to wait for. `known`: nothing is left.
+    looked at again, some time later each time, until no more of them have come; not in a virtual machine, where a
+    look takes seconds. What is in force is read with the first proof, as the client may end soon. Without a server
+    the client is itself the SUT, and there is no path to wait for. `known`: nothing is left.
     """
 
     def __init__(self, machine: Machine, sut: Sut | None, client: Client, *, known: bool) -> None:
         self._machine, self._sut, self._client = machine, sut, client
         self._began_s = self._next_s = machine.clock.monotonic()
-        self._observed, self._done = known, known
+        self._done = known
+        self._reported: Seen | None = None
         self._paths: dict[str, Tree | None] = {}
         self._settled: set[str] = set()
 
     def look(self, *, last: bool = False) -> Seen | None:
         """What there is to report now, `None` where that is nothing new.
 
-        Told once when all paths are proved, and before, without them, when they are late. `last`: the client has
-        ended, and what was not reported yet is.
+        Reported once when all paths are proved, and before, without them, when they are late; again where that
+        changed later. `last`: the client has ended, and what was not reported yet is.
         """
         now_s = self._machine.clock.monotonic()
-        if self._done or (last and self._observed) or (now_s < self._next_s and not last):
+        if self._done or (now_s < self._next_s and not last):
             return None
         if self._sut is None:
             self._done = True
             return self._alone()
+        if last and self._reported is not None:
+            self._done = True
+            return self._changed(self._reported, self._sut, [])
         notices: list[str] = []
         late = now_s - self._began_s >= EAGER_S
         for server in self._sut.servers:
             if server.node.name not in self._settled:
-                self._look_at(server, notices, again=not late)
-        paths = dict(self._paths)
-        self._done = bool(notices) or self._settled.issuperset(paths)
-        self._next_s = now_s + _RARELY_S if late else now_s
-        if not self._done and (self._observed or not (late or last)):
+                self._look_at(server, notices)
+        proved = all(_proved(path) for path in self._paths.values())
+        self._done = last or bool(notices) or self._settled.issuperset(self._paths)
+        self._next_s = now_s + (_RARELY_S if late else _OPENING_S if proved else 0.0)
+        if self._reported is not None:
+            return self._changed(self._reported, self._sut, notices) if self._done or proved else None
+        if not (self._done or proved or late):
             return None
-        self._observed = True
-        return self._seen(self._sut, paths, notices)
+        self._reported = self._seen(self._sut, dict(self._paths), notices)
+        return self._reported
 
-    def _look_at(self, server: Server, notices: list[str], *, again: bool) -> None:
-        """Read the path to a server, which is settled once it is proved and, if `again`, has not grown since."""
+    def _look_at(self, server: Server, notices: list[str]) -> None:
+        """Read the path to a server, which is settled once it is proved and has not grown since."""
         name = server.node.name
         before, now = self._paths.get(name), self._path(server, notices)
         inside = server.instance.guest is not None or self._client.instance.guest is not None
@@ -105,8 +113,16 @@ class RunObserver:
             self._settled.add(name)  # no more came, or the client has closed some
             return
         self._paths[name] = now or before
-        if _proved(now) and (inside or not again):
+        if _proved(now) and inside:
             self._settled.add(name)
+
+    def _changed(self, reported: Seen, sut: Sut, notices: list[str]) -> Seen | None:
+        """The same with other paths than were reported."""
+        if reported.paths == self._paths and not notices:
+            return None
+        paths = dict(self._paths)
+        self._reported = replace(reported, path=paths[sut.first.node.name], paths=paths, notices=tuple(notices))
+        return self._reported
 
     def _alone(self) -> Seen:
         notices: list[str] = []

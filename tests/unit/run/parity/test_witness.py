@@ -34,6 +34,8 @@ class MonitorContext:
     now_s: float = 0.0
     proofs: int = 0
     asked: list[str] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
+    """Whose surroundings were observed."""
 
     def monotonic(self) -> float:
         return self.now_s
@@ -50,8 +52,12 @@ class MonitorContext:
         self.proofs += proved
         return {"hop": "loopback" if proved else None, "connections": count}
 
+    def observe(self, instance: Any) -> Around:
+        self.read.append(instance.task.name)
+        return Around(instance.task.name)
+
     def onlooker(self, *, known: bool = False) -> RunObserver:
-        deployment = SimpleNamespace(observe=lambda instance: Around(instance.task.name))
+        deployment = SimpleNamespace(observe=self.observe)
         servers = [
             SimpleNamespace(
                 node=SimpleNamespace(name=name),
@@ -83,7 +89,8 @@ class MonitorContext:
 def test_a_client_that_connects_soon_is_told_of_once() -> None:
     scene = MonitorContext({"sut": 1.0})
     ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
-    assert at_s == pytest.approx(1.05)  # the second look saw no more connections
+    assert at_s == pytest.approx(1.0)
+    assert len(scene.asked) == 20 + 2  # the second look saw no more connections
     assert seen.path == {"hop": "loopback", "connections": 8}
     assert seen.parity == {"sut": {"of": "sut"}, "client": {"of": "client"}}
 
@@ -101,9 +108,29 @@ def test_a_client_that_connects_late_is_told_of_without_a_path_and_again_with_it
 @pytest.mark.parametrize("opening", [(5, 8, 8), (1, 5, 8), (8, 7)], ids=str)
 def test_connections_that_open_one_after_the_other_are_counted_once_no_more_come(opening: tuple[int, ...]) -> None:
     scene = MonitorContext({"sut": 1.0}, opening=opening)
-    ((_, seen),) = scene.observed(scene.onlooker(), 10.0)
-    assert seen.path == {"hop": "loopback", "connections": 8}
+    results = [seen for _, seen in scene.observed(scene.onlooker(), 10.0)]
+    assert [(seen.path or {})["connections"] for seen in results] == list(dict.fromkeys(opening))[: len(results)]
+    assert (results[-1].path or {})["connections"] == 8
     assert len(scene.asked) == 20 + 2 + opening.index(8)
+
+
+def test_what_is_in_force_is_read_once_and_with_the_first_proof() -> None:
+    scene = MonitorContext({"sut": 1.0}, opening=(5, 8))
+    (first_s, first), (then_s, then) = scene.observed(scene.onlooker(), 10.0)
+    assert [first_s, then_s] == pytest.approx([1.0, 1.5])
+    assert scene.read == ["client", "sut"]
+    assert (first.parity, first.of_nodes) == (then.parity, then.of_nodes)
+
+
+def test_connections_that_came_before_the_client_ended_are_told_at_the_end() -> None:
+    scene = MonitorContext({"sut-1": 0.5, "sut-2": 99.0}, opening=(5, 8))
+    onlooker = scene.onlooker()
+    ((_, late),) = scene.observed(onlooker, EAGER_S + 0.5)
+    assert (late.paths["sut-1"] or {})["connections"] == 8
+    scene.connected_s["sut-2"] = 0.0
+    ((_, seen),) = scene.observed(onlooker, EAGER_S + 1.1)
+    assert seen.paths["sut-2"] is not None
+    assert onlooker.look(last=True) is None
 
 
 def test_a_path_into_a_virtual_machine_is_looked_at_once() -> None:
@@ -116,17 +143,16 @@ def test_a_path_into_a_virtual_machine_is_looked_at_once() -> None:
 def test_a_client_that_ends_between_two_looks_keeps_the_path_of_the_first() -> None:
     scene = MonitorContext({"sut": 0.95})
     onlooker = scene.onlooker()
-    assert scene.observed(onlooker, 1.0) == []
-    scene.connected_s["sut"] = 99.0
-    seen = onlooker.look(last=True)
-    assert seen is not None
+    ((_, seen),) = scene.observed(onlooker, 1.0)
     assert seen.path == {"hop": "loopback", "connections": 8}
+    scene.connected_s["sut"] = 99.0
+    assert onlooker.look(last=True) is None
 
 
 def test_connections_to_all_nodes_are_waited_for() -> None:
     scene = MonitorContext({"sut-1": 0.5, "sut-2": 2.0, "sut-3": 1.0})
     ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
-    assert at_s == pytest.approx(2.05)
+    assert at_s == pytest.approx(2.0)
     assert list(seen.paths) == list(seen.of_nodes) == ["sut-1", "sut-2", "sut-3"]
     assert seen.parity["sut"] == {"of": "sut-1"}
 
@@ -144,7 +170,7 @@ def test_a_client_that_ends_before_it_connects_is_told_of_all_the_same() -> None
 def test_connections_that_cannot_be_matched_at_first_are_looked_at_again() -> None:
     scene = MonitorContext({"sut": 1.0}, matched_s=3.0)
     ((at_s, seen),) = scene.observed(scene.onlooker(), 10.0)
-    assert at_s == pytest.approx(3.05)
+    assert at_s == pytest.approx(3.0)
     assert seen.path == {"hop": "loopback", "connections": 8}
 
 
