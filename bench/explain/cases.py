@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,16 +42,17 @@ class Setup(Protocol):
 
 @dataclass(frozen=True)
 class Case:
-    """`setup`: everything but the cause is the same with and without it. `needs`: programs."""
+    """`setup`: everything but the cause is the same with and without it. `needs`: programs; `kernel`: why not."""
 
     name: str
     setup: Setup
     needs: tuple[str, ...] = field(default=("redis-server", "redis-benchmark"))
+    kernel: Callable[[], str | None] = lambda: None
 
     def lacks(self) -> str | None:
         """What this machine has not got."""
         missing = [name for name in self.needs if shutil.which(name) is None]
-        return f"{', '.join(missing)} missing" if missing else None
+        return f"{', '.join(missing)} missing" if missing else self.kernel()
 
 
 @contextmanager
@@ -195,6 +196,24 @@ def copy_up(place: Place, *, is_arm: bool) -> Iterator[Load]:
         shutil.rmtree(root)
 
 
+AREAS = 1500
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+@contextmanager
+def small_pages(place: Place, *, is_arm: bool) -> Iterator[Load]:
+    """Fresh memory in pages of 4 KiB, or in transparent huge pages of 2 MiB."""
+    del place
+    pages = "small" if is_arm else "huge"
+    yield Load([sys.executable, "-I", str(_HERE / "touch.py"), str(AREAS), pages], AREAS, None)
+
+
+def no_huge_pages() -> str | None:
+    """Why a program gets none that asks for them."""
+    enabled = _HUGE_PAGES.read_text() if _HUGE_PAGES.exists() else "[never]"
+    return "this kernel gives no transparent huge pages" if "[never]" in enabled else None
+
+
 _REDIS = ("redis-server", "redis-benchmark", "redis-cli")
 CASES = {
     case.name: case
@@ -206,5 +225,6 @@ CASES = {
         Case("copy-up", copy_up, ()),
         Case("seccomp", seccomp, _REDIS),
         Case("neighbour", neighbour, _REDIS),
+        Case("small-pages", small_pages, (), no_huge_pages),
     )
 }

@@ -19,6 +19,7 @@ from tare.doctor.pods import pod_lines
 from tare.doctor.resources import resource_lines
 from tare.doctor.rights import local_line, rights_line, socket_line
 from tare.doctor.runtimes import runtime_lines
+from tare.doctor.sampling import sampling_lines
 from tare.doctor.trials import trial_lines
 from tare.errors import TareError
 from tare.sites import Host
@@ -85,6 +86,7 @@ def examine(
         *cluster_lines(host, ledger or SqliteLedger(layout.ledger)),
         home,
         *resource_lines(facts),
+        *sampling_lines(host),
         *cpu_lines(facts),
         _leftovers(ledger),
         *plugin_lines(),

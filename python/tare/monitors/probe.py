@@ -86,6 +86,7 @@ def probe_values(trace: Mapping[str, Any], last_words: str) -> Mapping[str, Any]
         "probe_version": header["probe_version"],
         "scheduler": header["scheduler"],
         "block_source": header["block_source"],
+        "block_refused": header.get("block_refused"),
         "began_monotonic_s": header["started_monotonic_ns"] * _NS,
         "ended_monotonic_s": footer["ended_monotonic_ns"] * _NS,
         "missed_samples": footer["missed_ticks"],

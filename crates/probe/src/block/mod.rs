@@ -24,6 +24,8 @@ use program::{Maps, Offsets};
 pub const SOURCE: &str = "tp_btf/block_rq_complete";
 
 /// The tracepoint's type in the kernel's type information.
+/// The running kernel's own description of its types.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
 const TRACEPOINT: &str = "btf_trace_block_rq_complete";
 
 /// Control groups that can be counted at once.
@@ -154,7 +156,12 @@ impl BlockCounter {
 
 /// The tracepoint's type and the structs' offsets in the running kernel.
 fn learn() -> io::Result<(u32, Offsets)> {
-    let mut file = File::open("/sys/kernel/btf/vmlinux")?;
+    let mut file = File::open(BTF).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::new(source.kind(), format!("this kernel has no BTF at {BTF}"))
+        }
+        _ => source,
+    })?;
     let mut names = vec![TRACEPOINT];
     let fields = program::FIELDS.iter().chain(&program::OF_DEVICE);
     names.extend(fields.flat_map(|(of, member)| [*of, *member]));

@@ -68,6 +68,7 @@ def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
     one_kernel = bool((record.between or {}).get("one_boot"))
     nodes = [each for each in traces if each.node != CLIENT]
     profile, lacks = _profile(record, raw, phase)
+    lacks = (*lacks, *_blocks(record))
     there = [each for each in nodes if is_trace(each.trace)]
     if len(there) < len([node for node in (record.nodes or {}).values() if node.get("on")]) - 1:
         counts, lacks = dict[str, float](), (*lacks, "events were not counted on every node's host")
@@ -80,6 +81,18 @@ def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
         counts={name: count / operations for name, count in counts.items()},
         lacks=lacks,
     )
+
+
+def _blocks(record: RunRecord) -> tuple[str, ...]:
+    """Why block requests of the SUT were not counted, and what tells its bytes all the same."""
+    why = ((record.monitors or {}).get("probe") or {}).get("block_refused")
+    if why is None:
+        return ()
+    source = (record.usage or {}).get("sut_io_source")
+    instead = (
+        "nothing tells the SUT's bytes on disks" if source is None else f"{source} tells the SUT's bytes on disks"
+    )
+    return (f"block requests were not counted ({why}); {instead}",)
 
 
 def times_of(
@@ -109,6 +122,7 @@ MOST_LOST = 0.05
 """Share of lost samples from which on they may not be lost evenly over components."""
 _LEAST_SAMPLED = 0.5
 _PROFILE = "profile"
+_STILL = "CPU time by side, from the kernel's counters, and waiting are told"
 
 
 def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, tuple[str, ...]]:
@@ -119,7 +133,7 @@ def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | No
             "no stacks were sampled; `tare run --profile`, or `monitors: {profile: {}}` in the study, does",
         )
     if "absent" in answer:
-        return None, (f"no stacks were sampled: {answer['absent']}",)
+        return None, (f"no stacks were sampled: {answer['absent']}; {_STILL}",)
     try:
         profile = read_profile(raw(record, f"{DIRECTORY}/profile/{PROFILE}"))
     except StoreError as error:
@@ -135,7 +149,10 @@ def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | No
     if stacks.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
         return None, (f"less than half of the measure phase of {record.run_id} was sampled",)
     if stacks.without_symbols is not None:
-        lacks.append(f"functions of the kernel have no names, so there are no components: {stacks.without_symbols}")
+        lacks.append(
+            f"functions of the kernel have no names, so there are no components: {stacks.without_symbols}; "
+            "own code and the kernel as a whole are told by side"
+        )
     if stacks.lost > MOST_LOST:
         lacks.append(f"{100 * stacks.lost:.0f} % of the samples of {record.run_id} were lost")
     return stacks, tuple(lacks)
