@@ -1,6 +1,6 @@
 //! Answers at a measured address: by UDP for round trips and clocks, by TCP for throughput.
 //!
-//! It sleeps until something arrives, and ends when it is told to or with all that the daemon has begun.
+//! It sleeps until something arrives, and ends when it is stopped or with all that the daemon has begun.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -41,9 +41,9 @@ impl Echoes {
         datagram.set_nonblocking(true)?;
         stream.set_nonblocking(true)?;
         let end = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let told = end.try_clone()?;
+        let reply = end.try_clone()?;
         thread::Builder::new().stack_size(STACK).spawn(move || {
-            if let Err(error) = answer(&stream, &datagram, &told) {
+            if let Err(error) = answer(&stream, &datagram, &reply) {
                 eprintln!("tare-agent: nothing answers at port {port} any more: {error}");
             }
         })?;
@@ -110,11 +110,11 @@ fn reply(datagram: &UdpSocket) {
         if length != ASKED {
             continue;
         }
-        let mut told = [0; ANSWERED];
-        told[..4].copy_from_slice(&asked[..4]);
-        told[4..12].copy_from_slice(&received.to_be_bytes());
-        told[12..].copy_from_slice(&monotonic_ns().to_be_bytes());
-        let _lost = datagram.send_to(&told, peer);
+        let mut reply = [0; ANSWERED];
+        reply[..4].copy_from_slice(&asked[..4]);
+        reply[4..12].copy_from_slice(&received.to_be_bytes());
+        reply[12..].copy_from_slice(&monotonic_ns().to_be_bytes());
+        let _lost = datagram.send_to(&reply, peer);
     }
 }
 

@@ -26,7 +26,7 @@ mod work;
 
 use std::ffi::OsString;
 
-/// What can go wrong before there is anybody to answer, told in one line.
+/// What can go wrong before there is anybody to answer, in one line.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const USAGE: &str =

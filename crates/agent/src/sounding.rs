@@ -57,12 +57,12 @@ fn exchange(socket: &UdpSocket, number: u32) -> io::Result<Exchange> {
     asked[4..].copy_from_slice(&sent.to_be_bytes());
     socket.send(&asked)?;
     loop {
-        let mut told = [0; ANSWERED];
-        let length = socket.recv(&mut told)?;
+        let mut reply = [0; ANSWERED];
+        let length = socket.recv(&mut reply)?;
         let returned = monotonic_ns();
         // One that was taken for lost may still come.
-        if length == ANSWERED && told[..4] == number.to_be_bytes() {
-            return Ok([sent, moment(&told[4..12]), moment(&told[12..]), returned]);
+        if length == ANSWERED && reply[..4] == number.to_be_bytes() {
+            return Ok([sent, moment(&reply[4..12]), moment(&reply[12..]), returned]);
         }
     }
 }
@@ -84,7 +84,7 @@ pub(crate) fn fill(address: IpAddr, port: u16, lasts: Duration) -> Result<Value,
     let mut count = String::new();
     connection.read_to_string(&mut count)?;
     let arrived: u64 =
-        count.parse().map_err(|_| Fault::Other("the other host told no count".to_owned()))?;
+        count.parse().map_err(|_| Fault::Other("the other host sent no count".to_owned()))?;
     let there = per_second(arrived, began.elapsed());
     let mut connection = connected(place, DOWN)?;
     let began = Instant::now();

@@ -68,7 +68,7 @@ fn a_group_that_is_two_targets_is_counted_for_both_from_when_each_was_opened() {
     };
     write(16);
     fs::write(&targets, format!("cgroup later=/{}\n", child.path)).expect("handed in");
-    Command::new("kill").args(["-HUP", &recording.id().to_string()]).status().expect("told");
+    Command::new("kill").args(["-HUP", &recording.id().to_string()]).status().expect("signalled");
     std::thread::sleep(Duration::from_millis(1500));
     write(4);
     finish(recording);

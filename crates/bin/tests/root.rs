@@ -31,9 +31,9 @@ fn cpu_of_a_group_is_what_its_process_used() {
     let burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; cat /proc/$$/schedstat";
     let output = group.shell(burn).output().expect("burnt");
     finish(recording);
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let shell_ns: i64 =
-        told.split(' ').next().and_then(|word| word.parse().ok()).expect("schedstat");
+        printed.split(' ').next().and_then(|word| word.parse().ok()).expect("schedstat");
     let used_ns = last_number(&out, "usage_ns").expect("usage");
     // The group has the `cat` on top, and lacks what the shell did before it entered.
     let apart = (used_ns - shell_ns).abs();
@@ -109,7 +109,7 @@ fn a_group_for_whose_files_there_is_no_room_is_refused_and_not_passed_over() {
     let waiting = recorder(&out, &group, "--duration 2 --wait");
     finish(shell(&format!("ulimit -n 100; {waiting}")).spawn().expect("tare-probe starts"));
     drop(children);
-    // Names of groups that are sampled, and of those that are told of.
+    // Names of groups that are sampled, and of those that are named.
     let named = |table: &str, column: &str| -> std::collections::BTreeSet<String> {
         let texts = rows(&out, table).into_iter().filter_map(|mut row| match row.remove(column) {
             Some(Value::Text(text)) => text.split(':').next().map(str::to_owned),

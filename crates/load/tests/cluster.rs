@@ -39,9 +39,9 @@ fn node_of(number: u8, token: i64, lives: usize, partitioner: &'static [u8]) -> 
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let (keys, left) = (Arc::clone(&seen), Arc::clone(&left));
-            let told = move |asked: &str| told(asked, number, token, partitioner);
+            let answer = move |asked: &str| answer_to(asked, number, token, partitioner);
             // Whoever is served may go at any time.
-            std::thread::spawn(move || drop(serve(stream, &told, &keys, &left)));
+            std::thread::spawn(move || drop(serve(stream, &answer, &keys, &left)));
         }
     });
     Node { address, keys }
@@ -49,7 +49,7 @@ fn node_of(number: u8, token: i64, lives: usize, partitioner: &'static [u8]) -> 
 
 fn serve(
     mut stream: TcpStream,
-    told: &dyn Fn(&str) -> Vec<u8>,
+    answer: &dyn Fn(&str) -> Vec<u8>,
     keys: &Mutex<Vec<String>>,
     left: &AtomicUsize,
 ) -> std::io::Result<()> {
@@ -62,7 +62,7 @@ fn serve(
         let (opcode, body) = match header[4] {
             0x05 => (0x06, vec![0, 0]), // OPTIONS: SUPPORTED
             0x01 => (0x02, Vec::new()), // STARTUP: READY
-            0x07 => (0x08, told(&String::from_utf8_lossy(&body))),
+            0x07 => (0x08, answer(&String::from_utf8_lossy(&body))),
             0x09 => (0x08, prepared()),
             _ => {
                 let one_less = |left: usize| left.checked_sub(1);
@@ -81,8 +81,8 @@ fn serve(
     Ok(())
 }
 
-/// What a node tells of itself, of others and of keyspaces.
-fn told(asked: &str, number: u8, token: i64, partitioner: &[u8]) -> Vec<u8> {
+/// What a node answers about itself, of others and of keyspaces.
+fn answer_to(asked: &str, number: u8, token: i64, partitioner: &[u8]) -> Vec<u8> {
     let sized = |text: &str| [&(text.len() as u32).to_be_bytes(), text.as_bytes()].concat();
     if asked.contains("system.local") {
         let tokens = [&[0, 0, 0, 1][..], &sized(&token.to_string())].concat();

@@ -190,7 +190,7 @@ fn a_server_that_reads_no_more_is_given_up_again_and_again() {
     assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
     assert_eq!((outcome.end, outcome.measure.right()), (End::Complete, 0));
     assert!(outcome.measure.kinds[0].lost >= 8 * 64);
-    let [error, ..] = outcome.measure.errors.as_slice() else { panic!("told") };
+    let [error, ..] = outcome.measure.errors.as_slice() else { panic!("one error is reported") };
     assert!(error.message.ends_with("the server did not answer within 0.2 s"), "{}", error.message);
 }
 

@@ -15,12 +15,12 @@ use crate::sink::Sink;
 /// Frames of a journal are no longer than this, so that a reader can leap over most of them.
 const FRAME_NS: u64 = 450_000_000;
 
-/// What discovery tells the sinks.
+/// What discovery reports to the sinks.
 #[derive(Debug)]
 pub enum News {
     Target(Target),
     Event(Event),
-    /// Answered once the sinks have all that was told before.
+    /// Answered once the sinks have all that came before.
     Settle(SyncSender<()>),
 }
 

@@ -182,7 +182,7 @@ impl Sampler {
         cells[tick::REALTIME_NS] = clock::realtime_ns();
         cells[tick::BOOTTIME_NS] = clock::boottime_ns();
         let done_ns = clock::monotonic_ns();
-        // Both clocks are read now; told as of `woke_ns`, which is what the columns promise.
+        // Both clocks are read now; reported as of `woke_ns`, which is what the columns promise.
         cells[tick::REALTIME_NS] -= done_ns - woke_ns;
         cells[tick::BOOTTIME_NS] -= done_ns - woke_ns;
         cells[tick::DONE_NS] = done_ns;

@@ -164,8 +164,8 @@ fn is_left_behind(path: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     let path_bytes = word(head::JOURNAL) as usize;
-    let told = &bytes[8 * (head::JOURNAL + 1)..];
-    let Some(journal) = told.get(..path_bytes).filter(|path| !path.is_empty()) else {
+    let words = &bytes[8 * (head::JOURNAL + 1)..];
+    let Some(journal) = words.get(..path_bytes).filter(|path| !path.is_empty()) else {
         return Ok(false);
     };
     let journal = PathBuf::from(std::ffi::OsStr::from_bytes(journal));

@@ -63,7 +63,7 @@ impl Recording {
         let (name, detail) = (String::new(), String::new());
         let sources = std::collections::BTreeMap::new();
         let target = Target { id: 0, kind, name, detail, opened_ns: 0, sources };
-        writer.target(&target).expect("told");
+        writer.target(&target).expect("reported");
         Self { home, journal, tail, sender, receiver, writer, ticks: 0 }
     }
 
@@ -208,7 +208,7 @@ fn a_row_that_was_not_published_and_one_that_was_damaged_end_what_is_saved() {
     drop(recover(&killed.journal_path).expect("recovered"));
     let (ticks, recovered) = content(&killed.journal_path);
     assert_eq!(ticks, (0..7).collect::<Vec<_>>());
-    let missing = recovered[0].missing.as_deref().expect("told");
+    let missing = recovered[0].missing.as_deref().expect("reported");
     assert!(missing.contains("checksum"), "{missing}");
 
     killed.tail[at] ^= 1;
@@ -253,7 +253,7 @@ fn missing_with(facts: &TailFacts) -> String {
     drop(Writer::create(&journal, &header(facts)).expect("a journal"));
     drop(recover(&journal).expect("recovered"));
     let (_, recovered) = content(&journal);
-    recovered[0].missing.clone().expect("told")
+    recovered[0].missing.clone().expect("reported")
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub struct Target {
     pub id: u32,
     pub kind: TargetKind,
     pub name: String,
-    /// What tells it apart from others of its kind: a path, `pid 12`, a device.
+    /// What distinguishes it from others of its kind: a path, `pid 12`, a device.
     pub detail: String,
     pub opened_ns: u64,
     /// Group of columns → file that serves it; `absent: why` where none does.

@@ -1,8 +1,8 @@
 //! The tail: rows that wait in memory which outlives the program until they reach the journal.
 //!
-//! A file of words: a head, then a ring of framed rows, each told by its position, which counts the
+//! A file of words: a head, then a ring of framed rows, each identified by its position, which counts the
 //! words ever written. The journal says with each frame of rows up to which position it holds them,
-//! so that what is left to be read follows from the journal alone. The layout is told in
+//! so that what is left to be read follows from the journal alone. The layout is in
 //! `docs/reference/trace-journal.md`.
 
 use std::fs::{self, File, OpenOptions};

@@ -69,7 +69,7 @@ fn a_machine_that_slept_and_missed_ticks_is_told_of_from_its_rows() {
     let (name, detail) = ("tare-probe".to_owned(), String::new());
     let (kind, sources) = (TargetKind::Probe, BTreeMap::new());
     let target = Target { id: 0, kind, name, detail, opened_ns: 0, sources };
-    writer.target(&target).expect("told");
+    writer.target(&target).expect("written");
     for number in 0..10_u64 {
         let mut cells = [ABSENT; tick::WIDTH];
         let woke_ns = (100 + number) * SECOND_NS;

@@ -123,13 +123,13 @@ fn alike(path: &Path, model: &fs::Metadata) -> Result<(), Failure> {
 
 /// The `process` of an OCI configuration with the user's numbers and home.
 fn as_user(process: &Value, user: &User) -> Result<Value, Failure> {
-    let mut told = process.clone();
-    told["user"] = json!({"uid": user.uid, "gid": user.gid, "additionalGids": user.groups});
-    let given = told["env"].as_array_mut().ok_or("no env")?;
+    let mut process = process.clone();
+    process["user"] = json!({"uid": user.uid, "gid": user.gid, "additionalGids": user.groups});
+    let given = process["env"].as_array_mut().ok_or("no env")?;
     if !given.iter().any(|each| each.as_str().is_some_and(|text| text.starts_with("HOME="))) {
         given.insert(0, json!(format!("HOME={}", user.home)));
     }
-    Ok(told)
+    Ok(process)
 }
 
 /// Ends with the container's program, with its exit code or 128 and the signal that killed it.
@@ -148,7 +148,7 @@ pub(crate) fn pid_of(runtime: u32) -> Option<u32> {
     (program != own).then_some(pid)
 }
 
-/// A further program in the container. `pid_file`: where its process is told, which does not end with the runtime's.
+/// A further program in the container. `pid_file`: where its process is written, which does not end with the runtime's.
 pub(crate) struct Entry {
     pub(crate) command: Command,
     process: PathBuf,
@@ -166,12 +166,12 @@ impl Entry {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = user.or_else(|| container["user"].as_str()).unwrap_or("");
-        let mut told =
+        let mut changed =
             as_user(&container["config"]["process"], &User::find(Path::new(ROOT), name)?)?;
-        told["args"] = json!(argv);
+        changed["args"] = json!(argv);
         let process = PathBuf::from(format!("/run/exec-{number}.json"));
         let pid_file = PathBuf::from(format!("/run/exec-{number}.pid"));
-        fs::write(&process, told.to_string())?;
+        fs::write(&process, changed.to_string())?;
         let mut command = runtime();
         command.arg("exec").arg("--process").arg(&process).arg("--pid-file").arg(&pid_file);
         command.arg(NAME);
@@ -211,12 +211,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_has_the_users_numbers_and_a_home_unless_it_was_told_one() {
+    fn a_process_has_the_users_numbers_and_a_home_unless_it_has_one() {
         let user = User { uid: 900, gid: 901, groups: vec![902], home: "/data".to_string() };
-        let told =
+        let changed =
             as_user(&json!({"args": ["a"], "env": ["PATH=/bin"]}), &user).expect("it has an env");
-        assert_eq!(told["user"], json!({"uid": 900, "gid": 901, "additionalGids": [902]}));
-        assert_eq!(told["env"], json!(["HOME=/data", "PATH=/bin"]));
+        assert_eq!(changed["user"], json!({"uid": 900, "gid": 901, "additionalGids": [902]}));
+        assert_eq!(changed["env"], json!(["HOME=/data", "PATH=/bin"]));
         let given = as_user(&json!({"env": ["HOME=/x"]}), &user).expect("it has an env");
         assert_eq!(given["env"], json!(["HOME=/x"]));
     }

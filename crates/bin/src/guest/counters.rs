@@ -1,6 +1,6 @@
 //! The machine's own counters as the kernel prints them, once a second: a line of JSON each time.
 //!
-//! They are told and not interpreted; what cannot be read is left out.
+//! They are passed on, not interpreted; what cannot be read is left out.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -38,7 +38,7 @@ const LIMITS: [(&str, Resource); 14] = [
     ("stack", Resource::Stack),
 ];
 
-/// Becomes the program of `$TARE_SPEC`; comes back only with a failure, told on standard error.
+/// Becomes the program of `$TARE_SPEC`; comes back only with a failure, on standard error.
 pub(crate) fn launch() -> i32 {
     let failure = match become_program() {
         Ok(never) => match never {},

@@ -20,12 +20,12 @@ impl Answers {
     }
 
     pub(crate) fn give(&self, id: &Value, answer: Result<Value, Failure>) {
-        let told = match answer {
+        let reply = match answer {
             Ok(value) => json!({"id": id, "ok": value}),
             Err(failure) => json!({"id": id, "error": failure.to_string()}),
         };
         let mut port = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = port.write_all(format!("{told}\n").as_bytes()) {
+        if let Err(error) = port.write_all(format!("{reply}\n").as_bytes()) {
             eprintln!("tare-guest: an answer could not be given: {error}");
         }
     }

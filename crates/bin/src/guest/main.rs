@@ -21,7 +21,7 @@ mod tools;
 
 use std::path::Path;
 
-/// What can go wrong, told in one line: nobody but a person reads it.
+/// What can go wrong, in one line: nobody but a person reads it.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Where an initramfs has the program, by the kernel's own convention.

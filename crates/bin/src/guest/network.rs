@@ -87,10 +87,10 @@ fn named(card: &str) -> libc::ifreq {
 
 fn to_sockaddr(address: Ipv4Addr) -> libc::sockaddr {
     // SAFETY: all bytes zero are a valid value; a sockaddr_in is as long as a sockaddr (ip(7)).
-    let mut told: libc::sockaddr = unsafe { std::mem::zeroed() };
-    told.sa_family = libc::AF_INET as libc::sa_family_t;
-    for (place, byte) in told.sa_data[2..6].iter_mut().zip(address.octets()) {
+    let mut sockaddr: libc::sockaddr = unsafe { std::mem::zeroed() };
+    sockaddr.sa_family = libc::AF_INET as libc::sa_family_t;
+    for (place, byte) in sockaddr.sa_data[2..6].iter_mut().zip(address.octets()) {
         *place = byte as libc::c_char;
     }
-    told
+    sockaddr
 }

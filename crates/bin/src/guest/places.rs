@@ -27,10 +27,10 @@ impl Place {
     }
 }
 
-/// Target → `free_bytes`, as a user sees them, and `bytes` of its disk's file system; what cannot be told is left out.
+/// Target → `free_bytes`, as a user sees them, and `bytes` of its disk's file system; what cannot be read is left out.
 pub(crate) fn rooms(places: &[Place]) -> Value {
-    let told = places.iter().filter_map(|place| Some((place.target.clone()?, room(&place.at)?)));
-    Value::Object(told.collect::<Map<_, _>>())
+    let known = places.iter().filter_map(|place| Some((place.target.clone()?, room(&place.at)?)));
+    Value::Object(known.collect::<Map<_, _>>())
 }
 
 fn room(at: &Path) -> Option<Value> {
@@ -53,17 +53,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_room_of_disks_alone_is_told_and_what_is_not_there_is_left_out() {
+    fn the_room_of_disks_alone_is_listed_and_what_is_not_there_is_left_out() {
         let own = tempfile::tempdir().expect("a directory can be made");
         let disk = |target: &str, at: &Path| {
             Place::of_disk(&json!({"target": target}), at.to_path_buf()).expect("it has a target")
         };
-        let told = rooms(&[
+        let listed = rooms(&[
             disk("/data", own.path()),
             disk("/lost", &own.path().join("nothing")),
             Place::without_disk(own.path().to_path_buf()),
         ]);
-        let rooms = told.as_object().expect("an object");
+        let rooms = listed.as_object().expect("an object");
         assert_eq!(rooms.keys().collect::<Vec<_>>(), ["/data"]);
         assert!(rooms["/data"]["bytes"].as_u64() > Some(0));
         assert!(rooms["/data"]["free_bytes"].as_u64() <= rooms["/data"]["bytes"].as_u64());

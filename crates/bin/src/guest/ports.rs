@@ -33,7 +33,7 @@ pub(crate) fn open(name: &str) -> Result<File, Failure> {
 
 fn find(name: &str) -> Option<String> {
     fs::read_dir(PORTS).ok()?.flatten().find_map(|entry| {
-        let told = fs::read_to_string(entry.path().join("name")).ok()?;
-        (told.trim() == name).then(|| entry.file_name().to_string_lossy().into_owned())
+        let port = fs::read_to_string(entry.path().join("name")).ok()?;
+        (port.trim() == name).then(|| entry.file_name().to_string_lossy().into_owned())
     })
 }

@@ -114,8 +114,8 @@ pub(crate) fn mount_at(disk: &Value, place: &Path) -> Result<(), Failure> {
 /// The device with that serial number, `/dev/vdb` or the like.
 fn device_of(serial: &str) -> Result<String, Failure> {
     for entry in fs::read_dir("/sys/block")?.flatten() {
-        let told = fs::read_to_string(entry.path().join("serial")).unwrap_or_default();
-        if told.trim() == serial {
+        let own = fs::read_to_string(entry.path().join("serial")).unwrap_or_default();
+        if own.trim() == serial {
             return Ok(format!("/dev/{}", entry.file_name().to_string_lossy()));
         }
     }

@@ -1,4 +1,4 @@
-//! The one task of a machine: started, ended, and its end told before the machine goes.
+//! The one task of a machine: started, ended, and its end reported before the machine goes.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -129,7 +129,7 @@ impl Task {
     }
 }
 
-/// A status as Python's subprocess tells it: negative for a signal.
+/// A status as Python's subprocess has it: negative for a signal.
 pub(crate) fn code_of(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| -status.signal().unwrap_or(0))
 }
@@ -157,9 +157,9 @@ pub(crate) fn start(spec: &Value) -> Result<Arc<Task>, Failure> {
     thread::spawn(move || {
         let code = child.wait().map_or(FAILED, code_of);
         // At once: what follows takes seconds, in which the machine still lives.
-        let told = json!({"code": code, "oom_kills": oom_kills(), "rooms": rooms(&mounted)});
-        if let Err(error) = status.write_all(format!("{told}\n").as_bytes()) {
-            eprintln!("tare-guest: the task's end ({code}) could not be told: {error}");
+        let report = json!({"code": code, "oom_kills": oom_kills(), "rooms": rooms(&mounted)});
+        if let Err(error) = status.write_all(format!("{report}\n").as_bytes()) {
+            eprintln!("tare-guest: the task's end ({code}) could not be reported: {error}");
         }
         let _ = ended.send(code);
         kill_all();
@@ -232,7 +232,7 @@ fn oom_kills() -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
-/// Copies a pipe to a port until its end, which is told.
+/// Copies a pipe to a port until its end, which is reported.
 fn pump(pipe: Option<impl Read + Send + 'static>, mut port: fs::File) -> Receiver<()> {
     let (sender, receiver) = channel();
     thread::spawn(move || {

@@ -31,7 +31,7 @@ fn plain(page: &str) -> String {
     page.chars().map(harmless).collect()
 }
 
-/// As much of a picture as a terminal shows; what is left out is told, and no figure is cut within.
+/// As much of a picture as a terminal shows; what is left out is named, and no figure is cut within.
 pub(crate) fn fit(picture: &str, width: usize, height: usize) -> Vec<String> {
     let lines: Vec<_> = picture.lines().map(|line| clipped(line, width)).collect();
     if lines.len() <= height {

@@ -34,7 +34,7 @@ pub(crate) fn start(address: SocketAddr, board: SharedBoard) -> Result<(), Failu
     thread::Builder::new().name("server".to_owned()).spawn(move || {
         for connection in listener.incoming() {
             match connection {
-                // A scraper that went away has nobody left to be told.
+                // A scraper that went away has nobody left to answer.
                 Ok(connection) => drop(answer(connection, &board)),
                 // Where there is no room for one, it waits, and this thread would run in a circle.
                 Err(_) => thread::sleep(PATIENCE),

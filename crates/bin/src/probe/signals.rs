@@ -1,4 +1,4 @@
-//! How the program is told to stop.
+//! How the program is stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

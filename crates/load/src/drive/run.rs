@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::workload::Stream;
 
-/// What the caller is told while the run goes on.
+/// What the caller receives while the run goes on.
 pub enum Progress<'a> {
     SetUp(&'a SetUp, Mark),
     /// The figures of all threads.
@@ -84,7 +84,7 @@ pub fn run<P: Protocol>(
         Mark { monotonic_ns: timeline.mark_ns, realtime_ns: clock::realtime_ns() + ahead_ns };
     observe(Progress::SetUp(&set_up, mark))?;
     let shared = Shared::new(interrupted);
-    let (notices, told) = channel();
+    let (notices, received) = channel();
     let mut spares = Vec::new();
     let mut dealt = deal(plan, lines).into_iter().enumerate();
     let gathered = std::thread::scope(|scope| {
@@ -126,7 +126,7 @@ pub fn run<P: Protocol>(
             return Err(LoadError::Thread(error));
         }
         drop(notices);
-        let gathered = gather(plan, &told, &spares, observe);
+        let gathered = gather(plan, &received, &spares, observe);
         if gathered.is_err() {
             shared.stop("a log could not be written".to_owned());
         }
@@ -197,7 +197,7 @@ struct Gathered {
     end_ns: u64,
 }
 
-/// A window of which not all threads have told yet.
+/// A window of which not all threads have reported yet.
 struct Partial {
     window: Box<Window>,
     /// Whose memory it is.
@@ -208,7 +208,7 @@ struct Partial {
 /// Adds up what the threads tell until all are done.
 fn gather(
     plan: &Plan,
-    told: &Receiver<Notice>,
+    received: &Receiver<Notice>,
     spares: &[Sender<Window>],
     observe: &mut dyn FnMut(Progress<'_>) -> Result<(), LoadError>,
 ) -> Result<Gathered, LoadError> {
@@ -219,7 +219,7 @@ fn gather(
     let mut done = 0;
     let mut last_loss_ns = 0;
     while done < plan.threads {
-        let Ok(notice) = told.recv() else { break };
+        let Ok(notice) = received.recv() else { break };
         match notice {
             Notice::Done => done += 1,
             Notice::Lost(why) => {

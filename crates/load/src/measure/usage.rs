@@ -68,7 +68,7 @@ impl Meter {
             involuntary_switches: counts.involuntary_switches,
             minor_faults: counts.minor_faults,
             major_faults: counts.major_faults,
-            polled_ns: 0, // the loop tells it
+            polled_ns: 0, // the loop sets it
         }
     }
 }

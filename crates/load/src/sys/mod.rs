@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd};
 /// Where the socket has no such option.
 pub fn stamp_received(socket: impl AsFd) -> io::Result<()> {
     let on: libc::c_int = 1;
-    // SAFETY: `on` outlives the call, which reads the four bytes that it is told of.
+    // SAFETY: `on` outlives the call, which reads the four bytes that it names.
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),

@@ -18,7 +18,7 @@ pub fn command(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(pid_stat::command(&stat)?).into_owned())
 }
 
-/// All descendants of a process, found by the parents that `/proc/*/stat` tells.
+/// All descendants of a process, found by the parents in `/proc/*/stat`.
 ///
 /// A child whose parent ended belongs to another parent from then on; the watcher keeps members that
 /// it has once found.

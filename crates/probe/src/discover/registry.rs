@@ -1,4 +1,4 @@
-//! Numbers the targets and tells the writer of them.
+//! Numbers the targets and announces them to the writer.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Sender};
@@ -60,7 +60,7 @@ impl Registry {
         self.pump = Some(pump);
     }
 
-    /// Waits until all that was told so far is written. Rows that are sent after it and outlive the
+    /// Waits until all that was announced so far is written. Rows that are sent after it and outlive the
     /// program then belong to a target that the journal knows.
     pub fn settle(&self) {
         let (answer, answered) = mpsc::sync_channel(1);

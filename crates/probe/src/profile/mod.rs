@@ -210,7 +210,7 @@ impl Count {
                 Place::User(address) => {
                     let objects = &mut self.processes[process as usize].1;
                     let frame = objects.frame(sample.pid, address, self.turn, &mut self.frames);
-                    // By its object alone a call within it tells nothing more.
+                    // By its object alone a call within it says nothing more.
                     if stack.last() != Some(&frame) {
                         stack.push(frame);
                     }
@@ -258,7 +258,7 @@ impl Count {
             let stack = collapsed(self.stacks.get(key.stack), &self.frames);
             let (subject, stack) = match process.pid {
                 0 if is_interrupted(&stack) => (SOFTIRQ, stack),
-                // How a CPU sleeps is of no interest, that it does tells how many samples there could be.
+                // How a CPU sleeps is of no interest, that it does shows how many samples there could be.
                 0 => (IDLE, String::new()),
                 _ => (self.subjects.name(process), stack),
             };

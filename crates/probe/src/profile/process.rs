@@ -1,4 +1,4 @@
-//! Whose a sample is: what `/proc` tells of a process when it is first seen on a CPU.
+//! Whose a sample is: what `/proc` says of a process when it is first seen on a CPU.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ const OF_ENGINES: [&str; 11] = [
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 impl Process {
-    /// As `/proc` tells; of one that has ended already only its number is known.
+    /// From `/proc`; of one that has ended already only its number is known.
     #[must_use]
     pub(super) fn of_host(pid: u32) -> Self {
         let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else {
@@ -74,7 +74,7 @@ fn ancestors(stat: &[u8]) -> Vec<u32> {
     found
 }
 
-/// The targets, each with what its samples are told by.
+/// The targets, each with what identifies its samples.
 pub(super) struct Subjects {
     own_pid: u32,
     own_cgroups: String,
@@ -110,9 +110,9 @@ impl Subjects {
                     self.targets.push(target);
                 }
                 Spec::Cgroup { name, place: CgroupPlace::OfProcess(pid) } => {
-                    let told =
+                    let groups =
                         fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-                    let paths = apart(&told, &self.own_cgroups);
+                    let paths = apart(&groups, &self.own_cgroups);
                     self.targets.push(Target::Group { name: name.clone(), paths });
                 }
                 Spec::Cgroup { name, place: CgroupPlace::Path(path) } => {
@@ -169,8 +169,9 @@ impl Target {
 }
 
 /// Lines of a `/proc/PID/cgroup` that differ from another's and are no root, as (controllers, path).
-fn apart(told: &str, others: &str) -> Vec<(String, String)> {
-    told.lines()
+fn apart(groups: &str, others: &str) -> Vec<(String, String)> {
+    groups
+        .lines()
         .filter(|line| !others.lines().any(|other| other == *line))
         .filter_map(split)
         .filter(|(_, path)| *path != "/")
@@ -216,18 +217,18 @@ mod tests {
         }
     }
 
-    fn group(name: &str, told: &str) -> Target {
-        Target::Group { name: name.to_owned(), paths: apart(told, OWN) }
+    fn group(name: &str, groups: &str) -> Target {
+        Target::Group { name: name.to_owned(), paths: apart(groups, OWN) }
     }
 
     #[test]
     fn a_group_is_told_by_what_is_not_tare_probes_own() {
-        let told = "4:memory:/process_api/f4\n2:cpuacct:/tare-1/ab\n0::/\n";
-        let known = subjects(vec![group("sut", told)]);
-        assert_eq!(known.name(&process(5, "mariadbd", &[1], told)), "sut");
-        let below = told.replace("/tare-1/ab", "/tare-1/ab/init");
+        let groups = "4:memory:/process_api/f4\n2:cpuacct:/tare-1/ab\n0::/\n";
+        let known = subjects(vec![group("sut", groups)]);
+        assert_eq!(known.name(&process(5, "mariadbd", &[1], groups)), "sut");
+        let below = groups.replace("/tare-1/ab", "/tare-1/ab/init");
         assert_eq!(known.name(&process(6, "sh", &[1], &below)), "sut");
-        let beside = told.replace("/tare-1/ab", "/tare-1/abc");
+        let beside = groups.replace("/tare-1/ab", "/tare-1/abc");
         assert_eq!(known.name(&process(7, "sh", &[1], &beside)), OTHER);
         assert_eq!(known.name(&process(8, "sh", &[1], OWN)), OTHER);
     }
@@ -241,14 +242,14 @@ mod tests {
     #[test]
     fn a_process_comes_before_its_group_and_the_nearest_tree_before_others() {
         let of = |name: &str, pid, tree| Target::Process { name: name.to_owned(), pid, tree };
-        let told = "2:cpuacct:/x\n";
+        let groups = "2:cpuacct:/x\n";
         let known = subjects(vec![
-            group("sut", told),
+            group("sut", groups),
             of("proxy", 7, false),
             of("tare", 3, true),
             of("client", 4, true),
         ]);
-        assert_eq!(known.name(&process(7, "docker-proxy", &[1], told)), "proxy");
+        assert_eq!(known.name(&process(7, "docker-proxy", &[1], groups)), "proxy");
         assert_eq!(known.name(&process(8, "sysbench", &[4, 3, 1], OWN)), "client");
         assert_eq!(known.name(&process(9, "sh", &[3, 1], OWN)), "tare");
     }

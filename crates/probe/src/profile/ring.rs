@@ -27,7 +27,7 @@ impl CpuRing {
     /// Begins to sample.
     ///
     /// # Errors
-    /// As [`open_cpu_clock`] tells, or where no memory may be locked.
+    /// As [`open_cpu_clock`] does, or where no memory may be locked.
     pub(super) fn open(cpu: u64, period_ns: u64) -> io::Result<Self> {
         let event = File::from(open_cpu_clock(cpu, period_ns)?);
         let first = page_bytes() as usize / 8;

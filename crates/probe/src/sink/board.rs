@@ -84,7 +84,7 @@ impl Board {
             .filter_map(|(_, target)| self.targets.get(target))
     }
 
-    fn told(&mut self, event: Event) {
+    fn note(&mut self, event: Event) {
         self.events += 1;
         self.last_event = Some(event);
     }
@@ -93,7 +93,7 @@ impl Board {
         let mut events = Vec::new();
         self.inspector.look(row, |event| events.push(event));
         for event in events {
-            self.told(event);
+            self.note(event);
         }
         let width = row.cells.len();
         let latest = self.rows.entry((row.key.table, row.key.target)).or_insert_with(|| Latest {
@@ -141,7 +141,7 @@ impl Sink for SharedBoard {
             board.rows.retain(|(_, target), _| *target != event.target);
             board.inspector.forget(event.target);
         }
-        board.told(event.clone());
+        board.note(event.clone());
         Ok(())
     }
 

@@ -35,7 +35,7 @@ struct Attributes {
     config1: u64,
 }
 
-/// The form of version 5 (Linux 4.3): the first with the clock that times are told by is version 3.
+/// The form of version 5 (Linux 4.3): the first with the clock of these times is version 3.
 #[repr(C)]
 #[derive(Default)]
 struct SamplingAttributes {

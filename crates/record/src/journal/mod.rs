@@ -1,7 +1,7 @@
 //! The journal: append-only frames, each with its length and checksum.
 //!
 //! A frame reaches the kernel with one write, so `kill -9` can cost no more than what had not been
-//! written yet. The layout is told in `docs/reference/trace-journal.md`.
+//! written yet. The layout is in `docs/reference/trace-journal.md`.
 
 mod reader;
 mod recover;

@@ -93,7 +93,7 @@ struct Conversion {
     events: Vec<Event>,
     footer: Option<Footer>,
     recovered: Option<Recovered>,
-    /// `None`: a journal of version 1, which tells itself what its rows show.
+    /// `None`: a journal of version 1, which says itself what its rows show.
     inspector: Option<Inspector>,
     sheets: Vec<Option<Sheet>>,
 }

@@ -35,9 +35,9 @@ pub fn write_profile(path: &Path, facts: &Facts, rows: &[Row]) -> Result<(), Rec
         .into_iter()
         .chain(WORDS.map(|name| (name, Holds::Words)));
     let mut file = Columns::create(path, columns, properties())?;
-    let told = serde_json::to_string(facts)
+    let facts = serde_json::to_string(facts)
         .map_err(|source| RecordError::Json { path: path.to_path_buf(), source })?;
-    file.tell(FACTS_KEY, told);
+    file.tell(FACTS_KEY, facts);
     for row in rows {
         let numbers = [row.at_ns, row.samples].map(|number| Given::Number(Some(number)));
         let words =

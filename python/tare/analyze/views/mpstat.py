@@ -69,7 +69,7 @@ MPSTAT = View(
         for field, says in _SAYS.items()
     ),
     blind_to=(
-        "containers: 100 % is the whole host (CPU all) or one CPU, and nothing tells whose time it was",
+        "containers: 100 % is the whole host (CPU all) or one CPU, and it is unknown whose time it was",
         "how long something waited for a CPU",
         "memory, disks, network",
     ),

@@ -39,24 +39,24 @@ pub(super) fn discover(
     wires: &mut [Wire],
     access: &Access,
 ) -> Result<Option<Cluster>, (usize, Fault)> {
-    let mut told = Told::default();
+    let mut answers = Answers::default();
     for (node, wire) in wires.iter_mut().enumerate() {
-        if !told.add(node, wire, access).map_err(|fault| (node, fault))? {
+        if !answers.add(node, wire, access).map_err(|fault| (node, fault))? {
             return Ok(None);
         }
     }
-    told.cluster().map(Some).map_err(|fault| (0, fault))
+    answers.cluster().map(Some).map_err(|fault| (0, fault))
 }
 
-/// What nodes tell: each of itself, and the first one of its peers and of keyspaces.
+/// Answers of nodes: of each on itself, of the first one on its peers and on keyspaces.
 #[derive(Default)]
-struct Told {
+struct Answers {
     hosts: Vec<Host>,
     peers: Vec<u8>,
     keyspaces: Vec<u8>,
 }
 
-impl Told {
+impl Answers {
     /// Whether the node places rows by Murmur3.
     fn add(&mut self, node: usize, wire: &mut Wire, access: &Access) -> Result<bool, Fault> {
         let mut link = Link::log_in(wire, access)?;

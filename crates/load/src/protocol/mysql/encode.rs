@@ -11,7 +11,7 @@ pub(super) enum Template {
         start: Vec<u8>,
         types: Vec<Type>,
         /// The server knows the types from the request before.
-        told: bool,
+        sent: bool,
     },
     /// A whole `COM_QUERY`, of a statement that cannot be prepared (`BEGIN` in `MySQL`).
     Text(Vec<u8>),
@@ -30,7 +30,7 @@ impl Template {
         start.extend_from_slice(&statement.to_le_bytes());
         start.extend_from_slice(&[0, 1, 0, 0, 0]); // no cursor; once
         start.extend(std::iter::repeat_n(0, types.len().div_ceil(8))); // none is NULL
-        Self::Prepared { start, types: types.to_vec(), told: false }
+        Self::Prepared { start, types: types.to_vec(), sent: false }
     }
 
     pub(super) fn text(text: &str) -> Self {
@@ -42,9 +42,9 @@ impl Template {
     }
 
     pub(super) fn encode(&mut self, values: &Values, out: &mut Vec<u8>) {
-        let (start, types, told) = match self {
+        let (start, types, sent) = match self {
             Self::Text(request) => return out.extend_from_slice(request),
-            Self::Prepared { start, types, told } => (start, types, told),
+            Self::Prepared { start, types, sent } => (start, types, sent),
         };
         let at = out.len();
         out.extend_from_slice(start);
@@ -52,15 +52,15 @@ impl Template {
             // A workload may give other types than it declared; the server then hears of it.
             let declared =
                 values.iter().zip(types.iter()).all(|(value, one)| type_of(value) == *one);
-            let tell = !(*told && declared);
-            out.push(u8::from(tell));
-            if tell {
+            let with_types = !(*sent && declared);
+            out.push(u8::from(with_types));
+            if with_types {
                 out.extend(values.iter().flat_map(|value| match type_of(value) {
                     Type::Integer => LONG_LONG,
                     Type::Text => STRING,
                 }));
             }
-            *told = declared;
+            *sent = declared;
             for value in values.iter() {
                 match value {
                     Value::Integer(integer) => out.extend_from_slice(&integer.to_le_bytes()),
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_told_once() {
+    fn types_are_sent_once() {
         let mut template = Template::prepared(9, &[Type::Integer, Type::Text]);
         let mut values = Values::default();
         values.integer(-2);

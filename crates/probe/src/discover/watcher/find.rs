@@ -19,7 +19,7 @@ use crate::source::process::ProcessSource;
 
 impl Watcher {
     /// Opens what is there and not open yet; the names of what is missing, and why. What could not be
-    /// opened of the children of a group is told once, among the news.
+    /// opened of the children of a group is reported once, among the news.
     pub(super) fn scan(&mut self) -> Vec<(String, String)> {
         let mut missing = Vec::new();
         let specs: Vec<Spec> = self.all_specs().cloned().collect();

@@ -130,31 +130,32 @@ impl Layout for Tables {
             }
         };
         // CQL does not tell whether a row was there.
-        let told = Expect { rows: u32::from(self.language == Language::Sql), ..Expect::default() };
+        let no_row =
+            Expect { rows: u32::from(self.language == Language::Sql), ..Expect::default() };
         match ask.verb {
             Verb::Read => {
                 key(values);
                 let found =
-                    Expect { rows: 1, bytes: ask.bytes(), contents: ask.contents(), ..told };
+                    Expect { rows: 1, bytes: ask.bytes(), contents: ask.contents(), ..no_row };
                 Sent { statement: self.read.of(ask.field), expect: found }
             }
             Verb::Scan => {
                 key(values);
                 values.integer(ask.length.into());
-                let found = Expect { rows: 1, bytes: ask.bytes(), ..told };
+                let found = Expect { rows: 1, bytes: ask.bytes(), ..no_row };
                 Sent { statement: self.scan.of(ask.field), expect: found }
             }
             Verb::Update if self.language == Language::Sql => {
                 fields(values);
                 key(values);
-                Sent { statement: self.update.of(ask.field), expect: told }
+                Sent { statement: self.update.of(ask.field), expect: no_row }
             }
             Verb::Update | Verb::Insert => {
                 key(values);
                 fields(values);
                 let inserts = ask.verb == Verb::Insert;
                 let statement = if inserts { self.insert } else { self.update.of(ask.field) };
-                Sent { statement, expect: told }
+                Sent { statement, expect: no_row }
             }
         }
     }
