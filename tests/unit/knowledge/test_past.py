@@ -177,6 +177,17 @@ def test_the_score_stands_beside_the_naive_answers() -> None:
     assert past_tree(judgement, ASSUMED)["score"]["within"] == 2
 
 
+def test_arms_that_differ_in_their_load_alone_have_the_naive_answers_both() -> None:
+    study = load(find_study("unit-costs"), installed(), "quick")
+    made = tuple(
+        Prediction(arm, -0.1, -0.2, 0.0, "sut", of_costs=0.01, measured=-0.1, measured_se=0.01)
+        for arm in ("bridge-busy", "bridge-alone")
+    )
+    busy, alone = judged([Past("a", study, made)], load_claims())
+    assert busy.mean is not None
+    assert busy.mean == alone.mean
+
+
 def test_points_are_of_the_overhead_and_the_parts_of_an_interval_add_up_to_it() -> None:
     of = [past(name, ("host", -0.05, -0.05), ("published-loopback", -1.0, -1.0 + 0.1)) for name in ("a", "b", "c")]
     judgement = judged(of, ())

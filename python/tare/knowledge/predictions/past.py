@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tare.calibrate.summary import identity_of_run
 from tare.errors import StudyError
-from tare.knowledge.benchmark import benchmark_of
+from tare.knowledge.benchmark import benchmark_of, setup_of
 from tare.knowledge.claim import ClaimFile
 from tare.knowledge.comparable import key_for
 from tare.knowledge.forecast import comparable
@@ -127,13 +127,12 @@ def judged(pasts: Sequence[Past], claims: Sequence[ClaimFile]) -> tuple[Judged, 
 def _naive(study: Study, outcome: Outcome, claims: Sequence[ClaimFile]) -> tuple[float | None, float | None]:
     """The published figure, and the mean of all claims; nothing of one's own."""
     theirs = [known for known in claims if known.claim.source.store is None]
-    benchmark = benchmark_of(study)
-    setup = next((each for each in benchmark.arms if each.name == outcome.arm), None)
-    if setup is None:  # deployed as another arm is
-        return None, None
-    wanted = key_for(outcome.metric, setup.setup, setup.baseline, setup.client_host)
-    near = [point_of(known).y for known in applicable(comparable(theirs, wanted, benchmark.database))]
-    contrast = contrast_of(setup.setup, setup.baseline)
+    arms = {arm.name: arm for arm in study.arms}
+    setup, base = setup_of(arms[outcome.arm]), setup_of(arms[study.baseline_of(outcome.arm)])
+    database = benchmark_of(study).database
+    wanted = key_for(outcome.metric, setup, base, "same")
+    near = [point_of(known).y for known in applicable(comparable(theirs, wanted, database))]
+    contrast = contrast_of(setup, base)
     every = [
         point_of(known).y
         for known in applicable(theirs)
