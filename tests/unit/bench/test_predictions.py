@@ -11,6 +11,7 @@ from bench.predictions.__main__ import table, unpredicted
 from tare.knowledge.predictions.model_error import CPU, THROUGHPUT
 from tare.knowledge.predictions.past import Past, judged
 from tare.knowledge.predictions.prediction import Prediction
+from tare.knowledge.unit_costs import FEWEST
 from tare.study.model import Study
 from tare.study.reading.load import load
 from tare.study.registry import installed
@@ -61,9 +62,8 @@ def test_every_path_and_three_storages_are_covered() -> None:
         assert ways[name] >= PATHS | {"layer", "volume", "tmpfs"}
 
 
-def test_all_of_it_fits_half_an_hour_with_the_weighing() -> None:
-    minutes = [getattr(study.protocol, "max_minutes", None) for study in studies().values()]
-    assert sum(each or 99 for each in minutes) <= 20
+def test_every_arm_gets_the_blocks_that_an_interval_needs() -> None:
+    assert {study.protocol.blocks for study in studies().values()} == {FEWEST}
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
