@@ -47,16 +47,23 @@ def built(out: Path, *options: str) -> Path:
 
 def installed(wheel: Path, place: Path) -> Path:
     """An environment with the wheel; what it depends on is lent by the environment of the tests."""
-    venv.create(place, with_pip=True)
+    venv.create(place, with_pip=False)
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))
     (packages / "lent.pth").write_text("\n".join(site.getsitepackages()) + "\n")
-    run(place / "bin" / "python", "-m", "pip", "install", "--no-deps", "--no-index", wheel, cwd=place)
+    pip = (sys.executable, "-m", "pip", "--python", place / "bin" / "python")
+    run(*pip, "install", "--no-deps", "--no-index", "--no-compile", wheel, cwd=place)
     return place / "bin"
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of this checkout."""
+    return built(tmp_path_factory.mktemp("dist"))
+
+
 @pytest.mark.timeout(BUILD_S + 300)
-def test_a_wheel_brings_the_command_the_probe_the_studies_and_the_recipes(tmp_path: Path) -> None:
-    programs = installed(built(tmp_path / "dist"), tmp_path / "env")
+def test_a_wheel_brings_the_command_the_probe_the_studies_and_the_recipes(wheel: Path, tmp_path: Path) -> None:
+    programs = installed(wheel, tmp_path / "env")
     assert run(programs / "tare", "version", cwd=tmp_path) == run(
         programs / "python", "-m", "tare", "version", cwd=tmp_path
     )
@@ -75,12 +82,12 @@ def test_a_wheel_brings_the_command_the_probe_the_studies_and_the_recipes(tmp_pa
 
 
 @pytest.mark.timeout(BUILD_S + 300)
-def test_the_probe_in_a_wheel_needs_no_library(tmp_path: Path) -> None:
-    with zipfile.ZipFile(built(tmp_path)) as wheel:
-        assert [name for name in wheel.namelist() if name.endswith(".cyclonedx.json")], "no list of its crates"
-        name = next(name for name in wheel.namelist() if name.endswith("/scripts/tare-probe"))
+def test_the_probe_in_a_wheel_needs_no_library(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        assert [name for name in archive.namelist() if name.endswith(".cyclonedx.json")], "no list of its crates"
+        name = next(name for name in archive.namelist() if name.endswith("/scripts/tare-probe"))
         program = tmp_path / "tare-probe"
-        program.write_bytes(wheel.read(name))
+        program.write_bytes(archive.read(name))
     headers = run("readelf", "--program-headers", program, cwd=tmp_path)
     assert "LOAD" in headers
     assert "INTERP" not in headers
@@ -88,11 +95,10 @@ def test_the_probe_in_a_wheel_needs_no_library(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(BUILD_S + 300)
-def test_a_wheel_made_from_the_source_distribution_holds_the_same(tmp_path: Path) -> None:
-    from_checkout = built(tmp_path / "checkout")
+def test_a_wheel_made_from_the_source_distribution_holds_the_same(wheel: Path, tmp_path: Path) -> None:
     by_way_of_sdist = built(tmp_path / "sdist", "--sdist")
     with tarfile.open(next((tmp_path / "sdist").glob("*.tar.gz"))) as source:
         assert any(name.endswith("/wheel.data/scripts/tare") for name in source.getnames())
-    with zipfile.ZipFile(from_checkout) as one, zipfile.ZipFile(by_way_of_sdist) as other:
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(by_way_of_sdist) as other:
         assert sorted(one.namelist()) == sorted(other.namelist())
         assert not any(Path(sys.prefix).name in Path(name).parts for name in one.namelist())
