@@ -7,6 +7,8 @@ cd "$(dirname "$0")/.." || exit
 # tare that a test starts, compiles everything again.
 unset PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX="$PWD/build/pycache"
+# Matrices here are small: with threads of their own the workers only wait for each other's.
+export OPENBLAS_NUM_THREADS=1
 # Many tests wait for the programs that they start, so one worker more than there are CPUs.
 workers=$(($(nproc) + 1))
 # share ARGUMENTS OF PYTEST: workers share the tests by the groups of tests/conftest.py, those of the engine first.

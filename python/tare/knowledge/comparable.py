@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from operator import attrgetter
 
 from tare.knowledge.claim import Claim, Qualitative, Setup
 
@@ -37,16 +38,17 @@ class Key:
     @property
     def untold(self) -> tuple[str, ...]:
         """What is not told of arm or baseline: `network`, `storage`, `engine`, `runtime`, `client_host`."""
-        names = (each.name for each in fields(self) if getattr(self, each.name) is None)
+        names = (name for name, part in zip(_NAMES, _parts(self), strict=True) if part is None)
         return tuple(dict.fromkeys(name.removeprefix("baseline_") for name in names))
 
     def differences(self, other: Key) -> tuple[str, ...]:
         """Names of the parts that are told in both and differ."""
-        return tuple(
-            each.name
-            for each in fields(self)
-            if None not in (a := getattr(self, each.name), b := getattr(other, each.name)) and a != b
-        )
+        pairs = zip(_NAMES, _parts(self), _parts(other), strict=True)
+        return tuple(name for name, mine, theirs in pairs if mine != theirs and None not in (mine, theirs))
+
+
+_NAMES = tuple(each.name for each in fields(Key))
+_parts = attrgetter(*_NAMES)
 
 
 def key_of(claim: Claim) -> Key | None:
@@ -75,6 +77,8 @@ def key_for(metric: str, arm: Setup, baseline: Setup, client_host: str | None) -
 
 def matches(claim: Claim, wanted: Key, database: str | None) -> bool:
     """Whether a claim tells of what is wanted. What its source leaves untold passes for the same database only."""
+    if isinstance(claim.effect, Qualitative) or claim.effect.metric != wanted.metric:
+        return False  # most claims, of which no key is made
     key = key_of(claim)
     if key is None or claim.context is None or key.differences(wanted):
         return False

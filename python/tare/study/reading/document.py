@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -74,10 +74,11 @@ class Document:
         return self._with(key, other, key)
 
     def _with(self, target: KeyPath, other: Document, source: KeyPath) -> Document:
-        origins = {path: origin for path, origin in self.origins.items() if path[: len(target)] != target}
-        for path, origin in other.origins.items():
-            if path[: len(source)] == source:
-                origins[target + path[len(source) :]] = origin
+        origins = dict(self.origins)
+        for path in _at_and_below(self.origins, target):
+            del origins[path]
+        for path in _at_and_below(other.origins, source):
+            origins[target + path[len(source) :]] = other.origins[path]
         return replace(self, tree=_replaced(self.tree, target, other.at(source)), origins=origins)
 
     def at(self, path: KeyPath) -> Any:
@@ -86,6 +87,13 @@ class Document:
         for key in path:
             value = value[key]
         return value
+
+
+def _at_and_below(paths: Iterable[KeyPath], top: KeyPath) -> list[KeyPath]:
+    if not top:
+        return list(paths)
+    first, length = top[0], len(top)  # most paths differ in their first key
+    return [path for path in paths if path and path[0] == first and path[:length] == top]
 
 
 def dotted(path: KeyPath) -> str:
