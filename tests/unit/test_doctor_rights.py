@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from tare.doctor import Verdict
+from tare.doctor import Line, Verdict
 from tare.doctor.rights import local_line, rights_line, socket_line
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
@@ -29,23 +29,31 @@ def host(answers: Mapping[str, str | None]) -> FakeHost:
     return FakeHost("db", {(program,): answered for program in ("id", "sh", "sudo", "stat")})
 
 
+def far(answers: Mapping[str, str | None], spec: SshSpec = SPEC, *, engine: bool = True) -> Line:
+    return rights_line(host(answers), spec, engine=engine, no_sidecar=None)
+
+
 def test_root_lacks_nothing() -> None:
-    assert rights_line(host({"id -u": "0"}), SPEC).verdict is Verdict.OK
-    assert rights_line(host({"id -u": "0"}), SPEC.model_copy(update={"sudo": True})).found == "root by sudo"
+    assert far({"id -u": "0"}).verdict is Verdict.OK
+    assert far({"id -u": "0"}, SPEC.model_copy(update={"sudo": True})).found == "root by sudo"
 
 
 def test_who_needs_a_password_is_given_the_line_for_sudoers() -> None:
-    line = rights_line(host({"NOPASSWD": LINE, "id -un": "bench", "id -u": "1000"}), SPEC)
-    assert line.verdict is Verdict.CANNOT
-    assert line.found == "bench (user 1000), and sudo asks for a password"
+    line = far({"NOPASSWD": LINE, "id -un": "bench", "id -u": "1000"})
+    assert line.verdict is Verdict.WARNING
+    assert line.found == "bench (user 1000): studies of container arms work"
     assert f"echo '{LINE}' >/etc/sudoers.d/tare" in (line.advice or "")
 
 
 def test_who_needs_none_is_told_the_key_of_the_file_of_sites() -> None:
-    answers = {"sudo -n -l": "/home/bench/agent", "NOPASSWD": LINE, "id -un": "bench", "id -u": "1000"}
-    line = rights_line(host(answers), SPEC)
-    assert line.found == "bench (user 1000); sudo starts tare's agent without a password"
-    assert "`sudo: true`" in (line.advice or "")
+    line = far({"sudo -n -l": "/home/bench/agent", "NOPASSWD": LINE, "id -un": "bench", "id -u": "1000"})
+    assert "write `sudo: true` for this host" in (line.advice or "")
+    assert "/etc/sudoers.d" not in (line.advice or "")
+
+
+def test_who_may_not_use_the_engine_over_ssh_can_run_nothing() -> None:
+    line = far({"NOPASSWD": LINE, "id -un": "bench", "id -u": "1000"}, engine=False)
+    assert (line.verdict, line.found) == (Verdict.CANNOT, "bench (user 1000), and no engine answers")
 
 
 def test_a_socket_that_the_user_may_not_use_names_its_group() -> None:

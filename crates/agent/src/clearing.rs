@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde_json::Value;
 
 use crate::Failure;
 use crate::cni;
@@ -18,6 +19,7 @@ use crate::identity::Identity;
 use crate::ledger::{Entry, Ledger};
 use crate::netfilter;
 use crate::program::printed;
+use crate::sidecar::Sidecar;
 
 /// As far as an agent can remove it; what else stands in the ledger stays there, with that reason.
 const ORDER: [&str; 11] = [
@@ -41,8 +43,26 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Parts of a path that may be removed at all: a damaged ledger must not cost a home or a system directory.
 const SHALLOWEST: usize = 3;
 
+/// Empties trees of control groups and removes them, the first of its arguments so many, then those above if empty.
+const REMOVE_CGROUPS: &str = r#"
+left=$1; shift
+while [ "$left" -gt 0 ]; do
+    tries=50
+    while [ -d "$1" ]; do
+        find "$1" -depth -type d -exec rmdir -- {} \; 2>/dev/null
+        [ -d "$1" ] || break
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || { echo "$1 still holds processes" >&2; exit 1; }
+        sleep 0.2
+    done
+    shift; left=$((left - 1))
+done
+for above; do rmdir -- "$above" 2>/dev/null || :; done
+"#;
+
 /// Remove it all. What could not be removed stays in the ledger with the reason, and holds up nothing.
-pub(crate) fn clear(ledger: &Ledger, engine: &str) {
+/// `wanted`: how a sidecar is made, where this agent is not root.
+pub(crate) fn clear(ledger: &Ledger, engine: &str, wanted: Option<&Value>) {
     let mut entries = match ledger.entries() {
         Ok(entries) => entries,
         Err(error) => return eprintln!("tare-agent: the ledger cannot be read: {error}"),
@@ -52,7 +72,9 @@ pub(crate) fn clear(ledger: &Ledger, engine: &str) {
     entries.sort_by_key(|entry| ORDER.iter().position(|kind| *kind == entry.kind));
     for entry in entries {
         let (kind, ident) = (entry.kind.clone(), entry.ident.clone());
-        let noted = match remove(&entry, engine) {
+        let sidecar =
+            wanted.map(|wanted| Sidecar { engine: Engine { socket: engine }, wanted, ledger });
+        let noted = match remove(&entry, engine, sidecar.as_ref()) {
             Ok(()) => ledger.forget(kind, ident),
             Err(failure) => {
                 eprintln!("tare-agent: {kind} {ident} could not be removed: {failure}");
@@ -65,15 +87,20 @@ pub(crate) fn clear(ledger: &Ledger, engine: &str) {
     }
 }
 
-fn remove(entry: &Entry, engine: &str) -> Result<(), Failure> {
+fn remove(entry: &Entry, engine: &str, sidecar: Option<&Sidecar>) -> Result<(), Failure> {
     let ident = entry.ident.as_str();
     match entry.kind.as_str() {
         "process" | "server" => end(ident),
-        "cgroup" => clear_cgroup(ident),
+        "cgroup" => clear_cgroup(ident, sidecar),
         "mount" => unmount_at(ident),
         "rules" => remove_rules(ident),
         "link" => remove_link(ident),
-        "path" => remove_tree(ident),
+        "path" => match (remove_tree(ident), sidecar) {
+            (Err(failure), Some(sidecar)) if denied(&failure) => {
+                sidecar.run(&["rm", "-rf", "--one-file-system", "--", ident])
+            }
+            (done, _) => done,
+        },
         kind if !ORDER.contains(&kind) => Err(format!("no agent removes a {kind}").into()),
         kind => Engine { socket: engine }.remove(kind, ident),
     }
@@ -97,11 +124,14 @@ fn end(ident: &str) -> Result<(), Failure> {
 }
 
 /// Members may fork while they are killed, and a v1 cgroup stays busy until the last one is reaped.
-fn clear_cgroup(path: &str) -> Result<(), Failure> {
+fn clear_cgroup(path: &str, sidecar: Option<&Sidecar>) -> Result<(), Failure> {
     if path.is_empty()
         || !Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
     {
         return Err("it names no cgroup of tare's".into());
+    }
+    if let Some(sidecar) = sidecar {
+        return clear_cgroup_by(sidecar, path);
     }
     let deadline = Instant::now() + PATIENCE;
     for mount in mounts(|kind| kind.starts_with("cgroup"))? {
@@ -125,6 +155,31 @@ fn clear_cgroup(path: &str) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Those of a user's containers, which the engine has ended: the groups are root's.
+fn clear_cgroup_by(sidecar: &Sidecar, path: &str) -> Result<(), Failure> {
+    let (mut trees, mut above) = (Vec::new(), Vec::new());
+    for mount in mounts(|kind| kind.starts_with("cgroup"))? {
+        let tree = Path::new(&mount).join(path);
+        if tree.exists() {
+            let parents = tree.ancestors().skip(1).take_while(|place| *place != Path::new(&mount));
+            above.extend(parents.map(|place| place.display().to_string()));
+            trees.push(tree.display().to_string());
+        }
+    }
+    if trees.is_empty() {
+        return Ok(());
+    }
+    let count = trees.len().to_string();
+    let words = ["sh", "-c", REMOVE_CGROUPS, "sh", &count];
+    let places = trees.iter().chain(&above).map(String::as_str);
+    sidecar.run(&words.into_iter().chain(places).collect::<Vec<_>>())
+}
+
+fn denied(failure: &Failure) -> bool {
+    let error = failure.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 fn kill_members(tree: &Path) -> io::Result<()> {
@@ -274,7 +329,7 @@ mod tests {
         Ledger::new(folder.path().join("ledger"), "other".into())
             .note("path".into(), place("ledger"), false)
             .unwrap();
-        clear(&ledger, "/nowhere");
+        clear(&ledger, "/nowhere", None);
         assert!(!Path::new(&place("run")).exists() && Path::new(&place("cache")).exists());
         assert_eq!(ledger.entries().unwrap().len(), 2);
     }
@@ -288,7 +343,7 @@ mod tests {
             folder.path(),
             &[("container", "x", false), ("path", "/etc", false), ("path", &path, false)],
         );
-        clear(&ledger, "/nowhere/engine");
+        clear(&ledger, "/nowhere/engine", None);
         let left: Vec<_> = ledger
             .entries()
             .unwrap()
@@ -317,7 +372,7 @@ mod tests {
         ];
         let entries: Vec<_> = damaged.iter().map(|(kind, ident)| (*kind, *ident, false)).collect();
         let ledger = ledger_with(folder.path(), &entries);
-        clear(&ledger, "/nowhere/engine");
+        clear(&ledger, "/nowhere/engine", None);
         let left = ledger.entries().unwrap();
         assert_eq!(left.len(), damaged.len());
         assert!(left.iter().all(|entry| entry.failed.is_some()), "{left:?}");
@@ -348,7 +403,7 @@ mod tests {
                 ("link", "tarec000000000", false),
             ],
         );
-        clear(&ledger, "/nowhere");
+        clear(&ledger, "/nowhere", None);
         assert_eq!(ledger.entries().unwrap(), []);
         assert!(!ip(&["link"]).contains("tarec"));
         let tables = printed(&["nft", "list", "tables"], b"", CALL).unwrap();

@@ -12,6 +12,8 @@ use crate::Failure;
 const LABEL: &str = "org.tare-bench.run";
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
+/// Of a program in a container: it may remove a large directory.
+const LONGEST: Duration = Duration::from_secs(600);
 const NOT_FOUND: u16 = 404;
 /// What tare calls images of its own.
 const IMAGES: &str = "tare/";
@@ -74,14 +76,56 @@ impl Engine<'_> {
         Err("the engine does not get done with removing it".into())
     }
 
-    /// Status and body. HTTP/1.0, so that the end of the stream is the end of the body.
+    /// Make a container, and wait until its program has ended. It stays.
+    pub(crate) fn run_once(&self, name: &str, wanted: &Value) -> Result<(), Failure> {
+        let created = format!("/containers/create?name={name}");
+        for (target, body) in
+            [(created, wanted.to_string()), (format!("/containers/{name}/start"), String::new())]
+        {
+            match self.send("POST", &target, &body, PATIENCE)? {
+                (200..300, _) => {}
+                answer => return Err(refused(&answer)),
+            }
+        }
+        let (status, text) = self.send("POST", &format!("/containers/{name}/wait"), "", LONGEST)?;
+        if !(200..300).contains(&status) {
+            return Err(refused(&(status, text)));
+        }
+        let ended: Value = serde_json::from_str(&text)?;
+        if ended["StatusCode"] == 0 {
+            return Ok(());
+        }
+        let (_, log) = self.ask("GET", &format!("/containers/{name}/logs?stderr=1&tail=1"))?;
+        // Eight bytes of a frame's header come before the words.
+        let words = log.trim_matches(|letter: char| letter.is_control() || letter.is_whitespace());
+        let last = words.lines().last().unwrap_or_default();
+        let said = last.trim_start_matches(|letter: char| !letter.is_ascii_graphic());
+        Err(format!("its program ended with {}: {said}", ended["StatusCode"]).into())
+    }
+
     fn ask(&self, method: &str, target: &str) -> Result<(u16, String), Failure> {
+        self.send(method, target, "", PATIENCE)
+    }
+
+    /// Status and body. HTTP/1.0, so that the end of the stream is the end of the body.
+    fn send(
+        &self,
+        method: &str,
+        target: &str,
+        body: &str,
+        limit: Duration,
+    ) -> Result<(u16, String), Failure> {
         let mut stream = UnixStream::connect(self.socket)
             .map_err(|error| format!("no container engine answers at {}: {error}", self.socket))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        stream
-            .write_all(format!("{method} {target} HTTP/1.0\r\nHost: engine\r\n\r\n").as_bytes())?;
-        let text = read_all(&mut stream, PATIENCE)?;
+        let about = if body.is_empty() {
+            String::new()
+        } else {
+            format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())
+        };
+        let request = format!("{method} {target} HTTP/1.0\r\nHost: engine\r\n{about}\r\n{body}");
+        stream.write_all(request.as_bytes())?;
+        let text = read_all(&mut stream, limit)?;
         let (head, body) = text.split_once("\r\n\r\n").ok_or("the engine's answer is cut short")?;
         let status = head.split(' ').nth(1).ok_or("the engine's answer has no status")?.parse()?;
         Ok((status, body.to_owned()))

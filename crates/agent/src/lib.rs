@@ -20,6 +20,7 @@ mod netfilter;
 mod outcomes;
 mod program;
 mod request;
+mod sidecar;
 mod sounding;
 mod started;
 mod work;

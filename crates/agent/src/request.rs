@@ -89,6 +89,8 @@ pub(crate) enum Request {
         ident: String,
     },
     Entries,
+    /// How a container of the engine's is made that does what this agent may not; the data is the engine's JSON.
+    Sidecar,
     /// Answer at an address of this host, for other hosts that sound the wire; the port is in the answer.
     Echo {
         address: IpAddr,

@@ -28,6 +28,7 @@ pub(crate) struct Workplace {
     echoes: Echoes,
     ledger: Ledger,
     engine: Mutex<String>,
+    sidecar: Mutex<Option<Value>>,
 }
 
 impl Workplace {
@@ -39,6 +40,7 @@ impl Workplace {
             echoes: Echoes::default(),
             ledger,
             engine,
+            sidecar: Mutex::default(),
         }
     }
 
@@ -52,7 +54,8 @@ impl Workplace {
         self.started.end_all();
         self.echoes.close_all();
         self.parts.remove_all();
-        clearing::clear(&self.ledger, &engine);
+        let wanted = self.sidecar.lock().unwrap_or_else(PoisonError::into_inner).take();
+        clearing::clear(&self.ledger, &engine, wanted.as_ref());
     }
 
     pub(crate) fn answer(
@@ -110,6 +113,12 @@ impl Workplace {
                 Ok(Answer::done())
             }
             Request::Entries => self.entries(),
+            Request::Sidecar => {
+                let wanted = serde_json::from_slice(data)
+                    .map_err(|error| Fault::Other(error.to_string()))?;
+                *self.sidecar.lock().unwrap_or_else(PoisonError::into_inner) = Some(wanted);
+                Ok(Answer::done())
+            }
             Request::Echo { address } => {
                 Ok(Answer::of(json!({"port": self.echoes.open(address)?})))
             }

@@ -23,12 +23,12 @@ from tare.deployments.containerd.client import remove_container
 from tare.deployments.directories import force_unmount, remove_tree
 from tare.deployments.kube.namespaces import remove_namespace
 from tare.deployments.kube.node_image import remove_node_image
-from tare.deployments.network.bridge import RUN_LABEL, is_ours
+from tare.deployments.network.bridge import is_ours
 from tare.deployments.pod import cni, rules
 from tare.deployments.vm.network import remove_link
 from tare.errors import RunFailed, TareError
 from tare.sites import Host
-from tare.sites.engine import LABEL
+from tare.sites.engine import LABEL, RUN_LABEL
 from tare.sites.engines import Engines, of_engine
 from tare.sites.ledger import Kind, Ledger, Made
 from tare.sites.process import alive, boot_id, from_ident

@@ -67,10 +67,11 @@ def examine(
     """
     builds = spec is None
     client = None if isinstance(engine, TareError) else engine
+    no_sidecar, answers = why_no_sidecar(host, client), client is not None
     own = (
-        local_line(host, engine=client is not None, no_sidecar=why_no_sidecar(host, client))
+        local_line(host, engine=answers, no_sidecar=no_sidecar)
         if spec is None
-        else rights_line(host, spec)
+        else rights_line(host, spec, engine=answers, no_sidecar=no_sidecar)
     )
     socket = None if spec is None else socket_line(host, spec)
     trials = tuple(trial_lines(host, layout, own, builds=builds))  # before anything else of ours runs

@@ -14,28 +14,26 @@ _HOME = 'HOME=$(getent passwd "$(id -u)" | cut -d: -f6)'
 _NOT_OURS = 'test -S "$1" && test ! -w "$1" && echo so'
 
 
-def rights_line(host: Host, spec: SshSpec) -> Line:
-    """Of the user whom SSH lets in. All arms need root there, or sudo without a password for the agent."""
+def rights_line(host: Host, spec: SshSpec, *, engine: bool, no_sidecar: str | None) -> Line:
+    """Of the user whom SSH lets in. Container arms need the engine; all others root, or sudo for the agent.
+
+    `no_sidecar`: as `local_line` has it.
+    """
     user = as_int(answer(host, ["id", "-u"]).strip() or None)
     if user == 0:
         return ok("rights", "root by sudo" if spec.sudo else "root")
     if user is None:
         return cannot("rights", "cannot be determined", f"does `ssh {spec.ssh} id` work?")
-    name = answer(host, ["id", "-un"]).strip() or str(user)
     line = answer(host, ["sh", "-c", f"{_HOME}; {sudoers_script(spec)}"]).strip()
     agent = line.rpartition("NOPASSWD: ")[2]
     if agent and answer(host, ["sudo", "-n", "-l", agent]).strip():
-        return cannot(
-            "rights",
-            f"{name} (user {user}); sudo starts tare's agent without a password",
-            "all arms need root there: write `sudo: true` for this host in sites.yaml",
+        more = "write `sudo: true` for this host in sites.yaml, where sudo starts the agent without a password"
+    else:
+        more = (
+            f"log in as root, or as root there: echo '{line}' >{_FILE}; then write `sudo: true` for this host in "
+            "sites.yaml"
         )
-    return cannot(
-        "rights",
-        f"{name} (user {user}), and sudo asks for a password",
-        f"all arms need root there: log in as root, or as root there: echo '{line}' >{_FILE}; then write "
-        "`sudo: true` for this host in sites.yaml (or run tare on that host: container arms do not need root then)",
-    )
+    return _of_user(host, user, engine=engine, no_sidecar=no_sidecar, more=more)
 
 
 def local_line(host: Host, *, engine: bool, no_sidecar: str | None) -> Line:
@@ -45,13 +43,18 @@ def local_line(host: Host, *, engine: bool, no_sidecar: str | None) -> Line:
         return ok("rights", "root")
     if user is None:
         return cannot("rights", "cannot be determined", "does `id` work?")
+    return _of_user(host, user, engine=engine, no_sidecar=no_sidecar, more="run tare as root")
+
+
+def _of_user(host: Host, user: int, *, engine: bool, no_sidecar: str | None, more: str) -> Line:
+    """Of one who is not root. `more`: how arms other than containers can be run."""
     name = f"{answer(host, ['id', '-un']).strip() or user} (user {user})"
     bare = "bare arms, pods, virtual machines and storages but `bind` need root"
     if not engine:
-        return cannot("rights", f"{name}, and no engine answers", f"{bare}; container arms need an engine")
+        return cannot("rights", f"{name}, and no engine answers", f"container arms need an engine; {bare}: {more}")
     if no_sidecar is not None:
-        return cannot("rights", f"{name}; {no_sidecar}", f"{bare}: run tare as root")
-    return warning("rights", f"{name}: studies of container arms work", f"{bare}: run tare as root for those")
+        return cannot("rights", f"{name}; {no_sidecar}", f"{bare}: {more}")
+    return warning("rights", f"{name}: studies of container arms work", f"{bare}: {more}")
 
 
 def socket_line(host: Host, spec: SshSpec) -> Line | None:

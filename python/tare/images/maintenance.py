@@ -9,7 +9,6 @@ from uuid import uuid4
 
 from docker import DockerClient
 
-from tare.deployments.network.bridge import labels
 from tare.errors import EnvironmentLacks, StoreError
 from tare.images.digest import Entry, Listed, first_difference, image_digest, list_tree
 from tare.images.engine_image import (
@@ -22,6 +21,7 @@ from tare.images.engine_image import (
     remove_image,
 )
 from tare.images.image_store import ImageStore, StoredImage
+from tare.sites.engine import labels
 from tare.sites.ledger import Kind
 
 

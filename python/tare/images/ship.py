@@ -24,12 +24,16 @@ _QUICK_S, _LONG_S = 60.0, 3600.0
 
 @dataclass(frozen=True)
 class Harbour:
-    """Where images are brought: a host with its TARE_HOME and, where one answers, its engine."""
+    """Where images are brought: a host with its TARE_HOME and, where one answers, its engine.
+
+    `bare`: whether tasks may run in the tree; a user's cannot, and theirs is in the engine alone.
+    """
 
     host: Host
     layout: Layout
     ledger: Ledger
     engine: DockerClient | None
+    bare: bool = True
 
 
 def ship(image: Image, image_store: ImageStore, harbour: Harbour) -> Image:
@@ -37,9 +41,19 @@ def ship(image: Image, image_store: ImageStore, harbour: Harbour) -> Image:
 
     Raises `EnvironmentLacks` where it cannot be brought there.
     """
-    host, layout = harbour.host, harbour.layout
-    home = f"{layout.images}/{image.digest.replace(':', '-')}"
-    shipped, differs = replace(image, rootfs=f"{home}/rootfs", listed=False), None
+    home = f"{harbour.layout.images}/{image.digest.replace(':', '-')}"
+    shipped = replace(image, rootfs=f"{home}/rootfs", listed=False)
+    if harbour.bare:
+        _bring(image, shipped, image_store, harbour)
+    engine = harbour.engine
+    engine_id = None if engine is None else _in_engine(image, image_store, harbour, engine)
+    return replace(shipped, engine_id=engine_id)
+
+
+def _bring(image: Image, shipped: Image, image_store: ImageStore, harbour: Harbour) -> None:
+    """Its tree, where it is not there yet."""
+    host, layout, differs = harbour.host, harbour.layout, None
+    home = shipped.rootfs.rpartition("/")[0]
     try:
         if host.read(f"{home}/shipped.json") is None:
             with image_store.scratch() as scratch:
@@ -58,9 +72,6 @@ def ship(image: Image, image_store: ImageStore, harbour: Harbour) -> Image:
             f"the image {image.reference} was changed on {host.name}: {differs}",
             hint=f"remove {home} there, and it is copied anew",
         )
-    engine = harbour.engine
-    engine_id = None if engine is None else _in_engine(image, image_store, harbour, engine)
-    return replace(shipped, engine_id=engine_id)
 
 
 def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:

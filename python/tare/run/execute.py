@@ -95,8 +95,12 @@ def prepare(
             observer(Notice(line))
     machines = {each.site.sut.name: each for each in map(session.machine_of, runs)}
     for host in (host for each in machines.values() for host in each.site.sut_hosts):
-        for line in (*lowered(plan.study, host), *lost_without_root(host)):
+        for line in lowered(plan.study, host):
             observer(Notice(f"{line} ({host.name})" if machine.site.nodes else line))
+    every = {host.name: host for each in machines.values() for host in each.site.hosts}
+    for name, host in every.items():
+        for line in lost_without_root(host):
+            observer(Notice(f"{line} ({name})" if len(every) > 1 else line))
     images = _prepare_images(session, runs)
     _prepare_data(session, runs, images)
     if any(session.settings(run).client is not None for run in runs):

@@ -15,7 +15,6 @@ from requests.exceptions import RequestException
 from tare.databases.registry import DATABASES
 from tare.deployments import Instance
 from tare.deployments.cgroup.placement import set_cpus
-from tare.deployments.network.bridge import labels
 from tare.deployments.network.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.deployments.sweep import REMAINS, orphans, sweep
@@ -100,7 +99,8 @@ def host_of_user(engine: Engine, layout: Layout, ledger: Ledger) -> Host:
     """The machine tare runs on. A user who is not root has the engine reach what belongs to its containers."""
     if os.geteuid() == 0 or engine.client is None:
         return LocalHost()
-    sidecar = Sidecar(engine.client, layout.home, ledger, labels("tare/sidecar"))
+    client = engine.client
+    sidecar = Sidecar(LocalHost(), lambda: client, layout.home, ledger)
     engine.ending.callback(sidecar.close)
     return UserHost(sidecar, layout)
 
@@ -146,7 +146,7 @@ def sweep_abandoned(host: Host, engine: Engine, ledger: Ledger) -> tuple[str, ..
 def sweep_own(host: Host, engine: Engine, ledger: SqliteLedger) -> tuple[str, ...]:
     """Remove what this process has noted and not removed. Only when nothing of its is in use any more."""
     if isinstance(host, UserHost):
-        host.rest()
+        host.calls.rest()
     entries = [entry for entry in ledger.entries() if entry.owner == ledger.owner and not entry.keep]
     return sweep(entries, {host.name: host}, engine.client, ledger, engine.others).sentences(
         "what a failed teardown had left"

@@ -244,7 +244,7 @@ def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
         placed_by_tare = (arm for arm, each in _placements(plan) if right is Right.ROOT and each.engine == ROOTLESS)
         limited = (arm for arm, each in _placements(plan) if right is Right.ROOT and _is_limited(each, needs))
         stored = (arm.name for arm in plan.study.arms if right in _storage_needs(arm.settings, needs))
-        return _some_of(tuple(dict.fromkeys([*users, *placed_by_tare, *limited, *stored])), len(plan.study.arms))
+        return some_of(tuple(dict.fromkeys([*users, *placed_by_tare, *limited, *stored])), len(plan.study.arms))
 
     if not means.root and (arms := arms_that_need(Right.ROOT)):
         yield (
@@ -259,7 +259,7 @@ def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
     yield from means.no_named.values()
 
 
-def _some_of(arms: tuple[str, ...], of: int) -> str:
+def some_of(arms: tuple[str, ...], of: int) -> str:
     """The first few by name, and how many there are; empty for none."""
     if len(arms) > _NAMED_ARMS:
         return f"{len(arms)} of {of} arms: {', '.join(arms[:_NAMED_ARMS])} and {len(arms) - _NAMED_ARMS} more"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from threading import Lock
 
 from tare.errors import EnvironmentLacks
 from tare.sites import Host, Site
@@ -16,6 +19,7 @@ from tare.sites.layout import Layout, default_layout
 from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
 from tare.sites.process import boot_id
+from tare.sites.sidecar.making import host_of_user, host_of_user_here
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.sites.ssh.address import address_of, own_address
 from tare.sites.ssh.dialing import Dialer, SshDialer, agent_program
@@ -29,19 +33,19 @@ Dial = Callable[[SshSpec], Dialer]
 
 @dataclass(frozen=True)
 class ConnectedSite:
-    """`homes`: name of a host → TARE_HOME there. `links`: of the hosts over SSH.
-
-    `sockets`: directories of forwarded engines on this machine, which are in the ledger until the site is left.
-    """
+    """`homes`: name of a host → TARE_HOME there. `links`: of the hosts over SSH."""
 
     spec: SiteSpec
     site: Site
     ledger: Ledger
     homes: Mapping[str, Layout]
     links: Mapping[str, Link]
-    _here: Ledger
-    _stack: ExitStack = field(repr=False)
-    sockets: set[str] = field(default_factory=set)
+    _engines: ForwardedEngines = field(repr=False)
+
+    @property
+    def sockets(self) -> frozenset[str]:
+        """Directories of forwarded engines on this machine, which are in the ledger until the site is left."""
+        return frozenset(self._engines.folders)
 
     def host_spec(self, host: Host) -> HostSpec:
         """What the file says of one of the site's hosts."""
@@ -50,12 +54,28 @@ class ConnectedSite:
     def engine_url(self, host: Host) -> str | None:
         """Where the host's container engine can be reached from here until the site is left; `None`: as ever."""
         spec = self.host_spec(host)
-        if not isinstance(spec, SshSpec):
-            return None
-        forwarded = ForwardedEngine(spec, self._here)
-        self._stack.callback(forwarded.close)
-        self.sockets.add(str(forwarded.folder))
-        return forwarded.url
+        return self._engines.url(spec) if isinstance(spec, SshSpec) else None
+
+
+@dataclass
+class ForwardedEngines:
+    """One of each host, from the first time that it is asked for until `stack` ends. `here`: the ledger here."""
+
+    here: Ledger
+    stack: ExitStack
+    folders: set[str] = field(default_factory=set)
+    _urls: dict[str, str] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def url(self, spec: SshSpec) -> str:
+        """Where it can be reached from here. Raises `EnvironmentLacks`."""
+        with self._lock:
+            if spec.called not in self._urls:
+                forwarded = ForwardedEngine(spec, self.here)
+                self.stack.callback(forwarded.close)
+                self.folders.add(str(forwarded.folder))
+                self._urls[spec.called] = forwarded.url
+            return self._urls[spec.called]
 
 
 @contextmanager
@@ -70,6 +90,8 @@ def connected(
     layout = layout or default_layout()
     dial = dial or _by_ssh(session or secrets.token_hex(8))
     with ExitStack() as stack:
+        here = SqliteLedger(layout.ledger)
+        engines = ForwardedEngines(here, stack)
         hosts: dict[str, Host] = {}
         links: dict[str, Link] = {}
         for each in spec.hosts:
@@ -77,14 +99,18 @@ def connected(
             if isinstance(each, SshSpec):
                 links[name] = Link(name, dial(each), engine=each.engine)
                 stack.callback(links[name].close)
-                hosts[name] = SshHost(links[name])
-            else:
+                if links[name].agent.uid == 0:
+                    hosts[name] = SshHost(links[name])
+                else:
+                    hosts[name] = host_of_user(links[name], partial(engines.url, each), stack)
+            elif os.geteuid() == 0:
                 hosts[name] = LocalHost(name)
+            else:
+                hosts[name] = host_of_user_here(name, layout, here, stack)
         _refuse_two_names(links, hosts, layout)
         there = {name: AgentLedger(link) for name, link in links.items()}
         homes = {name: Layout(Path(links[name].agent.home)) if name in links else layout for name in hosts}
-        here = SqliteLedger(layout.ledger)
-        yield ConnectedSite(spec, _site(spec, hosts), SiteLedger(here, there), homes, links, here, stack)
+        yield ConnectedSite(spec, _site(spec, hosts), SiteLedger(here, there), homes, links, engines)
 
 
 def session_of(store: Path) -> str:

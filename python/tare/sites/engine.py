@@ -13,14 +13,23 @@ from docker.errors import DockerException
 
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
+from tare.sites.local import own_process
+from tare.sites.process import to_ident
 from tare.sites.reading import text
 
 LABEL = "org.tare-bench.owner"
 """Every container, network and image that tare makes carries this label; its value is the owner's id."""
 
+RUN_LABEL = "org.tare-bench.run"
+"""Borne by what deployments make, and by no image: a container inherits its image's labels, whoever made it."""
 
 _DEFAULT = "unix:///var/run/docker.sock"
 _KNOCK_S = 5.0
+
+
+def labels(parent: str) -> dict[str, str]:
+    """What marks a container or a network as tare's, and of which run."""
+    return {LABEL: to_ident(own_process()), RUN_LABEL: parent}
 
 
 def connect(url: str | None = None, *, timeout_s: float = 60.0) -> docker.DockerClient:

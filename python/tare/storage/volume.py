@@ -11,9 +11,9 @@ from requests.exceptions import RequestException
 from tare.deployments import Right
 from tare.deployments.directories import remove_tree
 from tare.deployments.mounts import lying_under, must_share_disk
-from tare.deployments.network.bridge import labels
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
+from tare.sites.engine import labels
 from tare.sites.ledger import Kind, Ledger
 from tare.storage import DataMount, DataRequest
 from tare.storage.mounting import CALL_S

@@ -21,8 +21,7 @@ from uuid import uuid4
 import pytest
 from docker import DockerClient
 
-from tare.deployments.network.bridge import RUN_LABEL
-from tare.sites.engine import connect
+from tare.sites.engine import RUN_LABEL, connect
 from tare.store import open_store
 
 pytestmark = pytest.mark.engine

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from docker import DockerClient
 
-from tare.deployments.network.bridge import labels
 from tare.errors import RunFailed
 from tare.sites.engine import connect
 from tare.sites.layout import Layout
-from tare.sites.sidecar.container import CAPABILITIES, Sidecar
+from tare.sites.local import LocalHost
+from tare.sites.sidecar import container
+from tare.sites.sidecar.container import CAPABILITIES, Sidecar, surroundings
 from tare.sites.sidecar.host import UserHost
 from tare.sites.sqlite_ledger import SqliteLedger
 
@@ -41,15 +43,16 @@ def host(
     engine: DockerClient, tmp_path: Path, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[UserHost]:
     """As the host of a user with that number."""
-    monkeypatch.setattr(os, "getuid", lambda: _USER)
-    monkeypatch.setattr(os, "getgid", lambda: _USER)
+    monkeypatch.setattr(
+        container, "surroundings", lambda *words: replace(surroundings(*words), user=_USER, group=_USER)
+    )
     layout = Layout(tmp_path / "home")
     layout.work.mkdir(parents=True)
     for place in (layout.home, layout.work):
         os.chown(place, _USER, _USER)
-    host = UserHost(Sidecar(engine, layout.home, ledger, labels("tare/sidecar")), layout)
+    host = UserHost(Sidecar(LocalHost(), lambda: engine, layout.home, ledger), layout)
     yield host
-    host.rest()
+    host.calls.rest()
     assert ledger.entries() == ()
     assert not any(tag.startswith("tare/sidecar:") for image in engine.images.list() for tag in image.tags)
 

@@ -82,15 +82,45 @@ def test_what_doctor_names_and_no_run_can_do_without_is_told(plan: Plan, host: F
     host.answers |= {("id", "-u"): Completed(("id",), 0, b"1000\n"), ("sh", "-c"): Completed(("sh",), 1)}
     host.answers["test",] = Completed(("test",), 1)
     problems = of_server(changed(plan, {"deployment": "bare"}, {}), host, Knowledge({}, disk_bytes=5e9))
-    assert any(each.startswith("root is needed for bare tasks, control groups") for each in problems)
+    assert any(each.startswith("root is needed for bare tasks, pods, control groups") for each in problems)
     assert any(each.startswith("python3 is missing") for each in problems)
     assert any("needs about 5.5 GB of disk, but 4.0 GB are free" in each for each in problems)
 
 
-def test_container_arms_too_are_refused_to_a_user_over_ssh(plan: Plan, host: FakeHost) -> None:
+def test_a_user_over_ssh_needs_the_engine_alone_where_all_are_containers(plan: Plan, host: FakeHost) -> None:
     host.answers["id", "-u"] = Completed(("id",), 0, b"1000\n")
-    (problem,) = of_server(plan, host)
-    assert "the data of containers; log in as root, or give it `sudo: true`" in problem
+    assert of_server(plan, host) == []
+    (problem,) = of_server(changed(plan, {"storage": StorageSpec(kind="layer")}, {}), host)
+    assert (
+        "storages but `bind` (arms: boxed); log in as root or give it `sudo: true`, or use a study whose" in problem
+    )
+    (problem,) = of_server(changed(plan, {"network": NetworkKind.MACVLAN}, {}), host)
+    assert problem.startswith(
+        "root is needed to see whether `macvlan` or `ipvlan` carries the traffic (arms: boxed)"
+    )
+
+
+def test_what_a_user_over_ssh_cannot_do_is_told_of_the_host_where_it_stands(plan: Plan, host: FakeHost) -> None:
+    """The server of the one arm is a container, its client bare."""
+    other = FakeHost("load", answers=dict(host.answers), files=dict(FILES))
+    for each in (host, other):
+        each.answers["id", "-u"] = Completed(("id",), 0, b"1000\n")
+    parts = shares(plan, (Site(host, other),))
+    lacks = {
+        each.name: list(lacking_on(Reached(each, Layout(Path("/srv/tare")), None), parts[each.name], Knowledge({})))
+        for each in (host, other)
+    }
+    assert lacks["db"] == []
+    (problem,) = lacks["load"]
+    assert problem.startswith("root is needed for bare tasks")
+
+
+def test_an_engine_that_reaches_no_files_of_others_is_told(
+    plan: Plan, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.answers["id", "-u"] = Completed(("id",), 0, b"1000\n")
+    monkeypatch.setattr("tare.run.between.lacks.why_no_sidecar", lambda *_: "it mounts nothing")
+    assert of_server(plan, host) == ["without root, the engine must reach its containers' files: it mounts nothing"]
 
 
 def test_an_engine_that_does_not_answer_is_told_where_containers_stand(plan: Plan, host: FakeHost) -> None:

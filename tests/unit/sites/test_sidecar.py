@@ -18,7 +18,6 @@ from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Host
 from tare.sites.layout import Layout
 from tare.sites.sidecar import server
-from tare.sites.sidecar.container import Sidecar
 from tare.sites.sidecar.host import UserHost, why_no_sidecar
 
 
@@ -35,9 +34,9 @@ class Served:
         )
 
     def ask(
-        self, words: Mapping[str, Any], content: bytes = b"", *, timeout_s: float
+        self, words: Mapping[str, Any], content: bytes = b"", *, timeout_s: float, again: bool = True
     ) -> tuple[dict[str, Any], bytes]:
-        del timeout_s
+        del timeout_s, again
         self.asked.append(words)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -72,7 +71,7 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture
 def users(sidecar: Served, layout: Layout) -> UserHost:
-    return UserHost(cast("Sidecar", sidecar), layout)
+    return UserHost(sidecar, layout)
 
 
 class TestUserHost(HostContract):
@@ -80,8 +79,8 @@ class TestUserHost(HostContract):
 
     @pytest.fixture
     def host(self, sidecar: Served, tmp_path: Path) -> Host:
-        host = UserHost(cast("Sidecar", sidecar), Layout(Path("/nowhere")))
-        host._places = (str(tmp_path),)
+        host = UserHost(sidecar, Layout(Path("/nowhere")))
+        host.calls.places = (str(tmp_path),)
         return host
 
 
@@ -135,6 +134,44 @@ def test_a_directory_comes_with_its_files_and_links_and_no_pipe_is_waited_for(
             users.get(f"{layout.work}/{refused}", tmp_path / "refused")
 
 
+def test_a_long_file_comes_in_parts(
+    users: UserHost, sidecar: Served, layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tare.sites.sidecar.calls._PART", 4)
+    (layout.work / "trace").write_bytes(b"0123456789")
+    users.get(f"{layout.work}/trace", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"0123456789"
+    assert [words["offset"] for words in sidecar.asked if words["verb"] == "part"] == [0, 4, 8]
+    assert [path.name for path in tmp_path.glob("copy*")] == ["copy"]
+
+
+def test_a_link_in_a_directory_s_place_leads_nowhere(layout: Layout) -> None:
+    """Between listing and reading, a container may have put it there."""
+    (layout.work / "raw").mkdir()
+    (layout.work / "raw" / "deep").symlink_to("/etc")
+    asked = {"path": f"{layout.work}/raw", "below": "deep/passwd", "offset": 0, "limit": 100}
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        server.part(asked, b"")
+    with pytest.raises(OSError, match="it is no regular file"):
+        server.part({**asked, "below": ""}, b"")
+
+
+def test_what_tracks_connections_is_read_by_process_1(
+    users: UserHost, sidecar: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sidecar has no network of its own; where the user may read the host's, it is not asked."""
+
+    def refused(path: str) -> bytes | None:
+        raise RunFailed(f"{path} cannot be read on local: Permission denied")
+
+    assert users.calls.read("/proc/net/nf_conntrack", lambda _: b"seen") == b"seen"
+    assert sidecar.asked == []
+    users.calls.read("/proc/net/nf_conntrack", refused)
+    assert [words["path"] for words in sidecar.asked] == ["/proc/1/net/nf_conntrack"]
+    with pytest.raises(RunFailed, match="Permission denied"):
+        users.calls.read("/etc/shadow", refused)
+
+
 def test_a_program_that_takes_too_long_is_killed(users: UserHost, layout: Layout) -> None:
     with pytest.raises(TimedOut, match=r"did not end within 0\.3 s"):
         users.run(["xargs", "-0", "-I{}", "sleep", "60"], timeout_s=0.3, stdin=str(layout.work).encode())
@@ -148,7 +185,7 @@ def test_the_end_of_a_message_that_was_cut_short_is_no_message() -> None:
 
 class Refusing(Served):
     def ask(
-        self, words: Mapping[str, Any], content: bytes = b"", *, timeout_s: float
+        self, words: Mapping[str, Any], content: bytes = b"", *, timeout_s: float, again: bool = True
     ) -> tuple[dict[str, Any], bytes]:
         raise EnvironmentLacks("the engine gives no container", hint="run tare as root")
 
@@ -162,7 +199,7 @@ def test_whether_there_is_a_hand_is_found_out_by_trying_and_it_does_not_stay(
 ) -> None:
     made = kind()
     monkeypatch.setattr("tare.sites.sidecar.host.engine_facts", lambda _: {"engine_rootless": rootless})
-    why = why_no_sidecar(UserHost(cast("Sidecar", made), layout), cast("Any", object()))
+    why = why_no_sidecar(UserHost(made, layout), cast("Any", object()))
     assert why is None if words is None else words in (why or "")
     assert made.closed == (0 if rootless else 1)
     made.end()

@@ -24,14 +24,13 @@ from tare.deployments.container.layers import drop_image, fill, image_with, sett
 from tare.deployments.container.rootless import NETWORKS, Rootless, end_watchers
 from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, SHM_BYTES, cpu_quota_us, environment, user
 from tare.deployments.disks import disks
-from tare.deployments.network.bridge import RUN_LABEL, labels
 from tare.deployments.observe import observe
 from tare.deployments.pod.pod import Made, Pods
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EngineSilent, EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host, Process
-from tare.sites.engine import in_words
+from tare.sites.engine import RUN_LABEL, in_words, labels
 from tare.sites.engines import ROOTLESS, address_of, service_at
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import boot_id, identify

@@ -15,9 +15,9 @@ from docker.errors import ImageNotFound
 from tare.deployments import Layer, Task
 from tare.deployments.directories import sync_and_evict
 from tare.deployments.mounts import must_share_disk
-from tare.deployments.network.bridge import labels
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
+from tare.sites.engine import labels
 from tare.sites.ledger import Kind, Ledger
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from docker.types import Ulimit
 from requests.exceptions import RequestException
 
 from tare.deployments import Limits
-from tare.deployments.network.bridge import labels
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.errors import RunFailed
 from tare.sites import Completed, Host
+from tare.sites.engine import labels
 
 if TYPE_CHECKING:
     from docker import DockerClient

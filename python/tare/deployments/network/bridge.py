@@ -13,10 +13,8 @@ from docker.errors import APIError, NotFound
 
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
-from tare.sites.engine import LABEL
+from tare.sites.engine import RUN_LABEL, labels
 from tare.sites.ledger import Kind, Ledger
-from tare.sites.local import own_process
-from tare.sites.process import to_ident
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -56,10 +54,6 @@ def _routes(host: Host) -> Iterator[ipaddress.IPv4Network]:
             yield ipaddress.IPv4Network(line.split()[0])
 
 
-RUN_LABEL = "org.tare-bench.run"
-"""Borne by what deployments make, and by no image: a container inherits its image's labels, whoever made it."""
-
-
 @dataclass(frozen=True)
 class Bridge:
     """A run's network. `gateway` is the host's own address on it."""
@@ -71,11 +65,6 @@ class Bridge:
 def network_name(parent: str) -> str:
     """`tare/RUN` → `tare-RUN`."""
     return parent.replace("/", "-")
-
-
-def labels(parent: str) -> dict[str, str]:
-    """What marks a container or a network as tare's, and of which run."""
-    return {LABEL: to_ident(own_process()), RUN_LABEL: parent}
 
 
 def ensure_bridge(engine: DockerClient, ledger: Ledger, host_name: str, parent: str) -> Bridge:

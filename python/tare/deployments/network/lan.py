@@ -11,10 +11,11 @@ from docker.errors import APIError
 from docker.types import EndpointConfig, IPAMConfig, IPAMPool
 
 from tare.deployments import Lan
-from tare.deployments.network.bridge import labels, network_name
+from tare.deployments.network.bridge import network_name
 from tare.deployments.network.path import Hop
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
+from tare.sites.engine import labels
 from tare.sites.ledger import Kind, Ledger
 from tare.study.values import NetworkKind
 

@@ -18,7 +18,7 @@ from docker.types import LogConfig
 from tare.deployments import Endpoint, Instance, PodSetting, Task
 from tare.deployments.cgroup.placement import Placement, PlainCgroups, clear
 from tare.deployments.defaults import SHM_BYTES
-from tare.deployments.network.bridge import Bridge, free_network, labels
+from tare.deployments.network.bridge import Bridge, free_network
 from tare.deployments.observe import namespaces_of
 from tare.deployments.pod import cni, rules
 from tare.deployments.pod.pause import PATH, pause_image
@@ -28,6 +28,7 @@ from tare.deployments.rlimits import ceilings
 from tare.deployments.vm.network import remove_link
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
+from tare.sites.engine import labels
 from tare.sites.ledger import Kind, Ledger
 from tare.study.values import POD_NETWORKS, SERVICE_NETWORKS, NetworkKind
 

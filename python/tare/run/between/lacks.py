@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tare.deployments import CONTAINERD, POD, Right
@@ -22,13 +22,17 @@ from tare.run.rights import (
     lacking_runtimes,
     memory_of,
     resources_of,
+    some_of,
     storage_classes,
 )
 from tare.sites import Site
 from tare.sites.engine import engine_facts
 from tare.sites.layout import home_on
+from tare.sites.sidecar.host import why_no_sidecar
 from tare.storage.nfs.client import why_no_nfs
+from tare.storage.registry import STORAGES, StorageFactory
 from tare.study.model import ArmSettings, Placement
+from tare.study.values import OWN_ADDRESS
 
 _QUICK_S = 30.0
 _NOT_ITS_OWN = 3
@@ -69,6 +73,7 @@ class Knowledge:
     addresses: Mapping[str, str] = field(default_factory=dict)
     deployments: Mapping[str, DeploymentFactory] = field(default_factory=lambda: DEPLOYMENTS)
     monitors: Mapping[str, Monitor] = field(default_factory=lambda: MONITORS)
+    storages: Mapping[str, StorageFactory] = field(default_factory=lambda: STORAGES)
 
 
 def shares(plan: Plan, sites: Sequence[Site]) -> Mapping[str, Share]:
@@ -92,17 +97,8 @@ def lacking_on(reached: Reached, share: Share, known: Knowledge) -> Iterator[str
     """A sentence for each thing that stands in the way, without the host's name."""
     host = reached.host
     needs = {right for each in share.placements for right in known.deployments[each.deployment].needs}
-    by_tare = any(
-        each.limits.in_cgroups and Right.ENGINE not in known.deployments[each.deployment].needs
-        for each in share.placements
-    )
-    if ({Right.ROOT, Right.ENGINE} & needs or by_tare) and host.run(
-        ["id", "-u"], timeout_s=_QUICK_S
-    ).text.strip() != "0":
-        yield (
-            "root is needed for bare tasks, control groups and the data of containers; log in as root, or give it "
-            "`sudo: true` (only on the machine that it runs on itself does tare run container arms without root)"
-        )
+    if host.run(["id", "-u"], timeout_s=_QUICK_S).text.strip() != "0":
+        yield from _without_root(reached, share, known, needs)
     if host.run(["sh", "-c", "command -v python3"], timeout_s=_QUICK_S, check=False).code != 0:
         yield "python3 is missing: tare needs it for bare tasks and for what monitors cost; install it"
     if (fault := home_on(host, str(reached.layout.home)).fault) is not None:
@@ -118,6 +114,37 @@ def lacking_on(reached: Reached, share: Share, known: Knowledge) -> Iterator[str
     yield from _engines(reached, share, known, needs)
     yield from _resources(reached, share, known)
     yield from _plug_ins(reached, share, known)
+
+
+def _without_root(reached: Reached, share: Share, known: Knowledge, needs: set[Right]) -> Iterator[str]:
+    """What a user cannot do there; the servers and clients in containers need the engine alone."""
+    stored = {id(each.sut) for each in share.served if Right.ROOT in known.storages[each.sut.storage.kind].needs}
+
+    def of_root(placement: Placement) -> bool:
+        rights = known.deployments[placement.deployment].needs
+        by_tare = placement.limits.in_cgroups and Right.ENGINE not in rights
+        return Right.ROOT in rights or by_tare or id(placement) in stored
+
+    def arms(wanted: Callable[[Placement], bool]) -> str:
+        return some_of(
+            tuple(dict.fromkeys(arm for arm, each in share.placed if wanted(each))),
+            len({arm for arm, _ in share.placed}),
+        )
+
+    more = "log in as root or give it `sudo: true`"
+    if listed := arms(of_root):
+        yield (
+            f"root is needed for bare tasks, pods, control groups and storages but `bind` ({listed}); {more}, or "
+            "run a study whose servers and clients are all containers with the storage `bind`, which needs the "
+            "engine only"
+        )
+    if listed := arms(lambda each: each.network in OWN_ADDRESS):
+        yield (
+            f"root is needed to see whether `macvlan` or `ipvlan` carries the traffic ({listed}); {more}, or use "
+            "another network"
+        )
+    if Right.ENGINE in needs and (why := why_no_sidecar(reached.host, reached.engine)) is not None:
+        yield f"without root, the engine must reach its containers' files: {why}"
 
 
 def _engines(reached: Reached, share: Share, known: Knowledge, needs: set[Right]) -> Iterator[str]:

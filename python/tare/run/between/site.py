@@ -35,6 +35,7 @@ from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
 from tare.sites.read_ahead import ReadAhead
+from tare.sites.sidecar.host import SshUserHost
 from tare.study.model import Arm
 from tare.study.values import OWN_ADDRESS, NetworkKind
 from tare.workloads.registry import WORKLOADS
@@ -210,7 +211,10 @@ def _part(reached: Reached, home: Home) -> HostPart:
 
     def ready(reference: str) -> Image:
         image = home.prepare(reference)
-        return image if host.name == LOCAL else ship(image, home.image_store, Harbour(host, layout, ledger, engine))
+        if host.name == LOCAL:
+            return image
+        bare = not isinstance(host, SshUserHost)
+        return ship(image, home.image_store, Harbour(host, layout, ledger, engine, bare=bare))
 
     ahead = ReadAhead(host)
 

@@ -3,142 +3,208 @@
 from __future__ import annotations
 
 import io
-import os
 import struct
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from docker.errors import DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import Mount
 from requests.exceptions import RequestException
 
-from tare.errors import EnvironmentLacks, RunFailed, TimedOut
-from tare.sites.engine import LABEL, in_words
+from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
+from tare.sites import Host
+from tare.sites.engine import LABEL, in_words, labels
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.sidecar import server
+from tare.sites.sidecar.calls import CGROUPS
 
 if TYPE_CHECKING:
     import socket
 
     from docker import DockerClient
-    from docker.models.containers import Container
 
 SOURCE = Path(server.__file__)
 _FRAME = struct.Struct(">BxxxL")
 _STDOUT = 1
 _CHUNK = 1 << 16
-_SPARE_S, _START_S, _END_S = 10.0, 60.0, 30
+_SPARE_S, _LOOK_S = 10.0, 30.0
+_TRIES, _PAUSE_S = 30, 2.0
+"""Over a connection that comes back: the engine's follows the agent's."""
 _PROGRAMS = ("bin", "lib", "lib32", "lib64", "libx32", "sbin", "usr")
 """Where a host's own programs and their libraries are; seen read-only."""
+_EMPTY = ("proc", "sys", "dev", "etc", "tmp")
 _CACHE = "/etc/ld.so.cache"
-CGROUPS = "/sys/fs/cgroup"
+_LOOK = """\
+mkdir -p -- "$1" || exit
+echo "$(id -u) $(id -g)"
+[ -e "$2" ] && echo cache || echo none
+shift 2
+for name; do
+    if [ -L "/$name" ]; then echo "$name $(readlink "/$name")"; elif [ -d "/$name" ]; then echo "$name "; fi
+done
+"""
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SYS_PTRACE")
 """To give files away, reach and change those of others, and read what the kernel shows of others' processes."""
 _TO_BECOME_THE_USER = ("SETUID", "SETGID", "SETPCAP")
 
 
-def _become_user() -> list[str]:
-    """Root in the container becomes the user that tare runs as: what is made is theirs. Few capabilities stay."""
-    kept = ",".join(["-all", *(f"+{name.lower()}" for name in CAPABILITIES)])
-    sets = [f"--{name}={kept}" for name in ("bounding-set", "inh-caps", "ambient-caps")]
-    return ["/usr/bin/setpriv", f"--reuid={os.getuid()}", f"--regid={os.getgid()}", "--clear-groups", *sets]
-
-
 class Sidecar:
-    """One at a time asks; the others wait."""
+    """One at a time asks; the others wait. `home`: TARE_HOME on `host`; `engine`: that host's, once it is needed.
 
-    def __init__(self, engine: DockerClient, home: Path, ledger: Ledger, labels: Mapping[str, str]) -> None:
-        """`labels`: those that mark a container as this tare's."""
+    `before`: is given what the engine will be asked for, as an agent has to know that clears up without its tare.
+    `back`: waits for a host that is out of reach, and says why where it stays so.
+    """
+
+    def __init__(  # noqa: PLR0913 - all that its container is made of
+        self,
+        host: Host,
+        engine: Callable[[], DockerClient],
+        home: Path,
+        ledger: Ledger,
+        *,
+        before: Callable[[Mapping[str, Any]], None] = lambda _: None,
+        back: Callable[[], str | None] | None = None,
+    ) -> None:
+        self._host = host
         self._engine = engine
         self._home = home
         self._ledger = ledger
-        self._labels = labels
+        self._before = before
+        self._back = back
         self._lock = Lock()
         self._line: _Line | None = None
+        self._imported = False
         self._name = f"tare-sidecar-{uuid4().hex[:12]}"
         self._image = f"tare/sidecar:{self._name.rpartition('-')[2]}"
 
     def ask(
-        self, words: Mapping[str, Any], content: bytes = b"", *, timeout_s: float
+        self, words: Mapping[str, Any], content: bytes = b"", *, timeout_s: float, again: bool = True
     ) -> tuple[dict[str, Any], bytes]:
-        """An answer. Raises `EnvironmentLacks` where the engine makes no sidecar, `RunFailed` if it is lost."""
+        """An answer. Raises `EnvironmentLacks` where the engine makes no sidecar, `RunFailed` if it is lost.
+
+        `again`: over a connection that broke and came back, another one is asked.
+        """
+        request = server.message(dict(words), content)
         with self._lock, self._explained():
-            line = self._line = self._line or self._made()
-            try:
-                return line.ask(server.message(dict(words), content), timeout_s + _SPARE_S)
-            except (OSError, RunFailed):
-                self._close()
-                raise
+            for left in reversed(range(_TRIES if again and self._back is not None else 1)):
+                asked_before = self._line is not None
+                try:
+                    line = self._line = self._line or self._made()
+                    return line.ask(request, timeout_s + _SPARE_S)
+                except (OSError, RunFailed, DockerException) as error:
+                    self._end_line()
+                    if left == 0 or not _comes_back(error, asked_before=asked_before) or self._stays_away():
+                        raise
+                time.sleep(_PAUSE_S)
+        raise RunFailed("no sidecar was asked")  # not reached: the last try answers or raises
+
+    def _stays_away(self) -> bool:
+        return self._back is not None and self._back() is not None
 
     def close(self) -> None:
         """Take away container and image; a sidecar that is asked later is a new one."""
-        with self._lock, suppress(DockerException, RequestException):
-            self._close()
+        with self._lock, suppress(DockerException, RequestException, TareError):
+            self._end_line()
+            if not self._imported:
+                return
+            with suppress(NotFound):
+                self._engine().containers.get(self._name).remove(force=True, v=True)
+            self._forget(Kind.CONTAINER, self._name)
+            with suppress(ImageNotFound):
+                self._engine().images.remove(self._image, force=True)
+            self._imported = False
+            self._forget(Kind.IMAGE, self._image)
 
-    def _close(self) -> None:
+    def _end_line(self) -> None:
         line, self._line = self._line, None
-        if line is None:
-            return
-        line.close()
-        with suppress(NotFound):
-            line.container.remove(force=True, v=True)
-        self._ledger.forget(Kind.CONTAINER, self._name)
-        with suppress(ImageNotFound):
-            self._engine.images.remove(self._image, force=True)
-        self._ledger.forget(Kind.IMAGE, self._image)
+        if line is not None:
+            line.close()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
+        where = "" if self._host.name == "local" else f" on {self._host.name}"
         try:
             yield
         except TimeoutError as error:
-            raise TimedOut("the engine's container for files and processes did not answer in time") from error
+            raise TimedOut(
+                f"the engine's container for files and processes{where} did not answer in time"
+            ) from error
         except (DockerException, RequestException) as error:
             raise EnvironmentLacks(
-                f"the engine gives no container for files and processes of others: {in_words(error)}",
+                f"the engine{where} gives no container for files and processes of others: {in_words(error)}",
                 hint="as a user, tare needs an engine of root's that mounts TARE_HOME; or run tare as root",
             ) from error
         except OSError as error:
-            raise RunFailed(f"the engine's container for files and processes is lost: {error}") from error
+            raise RunFailed(f"the engine's container for files and processes{where} is lost: {error}") from error
 
     def _made(self) -> _Line:
-        self._home.mkdir(parents=True, exist_ok=True)
-        self._ledger.note(Kind.IMAGE, self._image)
-        repository, _, tag = self._image.rpartition(":")
-        self._engine.api.import_image_from_data(
-            _root(), repository=repository, tag=tag, changes=[f"LABEL {LABEL}=image"]
-        )
-        self._ledger.note(Kind.CONTAINER, self._name)
-        container = self._engine.containers.create(
-            self._image,
-            entrypoint=_become_user(),
-            command=["/usr/bin/python3", "-I", "-S", "-c", SOURCE.read_text()],
-            name=self._name,
-            labels=dict(self._labels),
+        engine = self._engine()
+        around = surroundings(self._host, self._home)
+        if not self._imported:
+            self._note(Kind.IMAGE, self._image)
+            repository, _, tag = self._image.rpartition(":")
+            engine.api.import_image_from_data(
+                _root(around), repository=repository, tag=tag, changes=[f"LABEL {LABEL}=image"]
+            )
+            self._imported = True
+        self._before(self._wanted(engine, around, [], attached=False))
+        self._note(Kind.CONTAINER, self._name)
+        with suppress(NotFound):  # one that was lost
+            engine.containers.get(self._name).remove(force=True, v=True)
+        program = ["/usr/bin/python3", "-I", "-S", "-c", SOURCE.read_text()]
+        api: Any = engine.api
+        made = api.create_container_from_config(self._wanted(engine, around, program, attached=True), self._name)
+        return _Line.opened(str(made["Id"]), engine)
+
+    def _wanted(
+        self, engine: DockerClient, around: Surroundings, program: list[str], *, attached: bool
+    ) -> Mapping[str, Any]:
+        """The engine's own words for the container."""
+        settings = engine.api.create_host_config(
             network_mode="none",
             pid_mode="host",
             read_only=True,
-            stdin_open=True,
             cap_drop=["ALL"],
             cap_add=[*CAPABILITIES, *_TO_BECOME_THE_USER],
             security_opt=["no-new-privileges"],
-            mounts=list(_mounts(self._home)),
+            mounts=list(_mounts(around, self._home)),
+        )
+        wanted: Mapping[str, Any] = engine.api.create_container_config(
+            self._image,
+            program,
+            entrypoint=_become_user(around),
+            labels=labels("tare/sidecar"),
+            stdin_open=attached,
+            host_config=settings,
             working_dir="/",
         )
-        return _Line.opened(container, self._engine)
+        return wanted
+
+    def _note(self, kind: Kind, ident: str) -> None:
+        self._ledger.note(kind, ident, host=self._host.name)
+
+    def _forget(self, kind: Kind, ident: str) -> None:
+        self._ledger.forget(kind, ident, host=self._host.name)
+
+
+def _comes_back(error: Exception, *, asked_before: bool) -> bool:
+    """Whether it is a connection that broke: not an engine that refuses, nor a program that never answered."""
+    if isinstance(error, TimeoutError | APIError):
+        return False
+    return isinstance(error, OSError) or (asked_before and isinstance(error, RunFailed))
 
 
 class _Line:
     """The connection to a container's standard input and outputs, which the engine gives in frames."""
 
-    def __init__(self, container: Container, connection: Any) -> None:
-        self.container = container
+    def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._plain: socket.socket = connection._sock
         # The reader that took in the HTTP header may hold the first frames already.
@@ -146,10 +212,14 @@ class _Line:
         self._out, self._err = bytearray(), bytearray()
 
     @classmethod
-    def opened(cls, container: Container, engine: DockerClient) -> _Line:
+    def opened(cls, container: str, engine: DockerClient) -> _Line:
         wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-        line = cls(container, engine.api.attach_socket(str(container.id), params=wanted))
-        container.start()
+        line = cls(engine.api.attach_socket(container, params=wanted))
+        try:
+            engine.api.start(container)
+        except BaseException:
+            line.close()
+            raise
         return line
 
     def ask(self, request: bytes, timeout_s: float) -> tuple[dict[str, Any], bytes]:
@@ -191,30 +261,47 @@ class _Line:
         self._plain.close()
 
 
-def _root() -> bytes:
+@dataclass(frozen=True)
+class Surroundings:
+    """`programs`: name below / → where a link there leads, "" a directory; `cache`: of ld.so(8)."""
+
+    user: int
+    group: int
+    programs: Mapping[str, str]
+    cache: bool
+
+
+def surroundings(host: Host, home: Path) -> Surroundings:
+    """As the host tells them; makes sure that `home` is there."""
+    argv = ["sh", "-c", _LOOK, "sh", str(home), _CACHE, *_PROGRAMS]
+    ids, cache, *programs = host.run(argv, timeout_s=_LOOK_S).text.splitlines()
+    user, group = ids.split()
+    links = dict(line.split(" ", 1) for line in programs)
+    return Surroundings(int(user), int(group), links, cache == "cache")
+
+
+def _become_user(around: Surroundings) -> list[str]:
+    """Root in the container becomes the user that tare runs as: what is made is theirs. Few capabilities stay."""
+    kept = ",".join(["-all", *(f"+{name.lower()}" for name in CAPABILITIES)])
+    sets = [f"--{name}={kept}" for name in ("bounding-set", "inh-caps", "ambient-caps")]
+    return ["/usr/bin/setpriv", f"--reuid={around.user}", f"--regid={around.group}", "--clear-groups", *sets]
+
+
+def _root(around: Surroundings) -> bytes:
     """A root file system of empty directories, and of links where the host has links (`/bin` to `usr/bin`)."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w") as tar:
-        for name in (*_PROGRAMS, "proc", "sys", "dev", "etc", "tmp"):
-            place = Path("/") / name
+        for name, link in {**around.programs, **dict.fromkeys(_EMPTY, "")}.items():
             member = tarfile.TarInfo(name)
             member.mode = 0o755
-            if place.is_symlink():
-                member.type, member.linkname = tarfile.SYMTYPE, str(place.readlink())
-            elif place.is_dir():
-                member.type = tarfile.DIRTYPE
-            else:
-                continue
+            member.type, member.linkname = (tarfile.SYMTYPE, link) if link else (tarfile.DIRTYPE, "")
             tar.addfile(member)
     return file.getvalue()
 
 
-def _mounts(home: Path) -> Iterator[Mount]:
-    for name in _PROGRAMS:
-        place = Path("/") / name
-        if place.is_dir() and not place.is_symlink():
-            yield Mount(str(place), str(place), type="bind", read_only=True)
-    if Path(_CACHE).exists():
-        yield Mount(_CACHE, _CACHE, type="bind", read_only=True)
+def _mounts(around: Surroundings, home: Path) -> Iterator[Mount]:
+    read = [f"/{name}" for name, link in around.programs.items() if not link]
+    for place in [*read, *([_CACHE] if around.cache else [])]:
+        yield Mount(place, place, type="bind", read_only=True)
     for written in (str(home), CGROUPS):
         yield Mount(written, written, type="bind")

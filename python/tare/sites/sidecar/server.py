@@ -10,7 +10,6 @@ the request gives it.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -18,11 +17,9 @@ import stat
 import struct
 import subprocess
 import sys
-import tarfile
 from typing import Any, BinaryIO
 
 HEADER = struct.Struct(">QQ")
-CHANGED = "TARE.mtime_ns"
 
 
 def receive(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
@@ -85,32 +82,62 @@ def put(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
     return {}, b""
 
 
-def get(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
-    """A file's content, or a directory as a tar. A link or a pipe in its place is not followed or waited for."""
+def listed(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
+    """What a path is and, of a directory, all that is below it, parents first; paths are relative to it."""
     del content
-    path = asked["path"]
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
-    with os.fdopen(handle, "rb") if stat.S_ISREG(os.fstat(handle).st_mode) else io.BytesIO() as file:
-        if not isinstance(file, io.BytesIO):
-            return {"kind": "file"}, file.read()
+    top = opened(asked["path"])
+    try:
+        about = os.fstat(top)
+        rows = [row("", about)]
+        if stat.S_ISDIR(about.st_mode):
+            # By descriptors: a program that puts a link in a directory's place leads nowhere.
+            for folder, _, _, handle in os.fwalk(".", dir_fd=top, follow_symlinks=False):
+                with os.scandir(handle) as entries:
+                    for entry in entries:
+                        path = os.path.normpath(os.path.join(folder, entry.name))  # noqa: PTH118 - run by any Python
+                        info = entry.stat(follow_symlinks=False)
+                        link = os.readlink(entry.name, dir_fd=handle) if stat.S_ISLNK(info.st_mode) else None
+                        rows.append(row(path, info, link))
+    finally:
+        os.close(top)
+    return {}, json.dumps(rows).encode()
+
+
+def row(path: str, info: os.stat_result, link: str | None = None) -> dict[str, Any]:
+    """Of a listing."""
+    kind = next((name for is_one, name in KINDS if is_one(info.st_mode)), "other")
+    mode = stat.S_IMODE(info.st_mode)
+    return {"path": path, "kind": kind, "mode": mode, "modified_ns": info.st_mtime_ns, "link": link}
+
+
+def part(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
+    """Up to `limit` bytes from `offset` of a regular file: of `path`, or of what is `below` it."""
+    del content
+    handle = opened(asked["path"], asked["below"])
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(22, "it is no regular file", asked["path"])
+        given = os.pread(handle, asked["limit"], asked["offset"])
+    finally:
+        os.close(handle)
+    return {"whole": len(given) < asked["limit"]}, given
+
+
+def opened(path: str, below: str = "") -> int:
+    """A descriptor. No link or pipe is followed or waited for, in a directory's place neither."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+    handle = os.open(path, flags)
+    for name in below.split("/") if below else ():
         try:
-            if not stat.S_ISDIR(os.fstat(handle).st_mode):
-                raise OSError(22, "it is no regular file", path)
-            with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
-                tar.add(f"/proc/self/fd/{handle}/.", arcname=".", filter=lambda each: _dated(each, handle))
+            deeper = os.open(name, flags, dir_fd=handle)
         finally:
             os.close(handle)
-        return {"kind": "directory"}, file.getvalue()
+        handle = deeper
+    return handle
 
 
-def _dated(member: tarfile.TarInfo, directory: int) -> tarfile.TarInfo:
-    """With its time to the nanosecond, which a tar's own number is too coarse for."""
-    about = os.stat(member.name, dir_fd=directory, follow_symlinks=False)
-    member.pax_headers = {CHANGED: str(about.st_mtime_ns)}
-    return member
-
-
-VERBS = {"run": run, "read": read, "put": put, "get": get}
+KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "link"))
+VERBS = {"run": run, "read": read, "put": put, "list": listed, "part": part}
 
 
 def serve(source: BinaryIO, target: BinaryIO) -> None:

@@ -15,10 +15,10 @@ from requests.exceptions import ReadTimeout
 from tare.deployments import Instance, PodSetting, Task
 from tare.deployments.container import container as module
 from tare.deployments.container.container import Container
-from tare.deployments.network.bridge import RUN_LABEL
 from tare.errors import EngineSilent, RunFailed, TimedOut
 from tare.images import Image, ImageConfig
 from tare.sites import Completed, Output
+from tare.sites.engine import RUN_LABEL
 from tare.sites.fake import FakeHost
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
