@@ -172,6 +172,13 @@ def test_what_tracks_connections_is_read_by_process_1(
         users.calls.read("/etc/shadow", refused)
 
 
+def test_the_host_s_own_namespace_is_that_of_process_1(users: UserHost, sidecar: Served) -> None:
+    """The sidecar has others."""
+    argv = ["readlink", "/proc/self/ns/net", f"/proc/{os.getpid()}/ns/net"]
+    users.run(argv, timeout_s=10, check=False)
+    assert sidecar.asked[0]["argv"] == [argv[0], "/proc/1/ns/net", argv[2]]
+
+
 def test_a_program_that_takes_too_long_is_killed(users: UserHost, layout: Layout) -> None:
     with pytest.raises(TimedOut, match=r"did not end within 0\.3 s"):
         users.run(["xargs", "-0", "-I{}", "sleep", "60"], timeout_s=0.3, stdin=str(layout.work).encode())

@@ -30,6 +30,8 @@ _OF_PROCESSES = re.compile(r"/proc/\d+/(ns|fd|exe|environ|io|root|cwd)(/|$)")
 _TRACKED = "/proc/net/nf_conntrack"
 _OF_INIT = {_TRACKED: "/proc/1/net/nf_conntrack"}
 """What the kernel shows root of the host's network: the sidecar has none of its own, and reads by process 1."""
+_SELF, _INIT = "/proc/self/ns/", "/proc/1/ns/"
+"""Likewise of its namespaces: they are not the host's."""
 _CALL_S, _LONG_S = 60.0, 4 * 3600.0
 _PART = 4 << 20
 """Bytes of a file that come at once."""
@@ -74,7 +76,8 @@ class SidecarCalls:
 
     def run(self, argv: Sequence[str], *, timeout_s: float, stdin: bytes, check: bool) -> Completed:
         """As `Host.run` has it."""
-        words = {"verb": "run", "argv": list(argv), "timeout_s": timeout_s}
+        places = [f"{_INIT}{word.removeprefix(_SELF)}" if word.startswith(_SELF) else word for word in argv]
+        words = {"verb": "run", "argv": places, "timeout_s": timeout_s}
         answer, content = self._sidecar.ask(words, stdin, timeout_s=timeout_s, again=argv[0] in _AGAIN)
         spoken = " ".join([argv[0], *argv[1:2]])
         if answer.get("late"):
