@@ -69,7 +69,7 @@ class Pair:
 
     def left(self) -> list[str]:
         """Of tare's on either host: containers, networks, its own images, groups, processes of the user, data."""
-        found: list[str] = []
+        remaining: list[str] = []
         for host in self.hosts:
             asked = (
                 ("docker", "ps", "-a", "--format", "{{.Names}}"),
@@ -82,8 +82,8 @@ class Pair:
             )
             for argv in asked:
                 lines = hosts.ssh(host, *quoted(argv), check=False).stdout.splitlines()
-                found += [f"{host.name} {line}" for line in lines]
-        return found
+                remaining += [f"{host.name} {line}" for line in lines]
+        return remaining
 
 
 def quoted(argv: tuple[str, ...]) -> list[str]:
