@@ -19,7 +19,7 @@ use crate::identity::Identity;
 use crate::ledger::{Entry, Ledger};
 use crate::netfilter;
 use crate::program::printed;
-use crate::sidecar::Sidecar;
+use crate::sidecar::{Sidecar, denied};
 
 /// As far as an agent can remove it; what else stands in the ledger stays there, with that reason.
 const ORDER: [&str; 11] = [
@@ -43,25 +43,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Parts of a path that may be removed at all: a damaged ledger must not cost a home or a system directory.
 const SHALLOWEST: usize = 3;
 
-/// Empties trees of control groups and removes them, the first of its arguments so many, then those above if empty.
-const REMOVE_CGROUPS: &str = r#"
-left=$1; shift
-while [ "$left" -gt 0 ]; do
-    tries=50
-    while [ -d "$1" ]; do
-        find "$1" -depth -type d -exec rmdir -- {} \; 2>/dev/null
-        [ -d "$1" ] || break
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || { echo "$1 still holds processes" >&2; exit 1; }
-        sleep 0.2
-    done
-    shift; left=$((left - 1))
-done
-for above; do rmdir -- "$above" 2>/dev/null || :; done
-"#;
-
 /// Remove it all. What could not be removed stays in the ledger with the reason, and holds up nothing.
-/// `wanted`: how a sidecar is made, where this agent is not root.
+/// `wanted`: of a sidecar, where this agent is not root.
 pub(crate) fn clear(ledger: &Ledger, engine: &str, wanted: Option<&Value>) {
     let mut entries = match ledger.entries() {
         Ok(entries) => entries,
@@ -96,9 +79,7 @@ fn remove(entry: &Entry, engine: &str, sidecar: Option<&Sidecar>) -> Result<(), 
         "rules" => remove_rules(ident),
         "link" => remove_link(ident),
         "path" => match (remove_tree(ident), sidecar) {
-            (Err(failure), Some(sidecar)) if denied(&failure) => {
-                sidecar.run(&["rm", "-rf", "--one-file-system", "--", ident])
-            }
+            (Err(failure), Some(sidecar)) if denied(&failure) => sidecar.remove_tree(ident),
             (done, _) => done,
         },
         kind if !ORDER.contains(&kind) => Err(format!("no agent removes a {kind}").into()),
@@ -131,7 +112,7 @@ fn clear_cgroup(path: &str, sidecar: Option<&Sidecar>) -> Result<(), Failure> {
         return Err("it names no cgroup of tare's".into());
     }
     if let Some(sidecar) = sidecar {
-        return clear_cgroup_by(sidecar, path);
+        return sidecar.clear_cgroup(path, &mounts(|kind| kind.starts_with("cgroup"))?);
     }
     let deadline = Instant::now() + PATIENCE;
     for mount in mounts(|kind| kind.starts_with("cgroup"))? {
@@ -155,31 +136,6 @@ fn clear_cgroup(path: &str, sidecar: Option<&Sidecar>) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Those of a user's containers, which the engine has ended: the groups are root's.
-fn clear_cgroup_by(sidecar: &Sidecar, path: &str) -> Result<(), Failure> {
-    let (mut trees, mut above) = (Vec::new(), Vec::new());
-    for mount in mounts(|kind| kind.starts_with("cgroup"))? {
-        let tree = Path::new(&mount).join(path);
-        if tree.exists() {
-            let parents = tree.ancestors().skip(1).take_while(|place| *place != Path::new(&mount));
-            above.extend(parents.map(|place| place.display().to_string()));
-            trees.push(tree.display().to_string());
-        }
-    }
-    if trees.is_empty() {
-        return Ok(());
-    }
-    let count = trees.len().to_string();
-    let words = ["sh", "-c", REMOVE_CGROUPS, "sh", &count];
-    let places = trees.iter().chain(&above).map(String::as_str);
-    sidecar.run(&words.into_iter().chain(places).collect::<Vec<_>>())
-}
-
-fn denied(failure: &Failure) -> bool {
-    let error = failure.downcast_ref::<io::Error>();
-    error.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 fn kill_members(tree: &Path) -> io::Result<()> {
