@@ -15,7 +15,7 @@ from tare.deployments.containerd import containerd as deployment
 from tare.deployments.containerd.client import NAMESPACE, Client, remove_container
 from tare.deployments.containerd.containerd import Containerd
 from tare.deployments.containerd.ctr import ADDRESS, SOCKETS, find_socket
-from tare.deployments.containerd.lacks import why_no_containerd
+from tare.deployments.containerd.lacks import FAR, why_no_containerd
 from tare.deployments.kube.node_image import remove_node_image
 from tare.deployments.pod.cni import DIRECTORIES
 from tare.deployments.sweep import sweep
@@ -25,6 +25,7 @@ from tare.sites import Completed, Output
 from tare.sites.fake import FakeHost
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites.ssh.host import SshHost
 from tare.study.values import NetworkKind
 
 SOCKET = SOCKETS[0]
@@ -271,6 +272,10 @@ def test_without_a_socket_it_is_told_where_one_was_looked_for(bench: Bench) -> N
     with pytest.raises(EnvironmentLacks, match=r"no containerd runs on fake: /run/containerd/containerd\.sock and"):
         bench.deployment.start(a_task())
     assert "no containerd runs" in str(why_no_containerd(bench.host))
+
+
+def test_a_host_over_ssh_is_refused_before_anything_is_asked_of_it() -> None:
+    assert why_no_containerd(object.__new__(SshHost)) == FAR
 
 
 def test_ctrs_own_variable_names_another_socket(monkeypatch: pytest.MonkeyPatch) -> None:
