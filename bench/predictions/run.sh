@@ -10,21 +10,23 @@ place=$here/build/predictions/$scale
 mkdir -p "$place"
 began=$(date +%s)
 
-# A study with a failed run or a control that differs ends with 1: its report says so, and the others go on.
-told() { "$@" || [ $? -eq 1 ]; }
+# A study that fails says why, and the others go on; an interruption ends everything.
+tried() { "$@" || { code=$?; [ "$code" -lt 128 ] || exit "$code"; echo "ended with $code: $*" >&2; }; }
+
+studies=${STUDIES:-redis mariadb postgresql cassandra ferretdb}
+declare -A image=([redis]=redis-7 [mariadb]=mariadb [postgresql]=postgresql-15 [cassandra]=cassandra-3.11 [ferretdb]=ferretdb-2)
 
 # Images are made before anything is measured, so that making them does not disturb.
-for image in echo tare-load redis-7 mariadb postgresql-15 cassandra-3.11 ferretdb-2; do
-    "$tare" images build "images/$image.yaml" >/dev/null
-done
+"$tare" images build images/echo.yaml images/tare-load.yaml >/dev/null
+for name in $studies; do "$tare" images build "images/${image[$name]}.yaml" >/dev/null; done
 
 stores=()
 cd "$place"
 if [ "$scale" != tiny ] || ! "$tare" weigh --show >/dev/null 2>&1; then
-    told "$tare" weigh
+    tried "$tare" weigh
 fi
-for name in ${STUDIES:-redis mariadb postgresql cassandra ferretdb}; do
-    told "$tare" run "$here/bench/predictions/predict-$name.yaml" --scale "$scale" --quiet >"predict-$name.txt"
+for name in $studies; do
+    tried "$tare" run "$here/bench/predictions/predict-$name.yaml" --scale "$scale" --quiet >"predict-$name.txt"
     [ ! -d "predict-$name-$scale-store" ] || stores+=("$place/predict-$name-$scale-store")
     echo "predict-$name: $(($(date +%s) - began)) s since the start" >&2
 done

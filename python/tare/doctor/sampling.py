@@ -15,6 +15,7 @@ from tare.sites.binaries import PROBE, find
 _LIMIT_S = 15.0
 _LOOK_S = "0.2"
 _NONE = "none"
+_NO_GROUP = "no control group of process 1"
 _INIT = ("--cgroup", "init=pid:1")
 """Whose block requests are counted to try it; any control group does."""
 STILL_STACKS = "`tare explain` then tells CPU time by side, and waiting, from the kernel's counters"
@@ -73,7 +74,8 @@ def _blocks(host: Host, binary: str, place: str) -> Line:
     name, advice = "block requests", f"run as root, on a kernel with BTF; {STILL_BLOCKS}"
     trace = f"{place}/trace"
     if why := _refused(host, (binary, "record", "--out", trace, *_INIT, "--duration", _LOOK_S)):
-        return warning(name, why, advice)
+        hidden = "cannot be counted: no control group is visible here, as in a container"
+        return warning(name, hidden if _NO_GROUP in why else why, advice)
     try:
         header = json.loads(host.read(f"{trace}/trace.json") or b"")["header"]
         source, refused = header["block_source"], header.get("block_refused")
