@@ -137,6 +137,36 @@ def study(tmp_path: Path) -> Path:
     return path
 
 
+def not_yet(pair: Pair) -> list[str]:
+    """Of what a running study has on a host, what is not there."""
+    left = [each.partition(" ")[2] for each in pair.left()]
+    of_run = [each for each in left if re.fullmatch(r"tare-[0-9a-f]+-[a-z0-9-]+", each)]
+    seen = {"sidecar": "tare-sidecar-", "data": f"{HOME}/work/", "control group": "/sys/fs/cgroup/"}
+    absent = [name for name, start in seen.items() if not any(each.startswith(start) for each in left)]
+    return absent if of_run else [*absent, "server"]
+
+
+def test_what_a_killed_tare_left_its_agents_remove_when_the_lease_is_over(
+    pair: Pair, study: Path, tmp_path: Path
+) -> None:
+    study.write_text(STUDY.replace("measure_s: 3", "measure_s: 30"))
+    words = ["run", str(study), "--store", str(tmp_path / "killed"), "--sites", str(pair.sites)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", _TARE, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 150
+        while not_yet(pair):
+            assert process.poll() is None
+            assert time.monotonic() < deadline, pair.left()
+            time.sleep(0.2)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait(20)
+    assert pair.left()
+    assert pair.gone(120) == []
+
+
 def test_a_study_of_container_arms_runs_between_hosts_of_a_user_and_leaves_nothing(
     pair: Pair, study: Path, tmp_path: Path
 ) -> None:
@@ -162,35 +192,6 @@ def test_a_study_of_container_arms_runs_between_hosts_of_a_user_and_leaves_nothi
     pair.tare("clean", "--yes")
     for host in pair.hosts:
         assert hosts.ssh(host, "docker", "images", "-q").stdout == ""
-
-
-def not_yet(pair: Pair) -> list[str]:
-    """Of what a running study has on a host, what is not there."""
-    left = [each.partition(" ")[2] for each in pair.left()]
-    of_run = [each for each in left if re.fullmatch(r"tare-[0-9a-f]+-[a-z0-9-]+", each)]
-    seen = {"sidecar": "tare-sidecar-", "data": f"{HOME}/work/", "control group": "/sys/fs/cgroup/"}
-    absent = [name for name, start in seen.items() if not any(each.startswith(start) for each in left)]
-    return absent if of_run else [*absent, "server"]
-
-
-def test_what_a_killed_tare_left_its_agents_remove_when_the_lease_is_over(
-    pair: Pair, study: Path, tmp_path: Path
-) -> None:
-    words = ["run", str(study), "--store", str(tmp_path / "killed"), "--sites", str(pair.sites)]
-    process = subprocess.Popen(
-        [sys.executable, "-c", _TARE, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        deadline = time.monotonic() + 150
-        while not_yet(pair):
-            assert process.poll() is None
-            assert time.monotonic() < deadline, pair.left()
-            time.sleep(0.2)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait(20)
-    assert pair.left()
-    assert pair.gone(120) == []
 
 
 def test_a_bare_arm_is_refused_on_the_user_s_host_and_not_on_root_s(
