@@ -12,7 +12,7 @@ import polars as pl
 
 from tare.analyze.numbers import number_at
 from tare.errors import StoreError
-from tare.monitors.samples import SAMPLES
+from tare.monitors.samples import columns
 
 TOOL = "tare-guest"
 MACHINE, SUT = "machine", "sut"
@@ -44,7 +44,7 @@ class _Counts:
 
 
 def counted(raw: bytes, clock: Mapping[str, Any] | None) -> pl.DataFrame:
-    """Samples of `sut.guest.jsonl`, with the columns of `monitors.samples.SAMPLES`.
+    """Samples of `sut.guest.jsonl`, with the columns of `monitors.samples`.
 
     `clock`: `parity.sut.guest.clock` of the record; without it nobody knows when a line was written, so that there
     are no samples. A last line that is not whole is that of a machine that was killed; another is a `StoreError`.
@@ -52,7 +52,7 @@ def counted(raw: bytes, clock: Mapping[str, Any] | None) -> pl.DataFrame:
     known = [number_at(clock, (key,)) for key in ("uptime_s", "from_ns", "to_ns")]
     uptime_s, from_ns, to_ns = known
     if uptime_s is None or from_ns is None or to_ns is None:
-        return pl.DataFrame(schema=SAMPLES)
+        return pl.DataFrame(schema=columns())
     booted_ns, within_ns = (from_ns + to_ns) / 2 - uptime_s * _NS, (to_ns - from_ns) / 2 + _UPTIME_STEP_NS
     cells = [
         (
@@ -66,7 +66,7 @@ def counted(raw: bytes, clock: Mapping[str, Any] | None) -> pl.DataFrame:
         )
         for quantity, subject, began, ended, value in _rows(_lines(raw))
     ]
-    return pl.DataFrame(cells, schema=SAMPLES, orient="row")
+    return pl.DataFrame(cells, schema=columns(), orient="row")
 
 
 def _lines(raw: bytes) -> list[_Counts]:

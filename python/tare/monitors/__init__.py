@@ -96,7 +96,7 @@ class TargetUpdate:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a monitor saw. `table`: with the columns of `samples.SAMPLES`; `None` where it keeps tables of its own.
+    """What a monitor saw. `table`: with the columns of `samples.columns`; `None` where it keeps tables of its own.
 
     `samples`: readings in time. `values`: plain values for the record, by names that its page explains.
     """

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from tare.errors import RunFailed
 
-SAMPLES = {
-    "tool": pl.String,
-    "quantity": pl.String,
-    "subject": pl.String,
-    "from_ns": pl.Int64,
-    "to_ns": pl.Int64,
-    "value": pl.Float64,
-    "within_ns": pl.Int64,
-}
-"""Times are CLOCK_MONOTONIC; a gauge has `from_ns` = `to_ns`. `within_ns`: how far the tool's own reading may lie
-from them. Quantities, subjects and units are those of `tare views` (docs/reference/views.md)."""
+if TYPE_CHECKING:
+    import polars as pl
+
 SECOND_NS = 1_000_000_000
 _PROMPT_NS = 5_000_000
 """A line is on its way for less, from the tool's reading to the stamp."""
@@ -53,8 +44,29 @@ class Line:
     text: str
 
 
+def columns() -> dict[str, type[pl.DataType]]:
+    """Of a table of samples, with their types.
+
+    Times are CLOCK_MONOTONIC; a gauge has `from_ns` = `to_ns`. `within_ns`: how far the tool's own reading may lie
+    from them. Quantities, subjects and units are those of `tare views` (docs/reference/views.md).
+    """
+    import polars as pl  # slow to import, and plans do without
+
+    return {
+        "tool": pl.String,
+        "quantity": pl.String,
+        "subject": pl.String,
+        "from_ns": pl.Int64,
+        "to_ns": pl.Int64,
+        "value": pl.Float64,
+        "within_ns": pl.Int64,
+    }
+
+
 def table(tool: str, rows: Iterable[Row]) -> pl.DataFrame:
-    """A table of `SAMPLES`."""
+    """A table with these `columns`."""
+    import polars as pl
+
     cells = [
         (
             tool,
@@ -67,7 +79,7 @@ def table(tool: str, rows: Iterable[Row]) -> pl.DataFrame:
         )
         for row in rows
     ]
-    return pl.DataFrame(cells, schema=SAMPLES, orient="row")
+    return pl.DataFrame(cells, schema=columns(), orient="row")
 
 
 def stamped(text: str, what: str) -> list[Line]:

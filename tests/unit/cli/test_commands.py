@@ -42,6 +42,7 @@ def test_the_command_line_and_its_help_load_nothing_that_is_slow(call: str) -> N
             "tare.cli.study.plan, tare.cli.advice.advise",
             ("polars", "docker", "sqlalchemy", "altair", "pandas", "statsmodels", "scipy.optimize"),
         ),
+        ("tare.monitors.registry", ("polars", "docker", "numpy", "scipy")),
         ("tare.cli.results.report, tare.report.terminal", ("polars", "docker", "altair", "pandas", "statsmodels")),
     ],
 )

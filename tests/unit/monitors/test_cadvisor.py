@@ -13,7 +13,7 @@ import pytest
 from tare.errors import RunFailed
 from tare.monitors import MonitorContext, WatchedProcess
 from tare.monitors.registry import MONITORS
-from tare.monitors.samples import SAMPLES
+from tare.monitors.samples import columns
 from tare.sites.fake import FakeHost
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "monitors" / "cadvisor"
@@ -51,7 +51,7 @@ def answers(path: Path, cpus: Sequence[Sequence[tuple[float, float]]], rate: Seq
 def test_the_answers_of_a_real_prometheus_are_read_with_cadvisor_s_own_stamps() -> None:
     document = json.loads((DATA / "prometheus.json").read_text())
     table = read(DATA)
-    assert dict(table.schema) == SAMPLES
+    assert dict(table.schema) == columns()
     assert set(table["subject"]) == {"sut"}
     first, second = (sum(float(each["values"][n][1]) for each in document["raw"][CPU]) for n in (0, 1))
     begin, end = (document["raw"][CPU][0]["values"][n][0] for n in (0, 1))

@@ -13,7 +13,7 @@ from tare.errors import RunFailed
 from tare.monitors import Monitor, MonitorContext, Reading, WatchedProcess
 from tare.monitors.docker_stats import used_memory
 from tare.monitors.registry import MONITORS
-from tare.monitors.samples import SAMPLES, moments, stamped
+from tare.monitors.samples import columns, moments, stamped
 from tare.sites.fake import FakeHost
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "monitors"
@@ -44,7 +44,7 @@ def first(name: str, quantity: str, subject: str) -> float:
 @pytest.mark.parametrize("name", TOOLS)
 def test_every_sample_has_its_place_in_time(name: str) -> None:
     table = samples(name)
-    assert dict(table.schema) == SAMPLES
+    assert dict(table.schema) == columns()
     assert set(table["tool"]) == {name}
     assert table["value"].null_count() == 0
     ends = table["to_ns"].unique().sort()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-
-import polars as pl
-from polars.exceptions import PolarsError
+from typing import TYPE_CHECKING
 
 from tare.errors import StoreError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 PROFILE = "profile.parquet"
 """The file's name below its monitor's directory."""
@@ -51,6 +52,9 @@ class StackProfile:
 
 def read_facts(path: Path) -> ProfileFacts:
     """Raises `StoreError` where there is no profile, or one that this tare cannot read."""
+    import polars as pl  # slow to import, and plans do without
+    from polars.exceptions import PolarsError
+
     try:
         facts = json.loads(pl.read_parquet_metadata(path)[_FACTS])
     except FileNotFoundError as error:
@@ -69,6 +73,9 @@ def read_facts(path: Path) -> ProfileFacts:
 
 def read_profile(path: Path) -> StackProfile:
     """Raises `StoreError` as `read_facts`, and for a table that is damaged."""
+    import polars as pl
+    from polars.exceptions import PolarsError
+
     facts = read_facts(path)
     try:
         rows = pl.read_parquet(path, columns=list(_COLUMNS))
