@@ -194,6 +194,7 @@ def test_a_study_of_container_arms_runs_between_hosts_of_a_user_and_leaves_nothi
         assert hosts.ssh(host, "docker", "images", "-q").stdout == ""
 
 
+@pytest.mark.slow  # tests/unit/run/test_lacks_of_hosts.py has the sentences
 def test_a_bare_arm_is_refused_on_the_user_s_host_and_not_on_root_s(
     pair: Pair, study: Path, tmp_path: Path
 ) -> None:
@@ -210,6 +211,7 @@ def test_a_bare_arm_is_refused_on_the_user_s_host_and_not_on_root_s(
         pair.sites.write_text(sites_of(pair.user, pair.hosts))
 
 
+@pytest.mark.slow  # tests/unit/test_doctor_rights.py has the lines
 def test_doctor_tells_what_the_user_can_run(pair: Pair) -> None:
     argv = [sys.executable, "-m", "tare", "doctor", "--json", "--sites", str(pair.sites)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=_LONGEST_S, check=False)
