@@ -203,10 +203,14 @@ def test_a_tare_killed_while_containerd_starts_leaves_nothing_after_the_sweep(  
 def test_the_namespace_goes_with_the_last_image(
     containerd: Deployment, make_task: MakeTask, host: Host, ledger: Ledger
 ) -> None:
+    others = ctr_lines(host, "--namespace", NAMESPACE, "images", "ls", "-q")  # of a tare with another home
     containerd.stop(containerd.start(make_task("sleep", "1000")), grace_s=1)
     assert [entry.keep for entry in ledger.entries() if entry.kind is Kind.NODE_IMAGE] == [True]
     forget_images(host, ledger)
-    argv = ["ctr", "--address", find_socket(host), "namespaces", "ls", "-q"]
-    assert (
-        NAMESPACE not in subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout.split()
-    )
+    assert (NAMESPACE in ctr_lines(host, "namespaces", "ls", "-q")) is bool(others)
+    assert ctr_lines(host, "--namespace", NAMESPACE, "images", "ls", "-q") == others
+
+
+def ctr_lines(host: Host, *argv: str) -> list[str]:
+    words = ["ctr", "--address", find_socket(host), *argv]
+    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=30).stdout.splitlines()
