@@ -143,7 +143,7 @@ bench-paths: setup ## Studies redis-paths (±5 % in 10 minutes) and two generato
 	@scripts/engine.sh run bench/paths/run.sh
 
 .PHONY: bench-predictions
-bench-predictions: setup ## Weigh this machine, run workloads on paths, storages and load levels, hold predictions against them; 30 idle minutes, SCALE=tiny to try (root, an engine)
+bench-predictions: setup ## Weigh this machine, run workloads on paths, storages and load levels, hold predictions against them; 45 idle minutes, SCALE=tiny to try (root, an engine)
 	@scripts/packages.sh demo
 	@SCALE=$(SCALE) scripts/engine.sh run bench/predictions/run.sh
 

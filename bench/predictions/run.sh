@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Are predictions right? Weigh this machine, run each workload on every path, storage and load level, and hold what bare
-# runs and unit costs predict against what was measured; 30 minutes on an idle machine, beside making images. Stores and
+# runs and unit costs predict against what was measured; 45 minutes on an idle machine, beside making images. Stores and
 # unit costs are kept; what is there is gone on with. SCALE=tiny tries it out in minutes. Stopped in between, it can still tell
 # what it has: python -m bench.predictions build/predictions/full/*-store
 set -euo pipefail

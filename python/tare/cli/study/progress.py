@@ -160,10 +160,14 @@ class Tally:
 
     @property
     def blocks(self) -> int:
-        """Blocks that are expected in all: by the spread seen so far, else by the plan's estimate."""
+        """Blocks that are expected in all: by the spread seen so far, else by the plan's estimate.
+
+        Never fewer than have been begun: a time that ends a study is estimated by the mean pace of its runs.
+        """
         study = self.plan.study
         paces = self.spent or [run_seconds(arm.settings, self.slow) for arm in study.arms]
-        return blocks_expected(study, self.decision, sum(paces) / len(paces))
+        begun = 0 if self.run is None else self.run.block
+        return max(begun, blocks_expected(study, self.decision, sum(paces) / len(paces)))
 
     @property
     def remaining_s(self) -> float:

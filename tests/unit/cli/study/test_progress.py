@@ -13,6 +13,7 @@ from tare.cli.study.progress import Tally, display, progress, spoken
 from tare.run.events import Notice, PhaseStarted, Preparing, RunEnded, RunStarted
 from tare.run.record import Phase
 from tare.run.resume import StudyState
+from tare.study.protocol_spec import InterleaveSpec
 
 MADE = runpy.run_path(str(Path(__file__).resolve().parents[2] / "store" / "conftest.py"))
 PLAN = MADE["make_plan"]()
@@ -64,6 +65,20 @@ def test_what_remains_goes_by_the_pace_so_far(tally: Tally, clock: Clock) -> Non
     tally.take(RunStarted(PLAN.runs[1], 1))
     clock.now += 5
     assert tally.remaining_s == 55.0
+
+
+def test_as_many_blocks_are_expected_as_have_begun(clock: Clock) -> None:
+    """By their mean pace so far, a minute is over in the first block."""
+    spec = InterleaveSpec(name="interleave", blocks=24, max_minutes=1.0, seed=1)
+    plan = PLAN.model_copy(update={"study": PLAN.study.model_copy(update={"protocol": spec})})
+    tally = Tally(plan, StudyState(), clock)
+    for number in (0, 1):
+        tally.take(RunStarted(plan.runs[number], 1))
+        clock.now += 600
+        tally.take(RunEnded(RECORD(plan, number)))
+    assert tally.blocks == 1
+    tally.take(RunStarted(plan.runs[2], 1))
+    assert tally.blocks == 2
 
 
 def test_before_the_first_run_the_plan_says_what_remains(tally: Tally) -> None:
