@@ -81,7 +81,7 @@ fn serve(
     Ok(())
 }
 
-/// What a node answers about itself, of others and of keyspaces.
+/// What a node answers about itself, about others and about keyspaces.
 fn answer_to(asked: &str, number: u8, token: i64, partitioner: &[u8]) -> Vec<u8> {
     let sized = |text: &str| [&(text.len() as u32).to_be_bytes(), text.as_bytes()].concat();
     if asked.contains("system.local") {

@@ -144,7 +144,7 @@ class ReadLimit:
         return instance
 
     def without(self, seen: Observation) -> Observation:
-        """No limit for this one; any other is printed."""
+        """Without the limit, where it is this one; any other stays."""
         return replace(seen, disk_iops=None) if seen.disk_iops == self.reads_per_s else seen
 
     def end(self, instance: Instance) -> None:

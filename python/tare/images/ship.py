@@ -89,7 +89,7 @@ def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:
         raise RunFailed(f"its archive arrived with another digest, {got[:12]} instead of {sent[:12]}")
     unpack = ("--extract", "--numeric-owner", "--same-permissions", "--xattrs", "--xattrs-include=*")
     host.run(["tar", *unpack, "-C", f"{there}/rootfs", "-f", f"{there}/tree.tar"], timeout_s=_LONG_S)
-    host.run(["rm", "--", f"{there}/tree.tar"], timeout_s=_QUICK_S)
+    host.run(["rm", "-f", "--", f"{there}/tree.tar"], timeout_s=_QUICK_S)
     census.take(host, replace(image, rootfs=f"{there}/rootfs"))
     description = {
         "format": FORMAT,

@@ -132,6 +132,8 @@ def test_a_directory_comes_with_its_files_and_links_and_no_pipe_is_waited_for(
     for refused in ("raw/link", "pipe"):
         with pytest.raises(RunFailed, match="cannot be copied from local"):
             users.get(f"{layout.work}/{refused}", tmp_path / "refused")
+        with pytest.raises(RunFailed, match="cannot be read on local"):
+            users.read(f"{layout.work}/{refused}")
 
 
 def test_a_long_file_comes_in_parts(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from requests.exceptions import ReadTimeout
 from tests.unit.sites.host_contract import HostContract
 from tests.unit.sites.test_sidecar import Served
 
@@ -124,8 +125,9 @@ def test_over_a_connection_that_came_back_another_sidecar_is_asked(monkeypatch: 
         (Case(None, OSError("gone"), back="for good"), True, "far is lost: gone"),
         (Case(RunFailed("setpriv is missing")), True, "setpriv is missing"),
         (Case(None, TimeoutError()), True, "far did not answer in time"),
+        (Case(ReadTimeout("read timed out")), True, "read timed out"),
     ],
-    ids=["of what must not be done twice", "here", "lost for good", "one that never answered", "too late"],
+    ids=["not to be done twice", "here", "lost for good", "one that never answered", "too late", "a hung engine"],
 )
 def test_no_other_is_asked(monkeypatch: pytest.MonkeyPatch, case: Case, again: bool, error: str) -> None:
     lines = Lines(*case.faults)

@@ -66,7 +66,7 @@ impl Reader {
     }
 
     /// The next frame, or `None` at the end. A last frame that was cut short is the end too:
-    /// [`Reader::torn_bytes`] counts.
+    /// [`Reader::torn_bytes`] counts its bytes.
     ///
     /// # Errors
     /// Where a whole frame does not fit its checksum or its kind.

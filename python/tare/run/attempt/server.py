@@ -153,7 +153,7 @@ def _open(lookout: Lookout) -> bool:
 
 
 Starter = Callable[[Instance], Server]
-"""Starts one more server, which gets the first."""
+"""Starts one more server, which is given the first."""
 
 
 @dataclass

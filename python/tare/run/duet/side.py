@@ -80,7 +80,7 @@ class Part:
 
 
 def started_s(machine: Machine, client: Instance) -> float:
-    """When a client's process began, on the monotonic clock: which the kernel gives in steps of 10 ms."""
+    """When a client's process began, on the monotonic clock; the kernel gives it in steps of 10 ms."""
     now, uptime = machine.clock.monotonic(), machine.site.client.read("/proc/uptime")
     if uptime is None or not client.process.started_ticks:
         return now

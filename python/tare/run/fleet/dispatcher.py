@@ -215,7 +215,7 @@ class Dispatcher:
             self._messages.put((body["what"], body["task"], body.get("event")))
 
     def _deliver(self, what: str, task: str) -> None:
-        """Have a message come after its subject. In any thread."""
+        """Pass a message on once the files that it is about have arrived. In any thread."""
         if (found := self._tasks.get(task)) is None:
             return
         name, spool = found

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import Mount
-from requests.exceptions import RequestException
+from requests.exceptions import ReadTimeout, RequestException
 
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Host
@@ -196,7 +196,7 @@ class Sidecar:
 
 def _comes_back(error: Exception, *, asked_before: bool) -> bool:
     """Whether it is a connection that broke: not an engine that refuses, nor a program that never answered."""
-    if isinstance(error, TimeoutError | APIError):
+    if isinstance(error, TimeoutError | ReadTimeout | APIError):
         return False
     return isinstance(error, OSError) or (asked_before and isinstance(error, RunFailed))
 

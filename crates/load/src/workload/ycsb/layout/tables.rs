@@ -130,32 +130,32 @@ impl Layout for Tables {
             }
         };
         // CQL does not tell whether a row was there.
-        let no_row =
+        let counted =
             Expect { rows: u32::from(self.language == Language::Sql), ..Expect::default() };
         match ask.verb {
             Verb::Read => {
                 key(values);
                 let found =
-                    Expect { rows: 1, bytes: ask.bytes(), contents: ask.contents(), ..no_row };
+                    Expect { rows: 1, bytes: ask.bytes(), contents: ask.contents(), ..counted };
                 Sent { statement: self.read.of(ask.field), expect: found }
             }
             Verb::Scan => {
                 key(values);
                 values.integer(ask.length.into());
-                let found = Expect { rows: 1, bytes: ask.bytes(), ..no_row };
+                let found = Expect { rows: 1, bytes: ask.bytes(), ..counted };
                 Sent { statement: self.scan.of(ask.field), expect: found }
             }
             Verb::Update if self.language == Language::Sql => {
                 fields(values);
                 key(values);
-                Sent { statement: self.update.of(ask.field), expect: no_row }
+                Sent { statement: self.update.of(ask.field), expect: counted }
             }
             Verb::Update | Verb::Insert => {
                 key(values);
                 fields(values);
                 let inserts = ask.verb == Verb::Insert;
                 let statement = if inserts { self.insert } else { self.update.of(ask.field) };
-                Sent { statement, expect: no_row }
+                Sent { statement, expect: counted }
             }
         }
     }
