@@ -14,9 +14,9 @@ __all__ = ["__version__", "open_store"]
 
 
 def open_store(path: str | PathLike[str]) -> Results:
-    """Open a store, a directory or a URL, for reading, also while `tare run` writes it: docs/reference/python.md.
+    """Open a store (a directory or a URL) for reading, even while `tare run` writes it: docs/reference/python.md.
 
-    Raises `tare.errors.StoreError` where there is none, or it is damaged or newer than this tare.
+    Raises `tare.errors.StoreError` if there is no store, or if it is damaged or newer than this tare.
     """
     from os import fspath
 

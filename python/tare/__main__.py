@@ -1,10 +1,10 @@
-"""`python -m tare`, and what the command `tare` calls."""
+"""Entry point of `python -m tare` and of the command `tare`."""
 
 from tare.interruptible import ended_by_ctrl_c
 
 
 def main() -> None:
-    """The command line; Ctrl-C while its modules are still being loaded ends it without a traceback."""
+    """Run the command line. Ctrl-C while its modules are still loading ends it without a traceback."""
     with ended_by_ctrl_c():
         from tare.cli import main as command_line
     command_line()

@@ -1,4 +1,4 @@
-"""Everything tare can say went wrong.
+"""The errors of tare: one tree of exceptions, with the exit code of each.
 
     TareError                  exit code
     ├── StudyError             2   the study file (or a command line) is wrong
@@ -23,7 +23,7 @@ from typing import ClassVar
 
 
 class TareError(Exception):
-    """Root of the tree; `exit_code` is what `tare` ends with when nothing catches it."""
+    """Root of the tree. If nothing catches the error, `tare` ends with `exit_code`."""
 
     exit_code: ClassVar[int] = 1
 
@@ -40,15 +40,15 @@ NO_THREAD = "no further thread can be started: Resource temporarily unavailable 
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether a library in Rust gave up, which is no `Exception`: as polars does on some damaged Parquet files."""
+    """Whether a Rust library panicked, as polars does on some damaged Parquet files; a panic is no `Exception`."""
     return type(error).__name__ == "PanicException"
 
 
 def is_thread_refused(error: BaseException) -> bool:
-    """Whether the kernel had no further thread: by the limit of processes of a user, a control group, the machine.
+    """Whether the kernel refused a new thread: a limit of user, control group or machine is reached.
 
-    Python raises a `RuntimeError` in these words (_threadmodule.c), a library in Rust panics, with a type that no
-    module names.
+    Python raises a `RuntimeError` with this text (_threadmodule.c); a Rust library panics, with an exception type
+    that no module exports.
     """
     if is_panic(error):
         return "Resource temporarily unavailable" in str(error)
@@ -56,7 +56,7 @@ def is_thread_refused(error: BaseException) -> bool:
 
 
 class StudyError(TareError):
-    """A study file or an argument that is not plausible; nothing was started."""
+    """The study file or an argument is invalid; nothing was started."""
 
     exit_code = 2
 
@@ -68,39 +68,39 @@ class EnvironmentLacks(TareError):
 
 
 class RunFailed(TareError):
-    """A run without a usable result. The study goes on; the reason is stored with the run."""
+    """A run ended without a usable result. The study continues; the reason is stored with the run."""
 
 
 class TimedOut(RunFailed):
-    """A call that took longer than its limit and was ended."""
+    """A call took longer than its limit and was ended."""
 
 
 class EngineSilent(RunFailed):
-    """An engine that was away, or broke a connection, as one that is restarted does; so too a cluster's API."""
+    """A container engine or a cluster's API did not answer, or broke a connection, as during its restart."""
 
 
 class PodLost(RunFailed):
-    """A pod that its cluster ended or lost: evicted, deleted by someone else, its node silent."""
+    """A cluster ended or lost a pod: it was evicted or deleted by someone else, or its node stopped answering."""
 
 
 class HostSilent(RunFailed):
-    """A host that could not be asked: what it would have answered is unknown, which is not the same as absent."""
+    """A host could not be asked: its answer is unknown, which is not the same as absent."""
 
 
 NO_FILE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""How open(2) fails for what the host has run out of, whatever the file."""
+"""Errors of open(2) by which the host has run out of something, whatever the file."""
 NO_PROCESS = NO_FILE | {errno.EAGAIN}
-"""The same of fork(2) and execve(2)."""
+"""The same for fork(2) and execve(2)."""
 
 
 def host_failed(what: str, number: int | None, why: str | None, *, spent: Set[int] = NO_PROCESS) -> RunFailed:
-    """`what` could not be done, with `number` of errno(3): `HostSilent` where it is one of `spent`."""
+    """Build the error of an action that failed with errno(3) `number`: `HostSilent` if `number` is in `spent`."""
     kind = HostSilent if number in spent else RunFailed
     return kind(f"{what}: {why}")
 
 
 class EndedAtOnce(RunFailed):
-    """A program that had ended with an error before its start was over. `how`: its end; `words`: its last ones."""
+    """A program ended with an error while it was being started. `how`: how it ended; `words`: its last output."""
 
     def __init__(self, name: str, how: str, words: str) -> None:
         super().__init__(f"{name} ended at once with {how}: {words}")
@@ -109,12 +109,12 @@ class EndedAtOnce(RunFailed):
 
 
 class NotComparable(TareError):
-    """Two runs differ in what the study does not name as its factor; the study ends, no retry mends it."""
+    """Two runs differ in something that the study does not name as a factor. The study ends; no retry can help."""
 
     exit_code = 5
 
 
 class StoreError(TareError):
-    """A store that is missing, in use, newer than this tare, or damaged."""
+    """A store is missing, in use, newer than this tare, or damaged."""
 
     exit_code = 2

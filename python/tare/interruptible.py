@@ -1,4 +1,4 @@
-"""Ctrl-C while nothing has been made yet: it ends the process as it does any other program."""
+"""Let Ctrl-C end the process at once, as it ends any other program, while tare has not made anything yet."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def ended_by_ctrl_c() -> Iterator[None]:
-    """SIGINT ends the process at once and without a traceback, where Python would raise `KeyboardInterrupt`.
+    """Let SIGINT end the process at once and without a traceback, where Python would raise `KeyboardInterrupt`.
 
-    For imports: libraries turn that exception into errors of their own. A caller's own handler stays, and so does
-    a SIGINT that is ignored, as in a shell's background.
+    For imports: libraries turn that exception into errors of their own. A handler of the caller stays in place, and
+    an ignored SIGINT, as in a shell's background job, stays ignored.
     """
     own = threading.current_thread() is threading.main_thread()
     if not own or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -1,6 +1,6 @@
-"""Plug-ins of other packages: what registers itself by an entry point, checked against its kind's contract.
+"""Plug-ins of other packages, found by their entry points and checked against the contract of their kind.
 
-Nothing is looked for on import. A plug-in that cannot be used is refused by name, and all others work.
+Importing this module looks for nothing. A plug-in that cannot be used is refused by name; all others keep working.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tare.errors import EnvironmentLacks
 
 T = TypeVar("T")
 FAKE = "fake"
-"""What the names of implementations for tests begin with: no study may use them."""
+"""Prefix of the names of implementations for tests; no study may use them."""
 _ADVICE = "update or uninstall that package"
 
 
@@ -36,7 +36,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Plugin(Generic[T]):
-    """One entry point. `implementation`: `None` where the plug-in is refused, and `refusal` says why."""
+    """One entry point. If the plug-in is refused, `implementation` is `None`, and `refusal` says why."""
 
     kind: str
     name: str
@@ -48,7 +48,7 @@ class Plugin(Generic[T]):
 class Implementations(Mapping[str, T]):
     """Name → implementation: the built-in ones first, then the plug-ins that keep the contract.
 
-    Asking for a plug-in that is refused raises `EnvironmentLacks`; iteration leaves it out. `kind` is the singular
+    Looking up a refused plug-in raises `EnvironmentLacks`; iteration leaves it out. `kind` is the singular
     of the entry points' group: `database` reads `tare.databases`.
     """
 
@@ -76,12 +76,12 @@ class Implementations(Mapping[str, T]):
         return len(self.built_in) + len(tuple(self._usable()))
 
     def package_of(self, name: str) -> Package | None:
-        """The package that a name comes from; `None` for a built-in one."""
+        """Package that a name comes from; `None` for a built-in or an unknown name."""
         return None if name in self.built_in or name not in self.plugins else self.plugins[name].package
 
     @cached_property
     def plugins(self) -> Mapping[str, Plugin[T]]:
-        """All entry points by name, refused ones too; each is imported once, when this is first asked for."""
+        """All entry points by name, refused ones too. Each is imported once, on first access."""
         by_name: dict[str, Plugin[T]] = {}
         for point in sorted(entry_points(group=f"tare.{self.kind}s"), key=lambda point: (point.name, point.value)):
             plugin = self._plugin(point)
@@ -121,7 +121,7 @@ def _package(point: EntryPoint) -> Package:
 
 
 def breach_of(contract: type) -> Callable[[object], str | None]:
-    """A check that says in what an object breaks a `Protocol`; `None` where it keeps it.
+    """Make a check that says how an object breaks a `Protocol`; the check returns `None` if the object keeps it.
 
     Attributes must have their declared types. Methods must take the contract's parameters, by position and by name.
     """
@@ -135,7 +135,7 @@ def breach_of(contract: type) -> Callable[[object], str | None]:
 
 
 def breach_of_factory(contract: type) -> Callable[[object], str | None]:
-    """The same of a class whose instances keep the `Protocol`, made of a host, a ledger and an engine."""
+    """Make the same check for a class that is made of (host, ledger, engine) and whose instances keep it."""
 
     def breach(implementation: object) -> str | None:
         if not inspect.isclass(implementation):
@@ -186,7 +186,7 @@ def _shown(declared: Any) -> str:
 
 
 def _wrong_signature(method: Callable[..., Any], given: Callable[..., Any], *, of_class: bool) -> str | None:
-    """Why `given` cannot be called as the contract's method is; one of a class takes `self` as well."""
+    """Why `given` cannot be called like the contract's method. `of_class`: it takes `self` as well."""
     wanted = list(inspect.signature(method).parameters.values())[0 if of_class else 1 :]
     signature = inspect.signature(given)
     positional = [each.name for each in wanted if each.kind is not inspect.Parameter.KEYWORD_ONLY]

@@ -1,4 +1,4 @@
-"""Where a store lies: a directory, or a schema of a PostgreSQL database with its raw files beside it."""
+"""Location of a store: a directory, or a schema of a PostgreSQL database with its raw files in another place."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ EXAMPLE = "postgresql://USER@HOST/DATABASE?store=NAME&raw=s3://BUCKET/PREFIX"
 _SCHEMES = ("postgresql", "postgresql+psycopg", "postgres")
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,47}")
 _DEFAULT_NAME = "tare"
-_BY_CHAIN = "put it into ~/.pgpass (PGPASSFILE) or PGPASSWORD"
+_HINT_FOR_LOGIN = "put it into ~/.pgpass (PGPASSFILE) or PGPASSWORD"
 
 
 @dataclass(frozen=True)
 class StorePlace:
-    """`directory`: the store itself; of one at a URL, where this machine works on its files and keeps copies.
+    """Location of a store.
 
-    `database`: the URL without what is tare's own in it, `None` for a directory. `name`: of its schema. `raw`: URL
-    below which the raw files lie.
+    `directory`: the store itself; for a store at a URL, where this machine works on its files and keeps copies.
+    `database`: the URL without tare's own options, `None` for a directory. `name`: of the schema. `raw`: URL below
+    which the raw files lie.
     """
 
     directory: Path
@@ -40,16 +41,16 @@ class StorePlace:
 
     @property
     def is_directory(self) -> bool:
-        """Whether it is a directory of this machine, with SQLite in it."""
+        """Whether the store is a directory of this machine, with SQLite in it."""
         return self.database is None
 
 
 Place = Path | StorePlace
-"""Where a store lies, for those who know that it is a directory too."""
+"""Location of a store, for callers that may pass a plain directory."""
 
 
 def place_of(text: str | Path | StorePlace) -> StorePlace:
-    """Read what is given as a store. Raises `StoreError` for a URL that names none."""
+    """Parse the location of a store. Raises `StoreError` for a URL that does not name a store."""
     if isinstance(text, StorePlace):
         return text
     if isinstance(text, Path) or "://" not in text:
@@ -64,7 +65,7 @@ def place_of(text: str | Path | StorePlace) -> StorePlace:
         raise StoreError(what, hint=f"name a directory, or a database as {EXAMPLE}")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if parts.password is not None or "password" in options:
-        raise StoreError("the URL of the store has a password in it, which others can see", hint=_BY_CHAIN)
+        raise StoreError("the URL of the store has a password in it, which others can see", hint=_HINT_FOR_LOGIN)
     name, raw = options.pop("store", _DEFAULT_NAME), options.pop("raw", "").rstrip("/")
     if not parts.path.strip("/"):
         raise StoreError("the URL of the store names no database", hint=f"write it as {EXAMPLE}")
@@ -79,10 +80,12 @@ def place_of(text: str | Path | StorePlace) -> StorePlace:
         raise StoreError("raw= has a user or a password in it, which others can see", hint=hint)
     query = urlencode(options, quote_via=quote, safe="/")
     database = f"postgresql+psycopg://{parts.netloc}{parts.path}{'?' if query else ''}{query}"
-    return StorePlace(_worked_in(parts.netloc, parts.path, options.get("host", ""), name), database, name, raw)
+    return StorePlace(
+        _working_directory(parts.netloc, parts.path, options.get("host", ""), name), database, name, raw
+    )
 
 
-def _worked_in(*parts: str) -> Path:
-    """The same for whoever uses the store from this machine's home of tare, whatever their user is called there."""
+def _working_directory(*parts: str) -> Path:
+    """Directory below tare's home for work on a store at a URL; the same for every user of that database."""
     where = "\0".join((parts[0].rpartition("@")[2], *parts[1:]))
     return default_layout().home / "stores" / hashlib.sha256(where.encode()).hexdigest()[:16]

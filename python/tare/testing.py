@@ -1,4 +1,4 @@
-"""Conformance suites for authors of plug-ins; they run on the built-in ones too. See docs/guides/plugins.md.
+"""Conformance tests for authors of plug-ins; the built-in ones pass them too. See docs/guides/plugins.md.
 
 Derive a class whose name begins with `Test`, set its attributes, and pytest collects the inherited tests.
 """
@@ -37,7 +37,7 @@ _MACHINE = (
 
 
 class UntouchableHost:
-    """A host that fails on every call: a method that describes must not ask it for anything."""
+    """A host that fails on every call, for methods that only describe and so must not use the host."""
 
     name = "untouchable"
 
@@ -82,17 +82,17 @@ class UntouchableLedger:
         raise AssertionError(f"making a deployment struck {kind.value} {ident} from the ledger")
 
     def entries(self) -> tuple[Made, ...]:
-        """None."""
+        """Return no entries."""
         return ()
 
     def abandoned(self) -> tuple[Made, ...]:
-        """None."""
+        """Return no entries."""
         return ()
 
 
 @contextmanager
 def no_machine() -> Iterator[None]:
-    """While this lasts, starting a process, connecting a socket or writing a file fails."""
+    """Make starting a process, connecting a socket and writing a file fail."""
 
     def touched(name: str) -> Callable[..., None]:
         def fail(*args: object, **_: object) -> None:
@@ -107,7 +107,7 @@ def no_machine() -> Iterator[None]:
 
 
 def check_argv(argv: object, where: str) -> None:
-    """Fail unless it is a tuple of texts with a program first, and free of this run's password."""
+    """Fail unless `argv` is a tuple of texts that begins with a program and is free of this run's password."""
     assert isinstance(argv, tuple), f"{where}: argv must be a tuple, never one text for a shell: {argv!r}"
     assert argv, f"{where}: argv is empty"
     assert all(isinstance(word, str) for word in argv), f"{where}: argv holds more than text: {argv!r}"
@@ -117,7 +117,7 @@ def check_argv(argv: object, where: str) -> None:
 
 
 def check_files(files: Mapping[str, str], where: str) -> None:
-    """Fail unless each is a plain name with text."""
+    """Fail unless each file has a plain name and holds text."""
     for name, content in files.items():
         assert name not in ("", ".."), f"{where}: a file has no name"
         assert "/" not in name, f"{where}: the file name {name!r} must be plain; the directory is given"
@@ -125,14 +125,14 @@ def check_files(files: Mapping[str, str], where: str) -> None:
 
 
 class DatabaseConformance:
-    """Set `database`; `settings` where it needs some."""
+    """Tests of a database. Set `database`, and `settings` if it needs some."""
 
     database: ClassVar[Database]
     settings: ClassVar[Mapping[str, str | int | float | bool]] = {}
 
     @property
     def plan(self) -> ServerPlan:
-        """A server of one node."""
+        """Plan of a server with one node."""
         return ServerPlan("/data", RUN_DIR, "127.0.0.1", 33060, self.settings, SECRETS)
 
     def _commands(self) -> Mapping[str, ServerCommand]:
@@ -140,7 +140,7 @@ class DatabaseConformance:
             return {name: getattr(self.database, name)(self.plan) for name in ("initialise", "serve")}
 
     def _no_answer(self) -> tuple[list[tuple[str, ...]], Exec]:
-        """What is asked, and an `Exec` by which every program fails."""
+        """An `Exec` by which every program fails, and the list that collects what it was asked to run."""
         argvs: list[tuple[str, ...]] = []
 
         def inside(argv: Sequence[str], _timeout_s: float, _stdin: bytes) -> Completed:
@@ -183,21 +183,21 @@ class DatabaseConformance:
 
 
 class WorkloadConformance:
-    """Set `workload` and `parameters`."""
+    """Tests of a workload. Set `workload` and `parameters`."""
 
     workload: ClassVar[Workload[Any]]
     parameters: ClassVar[Mapping[str, Any]] = {"measure_s": 10.0}
     drives: ClassVar[str] = "mariadb"
-    """The database of its target."""
+    """Database that the workload drives in these tests."""
 
     @property
     def own(self) -> Parameters:
-        """The parameters, validated."""
+        """`parameters`, validated by the workload's model."""
         return self.workload.parameters.model_validate(self.parameters)
 
     @property
     def target(self) -> Target | Files:
-        """What it acts on."""
+        """What the workload acts on: a database, or files."""
         if not self.workload.needs_database:
             return Files("/data")
         return Target(self.drives, Endpoint("127.0.0.1", 33060), SECRETS)
@@ -233,7 +233,7 @@ class WorkloadConformance:
         raise AssertionError("the parameter model takes unknown keys; keep the `model_config` of `Parameters`")
 
     def test_commands_are_argument_lists(self) -> None:
-        """No shell, no secrets in arguments, plain names of files, time to end."""
+        """No shell, no secrets in arguments, plain names of files, more time than `measure_s`."""
         for name, command in self._commands().items():
             check_argv(command.argv, name)
             check_files(command.files, name)
@@ -248,7 +248,7 @@ class WorkloadConformance:
         assert first == second, "commands must depend only on parameters and target"
 
     def test_the_data_set_does_not_depend_on_how_long_is_measured(self) -> None:
-        """Its keys name the snapshot of loaded data: what does not determine the data has no place in it."""
+        """The data set's keys name the snapshot of loaded data, so they hold only what determines the data."""
         longer = self.own.model_copy(update={"measure_s": self.own.measure_s * 2})
         assert self.workload.dataset(self.own) == self.workload.dataset(longer), "dataset changes with measure_s"
 
@@ -258,15 +258,15 @@ class WorkloadConformance:
 
 
 class OutputConformance(WorkloadConformance):
-    """Set `output` too, to have `parse` tested on what the real program wrote."""
+    """Set `output` too, to test `parse` on what the real program wrote."""
 
     output: ClassVar[str]
-    """The whole standard output, with `parameters`."""
+    """Whole standard output of a run with `parameters`."""
     left: ClassVar[Mapping[str, str]] = {}
-    """Files that the program wrote beside it: name → content."""
+    """Files that the program wrote too: name → content."""
 
     def test_a_whole_output_is_a_measurement(self) -> None:
-        """Units are named, counts add up, windows are in order, and each reading is the same."""
+        """The unit is named, counts add up, windows are in order, and a second reading gives the same."""
         read = self._parse(self.output, left=self.left)
         assert read == self._parse(self.output, left=self.left), "parse gives another result for the same output"
         assert read.unit, "the measurement names no unit of its operations"
@@ -281,7 +281,7 @@ class OutputConformance(WorkloadConformance):
         assert ends == sorted(set(ends)), "windows must end one after the other"
 
     def test_an_output_that_is_cut_short_is_refused(self) -> None:
-        """Half of the output, or an exit code of failure."""
+        """`parse` refuses half of the output, and an exit code of failure."""
         lines, output = self.output.splitlines(keepends=True), self.output
         half = "".join(lines[: len(lines) // 2]) if len(lines) > 1 else output[: len(output) // 2]
         _must_raise(lambda: self._parse(half, left=self.left), "parse of the first half of the output")
@@ -289,19 +289,19 @@ class OutputConformance(WorkloadConformance):
 
 
 class MonitorConformance:
-    """Set `monitor`; `host` where its programs depend on what the host has."""
+    """Tests of a monitor. Set `monitor`, and `host` if its programs depend on what the host has."""
 
     monitor: ClassVar[Monitor]
     interval_s: ClassVar[float] = 1.0
 
     @property
     def host(self) -> Host:
-        """One that fails on every call."""
+        """A host that fails on every call."""
         return UntouchableHost()
 
     @property
     def context(self) -> MonitorContext:
-        """A server in a container, and tare."""
+        """Context with two watched processes: a server in a container, and tare."""
         sut = WatchedProcess("sut", 7, own_cgroup=True, own_network=True, container_id="ab" * 32)
         return MonitorContext(self.host, "/run/m", self.interval_s, 60.0, (sut, WatchedProcess("tare", 1)))
 
@@ -325,7 +325,7 @@ class MonitorConformance:
         assert self.monitor.programs(self.context) == self.monitor.programs(self.context), "programs differ"
 
     def test_final_commands_are_argument_lists(self) -> None:
-        """And their files are plain names."""
+        """Final commands use no shell, and their files have plain names."""
         for file, argv in self.monitor.final_commands(self.context).items():
             check_argv(argv, f"the final command for {file}")
             check_files({file: ""}, "final_commands")
@@ -337,7 +337,7 @@ class MonitorConformance:
 
 
 class DeploymentConformance:
-    """Set `deployment` to the class. Starting tasks needs a machine: test that on one, with real images."""
+    """Tests of a deployment. Set `deployment` to the class. Test with real images whether tasks start."""
 
     deployment: ClassVar[DeploymentFactory]
 
@@ -347,7 +347,7 @@ class DeploymentConformance:
         assert breach is None, f"the deployment {breach}"
 
     def test_making_one_touches_nothing(self) -> None:
-        """Only its methods use the host, the ledger and the engine."""
+        """Making a deployment uses no host, ledger or engine; only its methods do."""
         ledger: Ledger = UntouchableLedger()
         with no_machine():
             made = self.deployment(UntouchableHost(), ledger, cast("DockerClient", UntouchableEngine()))

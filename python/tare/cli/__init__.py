@@ -1,6 +1,6 @@
-"""The `tare` command. One file a subcommand; data goes to stdout, progress and messages to stderr.
+"""The `tare` command: one file for each subcommand. Data goes to stdout, progress and messages to stderr.
 
-Exit codes: 0 fine, 1 a run failed, 2 bad input, 3 the environment cannot do it; docs/reference/exit-codes.md.
+Exit codes: 0 success, 1 a run failed, 2 bad input, 3 the environment cannot do it; docs/reference/exit-codes.md.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Annotated
 
 import typer
 
-from tare.cli.commands import Lazy
+from tare.cli.commands import LazyGroup
 from tare.errors import NO_THREAD, EnvironmentLacks, TareError, is_thread_refused
 from tare.version import __version__
 
 _INTERRUPTED = 128 + 2
-"""What a shell shows of a program that SIGINT ended."""
+"""Exit code that shells show for a program ended by SIGINT."""
 _CLOSED_PIPE = 128 + 13
-"""What a shell shows of a program that SIGPIPE ended."""
+"""Exit code that shells show for a program ended by SIGPIPE."""
 
 app = typer.Typer(
     name="tare",
-    cls=Lazy,
+    cls=LazyGroup,
     help="What does it cost a database, and its benchmark, to run in a container or a virtual machine?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -36,7 +36,7 @@ def version() -> None:
     typer.echo(__version__)
 
 
-def _tell_version(asked: bool) -> None:  # noqa: FBT001 - typer's callback
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer's callback
     if asked:
         typer.echo(__version__)
         raise typer.Exit
@@ -45,14 +45,14 @@ def _tell_version(asked: bool) -> None:  # noqa: FBT001 - typer's callback
 @app.callback()
 def _root(
     _version: Annotated[  # noqa: FBT002 - an option, given by name
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print tare's version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print tare's version.")
     ] = False,
 ) -> None:
     """Weigh the container: the same database from the same bits, bare, in a container, in a machine."""
 
 
 def _engine_failures() -> tuple[type[Exception], ...]:
-    """What the engine's client raises; nobody can have raised it where that was never imported."""
+    """Exceptions that the engine's client raises; none if the client was never imported."""
     if "docker" not in sys.modules:
         return ()
     from docker.errors import DockerException
@@ -70,17 +70,17 @@ def main() -> None:
     except TareError as error:
         sys.stderr.write(f"tare: {error}\n")
         sys.exit(error.exit_code)
-    except _engine_failures() as error:  # an engine that stops answering may do so anywhere
+    except _engine_failures() as error:  # an engine may stop answering at any point
         sys.stderr.write(f"tare: the container engine failed or did not answer in time: {error}\n")
         sys.exit(EnvironmentLacks.exit_code)
-    except BrokenPipeError:  # whoever read standard output wants no more of it, as `tare plan … | head` does
+    except BrokenPipeError:  # the reader of standard output has closed it, as `tare plan … | head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(_CLOSED_PIPE)
-    except OSError as error:  # a full disk, a file that cannot be written, standard output among them
+    except OSError as error:  # a full disk, or a file that cannot be written, such as standard output
         sys.stderr.write(f"tare: {error}\n")
         sys.exit(EnvironmentLacks.exit_code)
     except BaseException as error:
         if not is_thread_refused(error):
             raise
-        sys.stderr.write(f"tare: {NO_THREAD}; what was finished is kept, and the same command goes on\n")
+        sys.stderr.write(f"tare: {NO_THREAD}; finished work is kept, and the same command resumes\n")
         sys.exit(EnvironmentLacks.exit_code)

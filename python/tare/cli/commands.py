@@ -1,6 +1,6 @@
-"""The subcommands: what `tare --help` says of each, and where it is. One is imported only when it is called.
+"""The subcommands: what `tare --help` says of each, and its module, which is imported only when it is called.
 
-Some need seconds to import: an engine's client, pandas, statistics. Nobody who asks for help should wait for them.
+Some take seconds to import (an engine's client, pandas, statistics), and `tare --help` should not wait for them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tare.interruptible import ended_by_ctrl_c
 
 @dataclass(frozen=True)
 class Subcommand:
-    """A function, or a `typer.Typer` with subcommands of its own, by module and name.
+    """A subcommand, by module and attribute: a function, or a `typer.Typer` with subcommands of its own.
 
-    `summary`: the first paragraph of its own help; a test holds both together.
+    `summary`: the first paragraph of its own help; a test checks that both are equal.
     """
 
     module: str
@@ -29,7 +29,7 @@ class Subcommand:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self, name: str) -> Any:
-        """Import it and build typer's command."""
+        """Import the subcommand and build its typer command."""
         holder = typer.Typer(add_completion=False)
         target = getattr(import_module(self.module), self.attribute)
         if isinstance(target, typer.Typer):
@@ -41,10 +41,10 @@ class Subcommand:
 
 
 def _nothing() -> None:
-    """With a callback, typer builds a group even of one command."""
+    """Do nothing; with a callback, typer builds a group even for a single command."""
 
 
-# In the order in which one comes to need them.
+# In the order in which users need them.
 COMMANDS: Mapping[str, Subcommand] = {
     "doctor": Subcommand(
         "tare.cli.machine.doctor",
@@ -105,7 +105,7 @@ COMMANDS: Mapping[str, Subcommand] = {
         "tare.cli.machine.probe",
         "probe",
         "Record, show, export or serve (`--prometheus :PORT`) the kernel's counters: runs tare-probe.",
-        # Whatever follows is tare-probe's to judge, `--help` too.
+        # tare-probe parses all further arguments, `--help` too.
         {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     ),
     "load": Subcommand(
@@ -151,8 +151,8 @@ COMMANDS: Mapping[str, Subcommand] = {
 }
 
 
-class Lazy(TyperGroup):
-    """`COMMANDS`, listed by their summaries; the one that is called takes the place of its listing."""
+class LazyGroup(TyperGroup):
+    """Lists `COMMANDS` by their summaries, and loads a command only when it is called."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -160,7 +160,7 @@ class Lazy(TyperGroup):
         self.commands = {**listed, **self.commands}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As typer does it, with the command itself."""
+        """Resolve the command as typer does, then load it."""
         called, listed, rest = super().resolve_command(ctx, args)
         if called is None or called not in COMMANDS:
             return called, listed, rest

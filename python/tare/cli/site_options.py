@@ -32,7 +32,7 @@ WAIT_MIN = 10.0
 def chosen_scheduler(
     address: str | None, tls: tuple[Path | None, Path | None, Path | None], wait_min: float, *, sites: bool
 ) -> Scheduler | None:
-    """The scheduler that is meant; `None` for tare's own. `tls`: CA, certificate, key. Raises `StudyError`."""
+    """Scheduler that the options name; `None` for tare's own. `tls`: CA, certificate, key. Raises `StudyError`."""
     if address is None:
         if any(tls):
             raise StudyError(
@@ -41,14 +41,14 @@ def chosen_scheduler(
         return None
     if not sites:
         raise StudyError("--scheduler needs --sites", hint="add --sites FILE, the same file as the workers'")
-    from tare.run.fleet.cluster import Scheduler  # all that runs are made of is slow to import
+    from tare.run.fleet.cluster import Scheduler  # slow to import
 
     ca, cert, key = tls
     return Scheduler(address, ca, cert, key, 60 * wait_min)
 
 
 def chosen_sites(sites: Path | None, site: str | None) -> tuple[SiteSpec, ...]:
-    """All sites of the file, or the one that is named; none for this machine. Raises `StudyError`."""
+    """Sites that the options name: all of the file, or one; none for this machine. Raises `StudyError`."""
     if sites is not None and site is None:
         return load_sites(sites).sites
     chosen = chosen_site(sites, site)
@@ -56,7 +56,7 @@ def chosen_sites(sites: Path | None, site: str | None) -> tuple[SiteSpec, ...]:
 
 
 def chosen_site(sites: Path | None, site: str | None) -> SiteSpec | None:
-    """The site that is meant, `None` for this machine. Raises `StudyError`."""
+    """Site that the options name; `None` for this machine. Raises `StudyError`."""
     if sites is not None:
         return load_sites(sites).chosen(site)
     if site is not None:

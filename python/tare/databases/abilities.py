@@ -1,4 +1,4 @@
-"""Which database has which extension."""
+"""Registries of the abilities that only some databases have."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from tare.databases.postgresql import postgresql
 from tare.errors import StudyError
 
 CHRONICLERS: Mapping[str, Chronicler] = {"cassandra": CassandraChronicler(), "cassandra-5": CassandraChronicler()}
-"""Database → who asks it; one that is not here has nothing to tell."""
+"""Database → reader of its account of background work; a database that is missing here has none."""
 
 
 CLUSTERS: Mapping[str, Cluster] = {"cassandra": CassandraCluster(), "fake": FakeCluster()}
-"""Database → how its nodes are asked; one that is not here is one server."""
+"""Database → how to query its nodes; a database that is missing here is always a single server."""
 
 
 TLS: frozenset[str] = frozenset(
     {"cassandra", "cassandra-5", "ferretdb", "mariadb", "mysql", "postgresql", "redis", "valkey"}
 )
-"""Databases that tare starts with a certificate, where it is asked to; of the others it knows no way."""
+"""Databases that tare can start with a certificate."""
 
 
-Tell = Callable[[ServerPlan, Exec, str], None]
+StatementRunner = Callable[[ServerPlan, Exec, str], None]
 
-TELL: Mapping[str, Tell] = {
-    "cassandra": cassandra.tell,
-    "cassandra-5": cassandra.tell,
-    "mariadb": mariadb.tell,
-    "mysql": mysql.tell,
-    "postgresql": postgresql.tell,
+STATEMENT_RUNNERS: Mapping[str, StatementRunner] = {
+    "cassandra": cassandra.execute_statement,
+    "cassandra-5": cassandra.execute_statement,
+    "mariadb": mariadb.execute_statement,
+    "mysql": mysql.execute_statement,
+    "postgresql": postgresql.execute_statement,
 }
-"""Database → who has it carry out one statement, in the schema of the runs where it has one."""
+"""Database → function that executes one statement on it, in the schema of the runs if it has schemas."""
 
 
-def tell(database: str, plan: ServerPlan, inside: Exec, statement: str) -> None:
-    """Raises `RunFailed` with the server's words, `StudyError` of a database that takes no statements here."""
-    if database not in TELL:
-        raise StudyError(f"{database} takes no setup statements", hint=f"{', '.join(TELL)} are")
-    TELL[database](plan, inside, statement)
+def execute_statement(database: str, plan: ServerPlan, inside: Exec, statement: str) -> None:
+    """Execute a statement. Raises `RunFailed` with the server's words, `StudyError` if the database takes none."""
+    if database not in STATEMENT_RUNNERS:
+        raise StudyError(f"{database} takes no setup statements", hint=f"{', '.join(STATEMENT_RUNNERS)} do")
+    STATEMENT_RUNNERS[database](plan, inside, statement)

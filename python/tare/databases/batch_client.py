@@ -1,4 +1,4 @@
-"""The command line clients of the MySQL family: a statement in, tab-separated lines out."""
+"""Command-line clients of the MySQL family: a statement in, tab-separated lines out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tare.errors import RunFailed
 from tare.sites import Completed
 
 OS_USER = "mysql"
-"""The user that the image runs as. It may do all, through the socket and without a password; nobody else may."""
+"""User that the image runs as: the only one with all rights, through the socket and without a password."""
 SCHEMA = "tare"
 """The one database that the run's user may use."""
 CLIENT_FILE = "client.cnf"
@@ -31,7 +31,7 @@ class BatchClient:
     product: str
 
     def execute(self, plan: ServerPlan, inside: Exec, sql: str, *, timeout_s: float = QUERY_TIMEOUT_S) -> Completed:
-        """Have statements carried out as `OS_USER`; any exit code is handed back."""
+        """Execute statements as `OS_USER`; returns whatever the exit code is."""
         argv = (
             self.program,
             f"--defaults-file={plan.run_dir}/{CLIENT_FILE}",
@@ -42,22 +42,22 @@ class BatchClient:
         return inside(argv, timeout_s, b"")
 
     def must(self, done: Completed, what: str) -> Completed:
-        """Hand back what succeeded; raise `RunFailed` with the server's last words of what did not."""
+        """Return a call that succeeded; raise `RunFailed` with the server's last line of output if it failed."""
         if done.code != 0:
             words = done.stderr.decode(errors="replace").strip().splitlines()
             reason = words[-1] if words else f"exit code {done.code}"
             raise RunFailed(f"{self.product} did not let tare {what}: {reason}")
         return done
 
-    def tell(self, plan: ServerPlan, inside: Exec, statement: str) -> None:
-        """Have a statement carried out in the schema of the runs."""
+    def execute_statement(self, plan: ServerPlan, inside: Exec, statement: str) -> None:
+        """Execute a statement in the schema of the runs."""
         self.must(self.execute(plan, inside, f"USE {SCHEMA}; {statement}"), "create what was requested")
 
 
 def parse_variables(batch: str) -> Mapping[str, str]:
-    """Name → value from a client's `--batch --skip-column-names`; raises `RunFailed` on anything else.
+    """Parse name → value from a client's `--batch --skip-column-names`; raises `RunFailed` on anything else.
 
-    In batch mode fields are parted by tabs, and line feed, tab, NUL and backslash within them are escaped.
+    In batch mode, tabs separate fields; line feed, tab, NUL and backslash within fields are escaped.
     """
     variables: dict[str, str] = {}
     for line in batch.split("\n"):
@@ -73,7 +73,7 @@ def parse_variables(batch: str) -> Mapping[str, str]:
 
 
 def plain(word: str) -> str:
-    """A generated name or password; anything that would need quoting is a fault of ours."""
+    """Return a generated name or password; one that would need quoting is a bug of tare: `ValueError`."""
     if not _PLAIN.fullmatch(word):
         raise ValueError("user and password must be letters, digits and underscores")
     return word

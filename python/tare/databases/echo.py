@@ -1,6 +1,6 @@
-"""A server that does next to nothing (`tare-load echo`): what a request costs on its way, without a database.
+"""A server that does next to nothing (`tare-load echo`), to measure what the path of a request costs.
 
-It speaks Redis' protocol and keeps no data: `GET N` is answered by N bytes.
+It speaks Redis' protocol and keeps no data; it answers `GET N` with N bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TIMEOUT_S = 60.0
 
 
 class Echo:
-    """One process on one thread. It has no settings. Raises `StudyError` where a study makes any."""
+    """The echo server: one process with one thread. Raises `StudyError` for any setting, as it has none."""
 
     per_run: ClassVar[frozenset[str]] = frozenset()
     derived_settings: ClassVar[Mapping[str, frozenset[str]]] = {}
@@ -25,12 +25,12 @@ class Echo:
     slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
-        """Only see that the program runs: no data are kept."""
+        """Only check that the program runs, as the server keeps no data."""
         _must_have_no_settings(plan)
         return ServerCommand(argv=(PROGRAM, "--version"), env={}, files={})
 
     def serve(self, plan: ServerPlan) -> ServerCommand:
-        """The server in the foreground; the password is in a file of its own."""
+        """Run the server in the foreground; the password is in a separate file."""
         _must_have_no_settings(plan)
         argv = (PROGRAM, "echo", f"--address={plan.listen}:{plan.port}", f"--password-file={_secret(plan)}")
         return ServerCommand(argv=argv, env={}, files={SECRET_FILE: f"{plan.secrets.password}\n"})
@@ -40,7 +40,7 @@ class Echo:
         return self._ask(plan, inside, "PING") == "PONG"
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """What INFO says about the program: its version, and how many threads answer."""
+        """Read from INFO the program's version and its number of threads."""
         text = self._ask(plan, inside, "INFO")
         facts = dict(line.split(":", 1) for line in (text or "").splitlines() if ":" in line)
         if "tare_version" not in facts:
@@ -48,7 +48,7 @@ class Echo:
         return facts
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
-        """Ask it to stop."""
+        """Ask the server to stop."""
         if self._ask(plan, inside, "SHUTDOWN") != "OK":
             raise RunFailed("the echo server did not let tare shut it down")
 

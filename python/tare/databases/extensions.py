@@ -1,4 +1,4 @@
-"""What only some databases can: be a cluster of several nodes, and report their own background work."""
+"""Abilities of some databases: to be a cluster of several nodes, and to report their own background work."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from tare.databases import Exec, ServerPlan
 
 
 def node_address(port: int, number: int = 1) -> str:
-    """One that no other node of the machine has, made from its port and, in a cluster, from its number (from 1).
+    """Loopback address that no other node of the machine has, made from its port and its number in a cluster.
 
-    So nothing but that port has to be free. The last octet is odd below port 32768 and even above.
+    So only that port has to be free. `number` counts from 1. The last octet is odd below port 32768 and even above.
     """
     return f"127.{64 + (port >> 8) % 128}.{port & 255}.{2 * number - 1 + (port >> 15)}"
 
 
 class Cluster(Protocol):
-    """Of nodes that are started one after the other, each given the first by its plan's `member`."""
+    """A cluster whose nodes start one after the other; each finds the first node by its plan's `member`."""
 
-    def together(self, plan: ServerPlan, inside: Exec) -> bool:
-        """Whether this node, which answers queries, sees all nodes of the cluster at work, itself too."""
+    def is_complete(self, plan: ServerPlan, inside: Exec) -> bool:
+        """Whether this node, which answers queries, sees all nodes of the cluster at work, itself included."""
         ...
 
 
 Figures = Mapping[str, float | str | None]
-"""A server's own name → value; what it prints as NaN is `None`."""
+"""Figure by the server's own name → value; `None` where the server prints NaN."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Work that a server did by itself, from when to when (seconds since the epoch), on which data.
+    """Background work of a server, with its data and its times in seconds since the epoch.
 
-    `began_at`: `None` where it does not tell.
+    `began_at`: `None` if the server does not report it.
     """
 
     kind: Literal["compaction"]
@@ -46,9 +46,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Chronicle:
-    """`events` in the order in which they ended. `tables`: `KEYSPACE.TABLE` → figures; `pools`: of threads.
+    """A server's account of its background work.
 
-    `dropped`: kind of message → how many were given up. `files`: what the tools printed, name → text.
+    `events`: in the order in which they ended. `tables`: `KEYSPACE.TABLE` → figures. `pools`: thread pool →
+    figures. `dropped`: kind of message → number of dropped ones. `files`: output of the tools, name → text.
     """
 
     events: tuple[Event, ...] = ()
@@ -59,8 +60,8 @@ class Chronicle:
 
 
 class Chronicler(Protocol):
-    """Asks a running server, when nothing is measured any more; beside `Database`, as few have anything to tell."""
+    """Reads a running server's account after the measure phase. Not in `Database`, as few servers have one."""
 
     def tell(self, plan: ServerPlan, inside: Exec) -> Chronicle:
-        """All its answers. Raises `RunFailed` where it does not answer, or cannot be understood."""
+        """Read the account. Raises `RunFailed` if the server does not answer, or its answer cannot be read."""
         ...

@@ -1,6 +1,6 @@
 """A database for tests: a small server in Python that keeps one number, behind a password.
 
-It goes through all that a real one does (empty data directory, option files, authentication, first answer,
+It does all that a real one does (empty data directory, option files, authentication, first answer,
 settings read back, clean end), and can be told to fail at each of them.
 """
 
@@ -18,7 +18,7 @@ SECRET_FILE = "fake.secret"  # noqa: S105 - the name of a file
 _TIMEOUT_S = 10.0
 
 _PYTHON = ("python3", "-I", "-S", "-c")
-"""Starts in half the time without `site`; a run of fakes is mostly starts."""
+"""Without `site`, Python starts in half the time; most of a fake run is starting programs."""
 
 _INITIALISE = """
 [ -z "$(ls -A "$1")" ] || { echo "$1 is not empty" >&2; exit 1; }
@@ -95,7 +95,7 @@ printf '%s\\n' "$rest"
 
 
 class FakeDatabase:
-    """The server above. Settings: `delay_ms` of each answer, and `fault`: the step that is to fail."""
+    """The fake server. Settings: `delay_ms` of each answer, and `fault`, the step that fails."""
 
     per_run: ClassVar[frozenset[str]] = frozenset({"port"})
     derived_settings: ClassVar[Mapping[str, frozenset[str]]] = {}
@@ -103,7 +103,7 @@ class FakeDatabase:
     slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
-        """Fill an empty data directory; refuses one that is not."""
+        """Fill an empty data directory; refuse one that is not empty."""
         argv = ("sh", "-c", _INITIALISE, "sh", plan.data_dir, str(plan.settings.get("fault", "")))
         return ServerCommand(argv=argv, env={}, files={})
 
@@ -122,18 +122,18 @@ class FakeDatabase:
         )
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
-        """Whether it answers."""
+        """Whether the server answers."""
         return self._ask(plan, inside, "settings") is not None
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """Its settings and its port."""
+        """Read the server's settings and its port."""
         answer = self._ask(plan, inside, "settings")
         if answer is None or plan.settings.get("fault") == "effective":
             raise RunFailed("the fake server does not report its settings")
         return {name: str(value) for name, value in json.loads(answer).items()}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
-        """Ask it to stop."""
+        """Ask the server to stop."""
         if self._ask(plan, inside, "shutdown") is None:
             raise RunFailed("the fake server does not stop")
 
@@ -145,8 +145,8 @@ class FakeDatabase:
 
 
 class FakeCluster:
-    """Together once each answers, unless `fault` is `together`."""
+    """A cluster that is complete once each node answers, unless `fault` is `together`."""
 
-    def together(self, plan: ServerPlan, inside: Exec) -> bool:
+    def is_complete(self, plan: ServerPlan, inside: Exec) -> bool:
         """Whether this node answers."""
         return FakeDatabase().ready(plan, inside) and plan.settings.get("fault") != "together"

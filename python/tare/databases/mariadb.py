@@ -1,4 +1,4 @@
-"""MariaDB (10.4 and later): the server of Debian's mariadb-server package."""
+"""MariaDB (10.4 and later), as in Debian's package mariadb-server."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tare.databases.kinds import check_kind
 from tare.databases.option_file import Setting, check_settings, render_section, tls_options
 from tare.databases.tls import certificate_files
 
-FOLLOWS: Mapping[str, frozenset[str]] = {
+DERIVED: Mapping[str, frozenset[str]] = {
     "sut.limits.cpus": frozenset({"thread_pool_size"}),
-    # by the disk's block size, which it reads below /sys/dev/block; Podman hides that
+    # from the disk's block size, which the server reads below /sys/dev/block; Podman hides that
     "sut.engine": frozenset({"innodb_log_file_buffering", "innodb_log_write_ahead_size"}),
     "sut.limits.nofile": frozenset(
         {"open_files_limit", "max_connections", "table_open_cache", "innodb_open_files"}
@@ -24,7 +24,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.settings.max_connections": frozenset({"back_log", "open_files_limit", "thread_cache_size"}),
     "sut.settings.table_open_cache": frozenset({"innodb_open_files", "open_files_limit"}),
 }
-"""What the server sizes by something else unless it is set (the pages of these variables in MariaDB's manual)."""
+"""Variables that the server derives from something else unless they are set (their pages in MariaDB's manual)."""
 
 PER_RUN: frozenset[str] = frozenset(
     {
@@ -41,30 +41,30 @@ PER_RUN: frozenset[str] = frozenset(
         "gtid_binlog_pos", "gtid_binlog_state", "gtid_current_pos",
     }
 )  # fmt: skip
-"""May differ between two runs, or two arms, that are equal in all that matters. All others must agree."""
+"""Variables that may differ between two runs or arms that are otherwise equal. All others must agree."""
 
 SERVER_FILE, INIT_FILE = "server.cnf", "init.sql"
 _SHUTDOWN_TIMEOUT_S = 3600.0
 _CLIENT = BatchClient("mariadb", "MariaDB")
-tell = _CLIENT.tell
+execute_statement = _CLIENT.execute_statement
 
 
 class MariaDB:
     """One server on one data directory, configured by a single option file in its run directory.
 
-    No other option file is read. Nothing is tuned: beside the study's settings the file holds only addresses
-    and paths. Raises `StudyError` for settings that no study may make.
+    No other option file is read. Nothing is tuned: apart from the study's settings, the file holds only addresses
+    and paths. Raises `StudyError` for settings that a study must not change.
     """
 
     per_run: ClassVar[frozenset[str]] = PER_RUN
-    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
+    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = DERIVED
     safe_to_kill: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
-        """Fill an empty data directory: system tables, no test database, no account that has a password.
+        """Fill an empty data directory: system tables, no test database, no account with a password.
 
-        `--cross-bootstrap` leaves out what depends on the name of the machine, which is another in every run.
+        `--cross-bootstrap` leaves out what depends on the name of the machine, which differs in every run.
         """
         argv = (
             "mariadb-install-db",
@@ -78,10 +78,10 @@ class MariaDB:
         return ServerCommand(argv=argv, env={}, files={SERVER_FILE: options})
 
     def serve(self, plan: ServerPlan) -> ServerCommand:
-        """The server in the foreground, its log on standard error.
+        """Run the server in the foreground, with its log on standard error.
 
-        The account of the run is made by statements that the server executes before its first connection, so
-        that its password is in no argument, and in no snapshot: `shutdown` drops the account.
+        Statements that the server executes before its first connection create the run's account, so that its
+        password is in no argument. It is in no snapshot either, as `shutdown` drops the account.
         """
         own = {**_own_options(plan), **tls_options(plan), "init_file": f"{plan.run_dir}/{INIT_FILE}"}
         files = {
@@ -94,21 +94,21 @@ class MariaDB:
         return ServerCommand(argv=argv, env={}, files=files)
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
-        """Whether a query is answered, and the run's account is there."""
+        """Whether the server answers a query and has the run's account."""
         query = f"SELECT COUNT(*) FROM mysql.global_priv WHERE User = '{plain(plan.secrets.user)}'"  # noqa: S608 - a plain name, checked by plain
         done = _CLIENT.execute(plan, inside, query)
         return done.code == 0 and done.text.strip() == "1"
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """All global variables."""
+        """Read all global variables."""
         return parse_variables(
             _CLIENT.must(_CLIENT.execute(plan, inside, "SHOW GLOBAL VARIABLES"), "read its variables").text
         )
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
-        """A slow shutdown: purge is finished and nothing is left for the next start to do.
+        """Shut down slowly: finish the purge and leave nothing to do for the next start.
 
-        Else every run that starts from a copy would work off the same backlog beside its measurement.
+        Otherwise every run that starts from a copy would work off the same backlog during its measurement.
         """
         statements = (
             f"DROP USER IF EXISTS '{plain(plan.secrets.user)}'@'%'",
@@ -120,7 +120,7 @@ class MariaDB:
 
 
 def _own_options(plan: ServerPlan) -> dict[str, Setting]:
-    """`tmpdir` lies beside the data's copy: /tmp is another file system in a container than outside of one."""
+    """Options that tare sets. `tmpdir` is the run directory, as /tmp is another file system in a container."""
     return {
         "datadir": plan.data_dir,
         "bind_address": plan.listen,
@@ -140,7 +140,7 @@ def _checked(plan: ServerPlan) -> Mapping[str, Setting]:
 
 
 def _init_statements(plan: ServerPlan) -> str:
-    """One statement a line, as `init_file` wants it."""
+    """Statements that create the run's account, one on each line, as `init_file` requires."""
     user, password = plain(plan.secrets.user), plain(plan.secrets.password)
     encrypted = "" if plan.secrets.certificate is None else " REQUIRE SSL"
     lines = (

@@ -1,4 +1,4 @@
-"""MySQL (8.0 and later) and Percona Server: one adapter, and which of them answers is what the server says."""
+"""MySQL (8.0 and later) and Percona Server: one adapter for both; the server reports which one it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tare.databases.option_file import Setting, check_settings, render_section, 
 from tare.databases.tls import certificate_files
 from tare.errors import RunFailed
 
-FOLLOWS: Mapping[str, frozenset[str]] = {
+DERIVED: Mapping[str, frozenset[str]] = {
     "sut.limits.cpus": frozenset(
         {
             "innodb_buffer_pool_instances", "innodb_log_writer_threads", "innodb_page_cleaners",
@@ -32,7 +32,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
     ),
     "sut.settings.table_open_cache": frozenset({"innodb_open_files", "open_files_limit", "table_definition_cache"}),
 }  # fmt: skip
-"""What the server sizes by something else unless it is set (the pages of these variables in MySQL's manual)."""
+"""Variables that the server derives from something else unless they are set (their pages in MySQL's manual)."""
 
 PER_RUN: frozenset[str] = frozenset(
     {
@@ -46,7 +46,7 @@ PER_RUN: frozenset[str] = frozenset(
         "server_uuid", "gtid_executed", "gtid_purged",
     }
 )  # fmt: skip
-"""May differ between two runs, or two arms, that are equal in all that matters. All others must agree."""
+"""Variables that may differ between two runs or arms that are otherwise equal. All others must agree."""
 
 OWN: frozenset[str] = frozenset(
     {
@@ -54,39 +54,39 @@ OWN: frozenset[str] = frozenset(
         "plugin_dir", "plugin_load", "plugin_load_add", "secure_file_priv",
     }
 )  # fmt: skip
-"""What tare sets itself, beside what it sets of every server of the family."""
+"""Options that tare sets itself, in addition to those of every server of the family."""
 
 SERVER_FILE, INIT_FILE = "server.cnf", "init.sql"
 OLDEST = 8
-"""The first release of MySQL that has what is used here."""
+"""First major release of MySQL with all that is used here."""
 _SHUTDOWN_TIMEOUT_S = 3600.0
 _CLIENT = BatchClient("mysql", "MySQL")
-tell = _CLIENT.tell
+execute_statement = _CLIENT.execute_statement
 
 
 class MySQL:
     """One server on one data directory, configured by a single option file in its run directory.
 
-    No other option file is read. Nothing is tuned: beside the study's settings the file holds only addresses, paths
-    and what keeps further ports closed. Raises `StudyError` for settings that no study may make.
+    No other option file is read. Nothing is tuned: apart from the study's settings, the file holds only addresses,
+    paths and options that keep other ports closed. Raises `StudyError` for settings that a study must not change.
     """
 
     per_run: ClassVar[frozenset[str]] = PER_RUN
-    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
+    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = DERIVED
     safe_to_kill: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 1.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
-        """Fill an empty data directory: system tables and certificates; `serve` drops the `root` that it makes."""
+        """Fill an empty data directory: system tables, certificates and a `root`, which `serve` drops."""
         argv = ("mysqld", f"--defaults-file={plan.run_dir}/{SERVER_FILE}", "--initialize-insecure")
         options = render_section("mysqld", {**_own_options(plan), **_checked(plan)})
         return ServerCommand(argv=argv, env={}, files={SERVER_FILE: options})
 
     def serve(self, plan: ServerPlan) -> ServerCommand:
-        """The server in the foreground, its log on standard error.
+        """Run the server in the foreground, with its log on standard error.
 
-        Accounts are made by statements that it executes before its first connection, so that the run's password is
-        in no argument, and in no snapshot: `shutdown` drops the account.
+        Statements that the server executes before its first connection create the accounts, so that the run's
+        password is in no argument. It is in no snapshot either, as `shutdown` drops the account.
         """
         own = {
             **_own_options(plan),
@@ -104,24 +104,24 @@ class MySQL:
         return ServerCommand(argv=argv, env={}, files=files)
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
-        """Whether a query is answered, and the run's account is there."""
+        """Whether the server answers a query and has the run's account."""
         done = _CLIENT.execute(plan, inside, _account("COUNT(*)", plan))
         return done.code == 0 and done.text.strip() == "1"
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """All global variables, `server.product`, and as `account.plugin` how the run's account is let in.
+        """Read all global variables; add `server.product` and, as `account.plugin`, how the run's account logs in.
 
-        Raises `RunFailed` where MariaDB or an older MySQL answers: results bear the name of who gave them.
+        Raises `RunFailed` if MariaDB or an older MySQL answers, as results bear the name of the server.
         """
         asked = _CLIENT.execute(plan, inside, "SHOW GLOBAL VARIABLES")
         variables = parse_variables(_CLIENT.must(asked, "read its variables").text)
         plugin = _CLIENT.must(_CLIENT.execute(plan, inside, _account("plugin", plan)), "read its accounts").text
-        return {**variables, "server.product": who_answers(variables), "account.plugin": plugin.strip()}
+        return {**variables, "server.product": server_product(variables), "account.plugin": plugin.strip()}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
-        """A slow shutdown: purge is finished and nothing is left for the next start to do.
+        """Shut down slowly: finish the purge and leave nothing to do for the next start.
 
-        Else every run that starts from a copy would work off the same backlog beside its measurement.
+        Otherwise every run that starts from a copy would work off the same backlog during its measurement.
         """
         statements = (
             "SET sql_log_bin = 0",
@@ -134,8 +134,8 @@ class MySQL:
         )
 
 
-def who_answers(variables: Mapping[str, str]) -> str:
-    """`MySQL` or `Percona Server`, by the server's own version and its comment."""
+def server_product(variables: Mapping[str, str]) -> str:
+    """Name of the server, `MySQL` or `Percona Server`, by its version and version comment."""
     version, comment = variables.get("version", ""), variables.get("version_comment", "")
     if "mariadb" in f"{version} {comment}".lower():
         raise RunFailed("MariaDB answers instead of MySQL", hint="`sut.database: mariadb`")
@@ -148,9 +148,9 @@ def who_answers(variables: Mapping[str, str]) -> str:
 
 
 def _own_options(plan: ServerPlan) -> dict[str, Setting]:
-    """`tmpdir` lies beside the data's copy: /tmp is another file system in a container than outside of one.
+    """Options that tare sets. `tmpdir` is the run directory, as /tmp is another file system in a container.
 
-    The X protocol would open a port of its own, 33060 for every server of the machine.
+    The X protocol is off, as it would open port 33060 for every server of the machine.
     """
     return {
         "datadir": plan.data_dir,
@@ -171,7 +171,7 @@ def _checked(plan: ServerPlan) -> Mapping[str, Setting]:
 
 
 def _init_statements(plan: ServerPlan) -> str:
-    """One statement a line, as `init_file` wants it; none of them in the binary log."""
+    """Statements that create the accounts, one on each line, as `init_file` requires; not in the binary log."""
     user, password = plain(plan.secrets.user), plain(plan.secrets.password)
     encrypted = "" if plan.secrets.certificate is None else " REQUIRE SSL"
     lines = (

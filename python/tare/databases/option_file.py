@@ -1,4 +1,4 @@
-"""Option files of the MySQL family: settings checked, and rendered so that none can become another line."""
+"""Option files of the MySQL family: check settings, and render them so that no value can add a line."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ RESERVED: frozenset[str] = frozenset(
         "ssl_ca", "ssl_capath", "ssl_cert", "ssl_key", "tmpdir", "user",
     }
 )  # fmt: skip
-"""What tare sets itself, or what would take the server out of its hands."""
+"""Options that tare sets itself, or that would take control of the server away from tare."""
 
-ELSEWHERE: frozenset[str] = frozenset(
+OUTSIDE_DATA_DIR: frozenset[str] = frozenset(
     {
         "aria_log_dir_path", "innodb_data_home_dir", "innodb_directories", "innodb_doublewrite_dir",
         "innodb_log_group_home_dir", "innodb_temp_tablespaces_dir", "innodb_undo_directory",
     }
 )  # fmt: skip
-"""What would put data outside the data directory, where no snapshot holds it."""
+"""Options that would put data outside the data directory, where no snapshot contains them."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _PREFIX = re.compile(r"^(loose|skip|disable|enable|maximum)_(?=.)")
 _BARE = re.compile(r"[A-Za-z0-9_.,:/+-]+")
 _SIZE = re.compile(r"[-+]?\d+[KMGTPEkmgtpe]?")
-"""What variables take whose names end in `_size` ("Using Options to Set Program Variables" in MySQL's manual)."""
+"""Values of variables whose names end in `_size` ("Using Options to Set Program Variables" in MySQL's manual)."""
 _QUOTABLE = re.compile(r"[ !#-&(-\[\]-~]*")
 """Printable ASCII without quotes and backslash."""
 
 
 def tls_options(plan: ServerPlan) -> dict[str, Setting]:
-    """The run's certificate; nothing where the server is given none."""
+    """Options that name the run's certificate; empty without a certificate."""
     if plan.secrets.certificate is None:
         return {}
     return {"ssl_cert": f"{plan.run_dir}/{CERTIFICATE_FILE}", "ssl_key": f"{plan.run_dir}/{KEY_FILE}"}
 
 
 def check_settings(settings: Mapping[str, Setting], own: frozenset[str] = frozenset()) -> None:
-    """Raise `StudyError` for the first setting that no study may make; whether the server knows it is its to say.
+    """Raise `StudyError` for the first setting that a study must not change. Unknown names are left to the server.
 
-    `own`: what tare sets of this server, beside what it sets of all.
+    `own`: options that tare sets for this server, in addition to those of all servers.
 
-    Servers take `-` for `_`, unambiguous beginnings of names and the prefixes loose-, skip-, enable-, disable-
-    and maximum-, so all of these are looked through.
+    Servers accept `-` for `_`, unambiguous beginnings of names, and the prefixes loose-, skip-, enable-, disable-
+    and maximum-, so all of these forms are checked.
     """
     seen: dict[str, str] = {}
     for name, value in settings.items():
@@ -62,7 +62,7 @@ def check_settings(settings: Mapping[str, Setting], own: frozenset[str] = frozen
             raise StudyError(f"the server setting {name!r} is given twice, the other time as {seen[plain]!r}")
         seen[plain] = name
         _refuse_reserved(name, plain, RESERVED | own)
-        _rendered(name, value)
+        _render(name, value)
         if plain.endswith("_size") and (isinstance(value, bool) or not _SIZE.fullmatch(str(value))):
             raise StudyError(
                 f"the server setting {name!r} must be a size, not {value!r}", hint="a whole number, or 512M, 2G"
@@ -70,29 +70,29 @@ def check_settings(settings: Mapping[str, Setting], own: frozenset[str] = frozen
 
 
 def render_section(section: str, settings: Mapping[str, Setting]) -> str:
-    """One group of an option file, a line a setting."""
-    lines = (f"{name} = {_rendered(name, value)}" for name, value in settings.items())
+    """Render one group of an option file, with one line for each setting."""
+    lines = (f"{name} = {_render(name, value)}" for name, value in settings.items())
     return "\n".join((f"[{section}]", *lines, ""))
 
 
 def _refuse_reserved(name: str, plain: str, reserved: frozenset[str]) -> None:
     forms = {plain, _PREFIX.sub("", plain)}
-    if taken := _begun_by(forms, reserved):
+    if taken := _name_beginning_with(forms, reserved):
         raise StudyError(
             f"the server setting {name!r} is reserved for tare ({taken})", hint="remove it from `settings`"
         )
-    if _begun_by(forms, ELSEWHERE):
+    if _name_beginning_with(forms, OUTSIDE_DATA_DIR):
         raise StudyError(
             f"the server setting {name!r} would put data outside the data directory",
             hint="snapshots and copies contain only the data directory",
         )
 
 
-def _begun_by(forms: set[str], names: frozenset[str]) -> str | None:
+def _name_beginning_with(forms: set[str], names: frozenset[str]) -> str | None:
     return next((name for name in sorted(names) for form in sorted(forms) if name.startswith(form)), None)
 
 
-def _rendered(name: str, value: Setting) -> str:
+def _render(name: str, value: Setting) -> str:
     if isinstance(value, bool):
         return "ON" if value else "OFF"
     if isinstance(value, (int, float)):

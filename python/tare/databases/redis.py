@@ -1,4 +1,4 @@
-"""Redis (7 and later) and Valkey, which has gone its own way since Redis 7.2: Debian's packages of both."""
+"""Redis (7 and later) and Valkey, its fork since Redis 7.2, as Debian packages them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 
 SECRET = frozenset({"masterauth", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass"})
-"""What CONFIG GET would tell of passwords."""
+"""Settings of CONFIG GET that hold passwords."""
 
 PER_RUN: frozenset[str] = frozenset({"bind", "port", "tls-port", "tls-cert-file", "tls-key-file"})
-"""May differ between two runs, or two arms, that are equal in all that matters. All others must agree."""
+"""Settings that may differ between two runs or arms that are otherwise equal. All others must agree."""
 
-FOLLOWS: Mapping[str, frozenset[str]] = {
+DERIVED: Mapping[str, frozenset[str]] = {
     "sut.limits.nofile": frozenset({"maxclients"}),
     "sut.tls": frozenset({"tls-auth-clients"}),
 }
-"""What the server lowers by the limit of open files that it finds; what is set where it speaks TLS."""
+"""Settings that the server lowers by its limit of open files, and that tare sets for TLS."""
 
 _OWN = SECRET | {
     "aclfile", "bind", "cluster-enabled", "daemonize", "dir", "include", "logfile", "masteruser", "pidfile", "port",
@@ -50,7 +50,7 @@ _KINDS: Mapping[str, tuple[re.Pattern[str], str]] = {
     **dict.fromkeys(("rdbcompression", "activerehashing", "io-threads-do-reads", "dynamic-hz"), _FLAG),
     **dict.fromkeys(("appendfsync", "maxmemory-policy"), _WORD),
 }  # fmt: skip
-"""The settings of redis.conf that benchmarks change, and what they take; all others are the server's to judge."""
+"""Settings that benchmarks change → pattern of valid values and its description. The server judges all others."""
 
 
 CONFIG_FILE = "redis.conf"
@@ -63,7 +63,7 @@ _VALKEY_FACTS = ("valkey_version", "redis_version", "server_mode", "multiplexing
 
 @dataclass(frozen=True)
 class Product:
-    """One of the family: how it is called, its programs, and what INFO says about it."""
+    """One product of the family: its name, its programs, and the facts that INFO reports."""
 
     name: str
     server: str
@@ -76,23 +76,23 @@ VALKEY = Product("Valkey", "valkey-server", "valkey-cli", _VALKEY_FACTS)
 
 
 def check_settings(settings: Mapping[str, Setting]) -> None:
-    """Raise `StudyError` for the first setting that no study may make; the server says whether it knows it."""
+    """Raise `StudyError` for the first setting that a study must not change; the server judges unknown names."""
     for name, value in settings.items():
         if not _NAME.fullmatch(name):
             raise StudyError(f"{name!r} is not a setting of Redis", hint="small letters, digits and `-` only")
         if name in _OWN:
             raise StudyError(f"the server setting {name!r} is reserved for tare", hint="remove it from `settings`")
-        text = _rendered(name, value)
+        text = _render(name, value)
         if name in _KINDS and not _KINDS[name][0].fullmatch(text):
             raise StudyError(f"the server setting {name!r} must be {_KINDS[name][1]}, not {value!r}")
 
 
 def render(settings: Mapping[str, Setting]) -> str:
-    """A line a setting, as redis.conf has them; several words are as many arguments (`save: 900 1 300 10`)."""
-    return "".join(f"{name} {_rendered(name, value)}\n" for name, value in settings.items())
+    """Render settings as lines of redis.conf; a value of several words gives several arguments (`save: 900 1`)."""
+    return "".join(f"{name} {_render(name, value)}\n" for name, value in settings.items())
 
 
-def _rendered(name: str, value: Setting) -> str:
+def _render(name: str, value: Setting) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = str(value)
@@ -107,12 +107,12 @@ def _rendered(name: str, value: Setting) -> str:
 class Redis:
     """One server on one data directory, configured by a file in its run directory.
 
-    What a study does not say is what the server is built with: no shipped redis.conf is read. Raises `StudyError`
-    for settings that no study may make.
+    Settings that a study leaves out have the server's built-in values, as no redis.conf is read. Raises
+    `StudyError` for settings that a study must not change.
     """
 
     per_run: ClassVar[frozenset[str]] = PER_RUN
-    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
+    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = DERIVED
     safe_to_kill: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 0.0
 
@@ -120,26 +120,26 @@ class Redis:
         self._product = product
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
-        """See that the data directory is there: an empty one is all that the server needs."""
+        """Check that the data directory exists; the server needs nothing in it."""
         check_settings(plan.settings)
         return ServerCommand(argv=("test", "-d", plan.data_dir), env={}, files={})
 
     def serve(self, plan: ServerPlan) -> ServerCommand:
-        """The server in the foreground, its log on standard output; the password is in the file alone."""
+        """Run the server in the foreground, with its log on standard output; only the file has the password."""
         check_settings(plan.settings)
         file = render({**_own_options(plan), **plan.settings})
         argv = (self._product.server, f"{plan.run_dir}/{CONFIG_FILE}")
         return ServerCommand(argv=argv, env={}, files={CONFIG_FILE: file, **certificate_files(plan)})
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
-        """Whether PING is answered; a server that still reads its data says so instead."""
+        """Whether the server answers PING; a server that still loads its data answers something else."""
         done = self._ask(plan, inside, "PING")
         return done.code == 0 and done.text.splitlines() == ["OK", "PONG"]
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """All of CONFIG GET but passwords, and as `info.…` what INFO says about the program.
+        """Read all of CONFIG GET but passwords and, as `info.…`, facts of INFO about the program.
 
-        Raises `RunFailed` where the other of the family answers: results bear the name of who gave them.
+        Raises `RunFailed` if the other product answers, as results bear the name of the server.
         """
         asked = self._ask(plan, inside, "CONFIG GET *", options=("--json",))
         settings = self._must(asked, "read its settings").text
@@ -147,9 +147,9 @@ class Redis:
         return {**parse_settings(settings), **parse_facts(facts, self._product)}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
-        """Write all that is in memory, whatever the study says of saving, and stop.
+        """Write all data to disk, whatever the study says about saving, and stop.
 
-        The answer to a shutdown that is carried out is the end of the connection.
+        A server that shuts down answers by ending the connection.
         """
         done = self._ask(plan, inside, "SHUTDOWN SAVE", timeout_s=_SAVE_TIMEOUT_S)
         answers = [line for line in done.text.splitlines() if line]
@@ -166,7 +166,7 @@ class Redis:
         options: Sequence[str] = (),
         timeout_s: float = _ASK_TIMEOUT_S,
     ) -> Completed:
-        """A command by standard input, the password before it, which is so in no argument; an answer each."""
+        """Send the password and a command on standard input, so that no argument has the password; two answers."""
         words = f"AUTH {plan.secrets.password}\n{command}\n"
         return inside((self._product.client, "-s", _socket(plan), *options), timeout_s, words.encode())
 
@@ -179,7 +179,7 @@ class Redis:
 
 
 def parse_settings(text: str) -> Mapping[str, str]:
-    """Name → value from the client's JSON, after the answer to the password: names and values by turns."""
+    """Parse name → value from the client's JSON, where names and values alternate after the password's answer."""
     try:
         words = json.loads(text.split("\n", 1)[1])
         settings = dict(zip(words[::2], words[1::2], strict=True))
@@ -191,7 +191,7 @@ def parse_settings(text: str) -> Mapping[str, str]:
 
 
 def parse_facts(text: str, product: Product = REDIS) -> Mapping[str, str]:
-    """`info.NAME` → value, of what INFO says about the program."""
+    """Parse `info.NAME` → value from INFO: facts about the program."""
     info = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     if "valkey_version" in info and product is not VALKEY:
         raise RunFailed(f"Valkey answers instead of {product.name}", hint="`sut.database: valkey`")
@@ -201,7 +201,7 @@ def parse_facts(text: str, product: Product = REDIS) -> Mapping[str, str]:
 
 
 def _own_options(plan: ServerPlan) -> dict[str, Setting]:
-    """With a certificate the one port speaks TLS, and asks its clients for none of their own."""
+    """Options that tare sets. With a certificate, the port speaks TLS only and requires no client certificates."""
     port: dict[str, Setting] = {"port": plan.port}
     if plan.secrets.certificate is not None:
         port = {

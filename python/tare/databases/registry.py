@@ -1,4 +1,4 @@
-"""Every database by name."""
+"""Registry of all databases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BUILT_IN: Mapping[str, Database] = {
     "valkey": Redis(VALKEY),
     "fake": FakeDatabase(),
 }
-"""Name → implementation of those that come with tare."""
+"""Name → implementation of the databases that come with tare."""
 
 DATABASES: Implementations[Database] = Implementations("database", BUILT_IN, breach_of(Database))
-"""These, and those of other packages: docs/guides/plugins.md."""
+"""Built-in databases and those of plug-ins: docs/guides/plugins.md."""

@@ -1,4 +1,4 @@
-"""The run's certificate as servers are given it: files in their run directory."""
+"""Files in a server's run directory that hold the run's certificate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CERTIFICATE_FILE, KEY_FILE, KEYSTORE_FILE = "certificate.pem", "key.pem", "keyst
 
 
 def certificate_files(plan: ServerPlan) -> Mapping[str, str]:
-    """Name → PEM; empty where the server speaks no TLS."""
+    """Name → PEM of certificate and key; empty without TLS."""
     made = plan.secrets.certificate
     if made is None:
         return {}
@@ -18,12 +18,12 @@ def certificate_files(plan: ServerPlan) -> Mapping[str, str]:
 
 
 def keystore_file(plan: ServerPlan) -> Mapping[str, bytes]:
-    """The same for a JVM, locked by the run's password."""
+    """Certificate and key for a JVM, locked by the run's password; empty without TLS."""
     made = plan.secrets.certificate
     return {} if made is None else {KEYSTORE_FILE: made.keystore}
 
 
 def authority_of(plan: ServerPlan) -> str:
-    """The authority's certificate in PEM, by which tare's own queries know the server; empty in clear text."""
+    """Authority's certificate in PEM, by which tare's own queries verify the server; empty without TLS."""
     made = plan.secrets.certificate
     return "" if made is None else made.authority

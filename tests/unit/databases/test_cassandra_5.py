@@ -13,7 +13,7 @@ from tare.databases import Secrets, ServerPlan
 from tare.databases.cassandra.cassandra import Cassandra
 from tare.databases.cassandra.chronicle import parse_history, parse_pools
 from tare.databases.cassandra.chronicle import parse_log as compactions
-from tare.databases.cassandra.effective import FOLLOWS, PER_RUN, parse_log, parse_settings
+from tare.databases.cassandra.effective import DERIVED, PER_RUN, parse_log, parse_settings
 from tare.databases.cassandra.release import V5_0
 from tare.databases.registry import DATABASES
 from tare.errors import StudyError
@@ -91,4 +91,4 @@ def test_what_is_a_share_of_the_heap_may_differ_where_the_heap_does() -> None:
     """384 MiB: a quarter, a tenth, a sixteenth, a twentieth and a fortieth of it."""
     settings = parse_settings((DATA / "settings-5.jsonl").read_text().splitlines())
     shares = {"96MiB", "40265318B", "40265318", "24MiB", "19MiB", "10066329B", "10066329", "9MiB"}
-    assert {name for name, value in settings.items() if value in shares} <= FOLLOWS["sut.settings.heap"]
+    assert {name for name, value in settings.items() if value in shares} <= DERIVED["sut.settings.heap"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.databases import Secrets, ServerPlan
-from tare.databases.mysql import OWN, PER_RUN, MySQL, who_answers
+from tare.databases.mysql import OWN, PER_RUN, MySQL, server_product
 from tare.databases.registry import DATABASES
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
@@ -130,7 +130,7 @@ def test_a_refused_shutdown_says_why() -> None:
     ],
 )
 def test_who_answers_is_what_the_server_says(version: str, comment: str, who: str) -> None:
-    assert who_answers({"version": version, "version_comment": comment}) == who
+    assert server_product({"version": version, "version_comment": comment}) == who
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_who_answers_is_what_the_server_says(version: str, comment: str, who: st
 )
 def test_another_server_fails_the_run(variables: dict[str, str], why: str) -> None:
     with pytest.raises(RunFailed, match=why):
-        who_answers(variables)
+        server_product(variables)
 
 
 def test_it_is_registered() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tare.databases.option_file import ELSEWHERE, RESERVED, Setting, check_settings, render_section
+from tare.databases.option_file import OUTSIDE_DATA_DIR, RESERVED, Setting, check_settings, render_section
 from tare.errors import StudyError
 
 
@@ -72,7 +72,7 @@ def test_other_spellings_of_what_tare_sets_are_refused(name: str) -> None:
         check_settings({name: "x"})
 
 
-@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+@pytest.mark.parametrize("name", sorted(OUTSIDE_DATA_DIR))
 def test_data_outside_the_data_directory_is_refused(name: str) -> None:
     with pytest.raises(StudyError, match="outside the data directory"):
         check_settings({name: "/elsewhere"})

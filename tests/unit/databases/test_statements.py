@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from tare.databases import Secrets, ServerPlan
-from tare.databases.abilities import TELL, tell
+from tare.databases.abilities import STATEMENT_RUNNERS, execute_statement
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 
@@ -15,7 +15,7 @@ PLAN = ServerPlan("/data", "/run/tare", "127.0.0.1", 28042, {}, Secrets("u", "p"
 STATEMENT = "CREATE TABLE t (a TEXT)"
 
 
-@pytest.mark.parametrize("database", list(TELL))
+@pytest.mark.parametrize("database", list(STATEMENT_RUNNERS))
 def test_the_server_is_told_and_its_refusal_is_one_line(database: str) -> None:
     asked: list[tuple[Sequence[str], bytes]] = []
 
@@ -24,17 +24,17 @@ def test_the_server_is_told_and_its_refusal_is_one_line(database: str) -> None:
         asked.append((argv, stdin))
         return Completed(tuple(argv), 0, b"")
 
-    tell(database, PLAN, inside, STATEMENT)
+    execute_statement(database, PLAN, inside, STATEMENT)
     ((argv, stdin),) = asked
     assert STATEMENT in " ".join(argv) + stdin.decode(errors="replace")
     failing = Completed(("x",), 1, b"", b"ERROR: table t exists\n")
     with pytest.raises(
         RunFailed, match="did not let tare create what was requested: ERROR: table t exists"
     ) as error:
-        tell(database, PLAN, lambda _argv, _timeout, _stdin: failing, STATEMENT)
+        execute_statement(database, PLAN, lambda _argv, _timeout, _stdin: failing, STATEMENT)
     assert "\n" not in error.value.what
 
 
 def test_a_database_without_statements_is_told_none() -> None:
     with pytest.raises(StudyError, match="redis takes no setup statements"):
-        tell("redis", PLAN, lambda _argv, _timeout, _stdin: Completed((), 0, b""), STATEMENT)
+        execute_statement("redis", PLAN, lambda _argv, _timeout, _stdin: Completed((), 0, b""), STATEMENT)

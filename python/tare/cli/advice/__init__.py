@@ -1,1 +1,1 @@
-"""Findings of others and of your own: `tare knowledge`, and `tare advise`, which draws on them."""
+"""`tare knowledge`, which keeps findings of others and of your own, and `tare advise`, which draws on them."""

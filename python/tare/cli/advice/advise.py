@@ -1,4 +1,4 @@
-"""`tare advise`: whether it is safe to dockerize a benchmark."""
+"""`tare advise`: predict whether it is safe to dockerize a benchmark."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _predicted_lines(profile: Path, width: int, advice: Advice) -> Iterator[str]
 
 
 def _priors(advice: Advice) -> dict[str, Prior]:
-    """Arm → what claims say of its throughput."""
+    """Arm → prior of its throughput by the claims."""
     return {each.arm: each.prior for each in advice.forecasts if each.prior and each.metric == "throughput"}
 
 
@@ -139,7 +139,7 @@ def _refuse_beside_dialogue(*given: object) -> None:
 
 
 def _kind(storage: str, claims: tuple[ClaimFile, ...]) -> str:
-    """A storage that tare or a claim knows; any other word would only make claims incomparable."""
+    """Accept a storage that tare or a claim knows; any other word would only make claims incomparable."""
     setups = [known.claim.context.arm for known in claims if known.claim.context is not None]
     words = {*installed().storages, *(setup.storage for setup in setups if setup.storage is not None)} - {"none"}
     if storage not in words:
@@ -157,12 +157,12 @@ def _completed(
 
 
 def _open(advice: Advice) -> tuple[str, ...]:
-    """Arms of which a study would tell more than the claims do."""
+    """Arms about which a study would tell more than the claims."""
     return advice.not_measured or advice.uncertain
 
 
 def _proposed(advice: Advice, question: Asked, wanted: tuple[str, ...], write: Path | None) -> Proposed:
-    """The smallest study that would tell more of the wanted arms (`--write`, `--try`), where tare can run them."""
+    """Smallest study that would tell more about the wanted arms (`--write`, `--try`), if tare can run them."""
     study = question.study
     if not wanted or study is None:
         why = question.why_none if wanted else None
@@ -185,11 +185,11 @@ def _proposed(advice: Advice, question: Asked, wanted: tuple[str, ...], write: P
 
 
 def _spread() -> float | None:
-    """As this machine's calibration has it; the machine is looked at only where there is any calibration."""
+    """Spread between blocks by this machine's calibration, `None` without one."""
     root = default_layout().calibration
     if not root.is_dir():
         return None
-    from tare.calibrate.archive import Archive  # all that calibrations are made of is slow to import
+    from tare.calibrate.archive import Archive  # slow to import
     from tare.calibrate.summary import identity_of
 
     return Archive(root).spread(identity_of(host_facts(LocalHost()), None).machine_key)

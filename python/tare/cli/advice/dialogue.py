@@ -71,7 +71,7 @@ SERVED: Mapping[str, _Served] = {
     "valkey": _Served("valkey-8", {}, _YCSB),
     "ferretdb": _Served("ferretdb-2", {"shared_buffers": "256MB"}, _YCSB),
 }
-"""Databases that the dialogue can write a study of: tare has an image, and a workload that drives it."""
+"""Databases for which the dialogue can write a study: tare has an image, and a workload that drives it."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Asked:
 
 
 def asked_study(benchmark: Benchmark, client_networks: Mapping[str, NetworkKind], registry: Registry) -> Asked:
-    """A study of bare and the planned arms. `client_networks`: arm → that of its load generator (`host`)."""
+    """Make a study of bare and the planned arms. `client_networks`: arm → its client's (default: host)."""
     if why := why_none(benchmark, registry):
         return Asked(benchmark, None, why)
     template = _template(benchmark, registry)
@@ -152,20 +152,20 @@ def _made(bare: Arm, arm: PlannedArm, client_network: NetworkKind) -> Arm:
 
 
 def _kind(setup: Setup) -> str:
-    """The storage's, in the study's words."""
+    """Kind of the storage, in the words of studies."""
     return "bind" if setup.storage in (None, "host") else setup.storage
 
 
 def _own(path: str | None) -> NetworkKind:
-    """The database's own network, of a path in the claims' words."""
+    """Network of the database alone, from a path in the words of claims."""
     return NetworkKind((path or "host").removesuffix("-client-nat"))
 
 
 def asked() -> Asked:
     """Ask for the benchmark, and make a study of its arms where tare can run them.
 
-    A question whose answer is invalid is asked again, with the reason. Raises `StudyError` where the input ends
-    before the questions.
+    After an invalid answer, the question is asked again, with the reason. Raises `StudyError` if the input ends
+    before the last question.
     """
     with _answers():
         comparing = Comparing(_one_of("What is compared", tuple(Comparing), "systems"))
@@ -197,7 +197,7 @@ def asked_where(suggestion: str) -> Path | None:
 
 
 def _arm(number: int, host: str) -> tuple[PlannedArm, NetworkKind]:
-    """An arm, and the network of its load generator."""
+    """Ask for an arm. Returns it with the network of its load generator."""
     deployment = _one_of(f"Arm {number}: the database is deployed", tuple(DEPLOYMENTS), "container")
     network, storage = "host", "host"
     if deployment in MACHINES:
@@ -227,11 +227,11 @@ def _arm(number: int, host: str) -> tuple[PlannedArm, NetworkKind]:
 
 @contextmanager
 def _answers() -> Iterator[None]:
-    """Ctrl-C ends tare as elsewhere; input that ends early is an error, since answers are missing."""
+    """Let Ctrl-C end tare as elsewhere; raise an error for input that ends early, since answers are missing."""
     try:
         yield
     except typer.Abort as abort:
-        typer.echo(err=True)  # the cursor stands behind a question
+        typer.echo(err=True)  # end the line of the question
         if isinstance(abort.__context__, KeyboardInterrupt):
             raise typer.Exit(_INTERRUPTED) from abort
         raise StudyError(
@@ -258,7 +258,7 @@ def _one_of(question: str, choices: tuple[str, ...], default: str) -> str:
 
 
 def _name(given: str) -> str:
-    """A database's; one that tare cannot run is a good answer too."""
+    """Accept any name of a database, also of one that tare cannot run."""
     if given and given.isascii() and given.replace("-", "").isalnum():
         return given.lower()
     raise typer.BadParameter(f"{_shown(given)} is no name of a database, as {', '.join(SERVED)} are")

@@ -1,4 +1,4 @@
-"""`tare knowledge`: what is known of what dockerizing costs, claim by claim."""
+"""`tare knowledge`: list, show, add and check claims about what dockerizing costs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tare.study.catalogue import claims_folder
 from tare.study.suggest import did_you_mean
 
 _LONGEST_ID = 255
-"""An id is a file's name."""
+"""Longest id in characters: an id is the name of a file."""
 _LONGEST = 400
 _READABLE = 24
-"""Characters that a column of words needs to be read as such."""
+"""Characters that a column of words needs to be readable."""
 
 
 def write_list(claims: Sequence[ClaimFile], console: Console) -> None:
-    """For people a table, or in a narrow terminal a paragraph each; else a line each for other programs."""
+    """Print claims: for people a table, or paragraphs in a narrow terminal; for programs, one line each."""
     rows = [_row(known) for known in claims]
     if not console.is_terminal:
         text = "".join("\t".join(row) + "\n" for row in rows)
@@ -69,7 +69,7 @@ Folder = Annotated[
 
 
 def every_claim(more: list[Path] | None) -> tuple[ClaimFile, ...]:
-    """Those that come with tare, those of one's own in TARE_HOME, and those of the given folders."""
+    """Load the claims that come with tare, the user's own in TARE_HOME, and those of the given folders."""
     for folder in more or []:
         if not folder.is_dir():
             raise StudyError(f"there is no folder {folder}", hint="--claims takes a folder of claim files")
@@ -162,7 +162,7 @@ def check(
 ) -> None:
     """Accept or refuse contributed claims, with a sentence and a hint for each fault.
 
-    Ends with 1 where one is refused.
+    Exit code 1: at least one is refused.
     """
     from tare.knowledge.contribution import checked
 
@@ -213,7 +213,7 @@ def predicted(
 
 
 def _refuse_unknown(claims: tuple[ClaimFile, ...], **wanted: str | None) -> None:
-    """A misspelt name would else look as if nothing was known of it."""
+    """Refuse an unknown name: if misspelt, it would look as if nothing was known of it."""
     contexts = [known.claim.context for known in claims]
     names: dict[str, set[str]] = {
         "study": {known.study for known in claims},

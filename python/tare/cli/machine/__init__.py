@@ -1,1 +1,1 @@
-"""The machine: what it can do, its images, what tare left on it, and the programs tare-probe and tare-load."""
+"""Commands about machines: abilities, images, leftovers, machines from clouds, tare-probe and tare-load."""

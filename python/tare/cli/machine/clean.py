@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from tare.cli.machine.sites import Wish, destroy_all
+from tare.cli.machine.sites import DestroyOptions, destroy_all
 from tare.cli.site_options import SiteOption, SitesOption, chosen_site
 from tare.deployments.sweep import Swept, sweep
 from tare.errors import EnvironmentLacks
@@ -34,7 +34,7 @@ _HERE = LocalHost()
 
 
 class Format(StrEnum):
-    """What stdout gets."""
+    """Output format."""
 
     TEXT = "text"
     JSON = "json"
@@ -53,12 +53,12 @@ def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
     It uses tare's ledger and the engine's labels. Results (stores) stay. If the file of --sites is a machine plan,
     destroy all machines of that plan, also those of a tare that was killed.
     """
-    wish = _Wish(yes, keep_images, dry_run, output)
+    options = _Options(yes, keep_images, dry_run, output)
     if sites is not None and site is None and (plan := plan_in(sites)) is not None:
-        destroy_all([], [plan], Wish(yes=yes, dry_run=dry_run, as_json=output is Format.JSON))
+        destroy_all([], [plan], DestroyOptions(yes=yes, dry_run=dry_run, as_json=output is Format.JSON))
         return
     if (where := chosen_site(sites, site)) is not None:
-        _clean_site(where, wish)
+        _clean_site(where, options)
         return
     layout = default_layout()
     ledger, home = SqliteLedger(layout.ledger), layout.home
@@ -68,22 +68,22 @@ def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
         _refuse_in_use(entries, {host.name: host}, frozenset({own_process()}))
         entries += [orphan for orphan in all_orphans(host, engine) if orphan not in entries]
         _carry_out(
-            wish,
+            options,
             entries,
             lambda chosen: sweep(chosen, {host.name: host}, engine.client, ledger, engine.others),
         )
 
 
 @dataclass(frozen=True)
-class _Wish:
+class _Options:
     yes: bool
     keep_images: bool
     dry_run: bool
     output: Format
 
 
-def _clean_site(spec: SiteSpec, wish: _Wish) -> None:
-    """By the ledger of each host; the engine of each removes what it made."""
+def _clean_site(spec: SiteSpec, options: _Options) -> None:
+    """Clean every host of a site by its ledger; each host's engine removes what it made."""
     with connected(spec) as connection, ExitStack() as stack:
         hosts = {host.name: host for host in connection.site.hosts}
         agents = {from_ident(link.agent.ident) for link in connection.links.values()}
@@ -102,24 +102,24 @@ def _clean_site(spec: SiteSpec, wish: _Wish) -> None:
                 total.failed += done.failed
             return total
 
-        _carry_out(wish, entries, swept)
+        _carry_out(options, entries, swept)
 
 
-def _carry_out(wish: _Wish, entries: Sequence[Made], remove: Callable[[Sequence[Made]], Swept]) -> None:
-    chosen = [entry for entry in entries if not (wish.keep_images and entry.keep)]
-    if wish.dry_run or not chosen:
-        _tell(Swept(removed=[entry.listed() for entry in chosen]), wish.output, would=wish.dry_run)
+def _carry_out(options: _Options, entries: Sequence[Made], remove: Callable[[Sequence[Made]], Swept]) -> None:
+    chosen = [entry for entry in entries if not (options.keep_images and entry.keep)]
+    if options.dry_run or not chosen:
+        _print_result(Swept(removed=[entry.listed() for entry in chosen]), options.output, would=options.dry_run)
         return
-    if not wish.yes:
+    if not options.yes:
         _ask(chosen)
     swept = remove(chosen)
-    _tell(swept, wish.output, would=False)
+    _print_result(swept, options.output, would=False)
     if swept.failed:
         raise typer.Exit(NOT_ALL_REMOVED)
 
 
 def _refuse_in_use(entries: Sequence[Made], hosts: Mapping[str, Host], own: frozenset[Process]) -> None:
-    """What a running tare has made is in use; caches have no user once their maker is done."""
+    """Refuse while a running tare uses what would be removed. Caches (`keep`) have no user once they are made."""
     users = {(entry.host, entry.owner) for entry in entries if not entry.keep and entry.owner not in own}
     if running := sorted((owner.pid, host) for host, owner in users if alive(hosts.get(host, _HERE), owner)):
         pids = ", ".join(str(pid) if host == _HERE.name else f"{pid} on {host}" for pid, host in running)
@@ -134,7 +134,7 @@ def _ask(chosen: Sequence[Made]) -> None:
     typer.confirm(f"Remove these {len(chosen)}?", abort=True, err=True)
 
 
-def _tell(swept: Swept, output: Format, *, would: bool) -> None:
+def _print_result(swept: Swept, output: Format, *, would: bool) -> None:
     if output is Format.JSON:
         key = "would_remove" if would else "removed"
         sys.stdout.write(json.dumps({key: swept.removed, "failed": swept.failed}, indent=2) + "\n")

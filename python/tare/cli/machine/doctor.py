@@ -1,4 +1,4 @@
-"""`tare doctor`: what this machine can and cannot do, and what to do about it."""
+"""`tare doctor`: check what this machine can and cannot do, with advice."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def doctor(
 
 
 def _doctor_site(spec: SiteSpec, *, as_json: bool) -> None:
-    """Every host of the site, then what lies between SUT and client."""
+    """Examine every host of the site, then the connection between SUT and client."""
     with connected(spec) as site, ExitStack() as stack:
         examinations = {}
         for host in site.site.hosts:
@@ -93,7 +93,7 @@ def _doctor_site(spec: SiteSpec, *, as_json: bool) -> None:
 
 
 def tree(examination: Examination) -> dict[str, object]:
-    """`able`, `lines` (name, verdict, found, advice), and the facts as docs/reference/facts.md has them."""
+    """JSON tree: `able`, `lines` (name, verdict, found, advice), and the facts of docs/reference/facts.md."""
     return {
         "able": examination.able,
         "lines": [asdict(line) for line in examination.lines],
@@ -103,7 +103,7 @@ def tree(examination: Examination) -> dict[str, object]:
 
 
 def show(examination: Examination, console: Console) -> None:
-    """A line each, with the advice under what was found."""
+    """Print one line for each check, with the advice below its result."""
     console.print(_table(examination.lines))
     console.print()
     able = "can run here." if examination.able else "cannot run here until everything marked `cannot` is fixed."

@@ -1,4 +1,4 @@
-"""`tare images`: what is ready on this machine, and making, checking and removing it."""
+"""`tare images`: list, build, verify and remove images on this machine."""
 
 from __future__ import annotations
 
@@ -117,14 +117,14 @@ def _image_store() -> ImageStore:
 
 
 def _chosen(image_store: ImageStore, references: Sequence[str]) -> tuple[StoredImage, ...]:
-    """All of them, each once; one that means nothing is an error before anything is done."""
+    """Images that the references name, each once. Raises before anything is done if a reference names none."""
     images = (each for given in references for each in image_store.resolve(given))
     return tuple({each.image.digest: each for each in images}.values())
 
 
 @contextmanager
 def _ending_cleanly() -> Iterator[Interrupts]:
-    """A signal ends the command where it may be broken off, after cleaning up."""
+    """Let a signal end the command where it may be interrupted, after cleaning up."""
     interrupts = Interrupts()
     with interrupts.installed():
         try:
@@ -175,7 +175,7 @@ def _made(stored: StoredImage) -> datetime:
 
 
 def _verdict(stored: StoredImage, verified: Verified) -> str:
-    """A line for each thing that was checked."""
+    """One line for the tree and one for the engine's image."""
     tree = "is as it was made" if verified.tree is None else verified.tree
     engine = "is the same" if verified.engine is None else verified.engine
     if not verified.engine_checked:

@@ -1,4 +1,4 @@
-"""`tare load`: tare-load itself, found where tare is installed. It takes the place of this process."""
+"""`tare load`: replace this process by tare-load, which is found where tare is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tare probe`: tare-probe itself, found where tare is installed. It takes the place of this process."""
+"""`tare probe`: replace this process by tare-probe, which is found where tare is installed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def probe(context: typer.Context) -> None:
 
 
 def arguments(given: Sequence[str]) -> list[str]:
-    """What tare-probe is called with: options without a command are those of `serve`."""
+    """Arguments for tare-probe; options without a command belong to `serve`."""
     if given and given[0].startswith("-") and given[0] not in _NO_COMMAND:
         return ["serve", *given]
     return list(given) or ["--help"]

@@ -1,4 +1,4 @@
-"""`tare sites`: machines from a cloud, made from a plan, listed and destroyed."""
+"""`tare sites`: make machines of a cloud from a plan, list and destroy them."""
 
 from __future__ import annotations
 
@@ -114,11 +114,11 @@ def destroy(
     rentals = Rentals(default_layout())
     chosen = [rentals.named(name) for name in names if not _is_file(name)] if names else list(rentals.all())
     plans = [load_plan(Path(name)) for name in names if _is_file(name)]
-    destroy_all(chosen, plans, Wish(yes=yes, dry_run=dry_run, as_json=as_json, others=others))
+    destroy_all(chosen, plans, DestroyOptions(yes=yes, dry_run=dry_run, as_json=as_json, others=others))
 
 
 @dataclass(frozen=True)
-class Wish:
+class DestroyOptions:
     """How to destroy. `others`: also what others made by a plan of the same name."""
 
     yes: bool
@@ -127,8 +127,8 @@ class Wish:
     others: bool = False
 
 
-def destroy_all(chosen: Sequence[Rental], plans: Sequence[MachinePlan], wish: Wish) -> None:
-    """Destroy rentals, and what bears the name of a plan, after asking."""
+def destroy_all(chosen: Sequence[Rental], plans: Sequence[MachinePlan], options: DestroyOptions) -> None:
+    """Destroy rentals, and everything that bears the name of a plan, after asking."""
     rentals = Rentals(default_layout())
     known = {rental.id: rental for rental in rentals.all()}
     wanted = {rental.id: rental for rental in chosen}
@@ -137,19 +137,19 @@ def destroy_all(chosen: Sequence[Rental], plans: Sequence[MachinePlan], wish: Wi
         there = provider_of(plan).resources(plan.name)
         wanted |= {name: rental for name, rental in known.items() if rental.plan.name == plan.name}
         unknown = [each for each in there if each.tags.rental not in known]
-        own = {each.tags.rental for each in unknown if wish.others or each.tags.made_by == _maker()}
+        own = {each.tags.rental for each in unknown if options.others or each.tags.made_by == _maker()}
         if mine := [each for each in unknown if each.tags.rental in own]:
             untracked.append((plan, mine))
-        _tell_kept(plan, [each for each in unknown if each not in mine])
+        _print_kept(plan, [each for each in unknown if each not in mine])
     _refuse_in_use(list(wanted.values()))
     if not wanted and not untracked:
-        _tell(Removed(), wish, would=wish.dry_run)
+        _print_result(Removed(), options, would=options.dry_run)
         return
-    if wish.dry_run or not wish.yes:
+    if options.dry_run or not options.yes:
         listed = [line for rental in wanted.values() for line in _contents(rental)]
         listed += [f"{spoken(each)}, made by {each.tags.made_by}" for _, others in untracked for each in others]
-        if wish.dry_run:
-            _tell(Removed(removed=listed), wish, would=True)
+        if options.dry_run:
+            _print_result(Removed(removed=listed), options, would=True)
             return
         sys.stderr.write("".join(f"{line}\n" for line in listed))
         typer.confirm("Destroy these?", abort=True, err=True)
@@ -159,18 +159,18 @@ def destroy_all(chosen: Sequence[Rental], plans: Sequence[MachinePlan], wish: Wi
             _add(total, remove_rental(rental, provider_of(rental.plan), rentals, waits))
         for plan, others in untracked:
             _add(total, remove_untracked(others, plan.name, provider_of(plan), waits))
-    _tell(total, wish, would=False)
+    _print_result(total, options, would=False)
     if total.failed:
         raise typer.Exit(NOT_ALL_REMOVED)
 
 
 def _maker() -> str:
-    """User and machine: several people may use one account, and the same plan."""
+    """User and machine, since several people may use one account and the same plan."""
     return f"{getpass.getuser()}@{platform.node()}"[:60]
 
 
-def _tell_kept(plan: MachinePlan, kept: Sequence[Resource]) -> None:
-    # A server group of OpenStack's has no tags, so its maker stands with the rest of its rental only.
+def _print_kept(plan: MachinePlan, kept: Sequence[Resource]) -> None:
+    # OpenStack's server groups have no tags: the other resources of the rental name the maker.
     makers = {each.tags.rental: each.tags.made_by for each in sorted(kept, key=lambda each: each.tags.made_by)}
     for rental, maker in sorted(makers.items()):
         sys.stderr.write(
@@ -205,7 +205,7 @@ def _refuse_in_use(rentals: Sequence[Rental]) -> None:
 
 
 def _write_sites(created: Created, output: Path) -> None:
-    """Machines without their file of sites stay, as the reason may be a full disk: the text goes to stderr."""
+    """Write the file of sites. If that fails, as on a full disk, keep the machines and print the text on stderr."""
     try:
         write(created.sites, output)
     except TareError as error:
@@ -216,7 +216,7 @@ def _write_sites(created: Created, output: Path) -> None:
 
 
 def _refuse_other_sites(output: Path, rentals: Rentals) -> None:
-    """A file of sites is replaced only if it is of machines that are gone, and nothing else ever."""
+    """Refuse to replace any file but a file of sites whose machines are gone."""
     refuse_place(output)
     if not output.exists():
         return
@@ -256,7 +256,7 @@ def _priced(plan: MachinePlan, offer: Offer) -> str:
 
 @dataclass(frozen=True)
 class _View:
-    """`resources`: `None` where the provider could not be asked, and `why`."""
+    """A rental and its resources. If the provider could not be asked, `resources` is `None`, and `why` says why."""
 
     rental: Rental
     resources: tuple[Resource, ...] | None
@@ -341,8 +341,8 @@ def _table(views: Sequence[_View]) -> Table:
     return table
 
 
-def _tell(removed: Removed, wish: Wish, *, would: bool) -> None:
-    if wish.as_json:
+def _print_result(removed: Removed, options: DestroyOptions, *, would: bool) -> None:
+    if options.as_json:
         key = "would_remove" if would else "removed"
         sys.stdout.write(json.dumps({key: removed.removed, "failed": removed.failed}, indent=2) + "\n")
         return
@@ -359,7 +359,7 @@ def _progress(line: str) -> None:
 
 @contextmanager
 def _ending_cleanly() -> Iterator[Waits]:
-    """A signal interrupts while tare waits, never between a request and its answer."""
+    """Let a signal interrupt tare while it waits, never between a request and its answer."""
     interrupts = Interrupts()
     with interrupts.installed():
         try:

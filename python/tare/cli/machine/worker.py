@@ -1,4 +1,4 @@
-"""`tare worker`: make blocks on one site for a Dask scheduler that is there, until it goes."""
+"""`tare worker`: make blocks on one site for a running Dask scheduler, until that ends."""
 
 from __future__ import annotations
 

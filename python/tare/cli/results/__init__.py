@@ -1,1 +1,1 @@
-"""Results: report, compare, check and explain what a store holds; import results; verify and repair a store."""
+"""Commands that report, compare, check and explain what a store holds, import results, and repair a store."""

@@ -1,4 +1,4 @@
-"""`tare check`: is the overhead within a limit? For continuous integration."""
+"""`tare check`: check that overhead is within a limit, for continuous integration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INCONCLUSIVE = 4
 
 
 class Open(StrEnum):
-    """What an inconclusive check does."""
+    """Outcome of an inconclusive check."""
 
     FAIL = "fail"
     PASS = "pass"  # noqa: S105 - no password
@@ -44,8 +44,8 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
 ) -> None:
     """Check that the overhead of each arm, with its interval, is within a limit.
 
-    Ends with 0 where all intervals lie within it, with 1 where one lies beyond it or the study is invalid, and with
-    4 where neither can be said.
+    Exit code 0: all intervals lie within the limit. 1: one lies beyond it, or the study is invalid. 4: neither can
+    be said.
     """
     most = limit(max_overhead)
     from tare.analyze.overhead_limit import Outcome  # scipy is slow to import
@@ -83,7 +83,7 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 def limit(text: str) -> float:
-    """`5%` or `0.05` as a fraction; `StudyError` for what is not plausible, a bare `5` among it."""
+    """Parse `5%` or `0.05` as a fraction. Raises `StudyError` for anything implausible, such as a bare `5`."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
     value = float(match[1]) / (100 if match and match[2] else 1) if match else math.nan
     if match is None or (value >= 1 and not match[2]):

@@ -1,4 +1,4 @@
-"""`tare compare`: the same study from two stores."""
+"""`tare compare`: compare the same study from two stores."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ def compare(
 ) -> None:
     """Show what changed between two stores of one study: other days, machines or versions.
 
-    Ends with 1 where nothing can be compared or one of the studies is invalid, and with 5 where they are not the
-    same study.
+    Exit code 1: nothing can be compared, or one of the studies is invalid. 5: the stores hold different studies.
     """
     from tare.analyze.comparison import Recorded  # scipy is slow to import
     from tare.analyze.comparison import compare as compared
@@ -76,7 +75,7 @@ def _side(label: str, store: Store, made: Recorded) -> Side:
 
 
 def _refuse_the_same(stores: list[Store], sides: list[Recorded]) -> None:
-    """Runs that are in both are not independent, and would make the interval of their difference a lie."""
+    """Refuse stores that share runs: these are not independent, so the interval of a difference would be wrong."""
     hint = "compare two stores of separate runs"
     if stores[0].id == stores[1].id:
         raise StudyError(f"{stores[0].place} and {stores[1].place} are the same store, or copies of it", hint=hint)

@@ -1,4 +1,4 @@
-"""`tare explain`: where the time of an operation goes, arm by arm."""
+"""`tare explain`: show where the time of an operation goes in each arm."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def explain(
 ) -> None:
     """Show where CPU time goes in each arm, by component, and what makes up its overhead.
 
-    `collapsed`, `speedscope`, `pprof` and `flamegraph` write the stacks of one arm: the last one an SVG that
-    compares them with the baseline's. Ends with 1 where no CPU time of any arm is known.
+    `collapsed`, `speedscope`, `pprof` and `flamegraph` write the stacks of one arm; `flamegraph` is an SVG that
+    compares them with the baseline's. Exit code 1: no CPU time of any arm is known.
     """
     from tare.analyze.explain.stacks import stacks_of  # polars is slow to import
     from tare.report.content import readable
@@ -77,7 +77,7 @@ def explain(
 def _explained(  # noqa: PLR0913 - what a text is made of
     opened: Store, study: Study, records: tuple[RunRecord, ...], arm: str | None, style: Format, *, to_file: bool
 ) -> tuple[str, bool]:
-    """The text, and whether it covers any CPU time."""
+    """Render the explanation; also returns whether it covers any CPU time."""
     from tare.analyze.explain.explanation import explain as explained
     from tare.analyze.explain.run_times import run_times
 

@@ -1,4 +1,4 @@
-"""`tare import`: results that somebody else has measured, into a store of their own."""
+"""`tare import`: put results that were measured elsewhere into a store of their own."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def import_results(
 
 
 def copies(imported: Import) -> list[tuple[str, str]]:
-    """Files of different runs with equal content: no two runs print the same, so that one would count twice."""
+    """Pairs of files of different runs with equal content: no two runs print the same, so one would count twice."""
     first: dict[str, str] = {}
     good = [run.record.imported for run in imported.runs if run.record.outcome.ok]
     digests = [(str(each["sha256"]), str(each["file"])) for each in good if each]
@@ -52,7 +52,7 @@ def copies(imported: Import) -> list[tuple[str, str]]:
 
 
 def write(writer: Writer, imported: Import) -> None:
-    """All runs that are not there yet, with the files that they were read from."""
+    """Commit all runs that the store does not have yet, with the files they were read from."""
     there = {record.run_id for record in writer.records()}
     new = [run for run in imported.runs if run.record.run_id not in there]
     for run in new:

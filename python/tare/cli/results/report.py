@@ -1,4 +1,4 @@
-"""`tare report`: what a store says, in the terminal or as a file."""
+"""`tare report`: report on a store, in the terminal or as a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """The exporters, as the command line calls them."""
+    """Output formats, as the command line names them."""
 
     TERMINAL = "terminal"
     HTML = "html"
@@ -38,7 +38,7 @@ _FORMATS = f"How to write it: {', '.join(Format)}."
 
 
 class Table(StrEnum):
-    """What the rows of CSV and Parquet are."""
+    """Contents of the rows of CSV and Parquet."""
 
     ESTIMATES = "estimates"
     OBSERVATIONS = "observations"
@@ -58,8 +58,8 @@ def report(
 ) -> None:
     """Show the overhead of each arm against the baseline.
 
-    Ends with 1 where no arm could be compared with the baseline, and where the control arm differs from it, so that
-    the study is invalid; the report then says why.
+    Exit code 1: no arm could be compared with the baseline, or the control arm differs from it, which makes the
+    study invalid. The report says why.
     """
     _check(style, table, runs, to_file=output is not None)
     # Drawing charts is slow to import.
@@ -104,10 +104,10 @@ def report(
 
 
 def _calibration(study: Study, records: tuple[RunRecord, ...]) -> str | None:
-    """What is known of the machine that the runs were made on; of one that is not tare's, nothing is."""
+    """Line on the calibration of the machine that made the runs; `None` for imported runs."""
     if study.imported is not None:
         return None
-    from tare.calibrate.quote import quote_for  # all that calibrations are made of is slow to import
+    from tare.calibrate.quote import quote_for  # slow to import
     from tare.sites.layout import default_layout
 
     return quote_for(records, default_layout().calibration)
@@ -123,7 +123,7 @@ def _check(style: Format, table: Table | None, runs: list[str] | None, *, to_fil
 
 
 def _rows(opened: Store, content: Report, style: Format, table: Table) -> str | bytes:
-    """One of the frames that `tare.open_store` gives, as a file."""
+    """Render one of the frames that `tare.open_store` gives as a file."""
     from tare.report.frames.estimates import estimates
     from tare.report.frames.files import as_csv, as_parquet
     from tare.report.frames.observations import observations

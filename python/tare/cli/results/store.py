@@ -1,4 +1,4 @@
-"""`tare store`: whether a store is whole, and what can be saved of one that is not."""
+"""`tare store`: verify a store, copy it, or save the undamaged runs of a damaged one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tare.store.repair import repair as repaired
 from tare.store_place import StorePlace, place_of
 
 DAMAGED = 1
-"""Exit code where something is not as it was committed."""
+"""Exit code: something is not as it was committed."""
 _LONGEST = 400
 
 app = typer.Typer(help="Check a store against its digests, copy it, or save its whole runs.", no_args_is_help=True)
@@ -38,7 +38,7 @@ def verify(
         problems = problems_of(opened)
         attempts = len(opened.records())
     except StoreError as error:
-        if not store.is_directory:  # the server's fault, or the network's: what the store holds is not known
+        if not store.is_directory:  # server or network failed: the content of the store is unknown
             raise
         problems, attempts = (str(error),), 0
     if not problems:
@@ -59,7 +59,7 @@ def copy(
     ],
     to: Annotated[StorePlace, typer.Argument(parser=place_of, metavar="TO", help="Directory or URL of the copy.")],
 ) -> None:
-    """Copy a store, to a directory or a URL, with every digest checked; repeated, it goes on where it ended."""
+    """Copy a store to a directory or a URL, with every digest checked; the same command resumes."""
     done = copied(store, to)
     again = f", {done.there} of them earlier" if done.there else ""
     typer.echo(f"{to}: {counted(done.attempts, 'attempt')} copied{again}")

@@ -1,4 +1,4 @@
-"""`tare views`: what other monitors would have printed of a run."""
+"""`tare views`: show what other monitors would have printed for a run."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Studies: write, plan, run and calibrate them, with the progress and the page that are shown meanwhile."""
+"""Commands that write, plan, run and calibrate studies, with their progress display and live page."""

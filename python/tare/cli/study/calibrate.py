@@ -1,4 +1,4 @@
-"""`tare calibrate`: studies whose outcome is known beforehand, to tell what this machine is worth."""
+"""`tare calibrate`: studies whose outcome is known beforehand, to test how well this machine measures."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from tare.sites.local import LocalHost
 from tare.workloads.registry import WORKLOADS
 
 SIGNALLED = 128
-"""As shells have it: 128 and the number of the signal."""
+"""Added to a signal's number, the exit code of a command that the signal ended, as in shells."""
 _BUSY = 0.25
-"""Load of the last minute, for each CPU, from which on a machine is not left to itself."""
+"""Load average of the last minute per CPU above which a machine counts as busy."""
 _DEPLOYMENTS = {**DEPLOYMENTS, **INJECTING}
 
 
 class KindName(StrEnum):
-    """The kinds, as the command line calls them."""
+    """Kinds of calibration studies, as the command line names them."""
 
     WORK = "work"
     QUOTA = "quota"
@@ -90,14 +90,14 @@ def calibrate_machine(  # noqa: PLR0913, PLR0917 - one parameter an option
         if not show:
             for host in where.hosts:
                 _warn_of_load(host_facts(host))
-            for kind in kinds:  # nothing is started where one could not be run
+            for kind in kinds:  # start nothing if any study cannot run
                 where.refuse(expand(KINDS[kind].make(1)))
             summary = _calibrate(archive, where, kinds, (minutes, studies), quiet=quiet)
     _print(summary, as_json=as_json)
 
 
 def _kinds(names: list[str], *, given: bool, between: bool) -> list[str]:
-    """Those to take turns; between two hosts those with a client. Raises `StudyError` for others by name."""
+    """Kinds to take in turn; between two hosts, only kinds with a client. Raises `StudyError` if `given` others."""
     alone = [name for name in names if not KINDS[name].has_client]
     if between and given and alone:
         raise StudyError(
@@ -108,8 +108,8 @@ def _kinds(names: list[str], *, given: bool, between: bool) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Where:
-    """What is calibrated. `refuse`: raises where a plan cannot be run there."""
+class _Target:
+    """Machine or pair of hosts to calibrate. `refuse` raises if a plan cannot run there."""
 
     identity: Identity
     hosts: tuple[Host, ...]
@@ -118,15 +118,15 @@ class _Where:
 
 
 @contextmanager
-def _here(layout: Layout) -> Iterator[_Where]:
-    """The machine that tare runs on."""
+def _here(layout: Layout) -> Iterator[_Target]:
+    """Yield the machine that tare runs on."""
 
     def refuse(plan: Plan) -> None:
         disk = estimate(plan, data_sets(WORKLOADS)).disk_bytes
         refuse_without_rights(plan, disk, layout=layout, deployments=_DEPLOYMENTS)
 
     with in_use(layout.home), local_engine() as engine:
-        yield _Where(
+        yield _Target(
             identity_here(engine.client, layout),
             (LocalHost(),),
             refuse,
@@ -135,8 +135,8 @@ def _here(layout: Layout) -> Iterator[_Where]:
 
 
 @contextmanager
-def _between(spec: SiteSpec, layout: Layout, *, resumes: bool) -> Iterator[_Where]:
-    """The two hosts of a site. `resumes`: whether one broken off finds its agents again, by the session's name."""
+def _between(spec: SiteSpec, layout: Layout, *, resumes: bool) -> Iterator[_Target]:
+    """Yield the two hosts of a site. `resumes`: find the agents of an interrupted session again, by its name."""
     store = layout.calibration / spec.name if resumes else None
     with (
         reached_site(spec, store, layout=layout, deployments=_DEPLOYMENTS) as reached,
@@ -146,7 +146,7 @@ def _between(spec: SiteSpec, layout: Layout, *, resumes: bool) -> Iterator[_Wher
         def machine(plan: Plan, interrupts: Interrupts) -> Machine:
             return reached.machine(plan, local_machine(plan, engine, interrupts, layout, _DEPLOYMENTS), interrupts)
 
-        yield _Where(identity_between(reached), reached.connection.site.hosts, reached.refuse, machine)
+        yield _Target(identity_between(reached), reached.connection.site.hosts, reached.refuse, machine)
 
 
 def _warn_of_load(host: Mapping[str, Any]) -> None:
@@ -161,7 +161,7 @@ def _warn_of_load(host: Mapping[str, Any]) -> None:
 
 def _calibrate(
     archive: Archive,
-    where: _Where,
+    where: _Target,
     kinds: list[str],
     limits: tuple[float | None, int | None],
     *,

@@ -1,4 +1,4 @@
-"""What a calibration has found, as text."""
+"""Results of a calibration as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tare.report.figures import duration
 
 
 def render(summary: Summary, *, width: int = 100) -> str:
-    """All figures as text."""
+    """Render all results as text."""
     out = io.StringIO()
     console = Console(file=out, width=max(width, 80), highlight=False)
     for line in machines(summary.identity):
@@ -27,18 +27,18 @@ def render(summary: Summary, *, width: int = 100) -> str:
     took = f"{effort.runs} runs, {effort.failed} of them failed, {duration(effort.machine_s)} of machine time"
     console.print(Text(f"{effort.studies} studies: {took}."))
     console.print()
-    console.print(same(summary))
+    console.print(false_positives(summary))
     console.print()
     if summary.injections:
         console.print(effects(summary))
         console.print()
-    for line in shown(summary):
+    for line in smallest_overheads(summary):
         console.print(Text(line))
     return _plain(out)
 
 
 def machines(identity: Identity) -> list[str]:
-    """A line each host."""
+    """One line for each host."""
     if identity.client is None:
         return [machine(identity)]
     lines = [f"server: {machine(identity)}", f"client: {machine(identity.client)}"]
@@ -46,16 +46,16 @@ def machines(identity: Identity) -> list[str]:
 
 
 def machine(identity: Identity) -> str:
-    """Hardware and versions in a line."""
+    """Hardware and versions of a machine on one line."""
     engine = f"{identity.engine} {identity.engine_version}" if identity.engine else "no engine"
     cpus = f"{identity.cpu_count} \N{MULTIPLICATION SIGN} {identity.cpu_model}"
     return f"{cpus}, {identity.memory_gib} GiB, Linux {identity.kernel}, {engine}"
 
 
-def same(summary: Summary) -> Table:
-    """False positives of two instances of the same."""
+def false_positives(summary: Summary) -> Table:
+    """Table of false positives: how often identical arms were called different."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
-    for column in ("two of the same", "comparisons", "called different", "share, nominally 5 %"):
+    for column in ("identical arms", "comparisons", "called different", "share, nominally 5 %"):
         table.add_column(column)
     rows = {"all": summary.false_positives, **summary.by_deployment}
     for name, cells in rows.items():
@@ -64,7 +64,7 @@ def same(summary: Summary) -> Table:
 
 
 def effects(summary: Summary) -> Table:
-    """What came of each injection; effects are on throughput."""
+    """Table of the injected effects on throughput: true and estimated."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
     for column in ("injected", "studies", "truth", "estimate", "bias, points", "truth in 95 % interval"):
         table.add_column(column)
@@ -81,12 +81,12 @@ def effects(summary: Summary) -> Table:
     return table
 
 
-def shown(summary: Summary) -> list[str]:
-    """The smallest overhead that can be shown, a line each time."""
+def smallest_overheads(summary: Summary) -> list[str]:
+    """Smallest overhead that can be detected, one line for each duration."""
     if summary.spread is None or summary.block_s is None:
         return []
     head = (
-        f"Two of the same differ by {100 * summary.spread:.2f} % from block to block (standard deviation), and a "
+        f"Identical arms differ by {100 * summary.spread:.2f} % from block to block (standard deviation), and a "
         f"block of three runs takes {summary.block_s:.1f} s. Smallest loss of throughput that half of all "
         "studies detect:"
     )

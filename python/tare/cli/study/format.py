@@ -1,4 +1,4 @@
-"""What `tare run` and `tare sweep` print at the end."""
+"""Output formats of `tare run` and `tare sweep`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Format(StrEnum):
-    """What stdout gets."""
+    """Format of the final output."""
 
     TEXT = "text"
     JSON = "json"

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from tare.run.between.reaching import ReachedSite
 
 _MOST_COLUMNS = 3
-"""What fits beside the arms' names in 80 characters."""
+"""Columns that fit beside the arms' names in 80 characters."""
 
 
 class Format(StrEnum):
-    """What stdout gets."""
+    """Output format."""
 
     TEXT = "text"
     JSON = "json"
@@ -65,11 +65,11 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
         reached: ReachedSite | None = None
         unreachable: TareError | None = None
         if where is not None and not elsewhere:
-            from tare.run.between.reaching import reached_site  # all that runs are made of is slow to import
+            from tare.run.between.reaching import reached_site  # slow to import
 
             try:
                 reached = stack.enter_context(reached_site(where))
-            except TareError as error:  # the plan is shown all the same
+            except TareError as error:  # show the plan first
                 unreachable = error
         known = None if elsewhere or unreachable else _calibrated_spread(reached)
         expected = estimate(made, data_sets(WORKLOADS), slow_starts(DATABASES, WORKLOADS), known)
@@ -90,11 +90,11 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
 
 
 def _calibrated_spread(reached: ReachedSite | None) -> float | None:
-    """From block to block, where this machine or the pair of hosts is calibrated; looks at none that cannot be."""
+    """Spread between blocks by the calibration of this machine or pair of hosts; `None` if it is not calibrated."""
     root = default_layout().calibration
     if not root.is_dir():
         return None
-    from tare.calibrate.archive import Archive  # all that calibrations are made of is slow to import
+    from tare.calibrate.archive import Archive  # slow to import
     from tare.calibrate.identify import identity_between, identity_here
 
     identity = identity_here() if reached is None else identity_between(reached)
@@ -123,7 +123,7 @@ def show(made: Plan, expected: PlanEstimate, console: Console) -> None:
 
 
 def _arms(study: Study) -> Table:
-    """A column for each key that differs, or all of them in one where they are too many for a terminal."""
+    """Table of arms: a column for each key that differs, or one column for all if they are too many to fit."""
     varying = _varying(study)
     wide = len(varying) <= _MOST_COLUMNS
     table = _table("arm", *(varying if wide else ["what differs"]), title=f"{len(study.arms)} arms")
@@ -150,7 +150,7 @@ def _common(study: Study) -> Table:
 
 
 def _blocks(made: Plan) -> Table:
-    """A row a block, or where runs of an arm are kept together, a row for each such sequence."""
+    """Table of the order: a row for each block or, if arms are kept together, for each sequence of one arm."""
     table = _table("block", "runs in order", title=f"{len(made.runs)} runs at most")
     if [run.block for run in made.runs] == sorted(run.block for run in made.runs):
         for block, in_block in groupby(made.runs, key=lambda run: run.block):
@@ -170,7 +170,7 @@ def _table(*columns: str, title: str) -> Table:
 
 
 def _varying(study: Study) -> list[str]:
-    """The dotted keys of the settings that are not the same in every arm, in their order."""
+    """Dotted keys, in order, of the settings that are not the same in every arm."""
     arms = [_flat(arm.settings.model_dump(mode="json")) for arm in study.arms]
     keys = dict.fromkeys(key for arm in arms for key in arm)
     return [key for key in keys if any(arm.get(key) != arms[0].get(key) for arm in arms)]
@@ -201,26 +201,26 @@ def _expectation(made: Plan, expected: PlanEstimate) -> str:
     disk = "unknown" if expected.disk_bytes is None else f"{expected.disk_bytes / 1e9:.1f} GB"
     most = "" if expected.total_s == expected.most_s else f", at most {_duration(expected.most_s)}"
     return (
-        f"{_how_many(made.study, expected)}\n"
-        f"{_piloted(made.study)}"
-        f"Estimated time: {_bound(expected)}{_duration(expected.total_s)}{most} ({loading}, "
+        f"{_block_count(made.study, expected)}\n"
+        f"{_pilot_note(made.study)}"
+        f"Estimated time: {_at_most(expected)}{_duration(expected.total_s)}{most} ({loading}, "
         f"a block {_duration(block_s)}; without building images).\n"
-        f"{_early(expected)}"
+        f"{_operations_note(expected)}"
         + (f"Estimated disk: {disk} for loaded data, without images." if expected.data_sets else "No data on disk.")
     )
 
 
-def _bound(expected: PlanEstimate) -> str:
+def _at_most(expected: PlanEstimate) -> str:
     return "at most " if expected.at_most and expected.total_s == expected.most_s else ""
 
 
-def _early(expected: PlanEstimate) -> str:
+def _operations_note(expected: PlanEstimate) -> str:
     words = "Runs that end after a number of operations are estimated at their full measure_s.\n"
     return words if expected.at_most else ""
 
 
-def _piloted(study: Study) -> str:
-    """What a pilot will choose, where there is one."""
+def _pilot_note(study: Study) -> str:
+    """Line on what the pilot will choose; empty without a pilot."""
     if not is_piloted(study.protocol):
         return ""
     pilot_s = float(study.arms[0].settings.workload["measure_s"])
@@ -230,8 +230,8 @@ def _piloted(study: Study) -> str:
     )
 
 
-def _how_many(study: Study, expected: PlanEstimate) -> str:
-    """Blocks, as far as they are known before the machine has shown its noise."""
+def _block_count(study: Study, expected: PlanEstimate) -> str:
+    """Line on the number of blocks, as far as it is known before the machine has shown its noise."""
     blocks, rule = expected.blocks, rule_of(study)
     if rule.target is None:
         return f"Blocks: {blocks.most}, whatever the result."

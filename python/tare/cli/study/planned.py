@@ -1,4 +1,4 @@
-"""What `tare plan`, `run`, `sweep` and `weigh` share: the study that is meant, loaded and expanded."""
+"""Load and expand a study, for `tare plan`, `run`, `sweep` and `weigh`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tare.workloads.registry import WORKLOADS
 
 
 def planned(study: str, scale: str | None, seed: int | None, blocks: int | None, *, profile: bool = False) -> Plan:
-    """The study at that scale, expanded; `blocks` and `seed` stand in for its own. Raises `StudyError`.
+    """Load a study at a scale and expand it; `seed` and `blocks` replace the study's own. Raises `StudyError`.
 
-    `profile`: the stacks of every run are sampled, where the host allows it.
+    `profile`: sample the stacks of every run, where the host allows it.
     """
     opened = loaded(study, scale)
     if profile:
@@ -29,7 +29,7 @@ def planned(study: str, scale: str | None, seed: int | None, blocks: int | None,
 
 
 def profiled(study: Study) -> Study:
-    """The same study with the monitor `profile` in every arm that does not set it itself."""
+    """Add the monitor `profile` to every arm that does not set it itself."""
     spec = MonitorSpec(optional=True)
 
     def with_profile(arm: Arm) -> Arm:
@@ -43,10 +43,10 @@ def profiled(study: Study) -> Study:
 
 
 def loaded(study: str, scale: str | None) -> Study:
-    """The study that is meant, at that scale. Raises `StudyError`."""
+    """Load a study at a scale. Raises `StudyError`."""
     return load(find_study(study), known(), scale)
 
 
 def known() -> Registry:
-    """The names that it may use."""
+    """Registry of the names that a study may use."""
     return installed()

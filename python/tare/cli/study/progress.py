@@ -1,4 +1,4 @@
-"""Progress on standard error: a live display on a terminal, a line a run elsewhere."""
+"""Progress on standard error: a live display on a terminal, elsewhere one line for each run."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from tare.workloads.registry import WORKLOADS
 
 _LAST_RUNS = 8
 _MOST_SITES = 16
-"""A terminal has some forty lines."""
+"""Sites that the display lists; a terminal has some forty lines."""
 _REFRESH_PER_S = 4
 
 
 @dataclass
 class SiteRun:
-    """What a site does: it prepares something, or has a run under way."""
+    """Current work of a site: it prepares something, or makes a run."""
 
     began: float
     phase_began: float
@@ -61,7 +61,7 @@ class SiteRun:
 
 @dataclass
 class Tally:
-    """Where a running study stands; fed with events, read by whoever shows it."""
+    """State of a running study: takes events, and is read by the displays."""
 
     plan: Plan
     done: StudyState
@@ -77,9 +77,9 @@ class Tally:
     run_began: float | None = None
     choice: Choice | None = None
     sites: dict[str, SiteStands] = field(default_factory=dict)
-    """How each of several sites stands; empty on one machine."""
+    """Standing of each of several sites; empty on one machine."""
     at: dict[str, SiteRun] = field(default_factory=dict)
-    """What each of several sites does."""
+    """Current work of each of several sites."""
     last: deque[RunRecord] = field(default_factory=lambda: deque(maxlen=_LAST_RUNS))
 
     def __post_init__(self) -> None:
@@ -90,10 +90,10 @@ class Tally:
         self.emulated = dict(self.done.emulated)
 
     def take(self, event: Event) -> None:
-        """Note an event."""
+        """Update the state by an event."""
         now = self.clock()
         if isinstance(event, FromSite | SiteStands):
-            self._take_of(event)
+            self._take_from_site(event)
         elif isinstance(event, Preparing):
             self.preparing, self.phase_began = event.what, now
         elif isinstance(event, RunStarted):
@@ -107,7 +107,7 @@ class Tally:
         elif isinstance(event, BlockEnded):
             self.decision = event.decision
         elif isinstance(event, MeasureChosen):
-            # What runs took in the pilot says nothing of the runs to come.
+            # Runs of the pilot do not tell how long later runs take.
             self.choice = event.choice
             self.spent.clear()
 
@@ -120,8 +120,8 @@ class Tally:
         if record.outcome.ok:
             self.good.add(record.run_id)
 
-    def _take_of(self, report: FromSite | SiteStands) -> None:
-        """Note what one of several sites reports, or how it stands."""
+    def _take_from_site(self, report: FromSite | SiteStands) -> None:
+        """Update the state by what one of several sites reports, or by its standing."""
         if isinstance(report, SiteStands):
             self.sites[report.site] = report
             if report.standing is not Standing.AT_WORK:
@@ -139,30 +139,30 @@ class Tally:
 
     @property
     def sites_left(self) -> Sequence[str]:
-        """Those that blocks are still given to, by name."""
+        """Names of the sites that still get blocks, sorted."""
         return sorted(n for n, stands in self.sites.items() if stands.standing is not Standing.SET_ASIDE)
 
     @property
     def blocks_an_hour(self) -> float | None:
-        """Of this session, all sites together; `None` before the first."""
+        """Blocks an hour since tare started, all sites together; `None` before the first block."""
         made = self.decision.blocks - self._blocks_before
         return made / (self.elapsed_s / 3600) if made > 0 and self.elapsed_s > 0 else None
 
     @property
     def names(self) -> Mapping[str, str]:
-        """Arms as they are shown."""
+        """Arm → name as it is shown."""
         return shown_names(self.plan.study, self.emulated)
 
     @property
     def elapsed_s(self) -> float:
-        """Since tare began."""
+        """Seconds since tare started."""
         return self.clock() - self.began
 
     @property
     def blocks(self) -> int:
-        """Blocks that are expected in all: by the spread seen so far, else by the plan's estimate.
+        """Blocks expected in all: by the spread seen so far, else by the plan's estimate.
 
-        Never fewer than have been begun: a time that ends a study is estimated by the mean pace of its runs.
+        Never fewer than have begun, as the blocks within a cap on time are estimated by the mean pace of runs.
         """
         study = self.plan.study
         paces = self.spent or [run_seconds(arm.settings, self.slow) for arm in study.arms]
@@ -171,7 +171,7 @@ class Tally:
 
     @property
     def remaining_s(self) -> float:
-        """What is expected yet, at the mean pace of the attempts so far, or by the plan where there are none."""
+        """Expected remaining seconds, at the mean pace of the attempts so far, or by the plan if there are none."""
         left = [run for run in self.plan.runs if run.id not in self.good and run.block <= self.blocks]
         if self.spent:
             total = len(left) * sum(self.spent) / len(self.spent) / max(1, len(self.sites_left))
@@ -184,11 +184,11 @@ class Tally:
 
 @contextmanager
 def progress(plan: Plan, done: StudyState, *, quiet: bool) -> Iterator[Observer]:
-    """An observer that shows what it gets, in the way that standard error allows."""
+    """Yield an observer that shows events on standard error, live if that is a terminal."""
     console = Console(stderr=True, highlight=False)
     tally = Tally(plan, done, slow=slow_starts(DATABASES, WORKLOADS))
     if quiet:
-        yield lambda event: _complain(event, console)
+        yield lambda event: _print_failure(event, console)
     elif console.is_terminal:
         with Live(
             get_renderable=lambda: display(tally), console=console, refresh_per_second=_REFRESH_PER_S
@@ -199,7 +199,7 @@ def progress(plan: Plan, done: StudyState, *, quiet: bool) -> Iterator[Observer]
 
 
 def display(tally: Tally) -> Group:
-    """The live display: what is going on, what is known of each arm, and what the last runs gave."""
+    """Live display: current work, throughput of each arm so far, and results of the last runs."""
     blocks = tally.blocks
     head = f"{len(tally.good)} of about {runs_of_blocks(tally.plan.study, blocks)} runs"
     clock = f"elapsed {spoken(tally.elapsed_s)}, about {spoken(tally.remaining_s)} remaining"
@@ -217,7 +217,7 @@ def display(tally: Tally) -> Group:
 
 
 def standing(decided: Decision, names: Mapping[str, str]) -> Table:
-    """Each arm's throughput against the baseline so far, and the blocks that it is expected to need yet."""
+    """Table of each arm's throughput against the baseline so far, and the blocks that it still needs."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("arm", "throughput so far", "blocks needed yet"):
         table.add_column(column)
@@ -230,7 +230,7 @@ def standing(decided: Decision, names: Mapping[str, str]) -> Table:
 
 
 def so_far(arm: Progress) -> str:
-    """`-2.1 % [-3.4, -0.8] after 8 blocks`."""
+    """Throughput of an arm so far, such as `-2.1 % [-3.4, -0.8] after 8 blocks`."""
     if arm.point is None:
         return "no block with both arm and baseline yet"
     bounds = "" if arm.low is None or arm.high is None else f" [{100 * arm.low:+.1f}, {100 * arm.high:+.1f}]"
@@ -238,12 +238,12 @@ def so_far(arm: Progress) -> str:
 
 
 def chosen(choice: Choice) -> str:
-    """What the pilot came to, in a sentence."""
+    """Sentence on the measure phase that the pilot chose."""
     return f"after the pilot, {choice.sentence}"
 
 
 def result(record: RunRecord) -> str:
-    """What a run gave, in a few words."""
+    """Result of a run in a few words."""
     if record.measurement is None:
         return f"attempt {record.attempt} failed in {record.outcome.failed_in}: {record.outcome.reason}"
     unit = record.measurement["unit"]
@@ -261,7 +261,7 @@ def spoken(seconds: float) -> str:
 
 
 def _doing(tally: Tally, blocks: int) -> list[Text]:
-    """What is under way, a line each site where there are several, and the pace of all together."""
+    """Lines on current work; for several sites, one each and their common pace."""
     if not tally.sites:
         return [Text(_now(tally, blocks))]
     pace = "" if tally.blocks_an_hour is None else f", {tally.blocks_an_hour:,.1f} blocks an hour"
@@ -334,7 +334,7 @@ def _log(event: Event, tally: Tally) -> None:
         _say(event.text)
 
 
-def _complain(event: Event, console: Console) -> None:
+def _print_failure(event: Event, console: Console) -> None:
     if isinstance(event, RunEnded) and not event.record.outcome.ok:
         console.print(Text(f"{event.record.run_id}: {result(event.record)}"))
 

@@ -1,4 +1,4 @@
-"""What `tare run` prints at the end."""
+"""Final output of `tare run`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tare.store import Store
 
 
 def show_result(store: Store, output: Format, ending: Ending | None) -> bool:
-    """The overhead table, or the findings as JSON, on standard output. Returns whether the study is valid."""
+    """Print the overhead table, or the findings as JSON. Returns whether the study is valid."""
     records = store.records()
     calibration = quote_for(records, default_layout().calibration)
     study, people = store.plan.study, output is Format.TEXT

@@ -28,7 +28,7 @@ from tare.store.outlines import state_of
 from tare.store_place import StorePlace, place_of
 
 NO_GOOD_RESULT = 1
-"""A run failed for good, or the control arm differs from the baseline."""
+"""Exit code: a run failed for good, or the control arm differs from the baseline."""
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter an option

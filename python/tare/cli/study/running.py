@@ -1,4 +1,4 @@
-"""What `tare run`, `sweep` and `weigh` share: a plan, run into its store."""
+"""Run a plan into its store, for `tare run`, `sweep` and `weigh`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def unfinished(plan: Plan, records: tuple[RunRecord, ...]) -> str | None:
-    """Why more blocks are to come, `None` where none is; an import has all that there is."""
+    """Why more blocks are to come; `None` if the study has ended. An import is always complete."""
     done = StudyState.from_records(records)
     if plan.study.imported is not None or ending_of(plan, done) is not None:
         return None
@@ -54,13 +54,13 @@ def unfinished(plan: Plan, records: tuple[RunRecord, ...]) -> str | None:
 
 
 _NAMED = 5
-"""Of what was not removed."""
+"""Number of leftovers that a message names."""
 SIGNALLED = 128
-"""As shells have it: 128 and the number of the signal."""
+"""Added to a signal's number, the exit code of a command that the signal ended, as in shells."""
 
 
 @contextmanager
-def carried_out(  # noqa: PLR0913 - all that a command may choose
+def carried_out(  # noqa: PLR0913 - what a command may choose
     plan: Plan,
     where: Place,
     *,
@@ -69,14 +69,14 @@ def carried_out(  # noqa: PLR0913 - all that a command may choose
     sites: Sequence[SiteSpec] = (),
     cluster: Scheduler | None = None,
 ) -> Iterator[Writer]:
-    """The store, held, once all remaining runs are made; a signal ends the command with its number.
+    """Make all remaining runs, then yield the store, still held. A signal ends the command with its number.
 
-    `beside`: entered for as long as runs are made. `sites`: where, if not on this machine alone; on
-    several of them blocks are made at once. `cluster`: whose workers make them, if not processes of tare's own.
+    `beside`: context that is open while runs are made. `sites`: where to run, if not on this machine alone; several
+    sites make blocks at the same time. `cluster`: its workers make the blocks instead of tare's own processes.
     """
     interrupts, place = Interrupts(), place_of(where)
     with (
-        _site_for(plan, place, sites, fleet=cluster is not None) as reached,  # before there is a store
+        _site_for(plan, place, sites, fleet=cluster is not None) as reached,  # refuses before a store is made
         resume_store(place, plan) as writer,
         interrupts.installed(),
     ):
@@ -100,12 +100,12 @@ def carried_out(  # noqa: PLR0913 - all that a command may choose
 
 
 def cleaned_up(reached: ReachedSite | None) -> str:
-    """That nothing is left of what was made, or what is, and how it is removed. Caches are meant to stay."""
+    """Say whether anything is left of what tare made, and how to remove it. Caches are meant to stay."""
     links = {} if reached is None else reached.connection.links
     ledger: Ledger = SqliteLedger(default_layout().ledger) if reached is None else reached.connection.ledger
     how = "tare clean" if reached is None else f"tare clean --sites FILE --site {reached.connection.spec.name}"
     own = {own_process(), *(from_ident(link.agent.ident) for link in links.values())}
-    sockets = set() if reached is None else reached.connection.sockets  # go with the connection
+    sockets = set() if reached is None else reached.connection.sockets  # removed with the connection
     try:
         dead = ledger.abandoned()
         left = [made for made in ledger.entries() if not made.keep and (made.owner in own or made in dead)]
@@ -122,9 +122,9 @@ def cleaned_up(reached: ReachedSite | None) -> str:
 def _site_for(
     plan: Plan, place: StorePlace, sites: Sequence[SiteSpec], *, fleet: bool
 ) -> Iterator[ReachedSite | None]:
-    """The one site, connected; `None` for this machine and for several, each of which has a process of its own.
+    """Connect the one site; yield `None` for this machine, and for several sites, which have their own processes.
 
-    Raises where what is meant cannot run the plan.
+    Raises if the machine or a site cannot run the plan.
     """
     if _finished(place, plan):
         yield None
@@ -148,12 +148,12 @@ def _site_for(
 
 
 def _disk_bytes(plan: Plan) -> float | None:
-    """What loaded data will take."""
+    """Disk space that loaded data will take, in bytes; `None` if unknown."""
     return estimate(plan, data_sets(WORKLOADS)).disk_bytes
 
 
 def _finished(place: StorePlace, plan: Plan) -> bool:
-    """Whether the store has it all: then neither rights nor an engine are needed to show it."""
+    """Whether the store has all runs, so that showing it needs neither rights nor an engine."""
     try:
         return not remaining(plan, state_of(open_store(place)))
     except StoreError:
@@ -169,12 +169,12 @@ def _run(  # noqa: PLR0913 - all that runs are made of
     *,
     quiet: bool,
 ) -> None:
-    herald = StatusWriter(writer.now, plan, writer.id, default_layout().work)
+    status_writer = StatusWriter(writer.now, plan, writer.id, default_layout().work)
     with (
         in_use(default_layout().home),
         local_engine() as engine,
         progress(plan, done, quiet=quiet) as shown,
-        with_status_file(herald, shown) as observer,
+        with_status_file(status_writer, shown) as observer,
     ):
         here = local_machine(plan, engine, interrupts)
         machine = here if reached is None else reached.machine(plan, here, interrupts)
@@ -206,17 +206,17 @@ def _run_on(  # noqa: PLR0913, PLR0917 - all that runs are made of
     *,
     quiet: bool,
 ) -> None:
-    """As `_run`, on several sites at once."""
+    """Make the remaining runs on several sites at once."""
     from tare.run.fleet.coordinator import execute_on, refuse_one_order  # most commands do without
     from tare.run.fleet.dispatcher import Fleet
 
-    herald = StatusWriter(writer.now, plan, writer.id, default_layout().work)
+    status_writer = StatusWriter(writer.now, plan, writer.id, default_layout().work)
     writer.alone()
     made = writer.records()
     with (
         in_use(default_layout().home),
         progress(plan, done, quiet=quiet) as shown,
-        with_status_file(herald, shown) as observer,
+        with_status_file(status_writer, shown) as observer,
     ):
         refuse_one_order(plan, made)
         fleet = Fleet(sites, crew(), writer.path, interrupts)

@@ -1,4 +1,4 @@
-"""`tare serve`: a store as a live page on this machine's loopback."""
+"""`tare serve`: show a store as a live page on this machine's loopback address."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def serve(
     from tare.live.serving import serve as serve_page
 
     door = open_listener(port, new_token())
-    server = server_of(store, door)  # before there is a link to a page that cannot be shown
+    server = server_of(store, door)  # may refuse the store: print no link then
     sys.stdout.write(f"{door.link}\n")
     sys.stdout.flush()
     sys.stderr.write("tare: the page is only reachable from this machine; Ctrl-C ends it\n")
@@ -38,7 +38,7 @@ def serve(
 
 @contextmanager
 def page_beside(store: Place, *, wanted: bool, port: int) -> Iterator[None]:
-    """The page while a study runs, where it is wanted; without it the run goes on, with a message."""
+    """Serve the page while a study runs, if `wanted`. If that fails, the run goes on, with a message."""
     if not wanted:
         yield
         return

@@ -28,23 +28,23 @@ from tare.run.resume import StudyState, remaining
 from tare.store_place import StorePlace, place_of
 
 _AT_LIMIT = 0.9
-"""As the rule `client-bottleneck` has it."""
+"""Share of busy CPU that counts as the limit, as in the rule `client-bottleneck`."""
 _ANY_WIDTH = 1000
-"""Wider than any table: of how much it would take."""
+"""Wider than any table, to find out how much width a table needs."""
 _LEFT_OUT = ("of the most", "least to most", "p95 ms")
-"""Where there is no room, in this order, before a figure is cut."""
+"""Columns that are left out if there is no room, in this order, before a figure is cut."""
 _SCATTER = 0.1
-"""Twice the tolerance by which full load is recognised."""
+"""Relative spread of runs above which they are reported: twice the tolerance that recognises full load."""
 
 
 NO_GOOD_RESULT = 1
-"""A run failed for good, or too few are good to tell of a knee."""
+"""Exit code: a run failed for good, or too few are good to find a knee."""
 _THREADS = "1,2,4,8,16,32,64,128"
 _MOST_THREADS = 100_000
 
 
 def render(title: str, unit: str, knee: Knee, *, width: int = 100) -> str:
-    """All of it as text; `unit`: what throughput counts."""
+    """Render table and conclusions as text; `unit`: what throughput counts."""
     out = io.StringIO()
     console = Console(file=out, width=max(width, 80), highlight=False)
     console.print(Text(marked(plain(title, 400), MARK if knee.emulated else None), style="bold"))
@@ -57,7 +57,7 @@ def render(title: str, unit: str, knee: Knee, *, width: int = 100) -> str:
 
 
 def conclusions(unit: str, knee: Knee) -> Iterator[str]:
-    """What the table says, a sentence each."""
+    """Yield what the table says, in sentences."""
     if knee.emulated:
         on = f"the {sides_text(knee.emulated)} ran on an emulated CPU"
         yield f"Emulated: {on}; a machine's knee is elsewhere."
@@ -90,7 +90,7 @@ def _at_limit(busy: float | None) -> bool:
 
 
 def _table(unit: str, knee: Knee, console: Console) -> Table:
-    """What is not known of any number of threads, and what there is no room for, is left out."""
+    """Table of the points. Columns without any value, and columns that do not fit, are left out."""
     titles = ("threads", "runs", f"{unit}/s", "least to most", "of the most", "p95 ms", "SUT CPU", "client CPU", "")
     most = max((each.throughput_per_s for each in knee.points if each.throughput_per_s is not None), default=None)
     rows = [_cells(point, most, knee.full) for point in knee.points]
@@ -98,13 +98,13 @@ def _table(unit: str, knee: Knee, console: Console) -> Table:
     bold = [point.threads == knee.full for point in knee.points]
     options = console.options.update_width(_ANY_WIDTH)
     for title in _LEFT_OUT:
-        if console.measure(_of(columns, bold), options=options).maximum <= console.width:
+        if console.measure(_table_of(columns, bold), options=options).maximum <= console.width:
             break
         columns.pop(title, None)
-    return _of(columns, bold)
+    return _table_of(columns, bold)
 
 
-def _of(columns: Mapping[str, Sequence[str]], bold: Sequence[bool]) -> Table:
+def _table_of(columns: Mapping[str, Sequence[str]], bold: Sequence[bool]) -> Table:
     made = [Column(title, justify="left" if not title else "right", no_wrap=True) for title in columns]
     table = Table(*made, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for stands_out, cells in zip(bold, zip(*columns.values(), strict=True), strict=True):

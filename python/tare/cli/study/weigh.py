@@ -47,8 +47,8 @@ def weigh(
 ) -> None:
     """Measure what a request costs on each network path of this machine, without a database.
 
-    Takes ten minutes at most. `tare advise --profile` predicts from it what a path would cost a database. The same
-    command goes on after Ctrl-C.
+    Takes ten minutes at most. `tare advise --profile` predicts from it what a path would cost a database. After
+    Ctrl-C, the same command resumes.
     """
     layout = default_layout() if home is None else Layout(home.absolute())
     identity = _identity(layout)
@@ -70,7 +70,7 @@ def _identity(layout: Layout) -> Identity:
 
 
 def _measured(layout: Layout, identity: Identity, *, full: bool, quiet: bool) -> UnitCosts:
-    """Run the study, or go on with it, and keep what it shows."""
+    """Run the study, or resume it, and keep its unit costs."""
     plan = planned(STUDY, "full" if full else "quick", None, None)
     store = place_of(layout, identity) / f"{plan.study.scale}-{plan.digest[:12]}"
     store.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def _measured(layout: Layout, identity: Identity, *, full: bool, quiet: bool) ->
 
 
 def _events(layout: Layout, identity: Identity, *, quiet: bool) -> tuple[EventCost, ...]:
-    """What the kernel takes for single events, some seconds; what could not be measured is named."""
+    """Measure what single kernel events cost, in some seconds; name on stderr what could not be measured."""
     folder = place_of(layout, identity) / "events"
     folder.mkdir(exist_ok=True)
     try:
@@ -109,7 +109,7 @@ def _events(layout: Layout, identity: Identity, *, quiet: bool) -> tuple[EventCo
 
 
 def render(costs: UnitCosts, *, width: int = 100) -> str:
-    """The costs as a table: a row a path."""
+    """Render the costs as a table: one row for each path."""
     out = io.StringIO()
     console = Console(file=out, width=max(width, 80), highlight=False)
     console.print(Text(machine(costs.identity), style="bold"))
@@ -128,7 +128,7 @@ def render(costs: UnitCosts, *, width: int = 100) -> str:
         table.add_column(title, justify="right")
     for path in dict.fromkeys(each.path for each in costs.costs):
         cells = (costs.of(path, load, quantity, per_kib=per_kib) for _, load, quantity, per_kib in columns)
-        table.add_row(_words(path), *map(_cell, cells))
+        table.add_row(_path_name(path), *map(_cell, cells))
     console.print(table)
     if costs.events:
         console.print()
@@ -137,7 +137,7 @@ def render(costs: UnitCosts, *, width: int = 100) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _words(path: NetworkPath) -> str:
+def _path_name(path: NetworkPath) -> str:
     server, client, network = path
     if server == client == "bare":
         return "bare"

@@ -1,4 +1,4 @@
-"""Cassandra 3.11 and 5.0, alone or a node among several, in /opt/cassandra."""
+"""Cassandra 3.11 and 5.0, installed in /opt/cassandra: a single server or a node of a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import ClassVar
 from tare.databases import Exec, ServerCommand, ServerPlan
 from tare.databases.cassandra import cql_query
 from tare.databases.cassandra.effective import (
-    FOLLOWS,
+    DERIVED,
     PER_RUN,
     SETTINGS,
     TABLES,
@@ -39,35 +39,36 @@ _DIRECTORIES: Mapping[str, str] = {
     "cdc_raw_directory": "cdc_raw",
 }
 _PATTERN = "%-5level [%thread] %date{ISO8601, UTC} %F:%L - %msg%n"
-_TELLING = ("org.apache.cassandra.db.compaction.CompactionTask", "io.netty.channel.MultithreadEventLoopGroup")
-"""Who is heard at DEBUG: how long each compaction took, and how many threads netty takes, by the CPUs it sees."""
+_DEBUG_LOGGERS = ("org.apache.cassandra.db.compaction.CompactionTask", "io.netty.channel.MultithreadEventLoopGroup")
+"""Loggers at level DEBUG: the duration of each compaction, and netty's threads, by the CPUs it sees."""
 
 
 @dataclass(frozen=True)
 class Cassandra:
     """One node on one data directory, configured by files in its run directory.
 
-    What is shipped in cassandra.yaml and jvm.options holds where a study says nothing. A node that is alone is its
-    own seed, and has a loopback address of its own for what nodes say to each other; the members of a cluster have
-    the first of them for a seed. Raises `StudyError` for settings that no study may make.
+    Settings that a study leaves out are as shipped in cassandra.yaml and jvm.options. A single node is its own seed
+    and has a loopback address of its own for traffic between nodes; the seed of a cluster is its first node. Raises
+    `StudyError` for settings that a study must not change.
     """
 
     per_run: ClassVar[frozenset[str]] = PER_RUN
-    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
+    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = DERIVED
     safe_to_kill: ClassVar[bool] = True
     slow_start_s: ClassVar[float] = 7.0  # measured: 7.6 to 9.5 in all, on one idle CPU
     release: Release = V3_11
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
-        """Make the directories; the server fills them when it starts."""
+        """Create the directories; the server fills them when it starts."""
         checked(plan.settings, self.release)
         places = (f"{plan.data_dir}/{name}" for name in ("data", *_DIRECTORIES.values()))
         return ServerCommand(argv=("mkdir", "-p", "--", *places), env={}, files={})
 
     def serve(self, plan: ServerPlan) -> ServerCommand:
-        """The server in the foreground, its log on standard output and, to be read back, in its run directory.
+        """Run the server in the foreground, with its log on standard output and, for `effective`, in a file.
 
-        It does not wait 8 s for gossip to settle: alone it has none, and of a cluster all nodes are asked.
+        The server does not wait 8 s for gossip to settle: a single node has none, and tare asks every node of a
+        cluster.
         """
         settings = checked(plan.settings, self.release)
         argv = (
@@ -95,18 +96,18 @@ class Cassandra:
         return ServerCommand(argv=argv, env={}, files=files, binary_files=keystore_file(plan))
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
-        """Whether a query is answered."""
+        """Whether the server answers a query."""
         return _query(plan, inside, _ALIVE).code == 0
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """What the server logged when it started, its settings where it has a table of them, and its tables.
+        """Read what the server logged at its start, its table of settings if it has one, and its tables.
 
-        All are asked at once: each is a program that starts, and the run waits for them.
+        All queries run at the same time, as each starts a program and the run waits for them.
         """
         with ThreadPoolExecutor(3) as pool:
             logged = pool.submit(inside, ("cat", f"{plan.run_dir}/{LOG_FILE}"), _LOG_TIMEOUT_S, b"")
             tables = pool.submit(_query, plan, inside, TABLES)
-            settings = pool.submit(_query, plan, inside, SETTINGS) if self.release.tells_settings else None
+            settings = pool.submit(_query, plan, inside, SETTINGS) if self.release.has_settings_table else None
         startup = parse_log(must(logged.result(), "read its log").text)
         rows = must(tables.result(), "read its tables").text.splitlines()
         read_back = {**startup, **parse_tables(rows)}
@@ -117,8 +118,8 @@ class Cassandra:
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
         """Drain, which writes all memtables and empties the commit log, then end the daemon with exit code 0.
 
-        What it knows of other nodes' addresses is taken out of its data meanwhile: these have others when they are
-        started from a copy, and clients would learn of nodes that are no more.
+        In between, remove the other nodes' addresses from its data: they change when nodes are started from a copy,
+        and clients would learn of nodes that no longer exist.
         """
         must(nodetool(plan, inside, ("drain",), _DRAIN_TIMEOUT_S), "drain it")
         known = f"{plan.data_dir}/data/system/peer*"
@@ -127,8 +128,8 @@ class Cassandra:
         nodetool(plan, inside, ("stopdaemon",), _STOP_TIMEOUT_S)
 
 
-def tell(plan: ServerPlan, inside: Exec, statement: str) -> None:
-    """Have it carry out a statement; names are to have their keyspace."""
+def execute_statement(plan: ServerPlan, inside: Exec, statement: str) -> None:
+    """Execute a statement, in which names must include their keyspace."""
     must(_query(plan, inside, statement), "create what was requested")
 
 
@@ -141,14 +142,14 @@ def _own(plan: ServerPlan) -> Mapping[str, object]:
         "start_native_transport": True,
         "native_transport_port": plan.port,
         **_encrypted(plan),
-        **_found_at(plan),
+        **_addresses(plan),
         "data_file_directories": [f"{plan.data_dir}/data"],
         **{key: f"{plan.data_dir}/{name}" for key, name in _DIRECTORIES.items()},
     }
 
 
 def _encrypted(plan: ServerPlan) -> Mapping[str, object]:
-    """With a certificate clients have to speak TLS; what nodes say to each other stays in clear text."""
+    """Options for TLS: with a certificate, clients must use TLS; traffic between nodes is never encrypted."""
     if plan.secrets.certificate is None:
         return {}
     options = {
@@ -161,10 +162,10 @@ def _encrypted(plan: ServerPlan) -> Mapping[str, object]:
     return {"client_encryption_options": options}
 
 
-def _found_at(plan: ServerPlan) -> Mapping[str, object]:
-    """Where other nodes and clients find it, and where it finds the others.
+def _addresses(plan: ServerPlan) -> Mapping[str, object]:
+    """Options for the addresses at which nodes and clients find each other.
 
-    Members join an empty cluster when data are loaded and have their tokens afterwards: there is nothing to stream.
+    `auto_bootstrap` is off: nodes join an empty cluster and later have their tokens: there is nothing to stream.
     """
     if plan.member is None:
         address = node_address(plan.port)
@@ -190,7 +191,7 @@ def _seeds(address: str) -> list[Mapping[str, object]]:
 def _logback(plan: ServerPlan) -> str:
     encoder = f"<encoder><pattern>{_PATTERN}</pattern></encoder>"
     classes = "ch.qos.logback.core"
-    heard = [f'<logger name="{name}" level="DEBUG"/>\n' for name in _TELLING]
+    heard = [f'<logger name="{name}" level="DEBUG"/>\n' for name in _DEBUG_LOGGERS]
     return (
         "<configuration>\n"
         f'<appender name="OUT" class="{classes}.ConsoleAppender">{encoder}</appender>\n'

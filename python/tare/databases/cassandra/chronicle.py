@@ -1,7 +1,7 @@
-"""Cassandra's own account of a run: compactions, tables and thread pools, by nodetool and its log.
+"""Cassandra's account of its background work: compactions, tables and thread pools, from nodetool and its log.
 
-nodetool's history of compactions says when each ended and how many bytes it took and made, the log how long it
-took: the message `Compacted (…)` of `CompactionTask`, which tare's logback.xml lets through.
+nodetool's history of compactions has the end of each and the bytes that it read and wrote. The log has the
+duration: the message `Compacted (…)` of `CompactionTask`, which tare's logback.xml enables.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tare.databases import Exec, ServerPlan
-from tare.databases.cassandra.nodetool import must, nodetool, several
+from tare.databases.cassandra.nodetool import must, nodetool, run_several
 from tare.databases.extensions import Chronicle, Event, Figures
 from tare.errors import RunFailed
 
 LOG_FILE = "system.log"
 _COMMANDS = {"compactionhistory": "CompactionHistory", "tablestats": "TableStats", "tpstats": "TpStats"}
-"""Word of nodetool → the class that carries it out."""
+"""Command of nodetool → class that implements it."""
 _TIMEOUT_S, _LOG_TIMEOUT_S = 60.0, 30.0
 _COMPACTED = re.compile(
     r"^(?:DEBUG|INFO) .*?"
@@ -31,14 +31,14 @@ _COMPACTED = re.compile(
 )
 _TABLE = re.compile(r"/([^/]+)/([^/]+)-[0-9a-f]{32}/[^/]+$")
 _LATE_S = 5.0
-"""The log has a compaction later than the history; on a busy machine that may take a while."""
+"""Seconds by which the log may have a compaction later than the history, on a busy machine."""
 _EARLY_S = 0.1
 _SYSTEM = "system"
 
 
 @dataclass(frozen=True)
 class Logged:
-    """A compaction as the log has it: the table, when it was logged, how long it took."""
+    """A compaction in the log: its table, when it was logged, and its duration."""
 
     name: str
     logged_at: float
@@ -46,13 +46,13 @@ class Logged:
 
 
 class CassandraChronicler:
-    """Asks a single node."""
+    """Reads the account of a single node."""
 
     def tell(self, plan: ServerPlan, inside: Exec) -> Chronicle:
-        """Three commands of nodetool, then the log, which has a compaction later than the history."""
+        """Run three commands of nodetool, then read the log, which has a compaction later than the history."""
         file = f"{plan.run_dir}/{LOG_FILE}"
-        answers = several(plan, inside, tuple(_COMMANDS.values()), file, _TIMEOUT_S)
-        history, tables, pools, log = answers or _each(plan, inside, file)
+        answers = run_several(plan, inside, tuple(_COMMANDS.values()), file, _TIMEOUT_S)
+        history, tables, pools, log = answers or _run_each(plan, inside, file)
         counted = parse_pools(pools)
         return Chronicle(
             events=parse_history(history, parse_log(log)),
@@ -67,8 +67,8 @@ class CassandraChronicler:
         )
 
 
-def _each(plan: ServerPlan, inside: Exec, file: str) -> tuple[str, ...]:
-    """A JVM a command, all at once as the run waits for them; then the file."""
+def _run_each(plan: ServerPlan, inside: Exec, file: str) -> tuple[str, ...]:
+    """Run each command in a JVM of its own, all at the same time as the run waits for them; then read the file."""
 
     def call(word: str) -> str:
         return must(nodetool(plan, inside, (word, "-F", "json"), _TIMEOUT_S), f"call {word}").text
@@ -79,7 +79,7 @@ def _each(plan: ServerPlan, inside: Exec, file: str) -> tuple[str, ...]:
 
 
 def parse_log(text: str) -> tuple[Logged, ...]:
-    """Every compaction that made a table's file; one that left nothing names no table and is left out."""
+    """Parse all compactions that wrote a file. Those that left nothing name no table, and are left out."""
     events = []
     for match in _COMPACTED.finditer(text):
         files = [file for file in match.group(3).split(",") if file.strip()]
@@ -95,7 +95,7 @@ def parse_log(text: str) -> tuple[Logged, ...]:
 
 
 def parse_history(text: str, logged: Sequence[Logged] = ()) -> tuple[Event, ...]:
-    """`nodetool compactionhistory -F json`, its moments in UTC, without the server's own tables."""
+    """Parse `nodetool compactionhistory -F json`, whose times are UTC, without system tables."""
     left = list(logged)
     events = []
     for row in sorted(
@@ -103,10 +103,10 @@ def parse_history(text: str, logged: Sequence[Logged] = ()) -> tuple[Event, ...]
     ):
         name = f"{row['keyspace_name']}.{row['columnfamily_name']}"
         ended_at = datetime.fromisoformat(row["compacted_at"]).replace(tzinfo=UTC).timestamp()
-        entry = next((each for each in left if each.name == name and _is(each, ended_at)), None)
+        entry = next((each for each in left if each.name == name and _matches(each, ended_at)), None)
         if entry is not None:
             left.remove(entry)
-        if not _own(str(row["keyspace_name"])):
+        if not _is_system(str(row["keyspace_name"])):
             began_at = None if entry is None else entry.logged_at - entry.seconds
             events.append(
                 Event("compaction", name, began_at, ended_at, int(row["bytes_in"]), int(row["bytes_out"]))
@@ -115,10 +115,10 @@ def parse_history(text: str, logged: Sequence[Logged] = ()) -> tuple[Event, ...]
 
 
 def parse_tables(text: str) -> Mapping[str, Figures]:
-    """`nodetool tablestats -F json`: the figures of every table that is not the server's own."""
+    """Parse `nodetool tablestats -F json`: figures of every table except system tables."""
     tables: dict[str, Figures] = {}
     for keyspace, stats in _tree(text, "tablestats").items():
-        if not isinstance(stats, Mapping) or _own(keyspace):
+        if not isinstance(stats, Mapping) or _is_system(keyspace):
             continue
         for table, figures in stats.get("tables", {}).items():
             tables[f"{keyspace}.{table}"] = {name: _figure(value) for name, value in figures.items()}
@@ -127,14 +127,14 @@ def parse_tables(text: str) -> Mapping[str, Figures]:
 
 @dataclass(frozen=True)
 class Pools:
-    """Thread pool → figures, and message → how many were dropped."""
+    """Thread pool → figures, and kind of message → number of dropped ones."""
 
     pools: Mapping[str, Figures]
     dropped: Mapping[str, int]
 
 
 def parse_pools(text: str) -> Pools:
-    """`nodetool tpstats -F json`."""
+    """Parse `nodetool tpstats -F json`."""
     tree = _tree(text, "tpstats")
     return Pools(
         {
@@ -145,16 +145,16 @@ def parse_pools(text: str) -> Pools:
     )
 
 
-def _is(logged: Logged, ended_at: float) -> bool:
+def _matches(logged: Logged, ended_at: float) -> bool:
     return -_EARLY_S <= logged.logged_at - ended_at <= _LATE_S
 
 
-def _own(keyspace: str) -> bool:
+def _is_system(keyspace: str) -> bool:
     return keyspace.split("_", maxsplit=1)[0] == _SYSTEM
 
 
 def _figure(value: object) -> float | str | None:
-    """Some numbers are printed as text; the names of units and levels stay text."""
+    """Convert a figure; nodetool prints some numbers as text. Text such as units and levels stays text."""
     if value is None or value == "NaN":
         return None
     try:
@@ -164,7 +164,7 @@ def _figure(value: object) -> float | str | None:
 
 
 def _tree(text: str, what: str) -> Mapping[str, Any]:
-    """One line of 3.11, many of 5.0, of which only the first is not indented; a JVM may warn before them."""
+    """Parse JSON: one line from 3.11, many from 5.0 with only the first unindented; a JVM may warn before it."""
     lines = text.strip().splitlines()
     begin = max((n for n, line in enumerate(lines) if line.startswith("{")), default=0)
     try:

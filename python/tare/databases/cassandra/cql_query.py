@@ -1,8 +1,8 @@
-"""One CQL query over the native protocol, and its rows of text: sent to a server's root and run by its Python.
+"""A client for one CQL query over the native protocol: the Python of a server's root runs this source.
 
 Protocol version 4, as Cassandra 2.2 to 4.x speak it (native_protocol_v4.spec). Arguments: address, port, the
-certificate of the authority over TLS and nothing in clear text, query.
-Columns of anything but text are none of its business: `SELECT JSON` makes any row a single text.
+authority's certificate (empty without TLS), query.
+Only columns of text are read; `SELECT JSON` turns any row into a single text.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Stream(Protocol):
     """Both directions of a connection."""
 
     def read(self, size: int, /) -> bytes:
-        """So many bytes, fewer at the end."""
+        """Read `size` bytes, or fewer at the end of the stream."""
         ...
 
     def write(self, data: bytes, /) -> int:
-        """Buffer them."""
+        """Buffer data for sending."""
         ...
 
     def flush(self) -> None:
@@ -38,7 +38,7 @@ class Stream(Protocol):
 
 
 def ask(stream: Stream, query: str) -> list[str]:
-    """The first column of every row; raises `ValueError` with the server's words, or where it answers otherwise."""
+    """Return the first column of every row; raises `ValueError` for the server's errors and unexpected answers."""
     _send(stream, _STARTUP, struct.pack(">H", 1) + _string("CQL_VERSION") + _string("3.0.0"))
     _receive(stream)
     text = query.encode()
@@ -93,7 +93,7 @@ def _string(text: str) -> bytes:
 
 
 def _connect(address: str, port: str, authority: str) -> socket.socket:
-    """Over TLS where an authority is given; its certificate was made before the server had an address."""
+    """Connect, over TLS if an authority is given. Names are not checked: certificates predate addresses."""
     connection = socket.create_connection((address, int(port)), timeout=_TIMEOUT_S)
     if not authority:
         return connection
@@ -104,7 +104,7 @@ def _connect(address: str, port: str, authority: str) -> socket.socket:
 
 
 def main(address: str, port: str, authority: str, query: str) -> None:
-    """Print the rows, a line each; ends with 1 and the reason in one line."""
+    """Print one line for each row; on failure, exit with 1 and the reason on one line."""
     try:
         with _connect(address, port, authority) as connection:
             stream = connection.makefile("rwb")

@@ -1,6 +1,6 @@
-"""What Cassandra 3.11.2 is shipped with: values of its cassandra.yaml, and options of its jvm.options.
+"""Defaults that ship with Cassandra 3.11.2: values of its cassandra.yaml and options of its jvm.options.
 
-Left to itself, without these files, it takes others: `disk_failure_policy: ignore`, and Thrift is on.
+Without these files, the server uses others: `disk_failure_policy: ignore`, and Thrift is on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ AUTO: frozenset[str] = frozenset(
         "prepared_statements_cache_size_mb", "thrift_prepared_statements_cache_size_mb",
     }
 )  # fmt: skip
-"""Without a value, which the server then takes from its heap; a study says `auto`."""
+"""Settings that ship without a value, so that the server derives one from its heap; a study writes `auto`."""
 
 SHIPPED: Mapping[str, Setting] = {
     "num_tokens": 256,
@@ -84,7 +84,7 @@ SHIPPED: Mapping[str, Setting] = {
     "gc_warn_threshold_in_ms": 1000,
     "back_pressure_enabled": False,
 }
-"""Those of single values that a study may change; the rest is reserved for tare."""
+"""Settings with single values, which a study may change; all others are reserved for tare."""
 
 JVM: tuple[str, ...] = (
     "-ea", "-XX:+UseThreadPriorities", "-XX:ThreadPriorityPolicy=42", "-Xss256k", "-XX:StringTableSize=1000003",
@@ -95,4 +95,4 @@ JVM: tuple[str, ...] = (
     "-XX:+CMSParallelInitialMarkEnabled", "-XX:+CMSEdenChunksRecordAlways", "-XX:+CMSClassUnloadingEnabled",
     "-XX:+UseCondCardMark",
 )  # fmt: skip
-"""As shipped but for the log of collections and the dump of a heap, which no measurement should wait for."""
+"""JVM options as shipped, without the garbage collection log and heap dumps, for which no run should wait."""

@@ -1,6 +1,6 @@
-"""What Cassandra 5.0 is shipped with: values of its cassandra.yaml, and options of its JVM on Java 17.
+"""Defaults that ship with Cassandra 5.0: values of its cassandra.yaml and options of its JVM on Java 17.
 
-Sizes and times carry their unit since 4.1, in the values instead of the names.
+Since 4.1, the units of sizes and times are in the values instead of the names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tare.databases.option_file import Setting
 AUTO: frozenset[str] = frozenset(
     {"counter_cache_size", "index_summary_capacity", "key_cache_size", "prepared_statements_cache_size"}
 )
-"""Without a value, which the server then takes from its heap; a study says `auto`."""
+"""Settings that ship without a value, so that the server derives one from its heap; a study writes `auto`."""
 
 SHIPPED: Mapping[str, Setting] = {
     "num_tokens": 16,
@@ -88,7 +88,7 @@ SHIPPED: Mapping[str, Setting] = {
     "drop_compact_storage_enabled": False,
     "storage_compatibility_mode": "CASSANDRA_4",
 }
-"""Those of single values that a study may change; the rest is reserved for tare."""
+"""Settings with single values, which a study may change; all others are reserved for tare."""
 
 _EXPORTED = (
     "java.base/jdk.internal.misc", "java.base/java.lang.ref", "java.management.rmi/com.sun.jmx.remote.internal.rmi",
@@ -102,7 +102,7 @@ _OPENED = (
     "java.base/jdk.internal.util.jar", "java.base/sun.nio.ch", "jdk.compiler/com.sun.tools.javac",
     "jdk.management/com.sun.management.internal",
 )  # fmt: skip
-"""Packages of Java's own that it reaches into."""
+"""Java's internal packages that Cassandra uses."""
 
 JVM: tuple[str, ...] = (
     "-ea", "-da:net.openhft...", "-XX:+UseThreadPriorities", "-Xss256k", "-XX:+AlwaysPreTouch", "-XX:+UseTLAB",
@@ -114,4 +114,4 @@ JVM: tuple[str, ...] = (
     *(f"--add-exports={package}=ALL-UNNAMED" for package in _EXPORTED),
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
 )  # fmt: skip
-"""As shipped but for the dump of a heap, which no measurement should wait for."""
+"""JVM options as shipped, without heap dumps, for which no run should wait."""

@@ -1,4 +1,4 @@
-"""What Cassandra says of itself: its log of the start, and its tables' definitions, read into names and values."""
+"""Settings in force of Cassandra, by name, parsed from its log, its table of settings and its schema."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PER_RUN: frozenset[str] = frozenset(
         "storage_port",
     }
 )
-"""Where this server listens."""
+"""Settings that differ from run to run: where this server listens."""
 
 _SHARES_OF_HEAP = frozenset(
     {
@@ -30,7 +30,7 @@ _SHARES_OF_HEAP = frozenset(
         "networking_cache_size", "prepared_statements_cache_size", "repair_session_space",
     }
 )  # fmt: skip
-"""Settings of 5.0 that are a share of the heap where nothing is said; their old names stand beside them."""
+"""Settings of 5.0 that are a share of the heap by default; the server reports their old names too."""
 _SHARES_OF_DISK = frozenset({"commitlog_total_space", "commitlog_total_space_in_mb"})
 _IN_FORCE: Mapping[str, str] = {
     "key_cache_size": "key_cache_capacity",
@@ -38,9 +38,9 @@ _IN_FORCE: Mapping[str, str] = {
     "memtable_heap_space": "memtable_on_heap",
     "memtable_offheap_space": "memtable_off_heap",
 }
-"""Setting → the name under which its value in force is read back; until 4.0 the names of settings have a unit."""
+"""Setting → name under which its value in force is read back; until 4.0, names of settings include a unit."""
 
-FOLLOWS: Mapping[str, frozenset[str]] = {
+DERIVED: Mapping[str, frozenset[str]] = {
     "sut.nodes": frozenset({"auto_bootstrap"}),
     "sut.tls": frozenset({"client_encryption_options.enabled", "client_encryption_options.store_type"}),
     "sut.settings.heap": frozenset(
@@ -72,12 +72,12 @@ TABLES = (
     " FROM system_schema.tables"
 )
 SETTINGS = "SELECT JSON name, value FROM system_views.settings"
-"""Of 4.0 and later."""
+"""Query of the settings in force, for 4.0 and later."""
 
 _SYSTEM = "system"
 _CONFIGURATION = re.compile(r"Node configuration:\[(.*)\]\s*$", re.MULTILINE)
 _IDENTITY = re.compile(r"@[0-9a-f]+$|^<REDACTED>$")
-"""Java's name of an object without one of its own, which differs from start to start, and what is kept secret."""
+"""Values to leave out: Java's identity of an object, which differs at every start, and redacted secrets."""
 _PATTERNS: Mapping[str, re.Pattern[str]] = {
     "jvm.version": re.compile(r"JVM vendor/version: (.+)$", re.MULTILINE),
     "jvm.heap": re.compile(r"Heap size: (.+)$", re.MULTILINE),
@@ -95,14 +95,14 @@ _PORT = "-Dcassandra.jmx.local.port="
 _LOOPS = re.compile(r" - -Dio\.netty\.eventLoopThreads: (\d+)$", re.MULTILINE)
 _LOOPS_SET = "-Dio.netty.eventLoopThreads="
 _LOOPS_PER_CPU = 2
-"""Of netty 4.0: twice as many event loops as `Runtime.availableProcessors`, unless set otherwise."""
+"""netty 4.0 starts twice as many event loops as `Runtime.availableProcessors`, unless set otherwise."""
 
 
 def parse_log(text: str) -> Mapping[str, str]:
-    """Name → value from the log of a start.
+    """Parse name → value from the log of a start.
 
-    Keys of cassandra.yaml as they were read (`null` where the server chose), and, as `in_force.…` and `jvm.…`, what
-    it chose. Raises `RunFailed` where the configuration is not there.
+    Names are keys of cassandra.yaml as the server read them (`null` if the server chose the value) and, as
+    `in_force.…` and `jvm.…`, the values it chose. Raises `RunFailed` if the log has no configuration.
     """
     match = _CONFIGURATION.search(text)
     arguments = _ARGUMENTS.search(text)
@@ -121,13 +121,13 @@ def parse_log(text: str) -> Mapping[str, str]:
 
 
 def parse_settings(rows: Sequence[str]) -> Mapping[str, str]:
-    """Name → value in force from `system_views.settings`; `null` where there is none."""
+    """Parse name → value in force from rows of `system_views.settings`; `null` where there is no value."""
     pairs = ((row["name"], _text(row["value"])) for row in map(json.loads, rows))
     return {name: value for name, value in pairs if not _IDENTITY.search(value)}
 
 
 def parse_tables(rows: Sequence[str]) -> Mapping[str, str]:
-    """`table.KEYSPACE.TABLE.PROPERTY` → value of every table that is not the server's own."""
+    """Parse `table.KEYSPACE.TABLE.PROPERTY` → value of every table except system tables."""
     settings: dict[str, str] = {}
     for row in rows:
         columns = json.loads(row)

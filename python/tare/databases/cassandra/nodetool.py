@@ -1,4 +1,4 @@
-"""nodetool, which asks a node over JMX; and the ring as each node of a cluster sees it."""
+"""nodetool, which queries a node over JMX, and the ring as a node of a cluster sees it."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ HOME = "/opt/cassandra"
 CLASSPATH = f"{HOME}/conf:{HOME}/lib/*"
 YAML_FILE = "cassandra.yaml"
 SEVERAL = "tare.nodetool.Several"
-"""tare's own entry (java/nodetool), which tare's recipes have; a user's own image need not."""
+"""tare's Java class (java/nodetool) that runs several commands. tare's recipes have it; other images need not."""
 _OWN = "/opt/tare/nodetool/*"
 _BEFORE_EACH = "\x1e"
 _NOT_THERE = f"Could not find or load main class {SEVERAL}"
 _FRAMES = ("\tat ", "\t... ")
-"""How the lines below the first one of a Java stack trace begin."""
+"""Beginnings of the lines of a Java stack trace after its first line."""
 _JMX_BELOW = 12000
-"""JMX has the native port, or a port of the node's own, less this, below where tare looks for free ports."""
+"""Distance of the JMX port below the node's own port, which puts it below the ports that tare picks."""
 
 
 def jmx_port(plan: ServerPlan) -> int:
-    """Where nodetool finds the node on 127.0.0.1, at which all JMX of a network namespace listens."""
+    """JMX port of the node. All JMX listeners of a network namespace share 127.0.0.1."""
     port = plan.port if plan.member is None else plan.member.own_port
     return port - _JMX_BELOW if port > _JMX_BELOW else port + _JMX_BELOW
 
 
 def nodetool(plan: ServerPlan, inside: Exec, words: Sequence[str], timeout_s: float) -> Completed:
-    """A JVM that carries out one command."""
+    """Run one command of nodetool in a JVM of its own."""
     arguments = ("org.apache.cassandra.tools.NodeTool", "-h", "127.0.0.1", "-p", str(jmx_port(plan)), *words)
     return inside(_jvm(plan, CLASSPATH, arguments), timeout_s, b"")
 
 
-def several(
+def run_several(
     plan: ServerPlan, inside: Exec, commands: Sequence[str], file: str, timeout_s: float
 ) -> tuple[str, ...] | None:
-    """What each command prints as JSON, by one JVM over one connection, then a file of the server's.
+    """Run commands in one JVM over one connection; return the JSON of each, then the content of a file.
 
-    `commands`: names of classes of `org.apache.cassandra.tools.nodetool` that have an option `-F`. `None` where the
-    image cannot do that.
+    `commands`: classes of `org.apache.cassandra.tools.nodetool` that have an option `-F`. Returns `None` if the
+    image lacks tare's class.
     """
     arguments = (SEVERAL, str(jmx_port(plan)), file, *commands)
     done = inside(_jvm(plan, f"{_OWN}:{CLASSPATH}", arguments), timeout_s, b"")
@@ -54,13 +54,12 @@ def several(
 
 
 def _jvm(plan: ServerPlan, classpath: str, arguments: Sequence[str]) -> tuple[str, ...]:
-    """A JVM that lives a second or two has no use for the optimising compiler, which would take the node's CPUs.
+    """Command line of a JVM for nodetool.
 
-    Java 8 since update 331 refuses the URLs that the JMX of 3.11 uses, unless it is told to parse as before. Java
-    17 needs options for what of its own 5.0 may reach, which Java 8 does not know.
-
-    `stopdaemon` reads the node's configuration, and does nothing, in silence, where it does not find all of it.
-    Moments are printed in the time zone of nodetool's own JVM: UTC.
+    The JVM lives a second or two, so the optimising compiler is off: it would only take the node's CPUs. Since
+    update 331, Java 8 rejects the URLs of 3.11's JMX unless it parses as before. Java 17 needs options for the
+    internal packages that 5.0 uses, which Java 8 does not know. `stopdaemon` silently does nothing unless it finds
+    the node's whole configuration. nodetool prints times in the time zone of its own JVM: UTC.
     """
     return (
         "java",
@@ -83,7 +82,7 @@ def _jvm(plan: ServerPlan, classpath: str, arguments: Sequence[str]) -> tuple[st
 
 
 def must(done: Completed, what: str) -> Completed:
-    """The same, where it ended well; `RunFailed` with its last words else."""
+    """Return a call that succeeded; raise `RunFailed` with its last line of output if it failed."""
     if done.code != 0:
         lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
         words = [line.strip() for line in lines if not line.startswith(_FRAMES)]
@@ -92,25 +91,25 @@ def must(done: Completed, what: str) -> Completed:
 
 
 _TIMEOUT_S = 120.0
-"""A JVM's start on a machine on which others start at the same time."""
+"""Long enough for a JVM to start while others start on the same machine."""
 _NODE = re.compile(r"^([UD?])([NLJM?])\s+(\S+)\s", re.MULTILINE)
 """Up or down; normal, leaving, joining or moving; address."""
 
 
 class CassandraCluster:
-    """Asks nodetool, a JVM each time."""
+    """Queries a cluster's nodes by nodetool, which starts a JVM each time."""
 
-    def together(self, plan: ServerPlan, inside: Exec) -> bool:
-        """Whether `nodetool status` of this node lists all of them as UN (up, normal), and no other."""
+    def is_complete(self, plan: ServerPlan, inside: Exec) -> bool:
+        """Whether `nodetool status` of this node lists all nodes as UN (up, normal), and no others."""
         if plan.member is None:
             raise RunFailed("a single node has no cluster")
         done = nodetool(plan, inside, ("status",), _TIMEOUT_S)
         if done.code != 0:
-            return False  # its JMX comes up before its ring does, and after its port
+            return False  # JMX starts after the native port and before the ring
         states = parse_status(done.text)
         return len(states) == plan.member.of and set(states.values()) == {"UN"}
 
 
 def parse_status(text: str) -> dict[str, str]:
-    """Address → state (`UN`, `DN`, `UJ`, …) of `nodetool status`."""
+    """Parse address → state (`UN`, `DN`, `UJ`, …) from `nodetool status`."""
     return {address: up + state for up, state, address in _NODE.findall(text)}

@@ -1,4 +1,4 @@
-"""What differs from one release of Cassandra to another."""
+"""Differences between releases of Cassandra."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tare.databases.option_file import Setting
 
 @dataclass(frozen=True)
 class Release:
-    """What it is shipped with, and what must be set or asked otherwise.
+    """A release: its shipped defaults, and what tare must set or query differently.
 
-    `shipped`: keys of cassandra.yaml that a study may change; `auto`: those without a value, which the server then
-    takes from its heap; `own`: keys of tare's that other releases do not know. `agent`: the jar that measures
-    objects. `young`: whether the size of the young generation is set. `tells_settings`: whether
-    it has a table of the settings in force.
+    `shipped`: keys of cassandra.yaml that a study may change. `auto`: keys without a value, as the server derives
+    one from its heap. `own`: keys that tare sets and other releases do not know. `agent`: jar of the Java agent
+    that measures objects. `young`: whether tare sets the size of the young generation. `has_settings_table`:
+    whether the server has a table of its settings in force.
     """
 
     shipped: Mapping[str, Setting]
@@ -25,7 +25,7 @@ class Release:
     jvm: tuple[str, ...]
     agent: str
     young: bool
-    tells_settings: bool
+    has_settings_table: bool
     own: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -35,7 +35,7 @@ V3_11 = Release(
     jvm=cassandra_defaults.JVM,
     agent="jamm-0.3.0.jar",
     young=True,
-    tells_settings=False,
+    has_settings_table=False,
     own={"start_rpc": False},
 )
 V5_0 = Release(
@@ -44,5 +44,5 @@ V5_0 = Release(
     jvm=cassandra_5_defaults.JVM,
     agent="jamm-0.4.0.jar",
     young=False,
-    tells_settings=True,
+    has_settings_table=True,
 )

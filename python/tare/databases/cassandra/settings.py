@@ -1,4 +1,4 @@
-"""Settings of a study for Cassandra: what may be set, and the files and options that they become."""
+"""Settings of a study for Cassandra: check them, and turn them into files and JVM options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tare.databases.option_file import Setting
 from tare.errors import StudyError
 
 HEAP, NEW, OPTIONS = "heap", "new_size", "jvm"
-"""Settings that are none of cassandra.yaml's: -Xms and -Xmx, -Xmn, and more options of the JVM."""
+"""Settings that are not in cassandra.yaml: -Xms and -Xmx, -Xmn, and further options of the JVM."""
 
 DEFAULT_HEAP = "512M"
 
@@ -28,7 +28,7 @@ _OWN = frozenset(
     }
 )  # fmt: skip
 _OWN_BEGINNINGS = ("broadcast_", "rpc_", "thrift_framed", "thrift_max")
-_ELSEWHERE = ("_directory", "_directories")
+_OUTSIDE_DATA_DIR = ("_directory", "_directories")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _SIZE = re.compile(r"([1-9]\d*)([MG])")
 _OPTION = re.compile(r"-(X|D|ea|da)[!-~]*")
@@ -39,16 +39,16 @@ _TEXT = re.compile(r"[ -~]*")
 
 @dataclass(frozen=True)
 class Checked:
-    """`yaml`: keys of cassandra.yaml with `None` where the server is to choose; `jvm`: options, heap included."""
+    """Checked settings. `yaml`: keys of cassandra.yaml, `None`: the server chooses. `jvm`: options, with heap."""
 
     yaml: Mapping[str, Setting | None]
     jvm: tuple[str, ...]
 
 
 def checked(settings: Mapping[str, Setting], release: Release = V3_11) -> Checked:
-    """The settings over what is shipped. Raises `StudyError` for those that no study may make.
+    """Merge settings over the shipped ones. Raises `StudyError` for settings that a study must not change.
 
-    Whether Cassandra knows a key is its own to say: it ends with the names of those that it does not know.
+    Cassandra itself judges whether it knows a key: it exits with the names of unknown ones.
     """
     yaml: dict[str, Setting | None] = {**release.shipped, **dict.fromkeys(sorted(release.auto))}
     for name, value in settings.items():
@@ -63,14 +63,14 @@ def checked(settings: Mapping[str, Setting], release: Release = V3_11) -> Checke
 
 
 def render_yaml(values: Mapping[str, object]) -> str:
-    """A line a key, each value as JSON, which is YAML."""
+    """Render one line for each key, with its value as JSON, which is valid YAML."""
     return "".join(f"{name}:{'' if value is None else f' {json.dumps(value)}'}\n" for name, value in values.items())
 
 
 def _refuse(name: str, value: Setting) -> None:
     if not _NAME.fullmatch(name):
         raise StudyError(f"{name!r} is not a setting of Cassandra", hint="small letters, digits and `_` only")
-    if name.endswith(_ELSEWHERE):
+    if name.endswith(_OUTSIDE_DATA_DIR):
         raise StudyError(
             f"the server setting {name!r} would put data outside the data directory",
             hint="snapshots and copies contain only the data directory",
@@ -82,7 +82,7 @@ def _refuse(name: str, value: Setting) -> None:
 
 
 def _refuse_type(name: str, value: Setting, release: Release) -> None:
-    """A setting is of the type of the value that it is shipped with; those that the heap decides are sizes."""
+    """Refuse a value whose type differs from the shipped value's; settings derived from the heap are sizes."""
     shipped = release.shipped.get(name)
     if isinstance(shipped, bool) and not isinstance(value, bool):
         raise StudyError(f"the server setting {name!r} must be true or false, not {value!r}")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from tare.databases import Exec, ServerCommand, ServerPlan
 from tare.databases.ferretdb import together
 from tare.databases.mongodb import mongo_query
-from tare.databases.mongodb.mongodb import FERRETDB, flat, who_answers
+from tare.databases.mongodb.mongodb import FERRETDB, flat, server_identity
 from tare.databases.option_file import Setting
 from tare.databases.postgresql.postgresql import (
     ACCESS_FILE,
@@ -26,7 +26,7 @@ from tare.databases.postgresql.postgresql import (
     own_options,
     parse_settings,
 )
-from tare.databases.postgresql.settings import FOLLOWS, PER_RUN, checked, render
+from tare.databases.postgresql.settings import DERIVED, PER_RUN, checked, render
 from tare.databases.tls import CERTIFICATE_FILE, KEY_FILE, authority_of, certificate_files
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
@@ -36,42 +36,42 @@ TOGETHER_FILE, STEPS_FILE = "together.py", "steps"
 _ASK_TIMEOUT_S = 10.0
 _TIDY_TIMEOUT_S = 3600.0
 _CONNECTION = "documentdb.localhost_connection_string"
-"""By which DocumentDB opens connections to its own server, as when it makes a collection."""
+"""Setting by which DocumentDB connects to its own server, for example to create a collection."""
 _DOCUMENTDB: Mapping[str, Setting] = {
     "shared_preload_libraries": "pg_cron,pg_documentdb_core,pg_documentdb",
     "cron.database_name": OS_USER,
     "cron.use_background_workers": True,
     "max_worker_processes": 32,
 }
-"""What DocumentDB needs; pg_cron's jobs go without a connection over TCP, and so want workers enough."""
+"""Settings that DocumentDB needs. pg_cron's jobs have no TCP connections, so they need enough workers."""
 _OWN = (frozenset(_DOCUMENTDB) | {_CONNECTION}) - {"max_worker_processes"}
 
 
 class FerretDB:
-    """PostgreSQL and FerretDB on one data directory, started and ended together by a few lines of Python.
+    """PostgreSQL and FerretDB on one data directory, started and ended together by `together.py`.
 
-    Settings are PostgreSQL's and DocumentDB's. Nobody needs a password: whoever reaches the port may use it.
+    Settings are PostgreSQL's and DocumentDB's. There is no password: whoever reaches the port may use the server.
     """
 
     per_run: ClassVar[frozenset[str]] = PER_RUN
-    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
+    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = DERIVED
     safe_to_kill: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
-        """Fill an empty data directory, as PostgreSQL's own."""
+        """Fill an empty data directory, as PostgreSQL does."""
         _refuse(plan.settings)
         return PostgreSQL().initialise(plan)
 
     def serve(self, plan: ServerPlan) -> ServerCommand:
-        """Both programs under one; FerretDB, and nobody else, reaches PostgreSQL by its socket."""
+        """Run both programs under one parent; only FerretDB reaches PostgreSQL, through its socket."""
         _refuse(plan.settings)
         own = {**own_options(_in_clear(plan)), "listen_addresses": "", _CONNECTION: f"host={plan.run_dir}"}
         options = {**own, **_DOCUMENTDB, **checked(plan.settings).server}
         files = {
             CONFIG_FILE: f"include '{plan.data_dir}/{CONFIG_FILE}'\n{render(options)}",
             ACCESS_FILE: "local all all peer map=tare\n",
-            MAP_FILE: f"tare {OS_USER} all\n",  # DocumentDB's own workers come as another role
+            MAP_FILE: f"tare {OS_USER} all\n",  # DocumentDB's own workers use another role
             TOGETHER_FILE: inspect.getsource(together),
             STEPS_FILE: together.write_steps(_steps(plan)),
             **certificate_files(plan),
@@ -80,27 +80,27 @@ class FerretDB:
         return ServerCommand(argv=argv, env={}, files=files)
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
-        """Whether a command is answered, by way of FerretDB and PostgreSQL both."""
+        """Whether a command is answered, through FerretDB and PostgreSQL."""
         done = _ask(plan, inside, ({"listDatabases": 1},))
         return done.code == 0 and _answers(done)[0].get("ok") == 1.0
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """PostgreSQL's settings by their names, `server.…` who answers, `parameter.…` what FerretDB reports.
+        """Read PostgreSQL's settings by name, `server.…` (its identity) and FerretDB's `parameter.…`.
 
-        Raises `RunFailed` where another server answers: results bear the name of the one that gave them.
+        Raises `RunFailed` if another server answers, as results bear the name of the server.
         """
         settings = must(execute(plan, inside, SETTINGS, database=OS_USER), "read its settings")
         answers = _ask(plan, inside, ({"buildInfo": 1}, {"getParameter": "*"}))
         if answers.code != 0:
             raise RunFailed(f"FerretDB does not answer: {answers.stderr.decode(errors='replace').strip()}")
         build, parameters = _answers(answers)
-        server = who_answers(build)
+        server = server_identity(build)
         if server["server.name"] != FERRETDB:
             raise RunFailed(f"{server['server.name']} answers instead of FerretDB", hint="`sut.database`")
         return {**parse_settings(settings.text), **server, **flat("parameter", parameters)}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
-        """Vacuum and write everything, as PostgreSQL's own, then ask for the end of both."""
+        """Vacuum and write everything, as PostgreSQL does, then end both programs."""
         must(execute(plan, inside, TIDY, database=OS_USER, timeout_s=_TIDY_TIMEOUT_S), "tidy up")
         argv = ("python3", "-I", f"{plan.run_dir}/{TOGETHER_FILE}", "end", f"{plan.run_dir}/{STEPS_FILE}")
         must(inside(argv, _ASK_TIMEOUT_S, b""), "shut it down")
@@ -139,12 +139,12 @@ def _steps(plan: ServerPlan) -> Sequence[Sequence[str]]:
 
 
 def _in_clear(plan: ServerPlan) -> ServerPlan:
-    """For PostgreSQL, which FerretDB alone reaches, by its socket."""
+    """Plan without a certificate, for PostgreSQL, which only FerretDB reaches, through its socket."""
     return replace(plan, secrets=replace(plan.secrets, certificate=None))
 
 
 def _listening(plan: ServerPlan) -> tuple[str, ...]:
-    """With a certificate there is no port in clear text: `-` takes it away."""
+    """Options of FerretDB's port. With a certificate, `-` turns the port without TLS off."""
     at = f"{plan.listen}:{plan.port}"
     if plan.secrets.certificate is None:
         return (f"--listen-addr={at}",)

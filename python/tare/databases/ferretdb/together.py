@@ -1,9 +1,9 @@
-"""Several programs as one server: started in order, ended together. Run by the Python of a server's own root.
+"""Run several programs as one server: start them in order, end them together. Runs in the server's own root.
 
-Arguments: `run` or `end`, and a file of steps. Steps are parted by empty lines, a word a line. The first word of
-one says what is done with the others: `start` a program that has to live as long as the server; `until` it ends
-with 0, try it again; `once` it has to end with 0. SIGTERM and SIGINT end the programs, the last one first, each by
-the signal that its step names.
+Arguments: `run` or `end`, and a file of steps. Empty lines separate steps; each line is a word. The first word says
+what to do with the others. `start`: start a program, which must live as long as the server. `until`: repeat a
+program until it exits with 0. `once`: run a program, which must exit with 0. SIGTERM and SIGINT end the programs,
+the last one first, each by the signal that its step names.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _ENDED, _FAILED = 0, 1
 
 
 class Ended(Exception):
-    """Somebody asked for the end."""
+    """A signal asked for the end."""
 
 
 def write_steps(steps: Sequence[Sequence[str]]) -> str:
-    """The file. Raises `ValueError` for a word that cannot stand in it."""
+    """Render a file of steps. Raises `ValueError` for a word that the format cannot hold."""
     if any(not word or "\n" in word for step in steps for word in step):
         raise ValueError("an empty word, or one of several lines, is in no step")
     return "\n".join("".join(f"{word}\n" for word in step) for step in steps)
 
 
 def read_steps(text: str) -> list[list[str]]:
-    """Each step's words."""
+    """Parse a file of steps into the words of each step."""
     return [part.splitlines() for part in text.split("\n\n") if part.strip()]
 
 
 def main(what: str, path: str) -> int:
-    """`run`, or `end` what runs by these steps, from the same namespace of processes."""
+    """`run` the steps, or `end` the server that runs them, from the same PID namespace. Returns the exit code."""
     if what == "run":
         with open(f"{path}.pid", "w", encoding="ascii") as file:  # noqa: PTH123 - pathlib is not in every small Python
             file.write(str(os.getpid()))
@@ -52,7 +52,7 @@ def main(what: str, path: str) -> int:
 
 
 def run(path: str) -> str:
-    """Carry out the steps, then watch what lives; why it did not end well, in a line, or nothing."""
+    """Carry out the steps, then watch the programs until a signal. Returns why it failed, on one line, or ""."""
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib is not in every small Python
         steps = read_steps(file.read())
     running: list[tuple[subprocess.Popen[bytes], signal.Signals]] = []
@@ -111,7 +111,7 @@ def _name(program: subprocess.Popen[bytes]) -> str:
 
 
 def _stop(program: subprocess.Popen[bytes], by: signal.Signals) -> int:
-    """Its exit code; an end by the very signal that was sent is a good one."""
+    """End a program and return its exit code; 0 if the signal that was sent ended it."""
     if program.poll() is None:
         program.send_signal(by)
         try:

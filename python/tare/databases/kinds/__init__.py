@@ -1,7 +1,7 @@
-"""What kind of value a server's settings take, by its own account: nonsense is refused before images are built.
+"""Kinds of values that a server's settings take, as the server reports them, to refuse nonsense before any build.
 
-Only what holds for later versions too: a number where a number is taken, none below zero where none can be. Upper
-bounds and the words of an enumeration move from version to version, and stay the server's to judge.
+Checks only what holds for later versions too: a number where the server takes a number, and none below zero where
+none can be. Upper bounds and words of an enumeration change between versions, so the server judges them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True)
 class Kind:
-    """`takes`: the forms of a value, as a server's file has it; `expected`: the same in words."""
+    """A kind of value. `takes`: its forms in the server's file; `expected`: the same in words."""
 
     takes: re.Pattern[str]
     expected: str
@@ -35,7 +35,7 @@ KINDS: Mapping[str, Kind] = {
     "share": Kind(re.compile(rf"\+?({_REAL})", re.IGNORECASE), "a number of 0 or more"),
     "real": Kind(re.compile(rf"[-+]?({_REAL})", re.IGNORECASE), "a number"),
 }
-"""Kinds in the modules of this folder. A number may have any unit of either server."""
+"""Kinds that the modules of this folder use. A number may have any unit of either server."""
 
 
 _KNOWN: Mapping[str, Mapping[str, str]] = {
@@ -45,7 +45,7 @@ _KNOWN: Mapping[str, Mapping[str, str]] = {
 
 
 def check_kind(server: str, name: str, value: Value) -> None:
-    """Raise `StudyError` where a setting that `server` is known to have cannot take a value of this kind."""
+    """Raise `StudyError` if a known setting of `server` cannot take this value."""
     declared = _KNOWN[server].get(name.replace("-", "_"))
     if declared is None:
         return

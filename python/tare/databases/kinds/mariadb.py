@@ -1,4 +1,4 @@
-"""Kind → settings of that kind, as INFORMATION_SCHEMA.SYSTEM_VARIABLES of MariaDB 10.11.19 has them."""
+"""Kind → settings of that kind, from INFORMATION_SCHEMA.SYSTEM_VARIABLES of MariaDB 10.11.19."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kind → settings of that kind, as `postgres --describe-config` of PostgreSQL 15.20 has them."""
+"""Kind → settings of that kind, from `postgres --describe-config` of PostgreSQL 15.20."""
 
 from __future__ import annotations
 

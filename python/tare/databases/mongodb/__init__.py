@@ -1,1 +1,1 @@
-"""MongoDB, and its wire protocol."""
+"""MongoDB and its wire protocol."""

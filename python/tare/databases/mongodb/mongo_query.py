@@ -1,8 +1,8 @@
-"""Commands over MongoDB's wire protocol, and their answers: sent to a server's root and run by its Python.
+"""A client for MongoDB's wire protocol: the Python of a server's root runs this source.
 
-One OP_MSG a command, documents as BSON (the public specifications of both). Arguments: address, port, the
-certificate of the authority over TLS and nothing in clear text, then commands as Python literals; each answer is a
-line that is one. What has no literal is given as text.
+Each command is one OP_MSG with BSON documents (the public specifications of both). Arguments: address, port, the
+authority's certificate (empty without TLS), then commands as Python literals. Each answer is printed as one line
+with a Python literal; values without a literal are printed as text.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Stream(Protocol):
     """Both directions of a connection."""
 
     def read(self, size: int, /) -> bytes:
-        """So many bytes, fewer at the end."""
+        """Read `size` bytes, or fewer at the end of the stream."""
         ...
 
     def write(self, data: bytes, /) -> int:
-        """Buffer them."""
+        """Buffer data for sending."""
         ...
 
     def flush(self) -> None:
@@ -38,7 +38,7 @@ class Stream(Protocol):
 
 
 def ask(stream: Stream, command: Mapping[str, object]) -> Mapping[str, object]:
-    """The answer to one command of the database `admin`; `ValueError` where it is none."""
+    """Send one command to the database `admin` and return its answer; `ValueError` if the answer is malformed."""
     body = struct.pack("<iB", 0, 0) + encode({**command, "$db": "admin"})
     stream.write(_HEADER.pack(_HEADER.size + len(body), 1, 0, _OP_MSG) + body)
     stream.flush()
@@ -52,7 +52,7 @@ def ask(stream: Stream, command: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def encode(document: Mapping[str, object]) -> bytes:
-    """A document of numbers, truths, text and documents as BSON."""
+    """Encode a document of integers, booleans, text and documents as BSON."""
     body = b"".join(_element(name, value) for name, value in document.items())
     return struct.pack("<i", len(body) + 5) + body + b"\0"
 
@@ -72,7 +72,7 @@ def _element(name: str, value: object) -> bytes:
 
 
 def decode(data: bytes) -> dict[str, object]:
-    """A document from BSON; raises `ValueError` where it is cut short or of unknown kinds."""
+    """Decode a BSON document; raises `ValueError` if it is cut short or has values of unknown kinds."""
     try:
         document, rest = _document(data)
     except (struct.error, IndexError) as error:
@@ -112,7 +112,7 @@ def _value(kind: int, data: bytes) -> tuple[object, bytes]:
 
 
 def _number(data: bytes) -> object:
-    """What has no literal (not a number, infinity) is given as text."""
+    """Decode a double; NaN and infinity, which have no literal, become text."""
     (value,) = struct.unpack("<d", data)
     return value if value - value == 0 else str(value)
 
@@ -135,7 +135,7 @@ _FIXED = {
     0x7F: (0, lambda _: "MaxKey"),
     0xFF: (0, lambda _: "MinKey"),
 }
-"""Kind → how many bytes, and what they mean."""
+"""Kind of value with a fixed size → number of bytes, and their decoder."""
 
 
 def _name(data: bytes) -> tuple[str, bytes]:
@@ -151,7 +151,7 @@ def _exactly(stream: Stream, size: int) -> bytes:
 
 
 def _connect(address: str, port: str, authority: str) -> socket.socket:
-    """Over TLS where an authority is given; its certificate was made before the server had an address."""
+    """Connect, over TLS if an authority is given. Names are not checked: certificates predate addresses."""
     connection = socket.create_connection((address, int(port)), timeout=_TIMEOUT_S)
     if not authority:
         return connection
@@ -162,7 +162,7 @@ def _connect(address: str, port: str, authority: str) -> socket.socket:
 
 
 def main(address: str, port: str, authority: str, *commands: str) -> None:
-    """Ask and tell the answers, a line each; ends with 1 and the reason in one line."""
+    """Send commands and print one line for each answer; on failure, exit with 1 and the reason on one line."""
     try:
         with _connect(address, port, authority) as connection:
             stream = connection.makefile("rwb")

@@ -1,4 +1,4 @@
-"""MongoDB: a `mongod` from an image or a directory that a user brings."""
+"""MongoDB: a `mongod` from an image or a directory that the user provides."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tare.sites import Completed
 MONGODB, FERRETDB, PERCONA = "MongoDB", "FerretDB", "Percona Server for MongoDB"
 
 _PER_CALL = frozenset({"$clusterTime", "lastCommittedOpTime", "ok", "operationTime"})
-"""Of the protocol, not of the server's settings."""
+"""Fields of answers that belong to the protocol, not to the server's settings."""
 
 
 CONFIG_FILE = "mongod.conf"
 CACHE_KEY = "storage.wiredTiger.engineConfig.cacheSizeGB"
 _SHORT: Mapping[str, str] = {"wiredTigerCacheSizeGB": CACHE_KEY}
-"""Options of the command line by which everybody knows them → keys of the file."""
+"""Well-known command-line options → keys of the configuration file."""
 _OWN = ("net", "processManagement", "replication", "security", "sharding", "storage.dbPath", "systemLog")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9_]+)*")
 _ASK_TIMEOUT_S = 30.0
 _SHUTDOWN_TIMEOUT_S = 3600.0
 _REFUSED = "MongoServerError"
-"""Of mongosh, where the server answers with an error rather than by the end of the connection."""
+"""Word of mongosh for an error that the server returned, rather than the end of the connection."""
 _CACHE = "maximum bytes configured"
 _QUESTIONS: Mapping[str, str] = {
     "build": "{buildInfo: 1}",
@@ -37,10 +37,11 @@ _QUESTIONS: Mapping[str, str] = {
 }
 
 
-def who_answers(build: Mapping[str, Any]) -> Mapping[str, str]:
-    """`server.name` and `server.version` by the answer to `buildInfo`, by which other servers say who they are.
+def server_identity(build: Mapping[str, Any]) -> Mapping[str, str]:
+    """Identify the server by its answer to `buildInfo`: `server.name`, `server.version` and `server.protocol`.
 
-    `server.protocol`: the version of MongoDB that it says to be like. One that does not say otherwise is MongoDB.
+    `server.protocol`: the version of MongoDB that the server is compatible with. A server that names no other
+    product is MongoDB.
     """
     protocol = build.get("version")
     own = build.get("ferretdb")
@@ -56,7 +57,7 @@ def who_answers(build: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def flat(beginning: str, tree: Any) -> Mapping[str, str]:
-    """Dotted name → value as text, of documents within documents; lists are one value."""
+    """Flatten nested documents to dotted name → value as text; a list is one value."""
     return dict(_leaves(beginning, tree))
 
 
@@ -70,10 +71,10 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 class MongoDB:
-    """One `mongod` on one data directory, configured by a file in its run directory, and asked by `mongosh`.
+    """One `mongod` on one data directory, configured by a file in its run directory and queried by `mongosh`.
 
-    Settings are keys of that file with dots; `setParameter.NAME` for parameters. Nobody needs a password: whoever
-    reaches the port may use it. Raises `StudyError` for settings that no study may make.
+    Settings are dotted keys of that file; `setParameter.NAME` for parameters. There is no password: whoever reaches
+    the port may use the server. Raises `StudyError` for settings that a study must not change.
     """
 
     per_run: ClassVar[frozenset[str]] = frozenset({"net.bindIp", "net.port"})
@@ -88,18 +89,18 @@ class MongoDB:
     slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
-        """See that the data directory is there: an empty one is all that the server needs."""
+        """Check that the data directory exists; the server needs nothing in it."""
         _document(plan)
         return ServerCommand(argv=("test", "-d", plan.data_dir), env={}, files={})
 
     def serve(self, plan: ServerPlan) -> ServerCommand:
-        """The server in the foreground, its log on standard output. JSON is YAML, which the file is."""
+        """Run the server in the foreground, with its log on standard output. JSON is valid YAML."""
         text = json.dumps(_document(plan), indent=1) + "\n"
         argv = ("mongod", "--config", f"{plan.run_dir}/{CONFIG_FILE}")
         return ServerCommand(argv=argv, env={}, files={CONFIG_FILE: text})
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
-        """Whether a command is answered."""
+        """Whether the server answers a command."""
         done = _ask(plan, inside, {"ping": "{ping: 1}"})
         try:
             return done.code == 0 and json.loads(done.text)["ping"]["ok"] == 1
@@ -107,9 +108,9 @@ class MongoDB:
             return False
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """`server.…` who answers, keys of the file as it was started, `setParameter.…` and the cache as they are.
+        """Read `server.…` (its identity), keys of its configuration, `setParameter.…` and the size of its cache.
 
-        Raises `RunFailed` where FerretDB answers: results bear the name of the server that gave them.
+        Raises `RunFailed` if FerretDB answers, as results bear the name of the server.
         """
         done = _ask(plan, inside, _QUESTIONS)
         if done.code != 0:
@@ -117,7 +118,7 @@ class MongoDB:
         return parse_effective(done.text)
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
-        """A clean shutdown, with a checkpoint. Its answer is the end of the connection, an error to mongosh."""
+        """Shut down cleanly, with a checkpoint. The server ends the connection, an error to mongosh."""
         done = _ask(plan, inside, {"shutdown": "{shutdown: 1}"}, _SHUTDOWN_TIMEOUT_S)
         words = done.text + done.stderr.decode(errors="replace")
         if _REFUSED in words or (done.code == 0 and '"ok":1' not in words):
@@ -125,12 +126,12 @@ class MongoDB:
 
 
 def parse_effective(text: str) -> Mapping[str, str]:
-    """Name → value from the answers to `_QUESTIONS`, one JSON object; raises `RunFailed` on anything else."""
+    """Parse name → value from the answers to `_QUESTIONS`, one JSON object; raises `RunFailed` on anything else."""
     try:
         parsed = json.loads(text)
         parts = {name: parsed[name] for name in _QUESTIONS}
         refused = [name for name, part in parts.items() if part["ok"] != 1]
-        server = who_answers(parts["build"])
+        server = server_identity(parts["build"])
         options = parts["options"]["parsed"]
         cache = parts["status"].get("wiredTiger", {}).get("cache", {}).get(_CACHE)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -144,7 +145,7 @@ def parse_effective(text: str) -> Mapping[str, str]:
 
 
 def _document(plan: ServerPlan) -> Mapping[str, Any]:
-    """The file as documents within documents: the study's settings, then tare's own."""
+    """Configuration file as nested documents: the study's settings, then tare's own."""
     merged: dict[str, Any] = {}
     for name, value in plan.settings.items():
         key = _SHORT.get(name, name)
@@ -163,7 +164,7 @@ def _document(plan: ServerPlan) -> Mapping[str, Any]:
 
 
 def _put(document: dict[str, Any], key: str, value: Setting) -> Any:
-    """Set what is not set yet; what then stands there."""
+    """Set a dotted key unless it is set; returns the value that the key then has."""
     first, dot, rest = key.partition(".")
     if not dot:
         return document.setdefault(first, value)
@@ -186,7 +187,7 @@ def _refuse(name: str, key: str) -> None:
 def _ask(
     plan: ServerPlan, inside: Exec, questions: Mapping[str, str], timeout_s: float = _ASK_TIMEOUT_S
 ) -> Completed:
-    """Commands of the database `admin`, and their answers as one JSON object."""
+    """Send commands to the database `admin`; the output is one JSON object of their answers."""
     asked = ", ".join(f"{name}: db.adminCommand({command})" for name, command in questions.items())
     at = ("--host", plan.own_address, "--port", str(plan.port))
     script = f"print(EJSON.stringify({{{asked}}}))"

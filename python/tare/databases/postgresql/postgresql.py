@@ -12,20 +12,20 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
-from tare.databases.postgresql.settings import FOLLOWS, PER_RUN, checked, render
+from tare.databases.postgresql.settings import DERIVED, PER_RUN, checked, render
 from tare.databases.tls import CERTIFICATE_FILE, KEY_FILE, certificate_files
 from tare.errors import RunFailed
 from tare.sites import Completed
 
 _ITERATIONS = 4096
-"""PostgreSQL's own number (SCRAM_SHA_256_DEFAULT_ITERATIONS)."""
+"""Number of iterations that PostgreSQL uses (SCRAM_SHA_256_DEFAULT_ITERATIONS)."""
 _SALT_BYTES = 16
 
 
 OS_USER = "postgres"
-"""The user that the image runs as, and the superuser: gets in through the socket alone, without a password."""
+"""User that the image runs as, and the superuser: logs in through the socket only, without a password."""
 SCHEMA = "tare"
-"""The one database that the run's user may use, and owns."""
+"""The one database that the run's user owns and may use."""
 CONFIG_FILE, ACCESS_FILE, MAP_FILE = "postgresql.conf", "pg_hba.conf", "pg_ident.conf"
 _QUERY_TIMEOUT_S = 60.0
 """A client that starts in an emulated virtual machine may take more than 10 s."""
@@ -36,7 +36,7 @@ TIDY = "VACUUM (ANALYZE); CHECKPOINT"
 
 
 def verifier(password: str, salt: bytes | None = None) -> str:
-    """The SCRAM-SHA-256 verifier of RFC 5802 as pg_authid holds it; a random salt where none is given."""
+    """SCRAM-SHA-256 verifier of a password (RFC 5802) as pg_authid stores it; `salt` is random by default."""
     salt = secrets.token_bytes(_SALT_BYTES) if salt is None else salt
     salted = hashlib.pbkdf2_hmac("sha256", password.encode("ascii"), salt, _ITERATIONS)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
@@ -49,19 +49,19 @@ def _text(raw: bytes) -> str:
 
 
 class PostgreSQL:
-    """One server on one data directory, given the study's settings by a file in its run directory.
+    """One server on one data directory, with the study's settings in a file of its run directory.
 
-    That file includes the one which `initdb` wrote, so that what a study does not say is as it is shipped. Raises
-    `StudyError` for settings that no study may make.
+    That file includes the one that `initdb` wrote, so that settings that a study leaves out are as shipped. Raises
+    `StudyError` for settings that a study must not change.
     """
 
     per_run: ClassVar[frozenset[str]] = PER_RUN
-    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
+    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = DERIVED
     safe_to_kill: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
-        """Fill an empty data directory; text is UTF-8 and sorted by its bytes, whatever locales the image has."""
+        """Fill an empty data directory. Text is UTF-8 and sorts by its bytes, whatever locales the image has."""
         argv = (
             "initdb",
             f"--pgdata={plan.data_dir}",
@@ -75,7 +75,7 @@ class PostgreSQL:
         return ServerCommand(argv=argv, env={}, files={})
 
     def serve(self, plan: ServerPlan) -> ServerCommand:
-        """The server in the foreground, its log on standard error."""
+        """Run the server in the foreground, with its log on standard error."""
         by = "host" if plan.secrets.certificate is None else "hostssl"
         files = {
             CONFIG_FILE: f"include '{plan.data_dir}/{CONFIG_FILE}'\n"
@@ -88,21 +88,21 @@ class PostgreSQL:
         return ServerCommand(argv=argv, env={}, files=files)
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
-        """Whether a query is answered, and the run's account is there: the same query makes it where it is not.
+        """Whether the server answers a query and has the run's account, which the same query creates if missing.
 
-        The server has no file of statements to begin with. Only the password's verifier is sent.
+        The server cannot execute a file of statements at its start. Only the password's verifier is sent.
         """
         done = execute(plan, inside, _account(plan), database=OS_USER)
         return done.code == 0 and done.text.split() == ["ready"]
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """All settings as SHOW prints them, units included, among them those that were fixed by `initdb`."""
+        """Read all settings as SHOW prints them, with units, including those that `initdb` fixed."""
         return parse_settings(must(execute(plan, inside, SETTINGS), "read its settings").text)
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
-        """Vacuum and analyse, take the account's password, write everything, and stop.
+        """Vacuum and analyse, remove the account's password, write everything, and stop.
 
-        Else autovacuum would do in every run what the load has left to be done, beside the measurement.
+        Otherwise autovacuum would work off the load's backlog in every run, during the measurement.
         """
         forget = f"ALTER ROLE {_plain(plan.secrets.user)} PASSWORD NULL"
         must(execute(plan, inside, f"{forget}; {TIDY}", timeout_s=_SHUTDOWN_TIMEOUT_S), "tidy up")
@@ -110,13 +110,13 @@ class PostgreSQL:
         must(inside(argv, _QUERY_TIMEOUT_S, b""), "shut it down")
 
 
-def tell(plan: ServerPlan, inside: Exec, statement: str) -> None:
-    """Have it carry out a statement as the run's user, who then owns what it makes."""
+def execute_statement(plan: ServerPlan, inside: Exec, statement: str) -> None:
+    """Execute a statement as the run's user, who then owns what the statement creates."""
     must(execute(plan, inside, f"SET ROLE {_plain(plan.secrets.user)}; {statement}"), "create what was requested")
 
 
 def own_options(plan: ServerPlan) -> dict[str, str | int]:
-    """Where things are: configuration, socket and certificate in the run directory."""
+    """Options that tare sets: port, and the places of access files, socket and certificate in the run directory."""
     tls: dict[str, str | int] = {}
     if plan.secrets.certificate is not None:
         tls = {
@@ -134,7 +134,7 @@ def own_options(plan: ServerPlan) -> dict[str, str | int]:
 
 
 def parse_settings(text: str) -> Mapping[str, str]:
-    """Name → value from one JSON object; raises `RunFailed` on anything else."""
+    """Parse name → value from one JSON object; raises `RunFailed` on anything else."""
     try:
         parsed = json.loads(text)
     except ValueError as error:
@@ -147,7 +147,7 @@ def parse_settings(text: str) -> Mapping[str, str]:
 def execute(
     plan: ServerPlan, inside: Exec, sql: str, *, database: str = SCHEMA, timeout_s: float = _QUERY_TIMEOUT_S
 ) -> Completed:
-    """Carry out statements as the superuser until the first that fails; they are in no argument."""
+    """Execute statements as the superuser until the first that fails; they are sent on standard input."""
     argv = (
         *("psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--no-password"),
         "--set=ON_ERROR_STOP=1",
@@ -157,7 +157,7 @@ def execute(
 
 
 def must(done: Completed, what: str) -> Completed:
-    """What was done, if it was; else `RunFailed` with the server's first complaint."""
+    """Return a call that succeeded; raise `RunFailed` with the server's first error if it failed."""
     if done.code != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         reason = next((line for line in lines if "ERROR" in line or "FATAL" in line or "error:" in line), None)
@@ -168,7 +168,7 @@ def must(done: Completed, what: str) -> Completed:
 
 
 def _account(plan: ServerPlan) -> str:
-    """Statements that may be carried out again; `gexec` has what a row says carried out, if there is a row."""
+    """Statements that create the run's account. They may be repeated: `gexec` executes a row's text, if any."""
     user = _plain(plan.secrets.user)
     role = f"SELECT 'CREATE ROLE {user} LOGIN' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{user}')"  # noqa: S608 - a plain name, checked by _plain
     database = (
@@ -180,7 +180,7 @@ def _account(plan: ServerPlan) -> str:
 
 
 def _plain(word: str) -> str:
-    """A generated name or password; anything that would need quoting is a fault of ours."""
+    """Return a generated name or password; one that would need quoting is a bug of tare: `ValueError`."""
     if not _PLAIN.fullmatch(word):
         raise ValueError("user and password must be letters, digits and underscores")
     return word

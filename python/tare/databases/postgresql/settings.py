@@ -1,4 +1,4 @@
-"""Settings of a study for PostgreSQL: what may be set, how it is written, and what differs from run to run."""
+"""Settings of a study for PostgreSQL: check and render them, and list those that differ from run to run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tare.databases.option_file import Setting
 from tare.errors import StudyError
 
 CHECKSUMS, SEGMENT = "data_checksums", "wal_segment_size"
-"""Settings that are the data directory's for good, and so `initdb`'s."""
+"""Settings that `initdb` fixes for the life of a data directory."""
 
 PER_RUN: frozenset[str] = frozenset({"listen_addresses", "port", "ssl_cert_file", "ssl_key_file"})
-"""May differ between two runs, or two arms, that are equal in all that matters. All others must agree."""
+"""Settings that may differ between two runs or arms that are otherwise equal. All others must agree."""
 
 _SHARED_MEMORY = frozenset({"shared_memory_size", "shared_memory_size_in_huge_pages"})
-FOLLOWS: Mapping[str, frozenset[str]] = {
+DERIVED: Mapping[str, frozenset[str]] = {
     "sut.tls": frozenset({"ssl"}),
     "sut.settings.shared_buffers": _SHARED_MEMORY | {"wal_buffers"},
     "sut.settings.wal_segment_size": _SHARED_MEMORY | {"max_wal_size", "min_wal_size", "wal_buffers"},
@@ -32,7 +32,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
         )
     },
 }  # fmt: skip
-"""What the server sizes by something else unless it is set (the pages of these settings in its manual)."""
+"""Settings that the server derives from something else unless they are set (their pages in its manual)."""
 
 _OWN = frozenset(
     {
@@ -43,33 +43,33 @@ _OWN = frozenset(
         "unix_socket_permissions",
     }
 )  # fmt: skip
-_ELSEWHERE = frozenset({"default_tablespace", "log_directory", "stats_temp_directory", "temp_tablespaces"})
+_OUTSIDE_DATA_DIR = frozenset({"default_tablespace", "log_directory", "stats_temp_directory", "temp_tablespaces"})
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
 _SEGMENT = re.compile(r"(1|2|4|8|16|32|64|128|256|512|1024)MB")
 _SIZED = re.compile(r"[a-z_]*(_buffers|_mem|_size)")
-"""Names of an amount of memory or disk; an extension's, with a dot, are its own."""
+"""Names of settings that are an amount of memory or disk; names with a dot belong to extensions."""
 _SIZE = re.compile(r"[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|0[xX][0-9A-Fa-f]+)\s*(B|kB|MB|GB|TB)?")
-"""The manual's "Numeric with Unit"."""
+"""Numbers with a unit ("Numeric with Unit" in the manual)."""
 _PRINTABLE = re.compile(r"[ -~]*")
 
 
 @dataclass(frozen=True)
 class Checked:
-    """`initdb`: options of that program; `server`: settings of the server."""
+    """Checked settings. `initdb`: options of that program; `server`: settings of the server."""
 
     initdb: tuple[str, ...]
     server: Mapping[str, Setting]
 
 
 def checked(settings: Mapping[str, Setting]) -> Checked:
-    """Raise `StudyError` for the first setting that no study may make; whether the server knows it is its to say.
+    """Check settings. Raises `StudyError` for the first that a study must not change; the server judges its names.
 
-    The server takes names in any case, so only small letters are taken here: nothing is given twice.
+    The server ignores the case of names; only small letters are allowed here, so that no setting is given twice.
     """
     server = {name: value for name, value in settings.items() if name not in (CHECKSUMS, SEGMENT)}
     for name, value in server.items():
         _refuse(name)
-        _rendered(name, value)
+        _render(name, value)
         if _SIZED.fullmatch(name) and (isinstance(value, bool) or not _SIZE.fullmatch(str(value))):
             raise StudyError(
                 f"the server setting {name!r} must be a size, not {value!r}", hint="a number, or 512MB, 2GB"
@@ -79,8 +79,8 @@ def checked(settings: Mapping[str, Setting]) -> Checked:
 
 
 def render(settings: Mapping[str, Setting]) -> str:
-    """A line a setting, as postgresql.conf has them."""
-    return "".join(f"{name} = {_rendered(name, value)}\n" for name, value in settings.items())
+    """Render settings as lines of postgresql.conf."""
+    return "".join(f"{name} = {_render(name, value)}\n" for name, value in settings.items())
 
 
 def _initdb(settings: Mapping[str, Setting]) -> tuple[str, ...]:
@@ -105,15 +105,15 @@ def _refuse(name: str) -> None:
         )
     if name in _OWN:
         raise StudyError(f"the server setting {name!r} is reserved for tare", hint="remove it from `settings`")
-    if name in _ELSEWHERE:
+    if name in _OUTSIDE_DATA_DIR:
         raise StudyError(
             f"the server setting {name!r} would put data outside the data directory",
             hint="snapshots and copies contain only the data directory",
         )
 
 
-def _rendered(name: str, value: Setting) -> str:
-    """Strings in quotes, where quotes and backslashes are doubled (the manual's "Parameter Names and Values")."""
+def _render(name: str, value: Setting) -> str:
+    """Render a value; quotes and backslashes of strings are doubled (manual, "Parameter Names and Values")."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, (int, float)):

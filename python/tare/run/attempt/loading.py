@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from tare.databases.abilities import tell
+from tare.databases.abilities import execute_statement
 from tare.deployments import MACHINES
 from tare.errors import RunFailed
 from tare.plan.model import Plan
@@ -194,7 +194,7 @@ def _tell(sut: Sut | None, database: str | None, statements: Sequence[str]) -> N
     if sut is None or database is None:
         raise RunFailed("there is no server to prepare for the load")
     for statement in statements:
-        tell(database, sut.first.plan, sut.first.inside, statement)
+        execute_statement(database, sut.first.plan, sut.first.inside, statement)
 
 
 def judge(context: RunContext, name: str, command: ClientCommand) -> None:

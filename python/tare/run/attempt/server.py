@@ -222,7 +222,7 @@ class Sut:
     def _wait_until_together(self, clock: Clock, cluster: Cluster) -> None:
         deadline = Deadline(clock, TOGETHER_S)
         for server in self.servers:
-            while not cluster.together(server.plan, server.inside):
+            while not cluster.is_complete(server.plan, server.inside):
                 self.must_live("while the cluster was formed")
                 if deadline.passed:
                     seen = f"does not see all {len(self.servers)} nodes at work"

@@ -104,7 +104,7 @@ def test_nodes_are_together_when_one_sees_all_of_them_up_and_no_other(printed: s
         return Completed(tuple(argv), 0, printed.encode())
 
     first = member(1, "tare-x-sut-1", "tare-x-sut-1", 28042)
-    assert CassandraCluster().together(first, inside) == together
+    assert CassandraCluster().is_complete(first, inside) == together
 
 
 def test_heap_and_options_are_the_study_s() -> None:

@@ -19,7 +19,7 @@ from tare.databases.cassandra.chronicle import (
     parse_pools,
     parse_tables,
 )
-from tare.databases.cassandra.effective import FOLLOWS
+from tare.databases.cassandra.effective import DERIVED
 from tare.databases.cassandra.effective import parse_log as settings_of
 from tare.errors import RunFailed
 from tare.sites import Completed
@@ -159,7 +159,7 @@ def test_the_log_tells_how_many_processors_the_jvm_saw() -> None:
     assert settings_of(start + TOLD)["jvm.processors"] == "2"
     told_otherwise = start.replace("JVM Arguments: [", "JVM Arguments: [-Dio.netty.eventLoopThreads=4, ")
     assert "jvm.processors" not in settings_of(told_otherwise + TOLD)
-    assert {key for key, names in FOLLOWS.items() if "jvm.processors" in names} == {
+    assert {key for key, names in DERIVED.items() if "jvm.processors" in names} == {
         "sut.limits.cpus",
         "sut.limits.cpu_quota",
         "sut.settings.jvm",

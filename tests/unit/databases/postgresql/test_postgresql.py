@@ -11,7 +11,7 @@ import pytest
 
 from tare.databases import Secrets, ServerPlan
 from tare.databases.postgresql.postgresql import PostgreSQL, parse_settings, verifier
-from tare.databases.postgresql.settings import FOLLOWS, PER_RUN, checked
+from tare.databases.postgresql.settings import DERIVED, PER_RUN, checked
 from tare.databases.registry import DATABASES
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
@@ -154,9 +154,9 @@ def test_settings_of_a_real_server() -> None:
     assert settings["data_checksums"] == "off"
     assert settings["wal_segment_size"] == "16MB"
     assert settings["port"] == "23977"
-    derived = {name for names in FOLLOWS.values() for name in names}
+    derived = {name for names in DERIVED.values() for name in names}
     assert set(settings) >= PER_RUN | derived
-    sized = {key.rpartition(".")[2] for key in FOLLOWS if key.startswith("sut.settings.")}
+    sized = {key.rpartition(".")[2] for key in DERIVED if key.startswith("sut.settings.")}
     assert set(settings) >= sized
 
 
