@@ -32,6 +32,11 @@ class Parameters(BaseModel):
         return None
 
     @property
+    def opens(self) -> int | None:
+        """How many connections its client opens to a single server; `None` where only running shows it."""
+        return None
+
+    @property
     def replicas(self) -> int | None:
         """How many nodes it asks to have each row; `None` where it does not say."""
         return None

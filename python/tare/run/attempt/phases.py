@@ -42,7 +42,7 @@ from tare.run.monitoring.monitors import Monitors
 from tare.run.parity.compare import Server as Known
 from tare.run.parity.compare import as_sentence, changed_during, unlike_nodes
 from tare.run.parity.declared import storage_mismatch, undeclared, undeclared_encryption, undeclared_peers
-from tare.run.parity.observed import RunObserver, by_node, observation, why_unseen
+from tare.run.parity.observed import RunObserver, by_node, observation, opened_to, some_unseen, why_unseen
 from tare.run.parity.references import server_of
 from tare.run.record import Outcome, Phase, RunRecord, Side, to_tree
 from tare.run.unreadable import read_or_failed
@@ -143,7 +143,7 @@ class Phases:
         with self.watch.phase(Phase.WARM_UP, parameters.warmup_s), telling_of_full_disks(context, sut):
             self._warm_up(context, sut, parameters)
             if command.own_warmup_s:
-                under_way = self._start("measure", command, context, sut)
+                under_way = self._start("measure", command, context, sut, parameters.opens)
                 warm = Deadline(self.machine.clock, command.own_warmup_s)
                 self._watch_closely(context, parameters)
                 under_way.let_run(self.machine.clock, warm)
@@ -218,7 +218,7 @@ class Phases:
         command = context.workload.warm_up(parameters, target, run_dir)
         if command is None:
             return
-        code = self._finish(self._start("warm-up", command, context, sut), command, sut)
+        code = self._finish(self._start("warm-up", command, context, sut, parameters.opens), command, sut)
         judge(context, "warm-up", command)
         if code != 0:
             raise RunFailed(f"the warm-up ended with {code}: {last_words(context.workdir_for_client, 'warm-up')}")
@@ -244,14 +244,16 @@ class Phases:
         counted = counted_so_far(context, self.draft, sut)
         if under_way is None:
             self._watch_closely(context, parameters)
-        started = under_way or self._start("measure", command, context, sut)
+        started = under_way or self._start("measure", command, context, sut, parameters.opens)
         code = self._finish(started, command, sut, meter)
         note_counters(context, self.draft, sut, counted)
         self.monitors.end_measure()
         if sut is not None:
             sut.must_live("during the measure phase")
-        if sut is not None and (why := self._unseen()) is not None:
+        if sut is not None and (why := why_unseen(self.draft.nodes)) is not None:
             self.draft.notices.append(f"the network path could not be observed: {why}")
+        elif (few := some_unseen(self.draft.path, opened_to(sut, started.client, parameters.opens))) is not None:
+            self.draft.notices.append(few)
         stdout, stderr = context.workdir_for_client.bring_output("measure", self.job.staging, command.output_files)
         with read_or_failed("what the load generator printed"):
             measurement = context.workload.parse(parameters, stdout, stderr, code)
@@ -267,14 +269,18 @@ class Phases:
         self.monitors.must_live()
         self.monitors.begin_measure(context, parameters)
 
-    def _start(self, name: str, command: ClientCommand, context: RunContext, sut: Sut | None) -> Started:
+    def _start(
+        self, name: str, command: ClientCommand, context: RunContext, sut: Sut | None, opens: int | None
+    ) -> Started:
         """Start a client; the first one is also what is observed."""
         client = context.start_client(name, command, sut)
         self._note("sut" if sut is None else "client", client.instance)
         stop = self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
         self.monitors.client_started(name, client.instance, alone=sut is None)
-        known = self._unseen() is None and all(self.draft.parity.get(side) for side in context.settings.sides)
-        run_observer = RunObserver(self.machine, sut, client, known=known)
+        opens = opened_to(sut, client, opens)
+        known = why_unseen(self.draft.nodes) is None and some_unseen(self.draft.path, opens) is None
+        known = known and all(self.draft.parity.get(side) for side in context.settings.sides)
+        run_observer = RunObserver(self.machine, sut, client, known=known, opens=opens)
 
         def lives() -> None:
             if sut is not None:
@@ -328,11 +334,6 @@ class Phases:
         self.draft.of_nodes("path", seen.paths)
         self.draft.notices += seen.notices
         self._check_before(context)
-
-    def _unseen(self) -> str | None:
-        """Why it is not known by which way the connections went to a node; `None` where it is."""
-        reasons = (why_unseen(node.get("path")) for node in self.draft.nodes.values())
-        return next((why for why in reasons if why is not None), None)
 
     def _check_before(self, context: RunContext) -> None:
         """Refuse the run before it is measured, where it differs in more than the study names."""

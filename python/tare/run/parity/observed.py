@@ -61,13 +61,17 @@ class RunObserver:
 
     A look from which no path follows proves nothing either way: over SSH its readings lie so far apart that a
     connection may have come or gone between them. A client opens its connections one after the other, so a path is
-    looked at again, some time later each time, until no more of them have come; not in a virtual machine, where a
-    look takes seconds. What is in force is read with the first proof, as the client may end soon. Without a server
-    the client is itself the SUT, and there is no path to wait for. `known`: nothing is left.
+    looked at again, ever more rarely, until as many have come as the client `opens`, or, where that is not known,
+    until no more of them have come; not in a virtual machine, where a look takes seconds. What is in force is read
+    with the first proof, as the client may end soon. Without a server the client is itself the SUT, and there is no
+    path to wait for. `known`: nothing is left.
     """
 
-    def __init__(self, machine: Machine, sut: Sut | None, client: Client, *, known: bool) -> None:
-        self._machine, self._sut, self._client = machine, sut, client
+    def __init__(
+        self, machine: Machine, sut: Sut | None, client: Client, *, known: bool, opens: int | None = None
+    ) -> None:
+        self._machine, self._sut, self._client, self._opens = machine, sut, client, opens
+        self._wait_s = _OPENING_S
         self._began_s = self._next_s = machine.clock.monotonic()
         self._done = known
         self._reported: Seen | None = None
@@ -96,7 +100,7 @@ class RunObserver:
                 self._look_at(server, notices)
         proved = all(_proved(path) for path in self._paths.values())
         self._done = last or bool(notices) or self._settled.issuperset(self._paths)
-        self._next_s = now_s + (_RARELY_S if late else _OPENING_S if proved else 0.0)
+        self._next_s = now_s + (self._next_wait_s() if proved else _RARELY_S if late else 0.0)
         if self._reported is not None:
             return self._changed(self._reported, self._sut, notices) if self._done or proved else None
         if not (self._done or proved or late):
@@ -110,11 +114,18 @@ class RunObserver:
         before, now = self._paths.get(name), self._path(server, notices)
         inside = server.instance.guest is not None or self._client.instance.guest is not None
         if _proved(before) and (not _proved(now) or _connections(now) <= _connections(before)):
-            self._settled.add(name)  # no more came, or the client has closed some
+            if self._opens is None:
+                self._settled.add(name)  # no more came, or the client has closed some
             return
         self._paths[name] = now or before
-        if _proved(now) and inside:
+        if _proved(now) and (inside or (self._opens is not None and _connections(now) >= self._opens)):
             self._settled.add(name)
+
+    def _next_wait_s(self) -> float:
+        """Until a proved path is looked at again: a client that waits for a CPU may take seconds to connect."""
+        wait_s = self._wait_s
+        self._wait_s = 2 * wait_s
+        return wait_s
 
     def _changed(self, reported: Seen, sut: Sut, notices: list[str]) -> Seen | None:
         """The same with other paths than were reported."""
@@ -148,11 +159,30 @@ class RunObserver:
             return None
 
 
-def why_unseen(path: Tree | None) -> str | None:
-    """Why it is not known by which way the connections went; `None` where it is."""
+def why_unseen(nodes: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Why it is not known by which way the connections went to a node; `None` where it is."""
+    return next((why for node in nodes.values() if (why := _why_unseen(node.get("path"))) is not None), None)
+
+
+def _why_unseen(path: Tree | None) -> str | None:
     if path is None:
         return "there was no connection to observe"
     return "the connections could not be matched" if path.get("hop", "") is None else None
+
+
+def some_unseen(path: Tree | None, opens: int | None) -> str | None:
+    """That fewer connections were matched than the client opens; `None` where none is known to be missing."""
+    seen = _connections(path)
+    if opens is None or seen >= opens:
+        return None
+    return f"{seen} of the client's {opens} connections were seen: of the others the path is not known"
+
+
+def opened_to(sut: Sut | None, client: Client, opens: int | None) -> int | None:
+    """How many are to be seen; `None` where several nodes share them, or a virtual machine has them."""
+    if sut is None or len(sut.servers) > 1 or client.instance.guest or sut.first.instance.guest:
+        return None
+    return opens
 
 
 def _proved(path: Tree | None) -> bool:

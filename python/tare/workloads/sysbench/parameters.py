@@ -81,6 +81,11 @@ class SysbenchParameters(Parameters):
     rand_pareto_h: float = Field(default=0.2, gt=0.0, lt=1.0)
 
     @property
+    def opens(self) -> int | None:
+        """Each thread has a connection of its own."""
+        return self.threads
+
+    @property
     def waits_for_disk(self) -> str | None:
         """All scripts but two commit what they changed, and a commit waits for the log on disk."""
         return None if self.script in READ_ONLY else f"{self.script} writes, and each commit waits for the disk"

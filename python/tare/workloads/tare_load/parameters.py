@@ -170,6 +170,11 @@ class TareLoadParameters(Parameters):
         return next(iter(self._works.values()))
 
     @property
+    def opens(self) -> int | None:
+        """All of them before it warms up."""
+        return self.connections
+
+    @property
     def waits_for_disk(self) -> str | None:
         """All of sysbench's scripts but two commit what they changed, and a commit waits for the log on disk."""
         if self.sysbench is None or self.sysbench.script in READ_ONLY:

@@ -12,7 +12,7 @@ from tare.errors import RunFailed
 from tare.run.attempt.server import Sut
 from tare.run.clock import Clock
 from tare.run.machine import Machine
-from tare.run.parity.observed import EAGER_S, RunObserver, Seen
+from tare.run.parity.observed import EAGER_S, RunObserver, Seen, opened_to, some_unseen
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,14 @@ class MonitorContext:
         self.read.append(instance.task.name)
         return Around(instance.task.name)
 
-    def onlooker(self, *, known: bool = False) -> RunObserver:
+    def onlooker(self, *, known: bool = False, opens: int | None = None) -> RunObserver:
+        machine = SimpleNamespace(clock=cast("Clock", self), observe_path=self.path)
+        return RunObserver(cast("Machine", machine), self.sut(), self.client(), known=known, opens=opens)
+
+    def expected(self, opens: int) -> int | None:
+        return opened_to(self.sut(), self.client(), opens)
+
+    def sut(self) -> Sut:
         deployment = SimpleNamespace(observe=self.observe)
         servers = [
             SimpleNamespace(
@@ -67,14 +74,14 @@ class MonitorContext:
             )
             for name in self.connected_s
         ]
-        client = SimpleNamespace(
+        return Sut(cast("Any", servers))
+
+    def client(self) -> Any:
+        return SimpleNamespace(
             host=None,
-            deployment=deployment,
+            deployment=SimpleNamespace(observe=self.observe),
             instance=SimpleNamespace(task=SimpleNamespace(name="client"), guest=None),
         )
-        machine = SimpleNamespace(clock=cast("Clock", self), observe_path=self.path)
-        sut = Sut(cast("Any", servers))
-        return RunObserver(cast("Machine", machine), sut, cast("Any", client), known=known)
 
     def observed(self, onlooker: RunObserver, until_s: float) -> list[tuple[float, Seen]]:
         """What is told, and when, looking twenty times a second."""
@@ -195,3 +202,41 @@ def test_what_is_known_is_not_looked_for_again() -> None:
     scene = MonitorContext({"sut": 0.0})
     assert scene.observed(scene.onlooker(known=True), 10.0) == []
     assert scene.asked == []
+
+
+def test_as_many_connections_as_the_client_opens_are_looked_for_as_long_as_it_lasts() -> None:
+    scene = MonitorContext({"sut": 1.0}, opening=(2, 2, 2, 2, 4))
+    results = scene.observed(scene.onlooker(opens=4), 60.0)
+    assert [(seen.path or {})["connections"] for _, seen in results] == [2, 4]
+    assert [at_s for at_s, _ in results] == pytest.approx([1.0, 8.5])  # after 0.5, 1, 2 and 4 s
+    assert len(scene.asked) == 20 + 5
+
+
+def test_a_path_is_looked_at_once_where_all_that_the_client_opens_are_seen() -> None:
+    scene = MonitorContext({"sut": 1.0})
+    ((at_s, seen),) = scene.observed(scene.onlooker(opens=8), 10.0)
+    assert at_s == pytest.approx(1.0)
+    assert seen.path == {"hop": "loopback", "connections": 8}
+    assert len(scene.asked) == 20 + 1
+
+
+def test_connections_that_never_came_are_looked_for_ever_more_rarely() -> None:
+    scene = MonitorContext({"sut": 0.0})
+    onlooker = scene.onlooker(opens=9)
+    ((_, seen),) = scene.observed(onlooker, 300.0)
+    assert len(scene.asked) <= 11
+    assert onlooker.look(last=True) is None
+    assert some_unseen(seen.path, 9) == (
+        "8 of the client's 9 connections were seen: of the others the path is not known"
+    )
+
+
+@pytest.mark.parametrize("opens", [None, 7, 8])
+def test_no_connection_is_missed_where_as_many_came_or_nobody_knows_how_many(opens: int | None) -> None:
+    assert some_unseen({"hop": "loopback", "connections": 8}, opens) is None
+
+
+def test_connections_shared_out_among_nodes_or_seen_through_a_machine_are_not_counted_on() -> None:
+    assert MonitorContext({"sut": 0.0}).expected(8) == 8
+    assert MonitorContext({"sut-1": 0.0, "sut-2": 0.0}).expected(8) is None
+    assert MonitorContext({"sut": 0.0}, guest=object()).expected(8) is None
