@@ -21,12 +21,13 @@ from tare.deployments.cgroup.placement import clear, warden
 from tare.deployments.container.rootless import end_watchers
 from tare.deployments.containerd.client import remove_container
 from tare.deployments.directories import force_unmount, remove_tree
+from tare.deployments.kube.api import NoCluster
 from tare.deployments.kube.namespaces import remove_namespace
 from tare.deployments.kube.node_image import remove_node_image
 from tare.deployments.network.bridge import is_ours
 from tare.deployments.pod import cni, rules
 from tare.deployments.vm.network import remove_link
-from tare.errors import RunFailed, TareError
+from tare.errors import EngineSilent, RunFailed, TareError
 from tare.sites import Host
 from tare.sites.engine import LABEL, RUN_LABEL
 from tare.sites.engines import Engines, of_engine
@@ -74,7 +75,7 @@ def sweep(
             done = _remove(entry, hosts, engine, others)
         except (TareError, DockerException, RequestException) as error:
             explained = error.explanation if isinstance(error, APIError) else str(error)
-            swept.failed.append(f"{entry} could not be removed: {explained}")
+            swept.failed.append(f"{entry} could not be removed: {explained}{_instead(entry, error)}")
             continue
         ledger.forget(entry.kind, entry.ident, host=entry.host)
         if done:
@@ -119,6 +120,13 @@ def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None,
     if watched is not None:
         end_watchers(host, watched)
     return done
+
+
+def _instead(entry: Made, error: Exception) -> str:
+    """What to do where nobody answers who could be asked, and nobody ever will."""
+    if entry.kind is not Kind.NAMESPACE or not isinstance(error, EngineSilent | NoCluster):
+        return ""
+    return f"; if that cluster is gone for good: tare clean --forget {entry.ident.partition('@')[0]}"
 
 
 def _id_of(engine: DockerClient, name: str) -> str | None:

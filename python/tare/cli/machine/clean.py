@@ -12,10 +12,11 @@ from typing import Annotated
 
 import typer
 
+from tare.cli.machine.forgetting import forget as strike_out
 from tare.cli.machine.sites import DestroyOptions, destroy_all
 from tare.cli.site_options import SiteOption, SitesOption, chosen_site
 from tare.deployments.sweep import Swept, sweep
-from tare.errors import EnvironmentLacks
+from tare.errors import EnvironmentLacks, StudyError
 from tare.run.between.reaching import engine_of
 from tare.run.local import all_orphans, host_of_user, local_engine
 from tare.sites import Host, Process
@@ -47,12 +48,22 @@ def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
     output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
     sites: SitesOption = None,
     site: SiteOption = None,
+    forget: Annotated[
+        str | None, typer.Option("--forget", metavar="NAME", help="Forget a namespace of a cluster that is gone.")
+    ] = None,
 ) -> None:
     """Remove what tare made on this machine: containers, networks, cgroups, processes, copies, caches.
 
     It uses tare's ledger and the engine's labels. Results (stores) stay. If the file of --sites is a machine plan,
-    destroy all machines of that plan, also those of a tare that was killed.
+    destroy all machines of that plan, also those of a tare that was killed. --forget removes nothing: it strikes
+    out of the ledger a namespace that nothing can remove, because its cluster does not exist any more.
     """
+    if forget is not None:
+        if sites is not None or site is not None or keep_images:
+            raise StudyError("--forget goes with --yes, --dry-run and --format only")
+        ledger = SqliteLedger(default_layout().ledger)
+        strike_out(forget, ledger, yes=yes, dry_run=dry_run, as_json=output is Format.JSON)
+        return
     options = _Options(yes, keep_images, dry_run, output)
     if sites is not None and site is None and (plan := plan_in(sites)) is not None:
         destroy_all([], [plan], DestroyOptions(yes=yes, dry_run=dry_run, as_json=output is Format.JSON))

@@ -31,6 +31,10 @@ class ApiRefused(RunFailed):
         self.status = status
 
 
+class NoCluster(EnvironmentLacks):
+    """No cluster is configured."""
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A cluster that answers at `server`; `client`: an ApiClient of the `kubernetes` package."""
@@ -97,7 +101,7 @@ class Cluster:
 def connect(kubeconfig: str | None = None) -> Cluster:
     """By the file given, else the user's own chain: KUBECONFIG, ~/.kube/config, a pod's account.
 
-    Nothing is asked yet. Raises `EnvironmentLacks` where no cluster is configured.
+    Nothing is asked yet. Raises `NoCluster`, and `EnvironmentLacks` where its client is not installed.
     """
     try:
         from kubernetes import client, config
@@ -111,7 +115,7 @@ def connect(kubeconfig: str | None = None) -> Cluster:
         try:
             config.load_incluster_config(client_configuration=settings)
         except config.ConfigException:
-            raise EnvironmentLacks(
+            raise NoCluster(
                 f"no cluster is configured: {error}",
                 hint="set KUBECONFIG to the file that `kubectl` uses; sudo needs `--preserve-env=KUBECONFIG`",
             ) from error

@@ -6,9 +6,9 @@ import hashlib
 import time
 from dataclasses import dataclass
 
-from tare.deployments.kube.api import ApiRefused, Cluster, connect
+from tare.deployments.kube.api import ApiRefused, Cluster, NoCluster, connect
 from tare.deployments.kube.manifest import MANAGED
-from tare.errors import RunFailed, TimedOut
+from tare.errors import EngineSilent, RunFailed, TimedOut
 from tare.sites import Host, Process
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import to_ident
@@ -90,7 +90,8 @@ def remove_namespace(ident: str) -> bool:
     uid = cluster.must_get(_OF_CLUSTER)["metadata"]["uid"]
     if uid != of:
         raise RunFailed(
-            f"it is in another cluster than {cluster.server}", hint="set KUBECONFIG to that cluster's file"
+            f"it is in another cluster than {cluster.server}",
+            hint=f"set KUBECONFIG to that cluster's file; if it is gone for good: tare clean --forget {name}",
         )
     path = f"/api/v1/namespaces/{name}"
     tree = cluster.get(path)
@@ -107,3 +108,22 @@ def remove_namespace(ident: str) -> bool:
             raise TimedOut(f"it does not go within {_GONE_S:g} s", hint=f"kubectl get all --namespace {name}")
         time.sleep(_POLL_S)
     return True
+
+
+def why_out_of_reach(ident: str) -> str:
+    """Why the cluster of a namespace, as it stands in the ledger, cannot be asked.
+
+    Raises `RunFailed` where it answers, or where one answers that does not tell whether it is that one, and
+    `EnvironmentLacks` where this Python has no client to ask by.
+    """
+    name, _, of = ident.partition("@")
+    try:
+        cluster = connect()
+        uid = cluster.must_get(_OF_CLUSTER)["metadata"]["uid"]
+    except (EngineSilent, NoCluster) as error:
+        return error.what
+    if uid == of:
+        raise RunFailed(
+            f"the cluster that has the namespace {name} answers at {cluster.server}", hint="`tare clean` removes it"
+        )
+    return f"it is in another cluster than {cluster.server}"

@@ -1,0 +1,61 @@
+"""`tare clean --forget NAME`: strike a namespace out of the ledger whose cluster is gone for good."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from tare.deployments.kube.namespaces import why_out_of_reach
+from tare.errors import EnvironmentLacks, StudyError
+from tare.sites.ledger import Kind, Ledger, Made
+from tare.sites.local import LocalHost
+from tare.sites.process import alive
+
+
+def forget(name: str, ledger: Ledger, *, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Ask the cluster first: only where nobody can be asked any more, and nobody uses it, is an entry struck out.
+
+    `name`: as in the ledger, `NAME@CLUSTER`, or without the cluster where that is plain enough.
+    """
+    entry = _only(name, ledger.entries())
+    if alive(LocalHost(), entry.owner):
+        raise EnvironmentLacks(
+            f"a running tare (process {entry.owner.pid}) made {entry.ident}",
+            hint="let it end, or stop it with Ctrl-C: it removes it",
+        )
+    why = why_out_of_reach(entry.ident)
+    if not dry_run and not yes:
+        where, _, cluster = entry.ident.partition("@")
+        sys.stderr.write(
+            f"namespace {where} of the cluster whose kube-system has the uid {cluster}\n"
+            f"It cannot be removed: {why}.\n"
+            "If that cluster comes back, what is left in it stays: tare will know nothing of it.\n"
+        )
+        typer.confirm("Forget it?", abort=True, err=True)
+    if not dry_run:
+        ledger.forget(entry.kind, entry.ident, host=entry.host)
+    if as_json:
+        key = "would_forget" if dry_run else "forgot"
+        sys.stdout.write(json.dumps({key: [str(entry)], "why": why}, indent=2) + "\n")
+        return
+    sys.stdout.write(f"{'would forget' if dry_run else 'forgot'} {entry}: {why}\n")
+
+
+def _only(name: str, entries: Sequence[Made]) -> Made:
+    """The namespace of this name."""
+    named = [each for each in entries if name in {each.ident, each.ident.partition("@")[0]}]
+    spaces = [each for each in named if each.kind is Kind.NAMESPACE]
+    if not named:
+        raise StudyError(f"the ledger has no {name}", hint="`tare clean --dry-run` lists what stands in it")
+    if not spaces:
+        raise StudyError(
+            f"{named[0]} is not forgotten: only a namespace in a cluster that is gone is",
+            hint="`tare clean` removes it",
+        )
+    if len(spaces) > 1:
+        clusters = ", ".join(each.ident for each in spaces)
+        raise StudyError(f"the ledger has {len(spaces)} of the name {name}: {clusters}", hint="name one in full")
+    return spaces[0]
