@@ -26,7 +26,6 @@ from tools.kill_nine import Trial, left_behind
 
 _ENDED_BY_SIGNAL = {130, 143}
 _MOST_TRIES = 5
-_MOST_MISSES = 40
 _SETTLED_S = 10.0
 
 
@@ -40,6 +39,8 @@ class Chaos(Trial):
     end_s: float = 1800.0
     fakes: bool = True
     tally: Tally = field(default_factory=Tally)
+    drawn: Counter[str] = field(default_factory=Counter)
+    """How often each kind struck in this call."""
     before: Mapping[str, Counter[str]] = field(default_factory=dict)
     """The test host's footprint."""
 
@@ -90,11 +91,12 @@ class Chaos(Trial):
             return None
 
     def _play_one(self, session: Session) -> None:
-        """One by chance, of those that find what they strike."""
-        for _ in range(_MOST_MISSES):
-            name = self.rng.choice(sorted(self.faults))
+        """Of the kinds that find what they strike one that came least often, so that chance leaves none out."""
+        rarest_first = sorted(sorted(self.faults), key=lambda name: (self.drawn[name], self.rng.random()))
+        for name in rarest_first:
             try:
                 if session.play(name, self.faults[name]):
+                    self.drawn[name] += 1
                     return
             except AssertionError as error:
                 self.problems.append(f"{name}: {error}")

@@ -112,7 +112,7 @@ class ImageStore:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Nobody else changes what is here; for as long as an image is looked up, moved in or removed."""
-        self.layout.images.mkdir(parents=True, exist_ok=True)
+        self._open()
         with (self.layout.images / "lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -123,11 +123,18 @@ class ImageStore:
 
         A byte of the lock's file stands for the image (F_OFD_SETLKW of fcntl(2)), so that no file is left.
         """
-        self.layout.images.mkdir(parents=True, exist_ok=True)
+        self._open()
         byte = int.from_bytes(hashlib.sha256(reference.encode()).digest()[:7], "big")
         with (self.layout.images / "lock").open("a") as file:
             fcntl.fcntl(file, fcntl.F_OFD_SETLKW, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0))
             yield
+
+    def _open(self) -> None:
+        """Make the directory. Root's is closed to others: a tree has set-uid programs of whoever made the image."""
+        images = self.layout.images
+        images.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            images.chmod(0o700)
 
     def hold(self, digest: str) -> None:
         """Keep `remove` from this image for as long as this process lives, however it ends.

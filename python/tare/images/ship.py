@@ -80,6 +80,8 @@ def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:
     there = f"{home}.part-{uuid4().hex[:12]}"  # another tare may bring the same image at the same time
     for path in (there, home):
         ledger.note(Kind.PATH, path, host=host.name, keep=path == home)
+    images = str(harbour.layout.images)
+    host.run(["install", "-d", "-m", "0700", "--", images, there], timeout_s=_QUICK_S)  # as `ImageStore` has it
     host.run(["install", "-d", "-m", "0755", "--", f"{there}/rootfs"], timeout_s=_QUICK_S)
     host.put(archive, f"{there}/tree.tar", mode=0o600)
     with archive.open("rb") as file:

@@ -165,8 +165,10 @@ class Machine:
         ledger, engine = self._engine_of(placed, host)
         return into(image, layout=self.layout, ledger=ledger, engine=cast("DockerClient", engine))
 
-    def facts_of_engine(self, settings: ArmSettings) -> Tree | None:
-        """What the record keeps of the SUT's engine; of the client's where the SUT names none."""
+    def facts_of_engine(self, settings: ArmSettings, host: Host | None = None) -> Tree | None:
+        """What the record keeps of a host's engine; else of the SUT's, or the client's where the SUT names none."""
+        if host is not None and (part := self.parts.get(host.name)) is not None:
+            return part.engine_facts()
         named = [placed.engine for placed in settings.sides.values() if placed.engine is not None]
         return self.engines.facts(named[0]) if named else self.engine_facts()
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,12 @@ def test_a_damaged_listing_is_told_as_such_and_hides_no_other_image(
 def test_a_key_that_would_be_another_path_is_refused(image_store: ImageStore, key: str) -> None:
     with pytest.raises(StoreError, match="is no digest"):
         image_store.find(key)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's trees have set-uid programs")
+def test_root_closes_its_trees_to_others_in_an_older_home_too(prepared: Prepared, image_store: ImageStore) -> None:
+    """A tree holds set-uid programs of whoever made the image; anybody on the host could run them by their path."""
+    image_store.layout.images.mkdir(parents=True, exist_ok=True)
+    image_store.layout.images.chmod(0o755)
+    prepared("fake:a")
+    assert image_store.layout.images.stat().st_mode & 0o777 == 0o700

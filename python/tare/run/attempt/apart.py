@@ -10,7 +10,7 @@ from typing import Any
 from tare.errors import RunFailed
 from tare.run.at_once import at_once
 from tare.run.attempt.context import RunContext, client_workdir_for, other_workdirs, workdir_on
-from tare.run.attempt.directory import WorkDirectory, clear_later, make_work_directory
+from tare.run.attempt.directory import WorkDirectory, clear_later, closed_to_others, make_work_directory
 from tare.run.attempt.job import Draft, Job
 from tare.run.attempt.server import Sut, nodes_of
 from tare.run.attempt.teardown import Teardown
@@ -54,10 +54,10 @@ def take_hosts(job: Job, machine: Machine, draft: Draft, teardown: Teardown) -> 
 
 
 def _taken(machine: Machine, settings: ArmSettings, workdir: WorkDirectory) -> _Facts:
-    host, part = workdir.host, machine.parts.get(workdir.host.name)
-    engine = machine.facts_of_engine(settings) if part is None else part.engine_facts()
-    facts = _Facts(machine.facts_of(host), engine)
-    make_work_directory(workdir, machine.ledger_on(host))
+    host = workdir.host
+    facts = _Facts(machine.facts_of(host), machine.facts_of_engine(settings, host))
+    closed = closed_to_others(facts.host, facts.engine)
+    make_work_directory(workdir, machine.ledger_on(host), closed=closed)
     return facts
 
 

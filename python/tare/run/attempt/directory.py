@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tare.deployments.directories import remove_tree
 from tare.images import Image
@@ -90,17 +91,32 @@ class WorkDirectory:
             self.host.run(["chown", "-R", "--", image.owner, path], timeout_s=_TIMEOUT_S)
 
 
-def make_work_directory(workdir: WorkDirectory, ledger: Ledger) -> None:
-    """Make the directory, noted in the ledger first; a dead run's of the same name is cleared away."""
+def make_work_directory(workdir: WorkDirectory, ledger: Ledger, *, closed: bool = False) -> None:
+    """Make the directory, noted in the ledger first; a dead run's of the same name is cleared away.
+
+    `closed`: nobody but its owner may enter it. See `closed_to_others`.
+    """
     ledger.note(Kind.PATH, workdir.path, host=workdir.host.name)
     remove_tree(workdir.host, workdir.path)
-    workdir.host.run(["install", "-d", "-m", "0755", "--", workdir.path, workdir.raw], timeout_s=_TIMEOUT_S)
+    mode = "0700" if closed else "0755"
+    workdir.host.run(["install", "-d", "-m", mode, "--", workdir.path, workdir.raw], timeout_s=_TIMEOUT_S)
 
 
-def take_work_directory(workdir: WorkDirectory, ledger: Ledger, teardown: Teardown, *, named: bool = False) -> None:
+def closed_to_others(host: Mapping[str, Any], engine: Mapping[str, Any] | None) -> bool:
+    """Whether a run's directory is to be root's alone, by the facts of a host and of the engine of the run.
+
+    Root in a container can make a set-uid program of root's in its data, and servers print what they like.
+    A user's engine has to get in by the path; its root is not root.
+    """
+    return host.get("tare_is_root") is True and not (engine or {}).get("engine_rootless")
+
+
+def take_work_directory(
+    workdir: WorkDirectory, ledger: Ledger, teardown: Teardown, *, named: bool = False, closed: bool = False
+) -> None:
     """Make the directory, to be cleared away in the teardown. `named`: it is one of several hosts'."""
     clear_later([(workdir, ledger)], teardown, named=named)
-    make_work_directory(workdir, ledger)
+    make_work_directory(workdir, ledger, closed=closed)
 
 
 def clear_later(made: Sequence[tuple[WorkDirectory, Ledger]], teardown: Teardown, *, named: bool) -> None:

@@ -20,7 +20,7 @@ from tare.run.attempt.context import (
     workdir_on,
 )
 from tare.run.attempt.death import last_words as words_of
-from tare.run.attempt.directory import WorkDirectory, take_work_directory
+from tare.run.attempt.directory import WorkDirectory, closed_to_others, take_work_directory
 from tare.run.attempt.raw_files import new_secrets
 from tare.run.attempt.server import Sut, nodes_of
 from tare.run.attempt.snapshot import Contents, Shelf, Snapshot
@@ -122,7 +122,9 @@ def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Con
     client_workdir = client_workdir_for(machine, settings, token)
     try:
         for each in (workdir, *other_workdirs(machine, settings, token)):
-            take_work_directory(each, machine.ledger_on(each.host), teardown, named=bool(machine.parts))
+            closed = closed_to_others(machine.facts_of(each.host), machine.facts_of_engine(settings, each.host))
+            ledger = machine.ledger_on(each.host)
+            take_work_directory(each, ledger, teardown, named=bool(machine.parts), closed=closed)
         ports = ports_for(machine, settings, token)
         secrets = new_secrets(tls=settings.sut.tls)
         context = RunContext(

@@ -122,7 +122,7 @@ class Shelf:
         Where there is one already, that stands.
         """
         host, scratch = self.host, f"{data}.snapshot"
-        host.run(["install", "-d", "-m", "0755", "--", str(self.layout.snapshots), scratch], timeout_s=_QUICK_S)
+        host.run(["install", "-d", "-m", "0700", "--", str(self.layout.snapshots), scratch], timeout_s=_QUICK_S)
         host.run(["mv", "-T", "--", data, f"{scratch}/data"], timeout_s=_QUICK_S)
         host.put(json.dumps(described, indent=1, sort_keys=True).encode(), f"{scratch}/snapshot.json")
         host.run(["sync", "-f", "--", scratch], timeout_s=_COPY_S)
