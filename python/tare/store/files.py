@@ -115,7 +115,8 @@ def _sync_several(paths: Sequence[Path]) -> None:
 def held(path: Path) -> Iterator[None]:
     """Hold the lock (flock(2), released even by `kill -9`); `StoreError` when another process holds it."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o644)
     except OSError as error:
         raise StoreError(
             f"the store {path.parent} cannot be written: {error.strerror}",

@@ -91,6 +91,12 @@ def _at_url(place: StorePlace, layout: StoreLayout, enrol: Enrol) -> Iterator[Wr
 
 
 def _make_directory(layout: StoreLayout) -> None:
+    """Raises `StoreError` for links: somebody else's store would have other files written or removed by them."""
+    for path in (layout.lock, layout.database, layout.raw, layout.staging, layout.copies):
+        if path.is_symlink():
+            raise StoreError(
+                f"{path} is a link, and a store that is written to has none", hint="give --store a new directory"
+            )
     try:
         if layout.root.is_dir() and not layout.lock.exists() and not _half_made(layout):
             raise StoreError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,13 @@ def test_how_a_session_was_broken_off_is_told(tmp_path: Path) -> None:
 def test_what_this_tare_does_not_understand_tells_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "now.json").write_text(text)
     assert read_now(tmp_path / "now.json") is None
+
+
+def test_a_link_in_a_store_of_somebody_else_leads_no_write_out_of_it(tmp_path: Path) -> None:
+    store, outside = tmp_path / "store", tmp_path / "outside"
+    store.mkdir()
+    outside.write_text("kept")
+    (store / f"now.json.{os.getpid()}").symlink_to(outside)
+    herald_in(store).take(Preparing("image x"))
+    assert outside.read_text() == "kept"
+    assert read_now(store / "now.json") is not None

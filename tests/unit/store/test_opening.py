@@ -240,3 +240,23 @@ def test_a_store_that_only_others_may_write_is_read(path: Path, plan: Any, monke
     monkeypatch.setattr("tare.store.schema.os.access", lambda *_: False)
     assert open_store(path).records() == ()
     assert not list(path.glob("store.sqlite-*"))
+
+
+@pytest.mark.parametrize("name", ["lock", "store.sqlite", "raw", "staging"])
+def test_links_in_a_store_of_somebody_else_let_nothing_outside_be_written_or_removed(
+    path: Path, plan: Plan, committed: RunRecord, tmp_path: Path, name: str
+) -> None:
+    """Found by attack: `staging -> /home/somebody` had all directories there removed, and `lock` emptied any file."""
+    outside = tmp_path / "outside"
+    (outside / "thesis").mkdir(parents=True)
+    (outside / "thesis" / "text").write_text("ten years of work")
+    inside = path / name
+    if inside.is_dir():
+        shutil.rmtree(inside)
+        inside.symlink_to(outside)
+    else:
+        inside.unlink()
+        inside.symlink_to(outside / "thesis" / "text")
+    with pytest.raises(StoreError, match="is a link"), resume_store(path, plan):
+        pass
+    assert (outside / "thesis" / "text").read_text() == "ten years of work"
