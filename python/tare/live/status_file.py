@@ -138,9 +138,7 @@ class StatusWriter:
         """Whole or not at all. Not synced: after a loss of power there is nothing left to watch."""
         scratch = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         with contextlib.suppress(OSError, ValueError):  # a full disk, a text that UTF-8 cannot hold
-            scratch.unlink(
-                missing_ok=True
-            )  # of an earlier process of this number, or a link of whoever made the store
+            scratch.unlink(missing_ok=True)  # an earlier process's, or a link of whoever made the store
             descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(self.now.model_dump_json().encode())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -244,9 +245,9 @@ def test_a_store_that_only_others_may_write_is_read(path: Path, plan: Any, monke
 
 @pytest.mark.parametrize("name", ["lock", "store.sqlite", "raw", "staging"])
 def test_links_in_a_store_of_somebody_else_let_nothing_outside_be_written_or_removed(
-    path: Path, plan: Plan, committed: RunRecord, tmp_path: Path, name: str
+    path: Path, plan: Any, committed: Any, tmp_path: Path, name: str
 ) -> None:
-    """Found by attack: `staging -> /home/somebody` had all directories there removed, and `lock` emptied any file."""
+    """Found by attack: `staging -> /home/somebody` had all directories there removed, `lock` emptied any file."""
     outside = tmp_path / "outside"
     (outside / "thesis").mkdir(parents=True)
     (outside / "thesis" / "text").write_text("ten years of work")
