@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 from tests.unit.analyze import synthetic
-from tests.unit.knowledge.test_prediction import BRIDGE, cost, costs, profile, run
+from tests.unit.knowledge.test_prediction import cost, costs, profile, run
 
 from tare.knowledge.claim import Setup
 from tare.knowledge.event_costs import EventCost, costs_of
@@ -48,23 +48,6 @@ def on(storage: str) -> Setup:
 def on_disk(busy: float, **of: Any) -> RunRecord:
     disk = {"busy": busy, "write_ms": 1.0, "writes_per_s": 1000.0 * busy, "read_ms": None, "reads_per_s": None}
     return synthetic.changed(run(**of), lambda tree: tree["usage"].update(disk=disk))
-
-
-def test_a_rate_stays_and_each_request_costs_more_cpu_the_more_often_it_finds_the_server_idle() -> None:
-    # The server's CPU is in use for half of the time, at 100 µs an operation: half of 4 µs, half of 8 µs more.
-    of = profile(rate=5_000.0, per_s=5_000.0, sut=2.0)
-    known = costs(cost("sut-cpu", 4.0), cost("sut-cpu", 8.0, load_="alone"), cost("time", 20.0, load_="alone"))
-    forecast = predicted("bridge", BRIDGE, of, known, metric=CPU)
-    assert forecast.log_ratio == pytest.approx(math.log(106 / 100))
-    assert forecast.bound is None
-
-
-def test_at_a_rate_latency_grows_by_the_time_of_each_request() -> None:
-    of = profile(rate=5_000.0, per_s=5_000.0, sut=2.0, requests=3.0)
-    known = costs(cost("sut-cpu", 4.0), cost("time", 20.0, load_="alone"))
-    assert of.latency_us is not None
-    forecast = predicted("bridge", BRIDGE, of, known, metric=LATENCY)
-    assert forecast.log_ratio == pytest.approx(math.log((of.latency_us + 60) / of.latency_us))
 
 
 def test_a_disk_that_sets_the_rate_is_relieved_by_memory() -> None:

@@ -10,7 +10,7 @@ can be had. b are the KiB that the requests and replies of an operation have bey
 with, t_i the CPU time of one; D_i is the CPU time that an operation has at station i now, K_i its CPUs and u_i the
 share of them that can be used: what it used in the baseline, if that was `FULL` or more, else `FULL`. These are the
 asymptotic bounds of operational analysis (Denning & Buzen, ACM Computing Surveys 10(3), 1978). An open loop at a
-rate below them keeps it, and pays in CPU time and latency (`_open`); other storages are `_of_storage`.
+rate below them keeps it, and pays in CPU time and latency (at_rate.py); other storages are `_of_storage`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from tare.analyze.metrics import METRICS
 from tare.analyze.runs import select_runs
 from tare.knowledge.benchmark import setup_of
 from tare.knowledge.claim import Setup
+from tare.knowledge.predictions.at_rate import carries, cpu_at_rate, latency_at_rate
 from tare.knowledge.predictions.model_error import ASSUMED, CPU, LATENCY, THROUGHPUT, ModelError
-from tare.knowledge.predictions.profile import QUANTITIES, Payload, Profile, Station, profile_of
+from tare.knowledge.predictions.path_costs import PLAIN, PathCosts, path_costs, shifted
+from tare.knowledge.predictions.profile import Payload, Profile, Station, profile_of
 from tare.knowledge.predictions.queueing import slowest_demand, thinking_time, throughput
 from tare.knowledge.predictions.storage_costs import StorageRatios, same_place, storage_ratios
-from tare.knowledge.unit_costs import FEWEST, Load, Path, UnitCost, UnitCosts, path_of
+from tare.knowledge.unit_costs import FEWEST, UnitCosts, path_of
 from tare.run.record import RunRecord
 from tare.study.model import Study
 
@@ -37,8 +39,6 @@ FULL = 0.95
 """Share of its CPUs that a station can be brought to use, where nothing tells."""
 NINETY = 1.6448536269514722
 """Standard errors on either side of a 90 % interval."""
-PLAIN: Path = ("bare", "bare", "host")
-"""Server and client bare, at 127.0.0.1: what unit costs are told against."""
 Bound = Station | Literal["time", "disk"]
 
 
@@ -65,17 +65,6 @@ class Prediction:
     metric: str = THROUGHPUT
 
 
-@dataclass(frozen=True)
-class _Path:
-    """Unit costs of one path. `a_kib`: CPU time of a KiB, where it is known well enough to be no noise alone."""
-
-    added: Mapping[Station, UnitCost | None]
-    a_kib: Mapping[Station, UnitCost | None]
-    waited: UnitCost
-    alone: UnitCost | None
-    """CPU time of the server where one request at a time is under way."""
-
-
 def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
     arm: str,
     setup: Setup,
@@ -91,7 +80,7 @@ def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
     moved = not same_place(setup.storage, beside)
     if path == PLAIN and not moved:
         return Prediction(arm, why_none="it is deployed like the baseline", metric=metric)
-    known = _known(path, costs)
+    known = path_costs(path, costs)
     if isinstance(known, str):
         return Prediction(arm, why_none=known, metric=metric)
     storage = storage_ratios(costs, setup.storage) if moved and beside == "host" else None
@@ -101,37 +90,17 @@ def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
         point, bound = _closed(profile, known, storage, shift=0.0)
         ends = [_closed(profile, known, storage, shift=shift)[0] for shift in (-1.0, 1.0)]
     else:
-        point, bound = _open(metric, profile, known, storage, shift=0.0), None
-        ends = [_open(metric, profile, known, storage, shift=shift) for shift in (-1.0, 1.0)]
+        if metric == LATENCY and not carries(profile, known):
+            return Prediction(
+                arm, why_none="its CPUs cannot keep up with this rate, so requests pile up", metric=metric
+            )
+        point, *ends = (_open(metric, profile, known, storage, shift=shift) for shift in (0.0, -1.0, 1.0))
+        bound = None
     learned, of_costs = error.of(metric), abs(ends[0] - ends[1]) / 2
     reach, point = NINETY * learned.sd(point, of_costs), learned.corrected(point)
     counted = profile.kib if any(known.a_kib.values()) and metric != LATENCY else None
     return Prediction(
         arm, point, point - reach, point + reach, bound, of_costs=of_costs, kib=counted, metric=metric
-    )
-
-
-def _known(path: Path, costs: UnitCosts) -> _Path | str:
-    """The unit costs of a path, or a clause that says what is missing."""
-    if path == PLAIN:
-        nothing = UnitCost(
-            deployment="bare", client="bare", network="host", load="alone", quantity="time",
-            us=0.0, se=0.0, low=0.0, high=0.0, n=FEWEST,
-        )  # fmt: skip
-        return _Path(dict.fromkeys(QUANTITIES, nothing), {}, nothing, nothing)
-    added = {name: costs.of(path, "busy", quantity) for name, quantity in QUANTITIES.items()}
-    waited, alone = (costs.of(path, "alone", quantity) for quantity in ("time", "sut-cpu"))
-    if waited is None or not any(added.values()):
-        return f"there is no unit cost for {' / '.join(path)}"
-    if any(each.se is None for each in (waited, *added.values()) if each is not None):
-        return f"the unit costs of {' / '.join(path)} have fewer than {FEWEST} blocks"
-    large: Load = "large"
-    a_kib = {name: costs.of(path, large, quantity, per_kib=True) for name, quantity in QUANTITIES.items()}
-    return _Path(
-        added,
-        {name: each for name, each in a_kib.items() if each is None or each.se is not None},
-        waited,
-        None if alone is None or alone.se is None else alone,
     )
 
 
@@ -149,7 +118,9 @@ def _lacks(
     return None if missing else "the bare runs do not tell enough"
 
 
-def _closed(profile: Profile, path: _Path, storage: StorageRatios | None, *, shift: float) -> tuple[float, Bound]:
+def _closed(
+    profile: Profile, path: PathCosts, storage: StorageRatios | None, *, shift: float
+) -> tuple[float, Bound]:
     """ln(X'/X) and what sets it, with all costs `shift` standard errors above their means."""
     point, bound = _log_ratio(profile, path, shift=shift)
     if storage is None:
@@ -180,58 +151,28 @@ def _of_storage(profile: Profile, storage: StorageRatios, *, shift: float) -> fl
     return math.log(rates[0] / rates[1])
 
 
-def _open(metric: str, profile: Profile, path: _Path, storage: StorageRatios | None, *, shift: float) -> float:
-    """Log ratio of CPU time or of mean latency of an operation, at a rate that stays.
-
-    A server that is busy for a share u of its time finds requests waiting for that share of them, and is woken for
-    the others: a request costs u times what it does at full load, and 1 - u times what it does alone.
-    """
+def _open(metric: str, profile: Profile, path: PathCosts, storage: StorageRatios | None, *, shift: float) -> float:
+    """Log ratio of CPU time or of mean latency of an operation, at a rate that stays."""
     if metric == LATENCY:
-        assert profile.latency_us is not None  # noqa: S101 - `_lacks` has seen to it
-        more = profile.requests * _shifted(path.waited, shift)
-        if storage is not None and profile.disk is not None:
-            more += profile.disk.us * (storage.of(profile.disk.written, shift) - 1)
-        return math.log(max(profile.latency_us + more, _LEAST * profile.latency_us) / profile.latency_us)
-    assert profile.cpu_us is not None  # noqa: S101 - likewise
-    busy, alone = path.added.get("sut"), path.alone
-    used = profile.stations["sut"].used if "sut" in profile.stations else 0.0
-    parts = [(used, busy), (1 - used, alone)]
-    known = [(share, cost) for share, cost in parts if cost is not None]
-    if not known:
-        return 0.0
-    a_request = sum(share * _shifted(cost, shift) for share, cost in known) / sum(share for share, _ in known)
-    more = profile.requests * a_request
-    a_kib = path.a_kib.get("sut")
-    more += 0.0 if profile.kib is None or a_kib is None else profile.kib * _shifted(a_kib, shift)
-    return math.log((profile.cpu_us + more) / profile.cpu_us)
+        return latency_at_rate(profile, path, storage, shift=shift)
+    return cpu_at_rate(profile, path, shift=shift)
 
 
-_LEAST = 0.05
-"""No storage takes more than all but this share of a latency: what is left is what the disk does not have."""
-
-
-def _log_ratio(profile: Profile, path: _Path, *, shift: float) -> tuple[float, Bound]:
+def _log_ratio(profile: Profile, path: PathCosts, *, shift: float) -> tuple[float, Bound]:
     """ln(X'/X) and what sets it, with all costs `shift` standard errors above their means."""
     assert profile.flying is not None  # noqa: S101 - only a closed loop comes here
     whole_us = 1e6 * profile.flying / profile.per_s
     bounds: dict[Bound, float] = {
-        "time": 1e6 * profile.flying / (whole_us + profile.requests * _shifted(path.waited, shift))
+        "time": 1e6 * profile.flying / (whole_us + profile.requests * shifted(path.waited, shift))
     }
     for name, demand in profile.stations.items():
         cost, a_kib = path.added.get(name), path.a_kib.get(name)
         if cost is not None:
-            more = demand.us + profile.requests * _shifted(cost, shift)
-            more += 0.0 if profile.kib is None or a_kib is None else profile.kib * _shifted(a_kib, shift)
+            more = demand.us + profile.requests * shifted(cost, shift)
+            more += 0.0 if profile.kib is None or a_kib is None else profile.kib * shifted(a_kib, shift)
             bounds[name] = 1e6 * demand.cpus * max(demand.used, FULL) / more
     least = min(bounds, key=lambda name: bounds[name])
     return math.log(bounds[least] / profile.per_s), least
-
-
-def _shifted(cost: UnitCost, shift: float) -> float:
-    """Never less than nothing: no path gives time back. Raises `ValueError` for a cost without a standard error."""
-    if shift and cost.se is None:
-        raise ValueError(f"a cost of {cost.n} blocks has no standard error")
-    return max(0.0, cost.us + (shift * cost.se if cost.se is not None else 0.0))
 
 
 def predictions(

@@ -1,7 +1,8 @@
-"""A closed network of queues: what a change at one of its stations does to its throughput. Pure."""
+"""Networks of queues: what a change at one of their stations does to throughput or to time. Pure."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 _STEPS = 60
@@ -42,3 +43,28 @@ def _solved(rate: Callable[[float], float], low: float, high: float, wanted: flo
         middle = (low + high) / 2
         low, high = (middle, high) if rate(middle) > wanted else (low, middle)
     return (low + high) / 2
+
+
+MOST_USED = 0.98
+"""Share of a CPU in use beyond which a queue is taken as no longer: it would grow as long as a run takes."""
+
+
+def sojourn(demand: float, used: float) -> float:
+    """Mean time at a station of an open network: the demand, stretched by the share of the station in use."""
+    return demand / (1 - min(used, MOST_USED))
+
+
+def filled(lots: Sequence[tuple[float, float]], more: float) -> float:
+    """The share in use up to which `more` CPUs' work fills the emptiest of some lots of CPUs.
+
+    `lots`: CPUs, and the share of them in use. No work at all: the least share.
+    """
+    ordered = sorted(lots, key=lambda lot: lot[1])
+    cpus, level = 0.0, ordered[0][1]
+    for index, (size, share) in enumerate(ordered):
+        cpus, level = cpus + size, share
+        higher = ordered[index + 1][1] if index + 1 < len(ordered) else math.inf
+        if more <= (higher - level) * cpus:
+            break
+        more -= (higher - level) * cpus
+    return level + more / cpus

@@ -1,0 +1,132 @@
+"""What an arm costs at a rate that stays, in CPU time and mean latency, by an open network of queues.
+
+Each CPU is a station that many requests share. An operation that needs D of it takes D / (1 - u) there, u being the
+share of the CPU that is in use (Poisson arrivals; exact for processor sharing whatever the distribution of D, and
+for first come, first served if D is exponential: Baskett, Chandy, Muntz & Palacios, JACM 22(2), 1975). The latency
+of the bare runs is the anchor: what D / (1 - u) does not explain of it stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tare.knowledge.predictions.path_costs import PathCosts, shifted
+from tare.knowledge.predictions.profile import Demand, Profile
+from tare.knowledge.predictions.queueing import filled, sojourn
+from tare.knowledge.predictions.storage_costs import StorageRatios
+
+_LEAST = 0.05
+"""No storage takes more than all but this share of a latency: what is left is what the disk does not have."""
+Side = Literal["sut", "client"]
+_SIDES: tuple[Side, ...] = ("sut", "client")
+
+
+@dataclass(frozen=True)
+class Use:
+    """Share of their CPUs' time that is in use: of the server, of the client, and where docker-proxy finds room."""
+
+    sut: float
+    client: float
+    proxy: float
+
+
+def cpu_at_rate(profile: Profile, path: PathCosts, *, shift: float) -> float:
+    """Log ratio of the CPU time of an operation.
+
+    A server that is busy for a share u of its time finds requests waiting for that share of them, and is woken for
+    the others: a request costs u times what it does at full load, and 1 - u times what it does alone.
+    """
+    assert profile.cpu_us is not None  # noqa: S101 - the caller has seen to it
+    busy, alone = path.added.get("sut"), path.alone
+    used = _awake(use_of(profile, path, shift=shift), path)
+    known = [(share, cost) for share, cost in ((used, busy), (1 - used, alone)) if cost is not None]
+    if not known:
+        return 0.0
+    weight = sum(share for share, _ in known)
+    a_request = sum(share * shifted(cost, shift) for share, cost in known) / weight if weight else 0.0
+    more = profile.requests * a_request
+    a_kib = path.a_kib.get("sut")
+    more += 0.0 if profile.kib is None or a_kib is None else profile.kib * shifted(a_kib, shift)
+    return math.log((profile.cpu_us + more) / profile.cpu_us)
+
+
+def latency_at_rate(
+    profile: Profile, path: PathCosts, storage: StorageRatios | None = None, *, shift: float = 0.0
+) -> float:
+    """Log ratio of the mean latency of an operation."""
+    assert profile.latency_us is not None  # noqa: S101 - the caller has seen to it
+    others = others_share(profile)
+    before, after = use_of(profile, None, others=others), use_of(profile, path, others=others, shift=shift)
+    own = {name: profile.stations[name].us for name in _SIDES if name in profile.stations}
+    bare = sum(sojourn(us, getattr(before, name)) for name, us in own.items())
+    # CPU time that an operation does not wait for, of other threads or after the reply, queues no operation.
+    waited_for = min(1.0, profile.latency_us / bare) if bare else 0.0
+    more = waited_for * (sum(sojourn(us, getattr(after, name)) for name, us in own.items()) - bare)
+    more += profile.requests * _a_request(path, after, _awake(use_of(profile, path, shift=shift), path), shift)
+    if storage is not None and profile.disk is not None:
+        more += profile.disk.us * (storage.of(profile.disk.written, shift) - 1)
+    return math.log(max(profile.latency_us + more, _LEAST * profile.latency_us) / profile.latency_us)
+
+
+def _a_request(path: PathCosts, after: Use, awake: float, shift: float) -> float:
+    """Time that a path adds to one request: its CPU time in each queue, and what a sleeping server takes more."""
+    sut, client = path.us("sut", shift), path.us("client", shift)
+    asleep = (1 - awake) * max(0.0, shifted(path.waited, shift) - sut - client)
+    return sojourn(sut, after.proxy if path.proxied else after.sut) + sojourn(client, after.client) + asleep
+
+
+def _awake(use: Use, path: PathCosts) -> float:
+    """How often a request finds what serves it at work on another."""
+    return min(1.0, use.proxy if path.proxied else use.sut)
+
+
+def carries(profile: Profile, path: PathCosts) -> bool:
+    """Whether the CPUs can do, at this rate, what a path makes of each operation."""
+    use = use_of(profile, path)
+    return max(use.sut, use.client, use.proxy) < 1
+
+
+def others_share(profile: Profile) -> float:
+    """Of the machine's CPU time: what neither server nor client has used."""
+    machine = profile.stations.get("machine")
+    if machine is None:
+        return 0.0
+    own = sum(_cpus(profile.stations[name]) for name in _SIDES if name in profile.stations)
+    return max(0.0, machine.used - own / machine.cpus)
+
+
+def use_of(profile: Profile, path: PathCosts | None, *, others: float = 0.0, shift: float = 0.0) -> Use:
+    """CPUs in use at this rate by what requests cost at full load; `others`: share of each that others use.
+
+    docker-proxy may run on every CPU of the machine, and the scheduler puts it where there is room: it fills up the
+    emptier ones. Where server and client share CPUs, all of the machine is one lot.
+    """
+    lots: dict[Side, Demand] = {name: profile.stations[name] for name in _SIDES if name in profile.stations}
+    proxied = path is not None and path.proxied
+    a_us = profile.per_s * profile.requests / 1e6
+    used: dict[Side, float] = {}
+    for name, each in lots.items():
+        added = 0.0 if path is None or (proxied and name == "sut") else a_us * path.us(name, shift)
+        used[name] = _cpus(each) + added
+    roaming = a_us * path.us("sut", shift) if path is not None and proxied else 0.0
+    room = profile.stations["machine"].cpus if "machine" in profile.stations else sum(e.cpus for e in lots.values())
+    return _shares({name: (each.cpus, used[name]) for name, each in lots.items()}, roaming, room, others)
+
+
+def _shares(lots: Mapping[Side, tuple[float, float]], roaming: float, room: float, others: float) -> Use:
+    held = sum(cpus for cpus, _ in lots.values())
+    if held > room or not lots:
+        everywhere = others + (sum(used for _, used in lots.values()) + roaming) / room if room else others
+        return Use(everywhere, everywhere, everywhere)
+    shares = {name: others + used / cpus for name, (cpus, used) in lots.items()}
+    rest = [(room - held, others)] if room > held else []
+    level = filled([*((cpus, shares[name]) for name, (cpus, _) in lots.items()), *rest], roaming)
+    ends = {name: max(share, level) if roaming else share for name, share in shares.items()}
+    return Use(ends.get("sut", level), ends.get("client", level), level)
+
+
+def _cpus(demand: Demand) -> float:
+    return demand.used * demand.cpus
