@@ -1,4 +1,4 @@
-"""Workloads: data set, operation mix and arrival process, carried out by a load generator."""
+"""Workloads: data set, operation mix and arrival process, driven by a load generator."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tare.study.values import Seconds
 
 
 class Parameters(BaseModel):
-    """Parameters of every workload; a plug-in's own model adds its keys. Durations in seconds."""
+    """Parameters of every workload, to which each workload's model adds its own keys. Durations are in seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     paths: ClassVar[tuple[str, ...]] = ()
-    """Keys that name files, dotted where they lie deeper, which a study file means relative to itself."""
+    """Dotted keys that name files; in a study file, these paths are relative to that file."""
 
     warmup_s: Seconds = Field(default=0.0, ge=0.0)
     measure_s: Seconds = Field(gt=0.0)
@@ -28,7 +28,7 @@ class Parameters(BaseModel):
 
     @property
     def waits_for_disk(self) -> str | None:
-        """Why this work is bound by storage, in a clause; `None` where it is not, or only measuring shows it."""
+        """Clause on why storage limits this work; `None` if it does not, or if only a measurement can tell."""
         return None
 
     @property
@@ -38,13 +38,13 @@ class Parameters(BaseModel):
 
     @property
     def replicas(self) -> int | None:
-        """How many nodes it asks to have each row; `None` where it does not say."""
+        """Number of nodes that store each row; `None` if the workload does not set it."""
         return None
 
 
 @dataclass(frozen=True)
 class Target:
-    """The server to load, as the client must address it. `others`: further nodes' addresses; they have its port."""
+    """The server to load, as the client must address it. `others`: addresses of further nodes, on the same port."""
 
     database: str
     endpoint: Endpoint
@@ -53,7 +53,7 @@ class Target:
 
     @property
     def addresses(self) -> str:
-        """Of all nodes, joined by commas as load generators take them."""
+        """Addresses of all nodes, joined by commas as load generators take them."""
         return ",".join((self.endpoint.address, *self.others))
 
 
@@ -66,9 +66,9 @@ class Files:
 
 @dataclass(frozen=True)
 class ClientCommand:
-    """What the client executes; `files` are written to its run directory first, name → content.
+    """Command of the client. `files` are first written to its run directory, name → content.
 
-    `timeout_s` is when a client that has not ended is taken for dead. `workdir`: `None` for the image's own.
+    After `timeout_s`, a client that has not ended counts as dead. `workdir`: `None` for the image's own.
     """
 
     argv: tuple[str, ...]
@@ -77,25 +77,26 @@ class ClientCommand:
     timeout_s: float
     workdir: str | None = None
     check_output: Callable[[str, str], None] | None = None
-    """Raises `RunFailed` for what its stdout and stderr tell, where an exit code of 0 is no sign of success."""
+    """Check of stdout and stderr that raises `RunFailed`, for clients that fail with exit code 0 too."""
     setup_statements: tuple[str, ...] = ()
-    """Of a load: statements that the server executes first, for a client that does not make its own table."""
+    """For a load: statements that the server executes first, if the client does not create its table."""
     output_files: tuple[str, ...] = ()
-    """Of a measure phase: files that it writes into its run directory, to be kept beside its output: `left_by`."""
+    """For a measure phase: files that the client writes into its run directory; kept, see `output_path`."""
     own_warmup_s: float = 0.0
-    """Of a measure phase: for how long the same process warms up before it begins to measure."""
+    """For a measure phase: seconds for which the same process warms up before it measures."""
 
 
 def output_path(stdout: Path, name: str) -> Path:
-    """Where a file that the client left lies, beside its standard output: `measure.NAME` by `measure.stdout`."""
+    """Path of a file that the client left, next to its standard output: `measure.NAME` for `measure.stdout`."""
     return stdout.with_name(f"{stdout.stem}.{name}")
 
 
 @dataclass(frozen=True)
 class Window:
-    """One fixed interval inside the measure phase; never a replicate. `end_s` since the generator began to measure.
+    """One fixed interval inside the measure phase; never a replicate.
 
-    `queue_length`: operations that have arrived and wait at its end, where arrivals do not wait for answers.
+    `end_s`: seconds since the generator began to measure. `queue_length`: operations that have arrived and wait at
+    the end of the window, if arrivals do not wait for answers.
     """
 
     end_s: float
@@ -109,7 +110,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Latency:
-    """Milliseconds. Percentiles from the histogram; `resolution` is the histogram's relative bucket width."""
+    """Latency in milliseconds; percentiles come from a histogram with relative bucket width `resolution`."""
 
     mean_ms: float | None
     min_ms: float | None
@@ -119,21 +120,21 @@ class Latency:
     p99_ms: float | None
     resolution: float | None
     blind_to_stalls: bool
-    """True where the generator times from the actual send in a closed loop (coordinated omission).
+    """Whether the generator times from the actual send in a closed loop (coordinated omission).
 
-    What a stalled server kept from being sent is then never timed: with a stop of 2 s in 10 s at 1,000/s, whose
-    true p99 is about 1.9 s, a closed loop of sysbench reported 0.21 ms.
+    Requests that a stalled server kept from being sent are then never timed: when a server at 1,000/s stopped for
+    2 s of 10 s, which gives a true p99 of about 1.9 s, a closed loop of sysbench reported 0.21 ms.
     """
     timed_from: Literal["intended-send", "actual-send"] | None = None
-    """From when to the answer: latency proper from the intended send, the mere service time from the actual one."""
+    """Start of the timed interval: the intended send for latency proper, the actual send for mere service time."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What the generator reported of one kind of operation, where it distinguishes kinds.
+    """Figures of one kind of operation, if the generator distinguishes kinds.
 
-    `answers`: return code → count, as the generator names them. `service_time`: from the actual send, where
-    `latency` is from the intended one and both were measured. `histogram`: as that of `Measurement`, of `latency`.
+    `answers`: return code → count, as the generator names them. `service_time`: from the actual send, if `latency`
+    is from the intended send and both were measured. `histogram`: of `latency`, in the form of `Measurement`.
     """
 
     operations: int
@@ -146,11 +147,11 @@ class Operation:
 
 @dataclass(frozen=True)
 class LatencyParts:
-    """Where the latency of requests around one percentile went: means of so many sampled requests, which add up.
+    """Parts of the latency of requests around one percentile: means of `sampled` requests, which add up.
 
-    `lag_ms`: from the intended time until the client noticed. `waiting_ms`: from there until the request was sent,
-    as others were in flight. `server_ms`: until the kernel had the reply: wire and server. `unread_ms`: until the
-    client had read it.
+    `lag_ms`: from the intended time until the client noticed. `waiting_ms`: from then until the request was sent,
+    while others were in flight. `server_ms`: until the kernel had the reply (wire and server). `unread_ms`: until
+    the client had read the reply.
     """
 
     sampled: int
@@ -162,7 +163,7 @@ class LatencyParts:
 
 @dataclass(frozen=True)
 class Rung:
-    """One rate of a climb: asked for and done, the quantile in question (`None`: no reply), arrivals missed."""
+    """One rate of a climb: requested and achieved rate, quantile of latency (`None`: no reply), missed arrivals."""
 
     rate_per_s: float
     done_per_s: float
@@ -172,10 +173,10 @@ class Rung:
 
 @dataclass(frozen=True)
 class Sustained:
-    """The highest rate at which the `quantile` of latency stayed within `within_ms` and no arrival was missed.
+    """Highest rate at which the `quantile` of latency stayed within `within_ms` and no arrival was missed.
 
-    `resolution`: by how much a rung's rate is above the one before it; the rate lies half of that from either.
-    `contradicting`: rungs on the wrong side of it.
+    `resolution`: relative step from a rung's rate to the next; `rate_per_s` lies half a step from its neighbours.
+    `contradicting`: number of rungs on the wrong side of `rate_per_s`.
     """
 
     rate_per_s: float
@@ -188,7 +189,7 @@ class Sustained:
 
 @dataclass(frozen=True)
 class Encryption:
-    """What the first connection agreed on, by the generator's word. `handshake_ms`: median of all connections."""
+    """TLS version and cipher of the first connection, as the generator reports; `handshake_ms`: median of all."""
 
     version: str
     cipher: str
@@ -197,10 +198,10 @@ class Encryption:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the generator reported of one measure phase."""
+    """Figures of one measure phase, as the generator reported them."""
 
     operations: int
-    """Transactions, or whatever the workload counts as its unit; `unit` names it."""
+    """Number of operations, such as transactions; `unit` names what is counted."""
     unit: str
     duration_s: float
     throughput_per_s: float
@@ -209,59 +210,59 @@ class Measurement:
     reconnects: int | None
     latency: Latency
     histogram: tuple[tuple[float, int], ...]
-    """(the value in ms that stands for a bucket, count), rising; the sum of counts is `operations`."""
+    """(value in ms that represents a bucket, count), ascending; the counts add up to `operations`."""
     windows: tuple[Window, ...]
     details: Mapping[str, float] = field(default_factory=dict)
-    """What else the generator reported, by names that the workload's reference page explains."""
+    """Further figures of the generator; the workload's reference page explains their names."""
     by_operation: Mapping[str, Operation] = field(default_factory=dict)
     """Kind of operation (lower case, words joined by hyphens: `read`, `read-modify-write`) → its figures.
 
-    Empty where the generator does not tell them apart. Their counts add up to `operations` at least, and `latency`
-    is that of all of them together; of what cannot be had from the parts (percentiles, without a histogram) `None`.
+    Empty if the generator does not distinguish kinds. Their counts add up to at least `operations`. `latency`
+    covers all kinds together; what the parts do not give (percentiles without a histogram) is `None` there.
     """
     started_at: float | None = None
-    """When it began to measure, which may be seconds after its start, by its own clock: seconds since the epoch by
-    its wall clock, perhaps that of another time zone. `None`: it does not say."""
+    """Seconds since the epoch when the generator began to measure, perhaps seconds after its start; by its own wall
+    clock, which may be in another time zone. `None`: it does not report that."""
     parts: Mapping[str, LatencyParts] = field(default_factory=dict)
-    """`p50`, `p99`, `p99.9` → where their latency went; empty where the generator cannot take it apart."""
+    """`p50`, `p99`, `p99.9` → parts of their latency; empty if the generator does not measure parts."""
     encryption: Encryption | None = None
-    """`None` where connections were in clear text, or the generator does not tell."""
+    """`None` if connections were not encrypted, or the generator does not report it."""
     sustained: Sustained | None = None
-    """Of a phase that looked for a sustainable rate; its other figures are those of all rates together."""
+    """Result of a search for a sustainable rate; the other figures then cover all rates together."""
 
 
 On_contra = TypeVar("On_contra", Target, Files, contravariant=True)
 
 
 class Workload(Protocol[On_contra]):
-    """A load generator, described. No method starts a process itself.
+    """Description of a load generator. No method starts a process itself.
 
-    It acts on a `Target`, which is a database; or on `Files`, and then the program is itself the SUT: it runs where
-    the study places that, and nothing else runs.
+    A workload acts on a `Target`, which is a database, or on `Files`. With `Files`, the program itself is the SUT:
+    it runs where the study places the SUT, and nothing else runs.
     """
 
     parameters: ClassVar[type[Parameters]]
     needs_database: ClassVar[bool]
-    """True for one that acts on a `Target`."""
+    """Whether the workload acts on a `Target`."""
     slow_start_s: ClassVar[float]
-    """Seconds that each process of it takes until it drives and from there to its end, where they are many."""
+    """Seconds that each process takes to start and end, besides the time it drives; for estimates of time."""
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
-        """What determines the loaded data, and nothing else: the key of its snapshot. Empty: nothing is loaded."""
+        """Key of the snapshot of loaded data: all that determines the data, and nothing else. Empty: no load."""
         ...
 
     def load(self, parameters: Parameters, target: On_contra, run_dir: str) -> ClientCommand:
-        """The command that fills the database or makes the files; not asked for where `dataset` is empty."""
+        """Describe the command that fills the database or makes the files; not called if `dataset` is empty."""
         ...
 
     def warm_up(self, parameters: Parameters, target: On_contra, run_dir: str) -> ClientCommand | None:
-        """The command of the warm-up, `None` where there is none."""
+        """Describe the command of the warm-up; `None` without a warm-up of its own."""
         ...
 
     def measure(self, parameters: Parameters, target: On_contra, run_dir: str) -> ClientCommand:
-        """The command of the measure phase."""
+        """Describe the command of the measure phase."""
         ...
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
-        """Read the generator's own output. Raises `RunFailed` on any sign that the run is not whole."""
+        """Parse the generator's output. Raises `RunFailed` on any sign that the run is incomplete."""
         ...

@@ -1,4 +1,4 @@
-"""Workloads for tests: one that asks the fake database, and one that needs no database."""
+"""Workloads for tests: one that queries the fake database, and one that needs no database."""
 
 from __future__ import annotations
 
@@ -81,10 +81,11 @@ print(json.dumps({
 
 
 class FakeParameters(Parameters):
-    """`fault`: what goes wrong in the measure phase (`load`: in loading).
+    """Parameters of the fake workload. `fault`: what goes wrong in the measure phase (`load`: in loading).
 
-    Clients tell when they began to drive: with `late` 0.6 s after their start; with `late-untold` they do not tell.
-    With `fault_log`, a path on the client's host, only the first `fault_times` measure phases go wrong.
+    Clients report when they began to drive. With `late`, that is 0.6 s after their start; with `late-untold`, they
+    begin as late and do not report it. With `fault_log`, a path on the client's host, only the first `fault_times`
+    measure phases go wrong.
     """
 
     rows: int = Field(default=100, gt=0)
@@ -95,14 +96,14 @@ class FakeParameters(Parameters):
 
 
 class FakeWorkload:
-    """The client above; it times from the actual send, so stalls hide what waits behind them."""
+    """Describes calls of the fake client, which times from the actual send and so is blind to stalls."""
 
     parameters: ClassVar[type[Parameters]] = FakeParameters
     needs_database: ClassVar[bool] = True
     slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
-        """The number that the database is to keep."""
+        """The number that the database keeps."""
         return {"rows": _own(parameters).rows}
 
     def load(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
@@ -110,7 +111,7 @@ class FakeWorkload:
         return _command(_own(parameters), target, run_dir, "load", 0.0)
 
     def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
-        """The same as `measure`, not counted."""
+        """Describe the same work as `measure`; its figures do not count."""
         if parameters.warmup_s == 0:
             return None
         return _command(_own(parameters), target, run_dir, "warm-up", parameters.warmup_s)
@@ -228,21 +229,21 @@ print(json.dumps({"seconds": time.monotonic() - began, "done": done}))
 
 
 class FakeProgramParameters(Parameters):
-    """`bytes`: of the file that is made beforehand, 0 for none. `fault`: the step that fails."""
+    """Parameters of the fake program. `bytes`: size of the loaded file, 0: none. `fault`: step that fails."""
 
     bytes: int = Field(default=0, ge=0)
     fault: Literal["", "load", "warm-up", "measure"] = ""
 
 
 class FakeProgram:
-    """The program above."""
+    """Describes calls of the fake program."""
 
     parameters: ClassVar[type[Parameters]] = FakeProgramParameters
     needs_database: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
-        """The size of the file, where there is one."""
+        """Size of the file, if there is one."""
         size = _program_parameters(parameters).bytes
         return {"bytes": size} if size else {}
 
@@ -251,7 +252,7 @@ class FakeProgram:
         return _program_command(_program_parameters(parameters), target, "load", 0.0)
 
     def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002 - the contract's
-        """The same as `measure`, not counted."""
+        """Describe the same work as `measure`; its figures do not count."""
         if parameters.warmup_s == 0:
             return None
         return _program_command(_program_parameters(parameters), target, "warm-up", parameters.warmup_s)
@@ -261,7 +262,7 @@ class FakeProgram:
         return _program_command(_program_parameters(parameters), target, "measure", parameters.measure_s)
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
-        """Read the one line that it prints."""
+        """Read the one line that the program prints."""
         if code != 0:
             raise RunFailed(f"the fake program ended with {code}: {stderr.read_text(errors='replace').strip()}")
         printed = _printed(stdout)

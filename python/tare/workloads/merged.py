@@ -1,4 +1,4 @@
-"""Kinds of operation taken together: one histogram, one latency of all of them."""
+"""Merge kinds of operations: one histogram and one latency of all kinds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from tare.workloads import Latency, Operation
 
 
 def percentile(histogram: Sequence[tuple[float, int]], percent: float) -> float | None:
-    """The value of the bucket in which the percentile lies.
+    """Value of the bucket that contains the percentile; `None` for an empty histogram.
 
-    The first up to which floor(n · p / 100 + 0.5) values lie, as `getValueAtPercentile` of HdrHistogram 2.1.4.
+    That is the first bucket up to which floor(n · p / 100 + 0.5) values lie, as `getValueAtPercentile` of
+    HdrHistogram 2.1.4.
     """
     total = sum(count for _, count in histogram)
     wanted, seen = max(1, math.floor(total * percent / 100 + 0.5)), 0
@@ -22,8 +23,8 @@ def percentile(histogram: Sequence[tuple[float, int]], percent: float) -> float 
     return None
 
 
-def merged(parts: Iterable[Sequence[tuple[float, int]]]) -> tuple[tuple[float, int], ...]:
-    """One histogram of all kinds; none where one kind has none."""
+def merge_histograms(parts: Iterable[Sequence[tuple[float, int]]]) -> tuple[tuple[float, int], ...]:
+    """Merge histograms into one; the result is empty if any of them is empty."""
     counts: dict[float, int] = {}
     for part in parts:
         if not part:
@@ -33,8 +34,10 @@ def merged(parts: Iterable[Sequence[tuple[float, int]]]) -> tuple[tuple[float, i
     return tuple(sorted(counts.items()))
 
 
-def together(kinds: Iterable[Operation], histogram: Sequence[tuple[float, int]], resolution: float) -> Latency:
-    """Of all kinds: mean weighted by count, extremes, percentiles from the merged histogram of that resolution."""
+def merge_latencies(
+    kinds: Iterable[Operation], histogram: Sequence[tuple[float, int]], resolution: float
+) -> Latency:
+    """Latency of all kinds: mean weighted by count, extremes, and percentiles of their merged `histogram`."""
     parts = [(each.operations, each.latency) for each in kinds]
     if len(parts) == 1:
         return parts[0][1]

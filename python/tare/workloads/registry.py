@@ -1,4 +1,4 @@
-"""Every workload by name. In a file of its own, as who only needs the contract should not wait for all of them."""
+"""Registry of all workloads; separate from the contract, as importing all of them is slow."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ BUILT_IN: Mapping[str, Workload[Any]] = {
     "fake": FakeWorkload(),
     "fake-program": FakeProgram(),
 }
-"""Name → implementation of those that come with tare."""
+"""Name → implementation of the workloads that come with tare."""
 
 TLS: frozenset[str] = frozenset({"tare-load"})
-"""Those that speak TLS with a database that does, and tell how."""
+"""Workloads that can use TLS, and report version and cipher."""
 
 WORKLOADS: Implementations[Workload[Any]] = Implementations("workload", BUILT_IN, breach_of(Workload))
-"""These, and those of other packages: docs/guides/plugins.md."""
+"""Built-in workloads and those of plug-ins: docs/guides/plugins.md."""

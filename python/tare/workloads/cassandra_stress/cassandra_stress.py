@@ -1,7 +1,7 @@
 """cassandra-stress 3.11, from the image of the database itself.
 
-Closed loop (neither `fixed` nor `throttle`) and `throttle`: blind to stalls. With `fixed`, latency is taken from
-the intended send, which sees them. docs/reference/workloads/cassandra-stress.md.
+The closed loop (neither `fixed` nor `throttle`) and `throttle` are blind to stalls. With `fixed`, latency counts
+from the intended send, which shows stalls. docs/reference/workloads/cassandra-stress.md.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ HOME = "/opt/cassandra"
 _CLASSPATH = f"{HOME}/conf:{HOME}/tools/lib/*:{HOME}/lib/*"
 DRIVEN = ("cassandra", "cassandra-5")
 _NO_JMX = 9
-"""It would ask the server's JMX about collections, which no client outside of its namespace can reach."""
+"""JMX port without a listener: no client outside the server's namespace can reach JMX to count collections."""
 _MARGIN_S = 120.0
-"""For the JVM's start, connecting, the 2 s that it sleeps, and operations that wait for their time limit."""
+"""Time for the JVM's start, connecting, its sleep of 2 s, and operations that wait for their time limit."""
 _LOAD_BASE_S, _LOAD_RECORDS_PER_S = 300.0, 200.0
 _LARGEST_OUTPUT = 256 << 20
 _ENV: Mapping[str, str] = {"LC_ALL": "C.UTF-8"}
 
 
 class CassandraStress:
-    """Describes calls of cassandra-stress, and reads what it prints."""
+    """Describes calls of cassandra-stress and parses its output."""
 
     parameters: ClassVar[type[Parameters]] = CassandraStressParameters
     needs_database: ClassVar[bool] = True
     slow_start_s: ClassVar[float] = 8.0  # measured: 7.1 to 8.6, idle machine, three nodes
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
-        """Rows, their shape and the table's definition."""
+        """Number of rows, their shape and the table's definition."""
         own = _own(parameters)
         return {
             "records": own.records,
@@ -52,7 +52,7 @@ class CassandraStress:
         }
 
     def load(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
-        """Make the table and write every row, to all of its replicas: what is copied for runs must be whole."""
+        """Create the table and write every row to all replicas, as loaded data are copied for every run."""
         own = _own(parameters)
         consistency = "ALL" if own.replication > 1 else own.consistency
         words = ("write", f"n={own.records}", "no-warmup", f"cl={consistency}")
@@ -66,7 +66,7 @@ class CassandraStress:
         )
 
     def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
-        """The measured mix."""
+        """Run the measured mix in a separate process."""
         own = _own(parameters)
         return None if own.warmup_s == 0 else _run(own, target, run_dir, own.warmup_s)
 
@@ -77,7 +77,7 @@ class CassandraStress:
         return replace(command, output_files=(HISTOGRAMS,))
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
-        """Read a measure phase; `RunFailed` unless all of it is there and without errors."""
+        """Parse a measure phase. Raises `RunFailed` unless the output is complete and without errors."""
         own = _own(parameters)
         by = code - 128 if 128 < code < 128 + signal.NSIG else -code
         if by > 0:
@@ -112,7 +112,7 @@ def _asked(own: CassandraStressParameters) -> Expected:
 
 
 def _java(own: CassandraStressParameters, run_dir: str) -> tuple[str, ...]:
-    """Heap and collector are said: a JVM would take them from the limits around it, which arms may vary."""
+    """Command line of the JVM. Heap and collector are set: a JVM derives them from limits, which arms may vary."""
     return (
         "java",
         f"-Xms{own.heap}",
@@ -152,7 +152,7 @@ def _run(
 
 
 def _schema(own: CassandraStressParameters) -> tuple[str, ...]:
-    """The table is made by whoever finds none; a read must name the columns that were written."""
+    """Options of the schema: each call creates a missing table, and reads must name the written columns."""
     compaction = () if own.compaction is None else (f"compaction(strategy={own.compaction})",)
     return (
         *("-col", f"n=fixed({own.columns})", f"size=fixed({own.column_bytes})"),

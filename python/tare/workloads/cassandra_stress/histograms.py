@@ -1,7 +1,7 @@
-"""The log of histograms that cassandra-stress leaves beside its report (`-log hdrfile=`), read into one a kind.
+"""Parser for the log of histograms of cassandra-stress (`-log hdrfile=`): one histogram for each kind of operation.
 
-A line an interval and a kind of operation, tagged `READ-st` (service time, from the actual send), `READ-rt`
-(response time, from the intended one) and `READ-wt` (the difference); nanoseconds, with three significant digits.
+The log has a line for each interval and kind, tagged `READ-st` (service time, from the actual send), `READ-rt`
+(response time, from the intended send) and `READ-wt` (the difference); nanoseconds, three significant digits.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tare.workloads import Latency
 from tare.workloads.cassandra_stress.output import TOTAL
 
 FILE = "latency.hdr"
-"""Its name in the client's run directory."""
+"""Name of the log in the client's run directory."""
 RESOLUTION = 1e-3
-"""Of three significant digits: a bucket is no wider than 1 in 1024 of its value."""
+"""Resolution of three significant digits: a bucket is no wider than 1 in 1024 of its value."""
 TimedFrom = Literal["intended-send", "actual-send"]
 _TAGS: Mapping[TimedFrom, str] = {"intended-send": "-rt", "actual-send": "-st"}
 _LONGEST_NS, _DIGITS = 3600 * 10**9, 3
@@ -37,9 +37,9 @@ _BROKEN = (ValueError, zlib.error, HdrCookieException, HdrLengthException, Index
 
 @dataclass(frozen=True)
 class Histograms:
-    """Kind of operation as cassandra-stress writes it (`READ`), or `total` → all of its intervals together.
+    """Histograms over all intervals. `of`: kind of operation as cassandra-stress writes it (`READ`), or `total`.
 
-    `ended_at`: when the last interval ended, seconds since the epoch; `None` where there was none.
+    `ended_at`: end of the last interval in seconds since the epoch; `None` without intervals.
     """
 
     timed_from: TimedFrom
@@ -47,17 +47,17 @@ class Histograms:
     ended_at: float | None = None
 
     def count(self, kind: str = TOTAL) -> int:
-        """Operations of a kind; 0 where there is none."""
+        """Number of operations of a kind; 0 if there are none."""
         return int(self.of[kind].get_total_count()) if kind in self.of else 0
 
     def buckets(self, kind: str = TOTAL) -> tuple[tuple[float, int], ...]:
-        """(largest value of a bucket in ms, count), rising."""
+        """Buckets of a kind as (largest value in ms, count), ascending."""
         if kind not in self.of:
             return ()
         return tuple((bucket.highest_ns / _NS_PER_MS, bucket.count) for bucket in _recorded(self.of[kind]))
 
     def latency(self, kind: str = TOTAL) -> Latency | None:
-        """Of one kind or of all; `None` where nothing was logged of it."""
+        """Latency of one kind or of all; `None` if the log has none of it."""
         if not self.count(kind):
             return None
         one = self.of[kind]
@@ -77,7 +77,7 @@ class Histograms:
 
 
 def read_histograms(path: Path, timed_from: TimedFrom) -> Histograms | None:
-    """All that was timed from that moment; `None` where there is no log. `RunFailed` for one that is damaged."""
+    """Parse histograms timed from `timed_from`; `None` without a log. Raises `RunFailed` for a damaged log."""
     counts: dict[str, Counts] = {}
     ends: list[float] = []
     try:
@@ -108,21 +108,21 @@ class _Bucket:
 
 
 def _recorded(histogram: HdrHistogram) -> Iterator[_Bucket]:
-    """The buckets that are not empty, rising: the library's own iterator visits tens of thousands that are."""
+    """Yield non-empty buckets, ascending; the library's own iterator visits tens of thousands of empty ones."""
     for index in np.flatnonzero(np.ctypeslib.as_array(histogram.counts)):
         lowest = histogram.get_value_from_index(int(index))
         yield _Bucket(lowest, histogram.get_highest_equivalent_value(lowest), int(histogram.counts[index]))
 
 
 def _mean_ns(histogram: HdrHistogram) -> float:
-    """Each value taken for the middle of its bucket, as HdrHistogram has it."""
+    """Mean in nanoseconds, with each value at the middle of its bucket, as in HdrHistogram."""
     buckets = tuple(_recorded(histogram))
     total = sum(each.count * (each.lowest_ns + (each.highest_ns - each.lowest_ns + 1) // 2) for each in buckets)
     return total / sum(each.count for each in buckets)
 
 
 def _sum(known: Counts | None, interval: HdrHistogram) -> Counts:
-    """Counts by bucket: those of the same number of digits and unit begin alike, however long they are."""
+    """Add counts by bucket; histograms with the same digits and unit have the same first buckets."""
     if (interval.unit_magnitude, interval.significant_figures) != (0, _DIGITS):
         raise ValueError(f"nanoseconds with {_DIGITS} digits were expected")
     more = np.ctypeslib.as_array(interval.counts).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What cassandra-stress printed, judged and made a measurement."""
+"""Turn the output of cassandra-stress into a measurement, or raise the reason why it is incomplete."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 _NEEDED = ("op_rate", "mean_ms", "median_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "partitions", "errors")
 _TICK_S = 0.15
-"""Times are printed to a tenth of a second."""
+"""Tolerance of times, which are printed to a tenth of a second."""
 _LONGEST_REASON = 300
 _NOTHING = "Data returned was not validated"
-"""What it says of a row that is not there, too."""
+"""Message of cassandra-stress that also stands for a missing row."""
 
 
 TimedFrom = Literal["intended-send", "actual-send"]
@@ -27,9 +27,9 @@ TimedFrom = Literal["intended-send", "actual-send"]
 
 @dataclass(frozen=True)
 class Expected:
-    """What was asked for. `timed_from`: `None` where it is not known, and is then taken for blind.
+    """What was requested. `timed_from`: `None` if unknown, which counts as blind to stalls.
 
-    `operations`: of a load; `seconds`, `window_s`: of what is measured.
+    `operations`: of a load. `seconds`, `window_s`: of a measure phase.
     """
 
     operations: int | None = None
@@ -41,7 +41,7 @@ class Expected:
 
 
 def must_be_whole(printed: Printed, max_error_share: float) -> tuple[Interval, ...]:
-    """The lines of all operations. Raises `RunFailed` where the report is cut, or reports failures or errors."""
+    """Lines of all operations. Raises `RunFailed` if the report is cut short, or has failures or errors."""
     if printed.complaints or (printed.exceptions and (max_error_share == 0 or not printed.ended)):
         raise _failed(f"cassandra-stress: {' / '.join((*printed.exceptions[:1], *printed.complaints[:1]))}")
     if missing := [name for name in _NEEDED if name not in printed.results]:
@@ -68,7 +68,7 @@ def _failed(what: str) -> RunFailed:
 
 
 def _must_be_of_its_kinds(printed: Printed, operations: int) -> None:
-    """Lines of a kind are printed where there are several; the last of each covers all until then."""
+    """Raise `RunFailed` unless the kinds add up to all operations; the last line of each kind has its total."""
     last = {each.kind: each.operations for each in printed.intervals if each.kind != TOTAL}
     if last and sum(last.values()) != operations:
         counts = ", ".join(f"{count} {kind}" for kind, count in last.items())
@@ -77,14 +77,14 @@ def _must_be_of_its_kinds(printed: Printed, operations: int) -> None:
 
 @dataclass(frozen=True)
 class Logged:
-    """Histograms of the latency, and beside a schedule those of the service time; `None` where none were kept."""
+    """Histograms of the latency and, with a schedule, of the service time; `None` if there are none."""
 
     latency: Histograms | None = None
     service_time: Histograms | None = None
 
 
 def must_have_done(printed: Printed, asked: Expected) -> tuple[Interval, ...]:
-    """The lines of all operations. Raises `RunFailed` unless the report is whole and has those asked for."""
+    """Lines of all operations. Raises `RunFailed` unless the report is complete, with all requested operations."""
     totals = must_be_whole(printed, asked.max_error_share)
     operations = totals[-1].operations
     if asked.operations is not None and operations != asked.operations:
@@ -95,10 +95,10 @@ def must_have_done(printed: Printed, asked: Expected) -> tuple[Interval, ...]:
 
 
 def measurement(printed: Printed, asked: Expected, logged: Logged | None = None) -> Measurement:
-    """Raises `RunFailed` unless all that was asked for is there, without errors.
+    """Make the measurement. Raises `RunFailed` unless the report is complete and without errors.
 
-    Operations are begun for just the time asked for. What ending them took beyond it is known to a second only, so
-    that they took no less than that time, and no less than its clock says without its first second.
+    cassandra-stress starts operations for exactly the requested time. How long they took to end after that is known
+    only to a second, so the duration is the larger of the requested time and its clock without the first second.
     """
     logged = logged or Logged()
     totals = must_have_done(printed, asked)
@@ -118,7 +118,7 @@ def measurement(printed: Printed, asked: Expected, logged: Logged | None = None)
         queries_per_s=None,
         errors=int(printed.results["errors"][TOTAL]),
         reconnects=None,
-        latency=_of(logged.latency, TOTAL) or latency(printed, TOTAL, asked.timed_from),
+        latency=_logged_latency(logged.latency, TOTAL) or latency(printed, TOTAL, asked.timed_from),
         histogram=() if logged.latency is None else logged.latency.buckets(),
         windows=tuple(_windows(totals, asked.window_s, reported_s - seconds)),
         details=_details(asked, rate),
@@ -127,14 +127,14 @@ def measurement(printed: Printed, asked: Expected, logged: Logged | None = None)
     )
 
 
-def _of(histograms: Histograms | None, kind: str) -> Latency | None:
+def _logged_latency(histograms: Histograms | None, kind: str) -> Latency | None:
     return None if histograms is None else histograms.latency(kind)
 
 
 def operations_of(
     printed: Printed, total: int, timed_from: TimedFrom | None, logged: Logged | None = None
 ) -> Mapping[str, Operation]:
-    """Kind → what was reported of it. `total`: of all, which is that of a run with a single kind."""
+    """Kind of operation → figures. `total`: number of all operations, which is the count of a single kind."""
     logged = logged or Logged()
     kinds = [kind for kind in printed.results["mean_ms"] if kind != TOTAL]
     operations = {}
@@ -145,15 +145,15 @@ def operations_of(
         operations[kind.lower().replace("_", "-")] = Operation(
             operations=lines[-1].operations if lines else alone,
             errors=int(printed.results["errors"].get(kind, 0.0)),
-            latency=_of(logged.latency, kind) or latency(printed, kind, timed_from),
-            service_time=_of(logged.service_time, kind),
+            latency=_logged_latency(logged.latency, kind) or latency(printed, kind, timed_from),
+            service_time=_logged_latency(logged.service_time, kind),
             histogram=() if logged.latency is None else logged.latency.buckets(kind),
         )
     return operations
 
 
 def latency(printed: Printed, kind: str, timed_from: TimedFrom | None) -> Latency:
-    """Of one kind or of all; a figure that is not there, or not a number, is `None`."""
+    """Latency of one kind or of all; a figure that is missing or not a number is `None`."""
 
     def one(name: str) -> float | None:
         value = printed.results.get(name, {}).get(kind)
@@ -173,17 +173,17 @@ def latency(printed: Printed, kind: str, timed_from: TimedFrom | None) -> Latenc
 
 
 def _windows(totals: Sequence[Interval], width: float, early_s: float) -> Iterator[Window]:
-    """Whole windows from the first whole second on; the last line may be of a shorter time.
+    """Yield whole windows from the first whole second; the last line may cover a shorter time.
 
-    `early_s`: by how much its clock began early, which is in its first line.
+    `early_s`: seconds by which its clock began early, which its first line includes.
     """
     last, done = 0, 0
     for line in totals:
         place, operations = line.figures["time_s"] / width, line.figures["op_rate"] * width
         if abs(place - round(place)) * width < _TICK_S and math.isfinite(operations):
-            if abs(line.operations - done - operations) <= width / 2 + 1:  # a line that was lost had operations
+            if abs(line.operations - done - operations) <= width / 2 + 1:  # else a lost line had operations
                 ends = (n * width - EARLY_S for n in range(last + 1, round(place)))
-                yield from (_stood(end_s) for end_s in ends if end_s > 0)
+                yield from (_empty_window(end_s) for end_s in ends if end_s > 0)
             last = round(place)
             windows = window(line, last * width - EARLY_S)
             if last > 1:
@@ -193,13 +193,13 @@ def _windows(totals: Sequence[Interval], width: float, early_s: float) -> Iterat
         done = line.operations
 
 
-def _stood(end_s: float) -> Window:
-    """One in which no operation ended, of which it prints no line."""
+def _empty_window(end_s: float) -> Window:
+    """Window in which no operation ended; cassandra-stress prints no line for it."""
     return Window(end_s, throughput_per_s=0.0, latency_p95_ms=None, errors_per_s=0.0, reconnects_per_s=None)
 
 
 def window(line: Interval, end_s: float) -> Window:
-    """Of a line of all operations. Where there was none, 0.0 stands for its percentile; errors have no rate."""
+    """Window of a line. Without operations, the percentile is printed as 0.0; errors have no rate in the output."""
     figures = line.figures
     known = figures["op_rate"] > 0 and math.isfinite(figures["p95_ms"])
     return Window(

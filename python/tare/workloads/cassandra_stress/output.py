@@ -1,4 +1,4 @@
-"""What cassandra-stress 3.11 prints, read line by line into one value; nothing is judged here.
+"""Parser for the output of cassandra-stress 3.11, line by line; it judges nothing.
 
 Formats: `StressMetrics` and `TimingInterval` of that release.
 """
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
 _LINE = re.compile(r"(total|[A-Z_]+), *([0-9]{1,18})((?:, *(?:-?[0-9]+(?:\.[0-9]+)?|NaN|-?Infinity)){17})\s*")
-"""A figure that is wider than its column has no blank before it: `stderr` is, where its mean comes near 0."""
+"""A figure wider than its column has no blank before it, such as `stderr` if its mean is near 0."""
 _BEGUN = re.compile(r"(?:total|[A-Z_]+), *[0-9]")
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,18})(?:\.[0-9]+)?|NaN"
-"""As an English locale writes it: of another one 24,8 would be read as 248."""
+"""Number in an English locale; in another locale, 24,8 would be read as 248."""
 _SUMMARY = re.compile(rf"([A-Z][A-Za-z0-9. ]{{0,40}}?) +: +({_NUMBER})(?: [a-zA-Z/]+)?(?: +\[(.*)\])?")
 _KIND = re.compile(rf"([A-Z_]+): ({_NUMBER})")
 _TIME = re.compile(r"Total operation time +: (\d+):(\d\d):(\d\d)")
 _RATE = re.compile(r"\s+OpsPer Sec: (-?\d+)")
 _EXCEPTION = re.compile(r"(?:Caused by: )?(?:[a-z_][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error)\b.*")
 _USAGE = "Usage:      cassandra-stress "
-"""What it prints after a line that says which option it cannot read."""
+"""Text after a line that names an option that cassandra-stress cannot read."""
 _FAILED = re.compile(r"(?:java\.io\.IOException: )?(Operation x\d+ on key\(s\) .*)")
 _COLUMNS = (
     "op_rate", "partition_rate", "row_rate", "mean_ms", "median_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms",
@@ -44,12 +44,12 @@ _FIGURES: Mapping[str, str] = {
 
 TOTAL = "total"
 EARLY_S = 1.0
-"""Its clock begins with the whole second in which it starts: by up to so much before the first operation."""
+"""Largest time in seconds by which its clock, which begins at a whole second, precedes the first operation."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A line of the log. `kind`: an operation or `total`; `operations`: since the start; the rest by column."""
+    """A line of the log. `kind`: operation or `total`. `operations`: since the start. `figures`: by column."""
 
     kind: str
     operations: int
@@ -58,14 +58,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Printed:
-    """Everything that was found. `results`: figure → kind (or `total`) → value.
+    """Parsed output. `results`: figure → kind (or `total`) → value.
 
-    `rate_per_s`: operations a second that were asked for, by `fixed=` or by `throttle=`, which 3.11 does not tell
-    apart; `None` where there was no limit, or no word of one (`reports_limit`). `ended`: the report has its last
-    line.
-    `complaints`: what was ignored, a second report, figures that could not be read, FAILURE. `exceptions`: first
-    lines of Java's stack traces. `failed`: why an operation had no success, the first. `last`: the last
-    line, whatever it is.
+    `rate_per_s`: operations per second requested by `fixed=` or `throttle=`, which 3.11 does not distinguish;
+    `None` without a limit, or if the output does not name one (`reports_limit`). `ended`: the report has its last
+    line. `complaints`: ignored options, a second report, unreadable figures, FAILURE. `exceptions`: first lines of
+    Java's stack traces. `failed`: why the first failed operation failed. `last`: the last line, whatever it is.
     """
 
     intervals: tuple[Interval, ...]
@@ -81,7 +79,7 @@ class Printed:
 
 
 def read_output(*texts: str) -> Printed:
-    """Read all of it; a last line that does not end was cut and is not taken."""
+    """Parse all output. A last line without its end was cut, and is ignored."""
     lines = [line for text in texts for line in text.replace("\r", "").split("\n")[:-1]]
     rates = [int(match.group(1)) for line in lines if (match := _RATE.fullmatch(line))]
     times = [match for line in lines if (match := _TIME.match(line))]
@@ -124,7 +122,7 @@ def _complaints(lines: list[str]) -> tuple[str, ...]:
     more = ["its output holds more than one report"] if lines.count("Results:") > 1 else []
     refused = [line for line, after in pairwise(lines) if after.startswith(_USAGE) and line.strip()]
     gave_up = [line for line in lines if line in {"FAILURE", "Invalid arguments"}]
-    return (*refused, *ignored, *more, *map(_strange, filter(_cannot_be_read, lines)), *gave_up)
+    return (*refused, *ignored, *more, *map(_unreadable, filter(_cannot_be_read, lines)), *gave_up)
 
 
 def _cannot_be_read(line: str) -> bool:
@@ -133,7 +131,7 @@ def _cannot_be_read(line: str) -> bool:
     return line.partition(":")[0].strip() in _FIGURES and not _SUMMARY.fullmatch(line.rstrip())
 
 
-def _strange(line: str) -> str:
+def _unreadable(line: str) -> str:
     return f"cannot read {line.rstrip()!r}: is it cut, or written in another locale than English?"
 
 

@@ -1,4 +1,4 @@
-"""What a study may say of cassandra-stress."""
+"""Parameters of cassandra-stress in a study."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WholeSeconds = Annotated[Seconds, AfterValidator(_whole)]
 Kind = Literal["read", "write"]
 Share = Annotated[float, Field(gt=0.0, le=1e6)]
 _REPLICAS: Mapping[str, int] = {"TWO": 2, "THREE": 3}
-"""Consistency → replicas that it takes; all others are met by one."""
+"""Consistency → replicas that it needs; all others need one."""
 _DISTRIBUTION = r"^~?((exp|extreme|qextreme|gaussian|uniform|seq)\([0-9]+\.\.[0-9]+(,[0-9.]+)*|fixed\([0-9]+)\)$"
 
 
@@ -32,10 +32,10 @@ def _even_split() -> Mapping[Kind, Share]:
 class CassandraStressParameters(Parameters):
     """cassandra-stress 3.11.
 
-    `ratio`: of `mixed`, how many of each. `population`: the distribution that keys are drawn from, as
-    cassandra-stress writes it (`gaussian(1..1000,5)`); without it uniformly from all `records`.
-    `fixed`: operations a second of all threads on a schedule, `throttle`: without one; without both, closed loop.
-    `max_error_share`: operations without success, of all, up to which a run counts.
+    `ratio`: shares of reads and writes in `mixed`. `population`: distribution of the keys in cassandra-stress's
+    syntax (`gaussian(1..1000,5)`); by default uniform over all `records`. `fixed`: operations per second over all
+    threads, on a schedule. `throttle`: the same without a schedule. Without both, the loop is closed.
+    `max_error_share`: share of failed operations up to which a run is valid.
     """
 
     command: Literal["write", "read", "mixed"] = "mixed"
@@ -78,10 +78,10 @@ class CassandraStressParameters(Parameters):
 
     @property
     def replicas(self) -> int:
-        """As the keyspace is made with."""
+        """Replication factor of the keyspace."""
         return self.replication
 
     @property
     def rate_per_s(self) -> int | None:
-        """Operations a second that are asked for."""
+        """Requested operations per second; `None`: closed loop."""
         return self.fixed if self.fixed is not None else self.throttle

@@ -1,6 +1,6 @@
-"""fio: reads, writes and fsyncs over files that were made before, one file a job. A SUT without a database.
+"""fio: reads, writes and fsyncs on prepared files, one file for each job. A SUT without a database.
 
-docs/reference/workloads/fio.md says what is counted, and when the page cache is measured and not a disk.
+docs/reference/workloads/fio.md explains what is counted, and when fio measures the page cache instead of a disk.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _LOG = "fio"
 _FILES = "--filename_format=data.$jobnum"
 _MARGIN_S = 60.0
 _LOAD_BASE_S, _LOAD_BYTES_PER_S = 300.0, 2e6
-"""A load slower than this is taken for dead."""
+"""A slower load counts as dead."""
 _MIB = 1 << 20
 
 
 class Fio:
-    """Describes calls of fio, and reads what it prints."""
+    """Describes calls of fio and parses its output."""
 
     parameters: ClassVar[type[Parameters]] = FioParameters
     needs_database: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
-        """How many files, and their size: by what they are read and written afterwards does not matter."""
+        """Number and size of the files; how they are read and written later does not matter."""
         own = _own(parameters)
         return {"numjobs": own.numjobs, "bytes": own.size_bytes}
 
     def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
-        """Write every byte of every file: fio's own layout would leave files that are only written unwritten."""
+        """Write every byte of every file; fio's own layout would skip the files of jobs that only write."""
         own = _own(parameters)
         bs = _MIB if own.size_bytes % _MIB == 0 else own.bs_bytes
         argv = _fio(own, "--rw=write", f"--bs={bs}", "--end_fsync=1")
@@ -43,7 +43,7 @@ class Fio:
         return ClientCommand(argv, _ENV, {}, timeout_s=timeout_s, workdir=target.path)
 
     def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002 - the contract's
-        """The same mix over the same files in a process of its own; with another seed, lest offsets repeat."""
+        """Run the same mix on the same files in a separate process, with another seed so that offsets differ."""
         own = _own(parameters)
         if own.warmup_s == 0:
             return None
@@ -51,13 +51,13 @@ class Fio:
         return _run(own.model_copy(update={"seed": seed}), target, own.warmup_s)
 
     def measure(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:
-        """Read and write for `measure_s`, with a log of each job's windows."""
+        """Read and write for `measure_s`, and log the windows of each job."""
         own = _own(parameters)
         windows = (f"--write_iops_log={run_dir}/{_LOG}", f"--log_avg_msec={own.window_s * 1000:.0f}")
         return _run(own, target, own.measure_s, windows, output_files=_logs(own))
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
-        """Read a measure phase; `RunFailed` unless all of it is there and agrees."""
+        """Parse a measure phase. Raises `RunFailed` unless the output is complete and consistent."""
         own = _own(parameters)
         return measurement(own, stdout, stderr, [output_path(stdout, name) for name in _logs(own)], code)
 
@@ -69,12 +69,12 @@ def _own(parameters: Parameters) -> FioParameters:
 
 
 def _logs(own: FioParameters) -> tuple[str, ...]:
-    """As fio names them, a file a job."""
+    """Names that fio gives to its logs, one for each job."""
     return tuple(f"{_LOG}_iops.{job}.log" for job in range(1, own.numjobs + 1))
 
 
 def _fio(own: FioParameters, *options: str) -> tuple[str, ...]:
-    """Jobs are threads, so that they end with the process whose death is seen."""
+    """Command line of fio. Jobs are threads, so that they end with the process that tare watches."""
     return (
         "fio", "--name=tare", "--thread", _FILES, f"--numjobs={own.numjobs}", f"--size={own.size_bytes}",
         "--fallocate=none", "--eta=never", "--output-format=json+", *options,

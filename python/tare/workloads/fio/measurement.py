@@ -1,4 +1,4 @@
-"""Judging a measure phase of fio: a measurement if all of it is there, else the reason why not."""
+"""Turn the output of fio into a measurement, or raise the reason why it is incomplete."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from tare.errors import RunFailed
 from tare.workloads import Latency, Measurement, Operation, Window
 from tare.workloads.fio.output import DIRECTIONS, Entry, Job, Timed, ended_by, entries_in, jobs_in, printed_at
 from tare.workloads.fio.parameters import FioParameters
-from tare.workloads.merged import merged, percentile, together
+from tare.workloads.merged import merge_histograms, merge_latencies, percentile
 from tare.workloads.sysbench.measurement import due_s
 
 RESOLUTION = 1 / 64
 """fio's buckets: 64 to each power of two of nanoseconds (FIO_IO_U_PLAT_BITS, stat.h)."""
 _SHORT = 0.01
-"""fio reads its clock now and then only; a job that lacks more than this of its time was cut short."""
+"""fio reads its clock only now and then; a job that lacks a larger share of its time was cut short."""
 _OFF_GRID = 0.25
 _LARGEST_OUTPUT = 64 << 20
 _MIB = 1 << 20
 
 
 def measurement(own: FioParameters, stdout: Path, stderr: Path, logs: Sequence[Path], code: int) -> Measurement:
-    """The measurement in the output of one call. Raises `RunFailed` with the reason in one line."""
+    """Parse the output of one call. Raises `RunFailed` with the reason on one line."""
     text, complaints = _text(stdout), _text(stderr)
-    jobs = _whole(own, text, complaints, code)
+    jobs = _complete_jobs(own, text, complaints, code)
     windows = _windows(own, [_entries(log) for log in logs])
     seconds = max(job.runtime_s for job in jobs)
     kinds = {kind: figures for kind in (*DIRECTIONS, "fsync") if (figures := _kind(jobs, kind)).operations}
     requests = [kinds[kind] for kind in DIRECTIONS if kind in kinds]
-    histogram = merged(each.histogram for each in requests)
+    histogram = merge_histograms(each.histogram for each in requests)
     done = sum(each.operations for each in requests)
     return Measurement(
         operations=done,
@@ -42,7 +42,7 @@ def measurement(own: FioParameters, stdout: Path, stderr: Path, logs: Sequence[P
         queries_per_s=None,
         errors=0,
         reconnects=0,
-        latency=together(requests, histogram, RESOLUTION),
+        latency=merge_latencies(requests, histogram, RESOLUTION),
         histogram=histogram,
         windows=windows,
         details=_details(jobs, kinds, seconds),
@@ -51,8 +51,8 @@ def measurement(own: FioParameters, stdout: Path, stderr: Path, logs: Sequence[P
     )
 
 
-def _whole(own: FioParameters, text: str, complaints: str, code: int) -> tuple[Job, ...]:
-    """The jobs of a report in which nothing is missing or wrong."""
+def _complete_jobs(own: FioParameters, text: str, complaints: str, code: int) -> tuple[Job, ...]:
+    """Jobs of the report. Raises `RunFailed` if anything is missing or wrong."""
     by = ended_by(text) or ended_by(complaints) or (code - 128 if 128 < code < 128 + signal.NSIG else -code)
     if by > 0:
         name = signal.Signals(by).name if by in signal.valid_signals() else f"signal {by}"
@@ -90,7 +90,7 @@ def _must_agree(own: FioParameters, jobs: Sequence[Job]) -> None:
 
 
 def _because(complaints: str) -> str:
-    """The first thing that fio complained of; what follows it is its consequence."""
+    """First complaint of fio; later ones follow from it."""
     words = next((line for line in complaints.splitlines() if line.startswith("fio:")), None)
     return "" if words is None else f": {words.removeprefix('fio:').strip()}"
 
@@ -111,7 +111,7 @@ def _entries(log: Path) -> tuple[Entry, ...]:
 
 
 def _windows(own: FioParameters, logs: Sequence[Sequence[Entry]]) -> tuple[Window, ...]:
-    """Windows that every job has reported; all but the last must be there."""
+    """Windows that every job reported. Raises `RunFailed` if any but the last is missing."""
     jobs = [_rates(entries, own.window_s) for entries in logs]
     last = min(max(rates, default=0) for rates in jobs)
     if last * own.window_s < due_s(own):
@@ -129,10 +129,10 @@ def _windows(own: FioParameters, logs: Sequence[Sequence[Entry]]) -> tuple[Windo
 
 
 def _rates(entries: Sequence[Entry], width_s: float) -> dict[int, float]:
-    """Number of a window → requests a second, of one job.
+    """Number of a window → requests per second of one job.
 
-    fio has no entry for a window without requests; nor has it one where it looked too late, and then the rate of
-    the next entry is that of all the time since the one before it (`__add_samples`, stat.c).
+    fio writes no entry for a window without requests. It also skips a window if it looks too late; the next entry
+    then has the rate over all the time since the entry before (`__add_samples`, stat.c).
     """
     rates: dict[int, float] = {}
     for direction in DIRECTIONS.values():
@@ -147,11 +147,11 @@ def _rates(entries: Sequence[Entry], width_s: float) -> dict[int, float]:
 
 
 def _kind(jobs: Sequence[Job], kind: str) -> Operation:
-    """Of all jobs together."""
+    """Figures of one kind of request over all jobs."""
     parts = [_operation(job.kinds[kind]) for job in jobs if job.kinds[kind].count]
-    histogram = merged(part.histogram for part in parts)
+    histogram = merge_histograms(part.histogram for part in parts)
     operations = sum(part.operations for part in parts)
-    latency = together(parts, histogram, RESOLUTION) if parts else _operation(jobs[0].kinds[kind]).latency
+    latency = merge_latencies(parts, histogram, RESOLUTION) if parts else _operation(jobs[0].kinds[kind]).latency
     return Operation(operations=operations, errors=0, latency=latency, histogram=histogram)
 
 

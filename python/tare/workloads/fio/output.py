@@ -1,4 +1,4 @@
-"""What fio 3.33 printed as JSON+, and its logs of windows, taken apart."""
+"""Parsers for the JSON+ report of fio 3.33 and its logs of windows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NS = 1e-6
 
 @dataclass(frozen=True)
 class Timed:
-    """Requests of one kind of one job. Milliseconds; mean and extremes are `None` where there was none.
+    """Requests of one kind in one job, in milliseconds; mean and extremes are `None` without requests.
 
-    `count`: those that fio counts as made; `histogram` holds those that it timed.
+    `count`: requests that fio made; `histogram`: requests that it timed.
     """
 
     count: int
@@ -34,21 +34,21 @@ class Timed:
 
 @dataclass(frozen=True)
 class Job:
-    """One job as it ended. `error`: an errno, 0 for none. `moved`: kind of request → bytes."""
+    """Results of one job. `error`: an errno, 0 for none. `moved`: kind of request → bytes."""
 
     error: int
     runtime_s: float
     kinds: Mapping[str, Timed]
     moved: Mapping[str, int]
     incomplete: int
-    """Requests that moved less than asked for, or were dropped."""
+    """Number of requests that moved less than requested, or were dropped."""
     usr_cpu_percent: float
     sys_cpu_percent: float
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Requests a second of one kind, over the window that ends at `end_s`."""
+    """Requests per second of one kind over the window that ends at `end_s`."""
 
     end_s: float
     rate_per_s: float
@@ -56,13 +56,13 @@ class Entry:
 
 
 def ended_by(text: str) -> int | None:
-    """The signal on which fio ended early, by its own word."""
+    """Signal that ended fio early, as fio reports it; `None` if there was none."""
     match = _SIGNAL.search(text)
     return None if match is None else int(match.group(1))
 
 
 def jobs_in(text: str) -> tuple[Job, ...] | None:
-    """All jobs of a report; `None` where it is not there as a whole. Notes may stand before it."""
+    """Parse all jobs of a report, which notes may precede; `None` if the report is incomplete."""
     start = next((n for n, line in enumerate(text.splitlines()) if line == "{"), None)
     if start is None:
         return None
@@ -74,13 +74,13 @@ def jobs_in(text: str) -> tuple[Job, ...] | None:
 
 
 def printed_at(text: str) -> float | None:
-    """When it printed its report, right after its jobs: seconds since the epoch; `None` where it does not say."""
+    """Seconds since the epoch when fio printed its report, right after its jobs; `None` if it does not say."""
     match = _PRINTED.search(text)
     return None if match is None else int(match.group(1)) / 1000
 
 
 def entries_in(log: str) -> tuple[Entry, ...]:
-    """The log of one job's windows: time in ms, rate, direction, block size, offset. Raises `RunFailed`."""
+    """Parse the log of one job's windows: time in ms, rate, direction, block size, offset. Raises `RunFailed`."""
     entries = []
     for line in log.splitlines(keepends=True):
         match = _ENTRY.fullmatch(line.rstrip("\n")) if line.endswith("\n") else None

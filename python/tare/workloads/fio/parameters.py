@@ -1,4 +1,4 @@
-"""What a study may say of fio."""
+"""Parameters of fio in a study."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _WRITING = frozenset({"write", "randwrite", "rw", "randrw"})
 
 
 class FioParameters(Parameters):
-    """Options of fio 3.33 by its own names; all are passed on explicitly.
+    """Options of fio 3.33 by fio's names; tare passes all of them explicitly.
 
-    `size` is that of each job's file, as with fio. `fsync`, `fdatasync`: after so many requests, 0: never.
+    `size`: of each job's file, as in fio. `fsync`, `fdatasync`: number of requests between two calls, 0: never.
     """
 
     rw: Literal["read", "write", "rw", "randread", "randwrite", "randrw"]
@@ -36,22 +36,22 @@ class FioParameters(Parameters):
 
     @property
     def bs_bytes(self) -> int:
-        """Of a request."""
+        """Bytes of one request."""
         return size_bytes(self.bs)
 
     @property
     def size_bytes(self) -> int:
-        """Of the file of one job."""
+        """Bytes of the file of one job."""
         return size_bytes(self.size)
 
     @property
     def syncs(self) -> bool:
-        """Whether it makes files durable while it runs."""
+        """Whether fio syncs its files while it runs."""
         return self.fsync > 0 or self.fdatasync > 0
 
     @property
     def waits_for_disk(self) -> str | None:
-        """It is what it measures."""
+        """Always: fio measures the disk."""
         return "fio only uses the disk"
 
     @model_validator(mode="after")

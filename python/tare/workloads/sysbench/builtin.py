@@ -1,6 +1,6 @@
-"""What the built-in tests of sysbench 1.0.20 (cpu, fileio) have in common: options, report, and how it is judged.
+"""Common parts of sysbench 1.0.20's built-in tests (cpu, fileio): options, and the parser and checks of the report.
 
-Each prints windows of its own; what comes after them is the same (`sb_report_cumulative`, sysbench.c).
+Each test prints windows of its own; the rest of the report is the same (`sb_report_cumulative`, sysbench.c).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _ENV: Mapping[str, str] = {"LC_ALL": "C"}
 _FORCED_SHUTDOWN_S = 30
 _MARGIN_S = 60.0
 _PRINTED_HALF = 0.0051
-"""Half of the last digit of what is printed with two decimals."""
+"""Half of the last digit of figures with two decimals."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What one test prints beyond what all do. `window`: a line → the window in it, `None` where there is none."""
+    """Output that is specific to one test. `window`: parses a line into a window, `None` for other lines."""
 
     unit: str
     window: Callable[[str], Window | None]
@@ -42,23 +42,23 @@ class Form:
 
 @dataclass(frozen=True)
 class Report:
-    """All that was found in the output of one call."""
+    """Parsed output of one call."""
 
     started: bool
     windows: tuple[Window, ...]
     histogram: tuple[Bucket, ...]
     figures: Figures
     missing: tuple[str, ...]
-    """Figures that a whole report has and this one has not."""
+    """Figures of a complete report that this one lacks."""
     complaints: tuple[str, ...]
 
     def figure(self, name: str) -> float:
-        """The first figure of a line."""
+        """First figure of a line."""
         return self.figures[name][0]
 
 
 def call(test: str, options: tuple[str, ...], *, seconds: float, workdir: str | None = None) -> ClientCommand:
-    """The command that runs a built-in test for so long."""
+    """Describe the command that runs a built-in test for `seconds`."""
     argv = (
         "sysbench",
         test,
@@ -75,12 +75,12 @@ def call(test: str, options: tuple[str, ...], *, seconds: float, workdir: str | 
 
 
 def prepare(test: str, options: tuple[str, ...], *, timeout_s: float, workdir: str) -> ClientCommand:
-    """The command that makes what a built-in test needs."""
+    """Describe the command that prepares the files of a built-in test."""
     return ClientCommand(("sysbench", test, *options, "prepare"), _ENV, {}, timeout_s=timeout_s, workdir=workdir)
 
 
 def read_report(text: str, form: Form) -> Report:
-    """Read all of it; a last line that does not end was cut, so its figures are not taken."""
+    """Parse a report. A last line without its end was cut, so its figures are ignored."""
     *lines, rest = whole_lines(text)
     patterns = {**form.figures, **STATISTICS}
     figures = figures_in(lines, patterns)
@@ -96,7 +96,7 @@ def read_report(text: str, form: Form) -> Report:
 
 
 def report_of(parameters: Parameters, form: Form, stdout: Path, stderr: Path, code: int) -> Report:
-    """The report of a measure phase. Raises `RunFailed` with the reason in one line unless all of it is there."""
+    """Parse the report of a measure phase. Raises `RunFailed`, with the reason on one line, if it is incomplete."""
     report = read_report(text_of(stdout), form)
     last_s = report.windows[-1].end_s if report.windows else 0.0
     must_have_ended_well(report.complaints, last_s, text_of(stderr), code)
@@ -116,7 +116,7 @@ def report_of(parameters: Parameters, form: Form, stdout: Path, stderr: Path, co
 
 
 def measurement_of(report: Report, form: Form, details: Mapping[str, float]) -> Measurement:
-    """The measurement in a report that was judged whole."""
+    """Make the measurement of a complete report."""
     events, seconds = int(report.figure("events")), report.figure("total_time_s")
     return Measurement(
         operations=events,
@@ -141,7 +141,7 @@ def measurement_of(report: Report, form: Form, details: Mapping[str, float]) -> 
 
 
 def _must_agree(report: Report) -> None:
-    """The parts of the report tell the same; where they do not, something was lost or misread."""
+    """Raise `RunFailed` if parts of the report disagree: then something was lost or misread."""
     events, counted = report.figure("events"), sum(bucket.count for bucket in report.histogram)
     if counted != events:
         raise RunFailed(f"sysbench's report contradicts itself: {counted} events in the histogram of {events:.0f}")
@@ -153,7 +153,7 @@ def _must_agree(report: Report) -> None:
 
 
 def _latency(report: Report, events: int) -> Latency:
-    """The mean from the sum, as the printed mean has two decimals and may be 0.00 ms."""
+    """Latency of the report. The mean comes from the sum, as the printed mean has only two decimals."""
     return Latency(
         mean_ms=report.figure("latency_sum_ms") / events,
         min_ms=report.figure("latency_min_ms"),

@@ -1,7 +1,7 @@
-"""sysbench's `cpu`: each event finds the primes up to a limit by trial division. A SUT without a database.
+"""sysbench's `cpu`: each event finds all primes up to a limit by trial division. A SUT without a database.
 
-It measures how fast threads compute, and how CPUs are handed out to them; docs/reference/workloads/sysbench-cpu.md
-says what it cannot tell.
+It measures how fast threads compute, and how the kernel shares CPUs among them; its limits are in
+docs/reference/workloads/sysbench-cpu.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WINDOW = re.compile(rf"\[ (\d+)s \] thds: \d+ eps: {_N} lat \(ms,95%\): {_N}")
 
 
 def _window(line: str) -> Window | None:
-    """One line of `--report-interval`; without an event sysbench prints a percentile of 0.00."""
+    """Parse one line of `--report-interval`. Without an event, sysbench prints a percentile of 0.00."""
     match = _WINDOW.fullmatch(line)
     if match is None:
         return None
@@ -36,7 +36,7 @@ FORM = Form("events", _window, {"events_per_s": re.compile(rf"    events per sec
 
 
 class SysbenchCpuParameters(Parameters):
-    """Options of sysbench 1.0.20 by its own names, with its own defaults; all are passed on explicitly."""
+    """Options of sysbench 1.0.20 by sysbench's names, with its defaults; tare passes all of them explicitly."""
 
     cpu_max_prime: Count = Field(default=10_000, ge=3)
     threads: int = Field(default=1, ge=1, le=100_000)
@@ -52,30 +52,30 @@ class SysbenchCpuParameters(Parameters):
 
 
 class SysbenchCpu:
-    """Describes calls of `sysbench cpu`, and reads what it prints."""
+    """Describes calls of `sysbench cpu` and parses its output."""
 
     parameters: ClassVar[type[Parameters]] = SysbenchCpuParameters
     needs_database: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:  # noqa: ARG002 - there is no data
-        """Nothing."""
+        """Always empty, as the test needs no data."""
         return {}
 
     def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
-        """Never asked for, as there is no data set."""
+        """Never called, as there is no data set."""
         raise RunFailed("sysbench cpu has nothing to load")
 
     def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002 - the contract's
-        """The same in a process of its own, not counted: clocks and caches are up when the measure phase begins."""
+        """Run the same work in a separate process, so that clock rates and caches are up when measuring begins."""
         return None if parameters.warmup_s == 0 else _run(_own(parameters), parameters.warmup_s)
 
     def measure(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
-        """Find primes for `measure_s`, with a report each window and the histogram at the end."""
+        """Find primes for `measure_s`; sysbench reports each window, and a histogram at the end."""
         return _run(_own(parameters), parameters.measure_s)
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
-        """Read a measure phase; `RunFailed` unless all of it is there."""
+        """Parse a measure phase. Raises `RunFailed` unless the output is complete."""
         report = report_of(parameters, FORM, stdout, stderr, code)
         return measurement_of(report, FORM, {})
 

@@ -1,4 +1,4 @@
-"""sysbench's `fileio`: reads, writes and fsyncs over prepared files. A SUT without a database."""
+"""sysbench's `fileio`: reads, writes and fsyncs on prepared files. A SUT without a database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tare.workloads.sysbench.builtin import Form, Report, call, measurement_of, 
 from tare.workloads.sysbench.parameters import WholeSeconds
 
 Size = Annotated[str, Field(pattern=r"^[1-9]\d*[KMG]?$")]
-"""Bytes, or with K, M, G (powers of 1024)."""
+"""Size in bytes, or with K, M or G (powers of 1024)."""
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SECTOR = 512
@@ -33,17 +33,17 @@ _FIGURES = {
 }
 _MIB = 1 << 20
 _AGREEMENT = 0.02
-"""sysbench divides its rates by a time that it reads slightly later: 0.05 % in 3 s on a busy machine."""
+"""Relative tolerance: sysbench divides its rates by a slightly later time, by 0.05 % in 3 s on a busy machine."""
 _PREPARE_BASE_S, _PREPARE_BYTES_PER_S = 300.0, 2e6
-"""A prepare slower than this is taken for dead."""
+"""A slower prepare counts as dead."""
 _DIRECT = "direct"
 
 
 class SysbenchFileioParameters(Parameters):
-    """Options of sysbench 1.0.20 by its own names, with its own defaults; all are passed on explicitly.
+    """Options of sysbench 1.0.20 by sysbench's names, with its defaults; tare passes all of them explicitly.
 
-    `file_extra_flags`: one flag or none, since sysbench 1.0.20 takes no two of them ("Unknown extra flags value").
-    `file_test_mode` has no `seqwr`, whose files are made by the test itself.
+    `file_extra_flags`: at most one flag, as sysbench 1.0.20 rejects two ("Unknown extra flags value").
+    `file_test_mode` has no `seqwr`, as that test makes its own files.
     """
 
     file_test_mode: Literal["rndrw", "rndrd", "rndwr", "seqrd", "seqrewr"]
@@ -66,17 +66,17 @@ class SysbenchFileioParameters(Parameters):
 
     @property
     def total_bytes(self) -> int:
-        """Of all files."""
+        """Bytes of all files together."""
         return _bytes(self.file_total_size)
 
     @property
     def block_bytes(self) -> int:
-        """Of a request."""
+        """Bytes of one request."""
         return _bytes(self.file_block_size)
 
     @property
     def waits_for_disk(self) -> str | None:
-        """It is what it measures."""
+        """Always: fileio measures the disk."""
         return "fileio only uses the disk"
 
     @model_validator(mode="after")
@@ -97,19 +97,19 @@ def _bytes(size: str) -> int:
 
 
 class SysbenchFileio:
-    """Describes calls of `sysbench fileio`, and reads what it prints."""
+    """Describes calls of `sysbench fileio` and parses its output."""
 
     parameters: ClassVar[type[Parameters]] = SysbenchFileioParameters
     needs_database: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
-        """How many files, and their size: by what they are read and written afterwards does not matter."""
+        """Number and size of the files; how they are read and written later does not matter."""
         own = _own(parameters)
         return {"file_num": own.file_num, "bytes": own.total_bytes}
 
     def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
-        """Make the files, and fsync each; by O_DIRECT, lest they push everything else out of the page cache."""
+        """Make the files and fsync each; with O_DIRECT, so that they do not fill the page cache."""
         own = _own(parameters)
         timeout_s = _PREPARE_BASE_S + own.total_bytes / _PREPARE_BYTES_PER_S
         options = (*_files(own), "--file-block-size=1048576", f"--file-extra-flags={_DIRECT}")
@@ -118,7 +118,7 @@ class SysbenchFileio:
         return prepare("fileio", options, timeout_s=timeout_s, workdir=target.path)
 
     def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002 - the contract's
-        """The same mix over the same files in a process of its own; with another seed, lest offsets repeat."""
+        """Run the same mix on the same files in a separate process, with another seed so that offsets differ."""
         own = _own(parameters)
         if own.warmup_s == 0:
             return None
@@ -126,12 +126,12 @@ class SysbenchFileio:
         return _run(own.model_copy(update={"seed": seed}), target, own.warmup_s)
 
     def measure(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
-        """Read and write for `measure_s`, with a report each window and the histogram at the end."""
+        """Read and write for `measure_s`; sysbench reports each window, and a histogram at the end."""
         own = _own(parameters)
         return _run(own, target, own.measure_s)
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
-        """Read a measure phase; `RunFailed` unless all of it is there and agrees."""
+        """Parse a measure phase. Raises `RunFailed` unless the output is complete and consistent."""
         own = _own(parameters)
         form = Form("requests", _window_of(own), _FIGURES)
         report = report_of(own, form, stdout, stderr, code)
@@ -172,7 +172,7 @@ def _run(own: SysbenchFileioParameters, target: Files, seconds: float) -> Client
 
 
 def _window_of(own: SysbenchFileioParameters) -> Callable[[str], Window | None]:
-    """How a line is read. Its rates are MiB and fsyncs; requests follow by the size of a block."""
+    """Make the parser of a window. Lines have MiB and fsyncs per second; requests follow from the block size."""
     per_mib = _MIB / own.block_bytes
 
     def window(line: str) -> Window | None:
@@ -187,7 +187,10 @@ def _window_of(own: SysbenchFileioParameters) -> Callable[[str], Window | None]:
 
 
 def _must_add_up(report: Report, own: SysbenchFileioParameters) -> None:
-    """Reads, writes and periodic fsyncs are the events; an fsync after each write is part of that write's."""
+    """Raise `RunFailed` unless reads, writes and periodic fsyncs add up to the events.
+
+    An fsync after each write is part of that write's event.
+    """
     rates = sum(report.figure(name) for name in ("reads_per_s", "writes_per_s"))
     rates += 0.0 if own.file_fsync_all else report.figure("fsyncs_per_s")
     requests, events = rates * report.figure("total_time_s"), report.figure("events")

@@ -1,4 +1,4 @@
-"""Judging a measure phase of sysbench: a measurement if all of it is there, else the reason why not."""
+"""Turn the output of sysbench into a measurement, or raise the reason why it is incomplete."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tare.workloads.sysbench.parameters import SysbenchParameters
 
 BUCKETS, LOWEST_MS, HIGHEST_MS = 1024, 0.001, 100_000.0
 RESOLUTION = math.exp(math.log(HIGHEST_MS / LOWEST_MS) / (BUCKETS - 1)) - 1
-"""Relative width of a bucket, 1.8 %: 1024 of them at equal ratios from 0.001 to 100,000 ms (sb_logger.c)."""
+"""Relative width of a bucket, 1.8 %: 1024 buckets at equal ratios from 0.001 to 100,000 ms (sb_logger.c)."""
 
 _LARGEST_OUTPUT = 64 << 20
 _LONGEST_REASON = 300
 _PRINTED_HALF = 0.0051
-"""Half of the last digit of what is printed with two decimals."""
+"""Half of the last digit of figures with two decimals."""
 _CAUSE = re.compile(r"error:? \d+|event queue is full|forcing shutdown|Cannot find benchmark")
 
 
 def measurement(parameters: SysbenchParameters, stdout: Path, stderr: Path, code: int) -> Measurement:
-    """The measurement in the output of one call. Raises `RunFailed` with the reason in one line."""
+    """Parse the output of one call. Raises `RunFailed` with the reason on one line."""
     printed, errors = read_output(text_of(stdout)), text_of(stderr)
     last_s = printed.intervals[-1].end_s if printed.intervals else 0
     must_have_ended_well(printed.complaints, last_s, errors, code)
@@ -36,7 +36,7 @@ def measurement(parameters: SysbenchParameters, stdout: Path, stderr: Path, code
 
 
 def percentile_ms(histogram: Sequence[Bucket], percent: float) -> float | None:
-    """The value that sysbench would print; `None` in the last bucket, which holds all that was slower too.
+    """Percentile as sysbench prints it; `None` in the last bucket, which also holds all slower events.
 
     Formula: the first bucket up to which floor(n·p/100 + 0.5) events lie (`get_pct_cumulative`, sb_histogram.c).
     """
@@ -50,7 +50,7 @@ def percentile_ms(histogram: Sequence[Bucket], percent: float) -> float | None:
 
 
 def must_have_ended_well(complaints: Sequence[str], last_s: float, errors: str, code: int) -> None:
-    """Raise `RunFailed` with sysbench's own reason. `last_s`: end of its last window, `errors`: standard error."""
+    """Raise `RunFailed` with sysbench's reason if it failed. `last_s`: end of the last window; `errors`: stderr."""
     if complaints:
         cause = next((line for line in complaints if _CAUSE.search(line)), complaints[0])
         raise RunFailed(f"sysbench: {_one_line(cause.partition(': ')[2])}")
@@ -82,13 +82,13 @@ def _must_be_whole(printed: Printed, parameters: SysbenchParameters) -> None:
 
 
 def due_s(parameters: Parameters) -> float:
-    """End of the last window that must be there; the very last one may lose its race with the end of the run."""
+    """End of the last window that must be in the output, in seconds; the very last may miss the end of the run."""
     whole = math.floor(parameters.measure_s / parameters.window_s)
     return max(whole - 1, 0) * parameters.window_s
 
 
 def _must_agree(printed: Printed) -> None:
-    """The parts of the report tell the same; where they do not, something was lost or misread."""
+    """Raise `RunFailed` if parts of the report disagree: then something was lost or misread."""
     events = printed.count("events")
     counted = sum(bucket.count for bucket in printed.histogram)
     kinds = sum(printed.count(kind) for kind in ("read", "write", "other"))
@@ -146,7 +146,7 @@ def _measurement(printed: Printed, parameters: SysbenchParameters) -> Measuremen
 
 
 def _latency(printed: Printed, *, closed_loop: bool) -> Latency:
-    """The mean from the sum, as the printed mean has two decimals and may be 0.03 ms."""
+    """Latency of the report. The mean comes from the sum, as the printed mean has only two decimals."""
     return Latency(
         mean_ms=printed.figure("latency_sum_ms") / printed.count("events"),
         min_ms=printed.figure("latency_min_ms"),
@@ -161,7 +161,7 @@ def _latency(printed: Printed, *, closed_loop: bool) -> Latency:
 
 
 def _windows(printed: Printed) -> tuple[Window, ...]:
-    """A window without transactions has no percentile, though sysbench prints 0.00 for it."""
+    """Windows of the report. Without transactions, a window has no percentile, though sysbench prints 0.00."""
     queues: dict[int, Queue] = {queue.end_s: queue for queue in printed.queues}
     return tuple(
         Window(
@@ -178,7 +178,7 @@ def _windows(printed: Printed) -> tuple[Window, ...]:
 
 
 def text_of(path: Path) -> str:
-    """What sysbench wrote; `RunFailed` where it is too much to be a report."""
+    """Read a file of output. Raises `RunFailed` if it is too large for a report."""
     with path.open("rb") as file:
         content = file.read(_LARGEST_OUTPUT + 1)
     if len(content) > _LARGEST_OUTPUT:

@@ -1,4 +1,4 @@
-"""What sysbench 1.0.20 prints, read line by line into one value; nothing is judged here.
+"""Parser for the output of sysbench 1.0.20, line by line; it judges nothing.
 
 Formats: `db_report_intermediate`, `db_report_cumulative` (db_driver.c), `sb_report_cumulative` (sysbench.c) and
 `sb_histogram_print` (sb_histogram.c) of that release.
@@ -21,7 +21,7 @@ _BUCKET = re.compile(rf"\s*{_N} \|\**\s+(\d+)")
 _COMPLAINT = re.compile(r"(?:FATAL|ALERT): .*")
 
 Figures = Mapping[str, tuple[float, ...]]
-"""Name of a line → the figures in it, in order."""
+"""Name of a line → its figures, in order."""
 
 STATISTICS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern)
@@ -37,7 +37,7 @@ STATISTICS: Mapping[str, re.Pattern[str]] = {
         "thread_time_s": rf"    execution time \(avg/stddev\): +{_N}/{_N}",
     }.items()
 }
-"""What every test of sysbench ends with (`sb_report_cumulative`)."""
+"""Lines at the end of every test of sysbench (`sb_report_cumulative`)."""
 
 _OLTP = {
     name: re.compile(pattern)
@@ -54,12 +54,12 @@ _OLTP = {
 }
 _FIGURES: Mapping[str, re.Pattern[str]] = {**_OLTP, **STATISTICS}
 _OTHERS = {f"latency_p{n}_ms": re.compile(rf" +{n}th percentile: +{_N}") for n in (50, 99)}
-"""Printed in place of the 95th where another `--percentile` was asked for."""
+"""Lines in place of the 95th percentile if another `--percentile` was set."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """One line of `--report-interval`; rates are over the time since the line before."""
+    """One line of `--report-interval`; rates cover the time since the line before."""
 
     end_s: int
     threads: int
@@ -69,14 +69,14 @@ class Interval:
     writes_per_s: float
     others_per_s: float
     latency_p95_ms: float | None
-    """`None` where another percentile was asked for."""
+    """`None` if another percentile was set."""
     errors_per_s: float
     reconnects_per_s: float
 
 
 @dataclass(frozen=True)
 class Queue:
-    """The second line of an interval under `--rate`: transactions that wait, and that are under way."""
+    """Second line of an interval with `--rate`: number of waiting transactions, and of those in progress."""
 
     end_s: int
     length: int
@@ -85,7 +85,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A line of the histogram: the latency that stands for the bucket (its logarithmic middle), and its count."""
+    """A line of the histogram: latency that represents the bucket (its logarithmic middle), and count."""
 
     value_ms: float
     count: int
@@ -93,7 +93,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Printed:
-    """Everything that was found. `figures`: name → the figures of that line, in order; absent: not printed."""
+    """Parsed output. `figures`: name → figures of that line, in order; absent if not printed."""
 
     started: bool
     intervals: tuple[Interval, ...]
@@ -105,22 +105,22 @@ class Printed:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Figures that a whole report has and this one has not."""
+        """Figures of a complete report that this one lacks."""
         return tuple(name for name in _FIGURES if name not in self.figures)
 
     def figure(self, name: str) -> float:
-        """The first figure of a line."""
+        """First figure of a line."""
         return self.figures[name][0]
 
     def count(self, name: str) -> int:
-        """A figure that is a whole number."""
+        """First figure of a line, as a whole number."""
         return int(self.figures[name][0])
 
 
 def read_output(text: str) -> Printed:
-    """Read all of it. Lines may end in any way; what is not known is passed over.
+    """Parse all output, with any kind of line end; unknown lines are skipped.
 
-    A last line that does not end was cut, so its figures are not taken.
+    A last line without its end was cut, so its figures are ignored.
     """
     *lines, rest = whole_lines(text)
     return Printed(
@@ -138,17 +138,17 @@ def read_output(text: str) -> Printed:
 
 
 def whole_lines(text: str) -> list[str]:
-    """The lines, however they end; the last one is what stands behind the last end of a line."""
+    """Split text at any kind of line end; the last item is the text after the last line end."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def has_started(lines: Sequence[str]) -> bool:
-    """Whether sysbench came as far as to start its threads."""
+    """Whether sysbench started its threads."""
     return any(line.startswith("Threads started!") for line in lines)
 
 
 def figures_in(lines: Sequence[str], patterns: Mapping[str, re.Pattern[str]]) -> Figures:
-    """What the patterns find."""
+    """Name of a pattern → figures of its last matching line."""
     figures: dict[str, tuple[float, ...]] = {}
     for line in lines:
         for name, pattern in patterns.items():
@@ -158,7 +158,7 @@ def figures_in(lines: Sequence[str], patterns: Mapping[str, re.Pattern[str]]) ->
 
 
 def histogram_in(lines: Sequence[str]) -> tuple[Bucket, ...]:
-    """All buckets."""
+    """Buckets of the histogram."""
     matches = (_BUCKET.fullmatch(line.rstrip()) for line in lines)
     return tuple(Bucket(float(match.group(1)), int(match.group(2))) for match in matches if match)
 

@@ -1,4 +1,4 @@
-"""What a study may say of sysbench's OLTP workloads."""
+"""Parameters of sysbench's OLTP workloads in a study."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ WholeSeconds = Annotated[Seconds, AfterValidator(_whole)]
 
 
 class SysbenchParameters(Parameters):
-    """Options of sysbench 1.0.20 by its own names, with its own defaults; all are passed on explicitly.
+    """Options of sysbench 1.0.20 by sysbench's names, with its defaults; tare passes all of them explicitly.
 
-    `rate`: transactions a second of all threads, arriving at random (exponential gaps) whether or not earlier
-    ones are done; `None` is the closed loop, in which each thread waits for an answer before it asks again.
-    `max_error_share`: errors that sysbench retries and ignores (deadlock 1213, lock wait timeout 1205, record
-    changed 1020) as a share of the transactions; a run with more has failed.
-    `seed`: threads draw their generators' states from one seeded generator as they start, in no fixed order, so
-    that only a single thread asks the very same again (tried: 1 thread yes, 4 threads no).
+    `rate`: transactions per second over all threads, which arrive at random (exponential gaps) whether or not
+    earlier ones have ended; `None` is the closed loop, in which each thread waits for an answer before it goes on.
+    `max_error_share`: largest share of transactions with an error that sysbench retries and ignores (deadlock 1213,
+    lock wait timeout 1205, record changed 1020); a run with more fails.
+    `seed`: threads draw the states of their generators from one seeded generator in no fixed order, so only a
+    single thread repeats the same queries (tried: 1 thread does, 4 threads do not).
     """
 
     script: Script = "oltp_read_only"
@@ -87,7 +87,7 @@ class SysbenchParameters(Parameters):
 
     @property
     def waits_for_disk(self) -> str | None:
-        """All scripts but two commit what they changed, and a commit waits for the log on disk."""
+        """Scripts that write: each commit waits for the log on disk."""
         return None if self.script in READ_ONLY else f"{self.script} writes, and each commit waits for the disk"
 
     @model_validator(mode="after")

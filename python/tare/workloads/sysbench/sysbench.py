@@ -1,8 +1,8 @@
 """sysbench 1.0.20 and its OLTP workloads.
 
 Closed loop (no `rate`): each thread sends the next transaction when the last one is answered, and times it from
-there. Requests that a stalled server kept from being sent are never timed, so percentiles are blind to stalls
-(coordinated omission). With `rate` the time in the queue counts, so stalls show.
+then. Requests that a stalled server kept from being sent are never timed, so percentiles are blind to stalls
+(coordinated omission). With `rate`, the time in the queue counts, so stalls show.
 Measured, at 1,000/s with the server stopped for 2 s of 10 s (truth: p95 about 1.5 s, p99 about 1.9 s): closed
 loop p99 0.21 ms, `rate` p95 1,506 ms. docs/reference/workloads/sysbench.md has a smaller case, kept as a test.
 """
@@ -23,18 +23,18 @@ from tare.workloads.sysbench.parameters import SysbenchParameters
 CONFIG_FILE, LOAD_FILE = "sysbench.cnf", "sysbench_load.lua"
 
 DRIVERS: Mapping[str, str] = {"mariadb": "mysql", "mysql": "mysql", "postgresql": "pgsql"}
-"""Database → the driver of sysbench that speaks to it."""
+"""Database → sysbench's driver for it."""
 
 _FORCED_SHUTDOWN_S = 30
-"""When transactions still under way after the time limit are given up, by sysbench itself."""
+"""Seconds after the time limit at which sysbench gives up transactions in progress."""
 _MARGIN_S = 60.0
-"""For connecting, the forced shutdown and the report."""
+"""Time for connecting, the forced shutdown and the report."""
 _LOAD_BASE_S, _LOAD_ROWS_PER_S = 300.0, 2000.0
-"""A load slower than this is taken for dead; a single slow disk manages several times as many rows."""
+"""A slower load counts as dead; a single slow disk loads several times as many rows per second."""
 
 _DATA = ("tables", "table_size", "auto_inc", "create_secondary", "storage_engine")
 _DATA_RANDOM = ("rand_type", "rand_spec_iter", "rand_spec_pct", "rand_spec_res", "rand_pareto_h")
-"""The indexed column's values are drawn from the distribution of the queries."""
+"""Options of the load too, as the indexed column's values have the distribution of the queries."""
 _MIX = (
     "point_selects", "simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges", "range_selects",
     "range_size", "index_updates", "non_index_updates", "delete_inserts", "skip_trx", "secondary",
@@ -42,7 +42,7 @@ _MIX = (
 
 
 class Sysbench:
-    """Describes calls of sysbench, and reads what it prints."""
+    """Describes calls of sysbench and parses its output."""
 
     parameters: ClassVar[type[Parameters]] = SysbenchParameters
     needs_database: ClassVar[bool] = True
@@ -55,7 +55,7 @@ class Sysbench:
         return {name: value if isinstance(value, (str, int)) else repr(value) for name, value in options.items()}
 
     def load(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
-        """Fill the tables, one thread a table at most, and count them."""
+        """Fill the tables, with at most one thread for each, and count their rows."""
         own = _own(parameters)
         rows = own.tables * own.table_size
         argv = (
@@ -70,7 +70,7 @@ class Sysbench:
         return ClientCommand(argv, _ENV, files, timeout_s=_LOAD_BASE_S + rows / _LOAD_ROWS_PER_S)
 
     def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
-        """The measured mix in a run of its own; with another seed, lest the measure phase repeat its questions."""
+        """Run the measured mix in a separate process, with another seed so that queries differ."""
         own = _own(parameters)
         if own.warmup_s == 0:
             return None
@@ -78,12 +78,12 @@ class Sysbench:
         return _run(own.model_copy(update={"seed": seed}), target, run_dir, own.warmup_s)
 
     def measure(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
-        """Run the mix for `measure_s`, with a report each window and the histogram at the end."""
+        """Run the mix for `measure_s`; sysbench reports each window, and a histogram at the end."""
         own = _own(parameters)
         return _run(own, target, run_dir, own.measure_s)
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
-        """Read a measure phase; `RunFailed` unless all of it is there and without errors."""
+        """Parse a measure phase. Raises `RunFailed` unless the output is complete and without errors."""
         return measurement(_own(parameters), stdout, stderr, code)
 
 
@@ -131,7 +131,7 @@ def _beginning(target: Target, run_dir: str) -> tuple[str, ...]:
 
 
 def _config(target: Target) -> Mapping[str, str]:
-    """Name and password, in a file rather than in arguments that every user of the machine can read."""
+    """File with user and password, as every user of the machine can read arguments."""
     driver, secrets = DRIVERS[target.database], target.secrets
     for word in (secrets.user, secrets.password):
         if not word.isalnum():

@@ -1,6 +1,6 @@
-"""YCSB's core workload as tare-load carries it out: its own property files and properties.
+"""YCSB's core workload as tare-load runs it, set by YCSB's own property files and properties.
 
-Each property is checked when the study is read, and a wrong one is said with its own line.
+Each property is checked when the study is read; an error names the line of the wrong one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from tare.errors import StudyError
 from tare.study.suggest import did_you_mean
 from tare.study.values import Strict
-from tare.workloads.tare_load.work import LOAD_CONNECTIONS, LOAD_PIPELINE, Sending
+from tare.workloads.tare_load.work import LOAD_CONNECTIONS, LOAD_PIPELINE, Invocation
 from tare.workloads.ycsb.bindings import BINDINGS
 from tare.workloads.ycsb.properties import (
     CORE,
@@ -35,7 +35,7 @@ _MOST = 2**31 - 1
 _KINDS: Mapping[str, str] = {
     "read": "read", "update": "update", "insert": "insert", "scan": "scan", "readmodifywrite": "read-modify-write",
 }  # fmt: skip
-"""YCSB's word in a `…proportion` → that of tare-load, in its order."""
+"""YCSB's word in a `…proportion` → tare-load's kind of operation, in tare-load's order."""
 
 
 def _only(one: str, because: str) -> Value:
@@ -92,10 +92,10 @@ KNOWN: Mapping[str, Value] = {
         )
     },
 }  # fmt: skip
-"""What `properties` and a `property_file` may set, and to what; tare-load ignores none in silence."""
+"""Properties that a study may set → check of their values; tare-load never silently ignores a property."""
 
 OF_SPEC: Mapping[str, str] = {"recordcount": "records", "operationcount": "operations"}
-"""Properties that a file may set, and that are keys of `ycsb` in a study."""
+"""Properties of a file that are keys of `ycsb` in a study."""
 KEYS: Mapping[str, str] = {
     **{name: f"workload.ycsb.{key}" for name, key in OF_SPEC.items()},
     "threadcount": "workload.connections",
@@ -107,8 +107,8 @@ _OF_PROTOCOL: Mapping[str, str] = {
     "jdbc.": "mysql postgresql", "cassandra.": "cql", "mongodb.": "mongodb", "batchsize": "mongodb",
 }  # fmt: skip
 _TO_ALL: Mapping[str, str] = {"cassandra.writeconsistencylevel": "ALL"}
-"""What is loaded is copied for every run, and so must be whole at every replica."""
-_TARES = frozenset(
+"""Property of a load: loaded data are copied for every run, so every replica must have all of them."""
+_SET_BY_TARE = frozenset(
     {
         "db", "dotransactions", "exporter", "exportfile", "hdrhistogram.fileoutput", "hdrhistogram.output.path",
         "hdrhistogram.percentiles", "label", "status", "jdbc.createtable", "cassandra.createtable",
@@ -118,7 +118,7 @@ _TARES = frozenset(
 
 
 def refusal(name: str, value: str, *, in_file: bool = False) -> str | None:
-    """Why a property cannot be set, or not to this; `None` where it can."""
+    """Why a property cannot be set to a value; `None` if it can."""
     known = {**KNOWN, **(dict.fromkeys(OF_SPEC, whole()) if in_file else {})}
     if name in known:
         needed = known[name](value)
@@ -135,14 +135,14 @@ def _elsewhere(name: str) -> str:
         return f"is set by the key {KEYS[name]} of the study"
     if name == WORKLOAD:
         return f"is always {CORE_WORKLOAD}"
-    if name in _TARES:
+    if name in _SET_BY_TARE:
         return "is what tare sets by itself: leave it out"
     meant = did_you_mean(name, KNOWN, kind="properties")
     return "is no property of YCSB's that tare-load knows" + (f" ({meant})" if meant else "")
 
 
 def _refused_at(where: tuple[str | int, ...], why: str, given: object) -> ValidationError:
-    """An error that has its own place in the study, where one of a whole model has none."""
+    """Make an error that names its place in the study; an error of a whole model would name none."""
     fault = PydanticCustomError("property", "{why}", {"why": why})
     return ValidationError.from_exception_data("ycsb", [InitErrorDetails(type=fault, loc=where, input=given)])
 
@@ -157,9 +157,10 @@ def _each_is_known(properties: Mapping[str, str | int | float | bool]) -> Mappin
 class CoreWorkloadSpec(Strict):
     """YCSB's core workload.
 
-    `core_workload`: the mix of one of YCSB's own workloads; `property_file`: a file of properties, relative to the
-    study, read with it and kept in it; `properties`: single ones, which come before both. `records`: how many there
-    are. `operations`: the measure phase ends after so many, and has failed where `measure_s` does not suffice.
+    `core_workload`: the mix of one of YCSB's workloads A to F. `property_file`: a file of properties, relative to
+    the study, which is read with the study and kept in it. `properties`: single properties, which override both.
+    `records`: number of records. `operations`: number of operations that end the measure phase; the run fails if
+    `measure_s` does not suffice for them.
     """
 
     core_workload: Literal["a", "b", "c", "d", "e", "f"] | None = None
@@ -173,7 +174,7 @@ class CoreWorkloadSpec(Strict):
     @model_validator(mode="before")
     @classmethod
     def _file_is_read(cls, given: Any) -> Any:
-        """What the file says becomes properties and keys, where these do not say otherwise themselves."""
+        """Read the file into properties and keys, unless the study sets them itself."""
         if not isinstance(given, Mapping) or not isinstance(given.get("property_file"), str):
             return given
         return _with_file({**given}, Path(given["property_file"]))
@@ -197,48 +198,48 @@ class CoreWorkloadSpec(Strict):
 
     @property
     def mix(self) -> Mapping[str, str]:
-        """All properties of the workload: the core workload's, then the study's."""
+        """All properties: the core workload's, overridden by the study's."""
         core = MIXES[self.core_workload] if self.core_workload else {}
         return {**core, **{name: text(value) for name, value in self.properties.items()}}
 
     def share_of(self, word: str) -> float:
-        """A kind of operation's part in the mix, not normalised."""
+        """Share of a kind of operation in the mix, not normalised."""
         return float(self.mix.get(f"{word}proportion", SHARES[word]))
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Those with a share."""
+        """Kinds of operations with a share above 0."""
         return tuple(kind for word, kind in _KINDS.items() if self.share_of(word) > 0)
 
     @property
     def unit(self) -> str:
-        """As YCSB calls them."""
+        """YCSB's unit."""
         return "operations"
 
     @property
     def ends_after(self) -> int | None:
-        """As YCSB's `operationcount` has it."""
+        """Number of operations that end the measure phase (YCSB's `operationcount`); `None`: time ends it."""
         return self.operations
 
     @property
     def replicas(self) -> int | None:
-        """As the keyspace is made with, where it is a keyspace."""
+        """Replication factor of the keyspace; `None` if the study does not set it."""
         factor = self.mix.get(REPLICATION)
         return None if factor is None else int(factor)
 
     def has_steps(self, protocol: str) -> bool:
-        """In Redis, inserts and scans take several requests; everywhere a read before a write."""
+        """Whether an operation takes several requests: read-modify-writes, and in Redis inserts and scans."""
         apart = {"read-modify-write", *(("insert", "scan") if protocol == "redis" else ())}
         return not apart.isdisjoint(self.kinds)
 
     def dataset(self) -> Mapping[str, str | int]:
-        """Records and their shape."""
+        """Number of records, their shape and the options of their table."""
         shape = {name: self.mix[name] for name in DATA if name in self.mix}
         tables = {name: self.mix[name] for name in (REPLICATION, "cassandra.tableoptions") if name in self.mix}
         return {"record_count": self.records, **shape, **tables}
 
-    def filling(self, protocol: str, run_dir: str) -> Sending:
-        """Make the table and insert every record."""
+    def load_invocation(self, protocol: str, run_dir: str) -> Invocation:
+        """Describe the load: create the table and insert every record."""
         depth = 1 if protocol == "redis" else LOAD_PIPELINE
         made = {"mysql": "jdbc", "postgresql": "jdbc", "cql": "cassandra"}.get(protocol)
         more = {
@@ -247,14 +248,14 @@ class CoreWorkloadSpec(Strict):
         }
         options = (f"-P{run_dir}/{FILE}", f"--connections={LOAD_CONNECTIONS}", f"--depth={depth}")
         inserted = int(self.mix.get("insertcount", self.records - int(self.mix.get("insertstart", 0))))
-        return Sending("load", options, {FILE: self._file(protocol, more)}, rows=inserted, right=inserted)
+        return Invocation("load", options, {FILE: self._file(protocol, more)}, rows=inserted, right=inserted)
 
-    def driving(self, protocol: str, run_dir: str, measure_s: float) -> Sending:
-        """The transactions."""
+    def measure_invocation(self, protocol: str, run_dir: str, measure_s: float) -> Invocation:
+        """Describe the measure phase: operations of the mix."""
         more: dict[str, str] = {}
         if self.operations is not None:
             more = {"operationcount": str(self.operations), "maxexecutiontime": str(math.ceil(measure_s))}
-        return Sending("run", (f"-P{run_dir}/{FILE}",), {FILE: self._file(protocol, more)})
+        return Invocation("run", (f"-P{run_dir}/{FILE}",), {FILE: self._file(protocol, more)})
 
     def _file(self, protocol: str, more: Mapping[str, str]) -> str:
         for name in self.mix:
@@ -287,5 +288,5 @@ def _with_file(given: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def text(value: str | float | bool) -> str:  # noqa: FBT001 - a value of any plain kind
-    """As a property file has it."""
+    """Render a value for a property file."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""The one document that tare-load prints: docs/reference/workloads/tare-load.md documents it key by key."""
+"""Model of the document that tare-load prints; docs/reference/workloads/tare-load.md explains its keys."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ FORMAT = 1
 
 
 class _Reported(BaseModel):
-    """Only what is read here; a newer program of this format may tell more."""
+    """Holds only the keys that tare reads; a newer program of this format may print more."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Quantiles(_Reported):
-    """Nanoseconds."""
+    """Quantiles in nanoseconds."""
 
     count: int
     mean: float
@@ -33,7 +33,7 @@ class Quantiles(_Reported):
 
 
 class Kind(_Reported):
-    """One kind of operation; what did not end `right` ended as one of the others."""
+    """Counts of one kind of operation by outcome; `right` is success, the others are failures."""
 
     name: str
     right: int
@@ -47,13 +47,13 @@ class Kind(_Reported):
 
     @property
     def failures(self) -> Mapping[str, int]:
-        """In which way operations failed → how many."""
+        """Kind of failure → number of operations."""
         counts = {name: getattr(self, name) for name in ("missing", "short", "wrong", "errors", "lost")}
         return {name: count for name, count in counts.items() if count}
 
 
 class Error(_Reported):
-    """`kind`: of operation; `None` for what befell a connection."""
+    """An error. `kind`: kind of operation, `None` for an error of a connection."""
 
     kind: str | None
     code: str
@@ -62,7 +62,7 @@ class Error(_Reported):
 
 
 class Parts(_Reported):
-    """Mean parts of the sampled requests around one percentile of their latency."""
+    """Mean parts of the latency of sampled requests around one percentile."""
 
     count: int
     lag_ns: float
@@ -72,7 +72,7 @@ class Parts(_Reported):
 
 
 class Split(_Reported):
-    """Where the latency went, around each percentile; `None` where nothing was sampled."""
+    """Parts of the latency around each percentile; `None` if nothing was sampled there."""
 
     sampled: int
     p50: Parts | None
@@ -81,7 +81,7 @@ class Split(_Reported):
 
 
 class PerOperation(_Reported):
-    """What the client itself took for each operation."""
+    """Cost of one operation to the client itself."""
 
     cpu_ns: float
     run_queue_ns: float | None
@@ -90,13 +90,13 @@ class PerOperation(_Reported):
 
 
 class Usage(_Reported):
-    """What it took as a whole. Older programs do not poll."""
+    """Cost of the measure phase to the client. Older programs do not poll."""
 
     polled_ns: int | None = None
 
 
 class Measured(_Reported):
-    """The measure phase, with what was still under way at its end."""
+    """The measure phase, including operations that were in flight at its end."""
 
     seconds: float
     mark_realtime_ns: int
@@ -133,14 +133,14 @@ class Window(_Reported):
 
 
 class End(_Reported):
-    """How it ended."""
+    """How the run ended."""
 
     how: Literal["complete", "interrupted", "server-gone"]
     reason: str | None
 
 
 class Plan(_Reported):
-    """What it did, by its own word."""
+    """What tare-load did, as it reports."""
 
     seed: int
     connections: int
@@ -151,14 +151,14 @@ class Plan(_Reported):
 
 
 class Tls(_Reported):
-    """Of the first connection `suite`, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`; of all their handshakes."""
+    """`suite`: of the first connection, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`; `handshake_ns`: of all."""
 
     suite: str
     handshake_ns: Quantiles | None
 
 
 class SetUp(_Reported):
-    """Opening the connections. `tls`: `None` where they are in clear text."""
+    """Opening the connections. `tls`: `None` without encryption."""
 
     seconds: float
     connections: int
@@ -191,13 +191,13 @@ class Document(_Reported):
 
     @property
     def first_error(self) -> str:
-        """What the server said of the most frequent error, to follow a sentence; nothing where it said none."""
+        """Server's message for the most frequent error, to append to a sentence; empty without errors."""
         errors = sorted(self.measure.errors, key=lambda error: -error.count)
         return f": {errors[0].message or errors[0].code}" if errors else ""
 
 
 def read_document(text: str, last_words: str = "") -> Document:
-    """The document. Raises `RunFailed` for one that is cut short, or of another format."""
+    """Parse the document. Raises `RunFailed` if it is cut short or has another format."""
     because = f": {last_words}" if last_words else ""
     if not text.strip():
         raise RunFailed(f"tare-load printed nothing{because}")

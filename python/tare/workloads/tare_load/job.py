@@ -1,6 +1,6 @@
-"""What tare-load sends: one's own statements with typed generators, as tare-load's job files have them.
+"""Jobs of tare-load: the user's own statements with typed generators of values.
 
-All that the program would refuse is refused when the study is read: docs/reference/workloads/tare-load.md.
+Reading a study refuses all that the program would refuse: docs/reference/workloads/tare-load.md.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pydantic import ConfigDict, Field, model_validator
 
 from tare.errors import StudyError
 from tare.study.values import MOST, Count, Strict
-from tare.workloads.tare_load.work import LOAD_CONNECTIONS, LOAD_PIPELINE, Sending
+from tare.workloads.tare_load.work import LOAD_CONNECTIONS, LOAD_PIPELINE, Invocation
 
 FORMAT, FILE = 1, "job.json"
 RECORD = "record"
-"""The generator that counts through the records while they are loaded."""
+"""Generator that counts through the records while they are loaded."""
 _LARGEST_TEXT = 1 << 24
 _PLACE = re.compile(r"\{([^{}]*)\}")
 _Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
@@ -28,7 +28,7 @@ _Text = Annotated[str, Field(min_length=1, max_length=1 << 16, pattern=r"^[^\x00
 
 
 class Range(Strict):
-    """Whole numbers, both ends among them."""
+    """Range of whole numbers, including both ends."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
@@ -43,32 +43,32 @@ class Range(Strict):
 
 
 class Zipfian(Range):
-    """Number n of the range is drawn in proportion to 1/n^exponent."""
+    """Draws number n of the range in proportion to 1/n^exponent."""
 
     exponent: float = Field(ge=0.0, le=10.0)
 
 
 class Hotspot(Range):
-    """A share `operations` of all draws goes to the first share `data` of the range, evenly on either side."""
+    """Draws the share `operations` of numbers from the first share `data` of the range; both parts uniformly."""
 
     data: _Share
     operations: _Share
 
 
 class Exponential(Range):
-    """Falls off exponentially from the start of the range; `mean` in numbers."""
+    """Draws numbers that fall off exponentially from the start of the range; `mean`: distance from the start."""
 
     mean: float = Field(gt=0.0, le=float(MOST))
 
 
 class RandomText(Strict):
-    """So many random letters and digits."""
+    """Random text of `length` letters and digits."""
 
     length: int = Field(ge=0, le=_LARGEST_TEXT)
 
 
 class Generator(Strict):
-    """Where values come from: exactly one of these."""
+    """Generator of values: exactly one of its kinds."""
 
     uniform: Range | None = None
     zipfian: Zipfian | None = None
@@ -86,12 +86,12 @@ class Generator(Strict):
 
     @property
     def tree(self) -> Mapping[str, Any]:
-        """As a job file has it."""
+        """The generator as a tree for a job file."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
 class Expect(Strict):
-    """What a right reply has at least. A row that is missing is an error unless `may_miss`."""
+    """Least contents of a right reply. A missing row is an error unless `may_miss`."""
 
     rows: int = Field(default=0, ge=0, le=2**32 - 1)
     bytes: int = Field(default=0, ge=0, le=2**32 - 1)
@@ -99,14 +99,14 @@ class Expect(Strict):
 
 
 class Step(Strict):
-    """One request and its reply. A `{name}` in `send` is a value of the generator of that name."""
+    """One request and its reply. `{name}` in `send` stands for a value of the generator of that name."""
 
     send: _Text
     expect: Expect = Expect()
 
 
 class Operation(Strict):
-    """What is counted and timed as one: steps, each of which waits for the reply to the one before."""
+    """Unit that is counted and timed: steps, each of which waits for the reply to the step before."""
 
     name: _Name
     weight: float = Field(default=1.0, gt=0.0, le=1e9)
@@ -114,9 +114,9 @@ class Operation(Strict):
 
 
 class Load(Strict):
-    """What is loaded before anything is measured: `steps` once for each record, whose number is `{record}`.
+    """Data to load before anything is measured: `steps` run once for each record, whose number is `{record}`.
 
-    `statements`: sent once before, to make tables where the database has any.
+    `statements`: executed once before, to create tables.
     """
 
     records: Count = Field(ge=1)
@@ -126,7 +126,7 @@ class Load(Strict):
 
 
 class Job(Strict):
-    """A mix of one's own operations, and how their data are loaded."""
+    """The user's own operations, their generators, and how their data are loaded."""
 
     generators: Mapping[Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")], Generator] = Field(
         default_factory=dict
@@ -166,27 +166,27 @@ class Job(Strict):
 
     @property
     def unit(self) -> str:
-        """Whatever they are."""
+        """Unit of the operations, which may be anything."""
         return "operations"
 
     @property
     def ends_after(self) -> int | None:
-        """Time alone ends a measure phase."""
+        """Always `None`: only time ends the measure phase."""
         return None
 
-    def has_steps(self, protocol: str) -> bool:  # noqa: ARG002 - of other work it depends on it
-        """Whether an operation waits for a reply before it goes on."""
+    def has_steps(self, protocol: str) -> bool:  # noqa: ARG002 - other work depends on it
+        """Whether an operation takes several requests."""
         return any(len(each.steps) > 1 for each in self.operations)
 
     def dataset(self) -> Mapping[str, str | int]:
-        """What is loaded, word by word."""
+        """Number of records, and all statements and steps of the load."""
         if self.load is None:
             return {}
         loaded = {"job": _load_file(self, self.load), "statements": self.load.statements}
         return {"records": self.load.records, "load": json.dumps(loaded, sort_keys=True)}
 
-    def filling(self, protocol: str, run_dir: str) -> Sending:
-        """The load's steps, once for each record."""
+    def load_invocation(self, protocol: str, run_dir: str) -> Invocation:
+        """Describe the load: its steps, once for each record."""
         if self.load is None:
             raise StudyError("this job loads nothing", hint="give it a `load`, with records and steps")
         records = self.load.records
@@ -196,7 +196,7 @@ class Job(Strict):
             f"--depth={1 if len(self.load.steps) > 1 else LOAD_PIPELINE}",
             f"--operations={records}",
         )
-        return Sending(
+        return Invocation(
             "run",
             options,
             {FILE: json.dumps(_load_file(self, self.load))},
@@ -206,14 +206,14 @@ class Job(Strict):
             right=records,
         )
 
-    def driving(self, protocol: str, run_dir: str, measure_s: float) -> Sending:  # noqa: ARG002 - no time of its own
-        """The operations."""
+    def measure_invocation(self, protocol: str, run_dir: str, measure_s: float) -> Invocation:  # noqa: ARG002 - no time of its own
+        """Describe the measure phase: the job's operations."""
         file = json.dumps(_file(self.generators, self.operations))
-        return Sending("run", (f"--job={run_dir}/{FILE}",), {FILE: file}, names_schema=_has_schema(protocol))
+        return Invocation("run", (f"--job={run_dir}/{FILE}",), {FILE: file}, names_schema=_has_schema(protocol))
 
 
 def _has_schema(protocol: str) -> bool:
-    """A keyspace is there when statements make it, so that statements of CQL name it themselves."""
+    """Whether connections select a schema. CQL statements name their keyspace, which statements create."""
     return protocol != "cql"
 
 

@@ -1,6 +1,6 @@
-"""The interval logs that tare-load leaves beside its document, read into one histogram for each kind of operation.
+"""Parser for tare-load's interval logs: one histogram for each kind of operation.
 
-HdrHistogram's format 1.3: a line for each window and kind, nanoseconds with three digits.
+Format 1.3 of HdrHistogram's logs: a line for each window and kind, in nanoseconds with three significant digits.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from tare.errors import RunFailed
 
 LATENCY, SERVICE = "latency.hlog", "service.hlog"
 LOGS = (LATENCY, SERVICE, "parts.hlog", "warm-up.hlog")
-"""Files of its run directory, by name."""
+"""Names of the logs in the client's run directory."""
 RESOLUTION = 1e-3
-"""Of three significant digits: a bucket is no wider than 1 in 1024 of its value."""
+"""Resolution of three significant digits: a bucket is no wider than 1 in 1024 of its value."""
 _LONGEST_NS, _DIGITS = 3600 * 10**9, 3
 _NS_PER_MS = 1e6
 _BROKEN = (ValueError, zlib.error, HdrCookieException, HdrLengthException, IndexError)
 
 Buckets = tuple[tuple[float, int], ...]
-"""(largest value of a bucket in ms, count), rising."""
+"""(largest value of a bucket in ms, count), ascending."""
 
 
 def read_log(path: Path) -> Mapping[str, Buckets]:
-    """Kind of operation → all of its windows together. `RunFailed` for a log that is missing or damaged."""
+    """Parse kind of operation → buckets of all its windows. Raises `RunFailed` if the log is missing or damaged."""
     counts: dict[str, dict[int, int]] = {}
     scale = HdrHistogram(1, _LONGEST_NS, _DIGITS)
     try:
         if not path.read_bytes():
-            return {}  # nothing was right, so nothing was timed
+            return {}  # no operation succeeded, so none was timed
         with closing(HistogramLogReader(str(path), scale)) as log:
             while (window := log.get_next_interval_histogram()) is not None:
                 if (window.unit_magnitude, window.significant_figures) != (0, _DIGITS):

@@ -1,4 +1,4 @@
-"""tare-load's document and logs as a measurement, or why they are none."""
+"""Turn tare-load's document and logs into a measurement, or raise why they are incomplete."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from tare.errors import RunFailed
 from tare.workloads import Encryption, Latency, LatencyParts, Measurement, Operation, Sustained, Window, output_path
-from tare.workloads.merged import merged
+from tare.workloads.merged import merge_histograms
 from tare.workloads.tare_load.document import Document, Kind, Quantiles, Split, Tls
 from tare.workloads.tare_load.document import Window as DocumentWindow
 from tare.workloads.tare_load.logs import LATENCY, RESOLUTION, Buckets, read_log
 from tare.workloads.tare_load.parameters import TareLoadParameters
-from tare.workloads.tare_load.sustainable import Climbed, sustained
+from tare.workloads.tare_load.sustainable import MeasuredRung, sustained
 
 _NS_PER_MS, _NS_PER_US, _NS_PER_S = 1e6, 1e3, 1e9
 _SLACK_S = 0.01
@@ -22,11 +22,11 @@ _OF_CLIENT = frozenset(
         "client_peak_resident_kib", "client_polled_s",
     }
 )  # fmt: skip
-"""Details that hold whatever the rate was."""
+"""Details that are valid at any rate."""
 
 
 def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Measurement:
-    """The measurement. Raises `RunFailed` with the first and gravest sign that the run is not whole."""
+    """Make the measurement. Raises `RunFailed` with the gravest sign that the run is incomplete or wrong."""
     measured = document.measure
     document.must_be_complete()
     _must_be_right(document, own)
@@ -37,8 +37,8 @@ def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Me
     _must_be_logged(measured.kinds, logged)
     within = sum(window.right for window in document.windows if window.phase == "measure")
     if own.sustainable is not None:
-        return _climb(document, own, sustained(own.sustainable, _climbed(own, document)))
-    histogram = merged(logged[kind.name] for kind in measured.kinds if kind.right)
+        return _climb_measurement(document, own, sustained(own.sustainable, _measured_rungs(own, document)))
+    histogram = merge_histograms(logged[kind.name] for kind in measured.kinds if kind.right)
     return Measurement(
         operations=measured.right,
         unit=own.work.unit,
@@ -58,8 +58,8 @@ def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Me
     )
 
 
-def _climb(document: Document, own: TareLoadParameters, climbed: Sustained) -> Measurement:
-    """The rate that was found is what counts as throughput; of all rates together no latency means anything."""
+def _climb_measurement(document: Document, own: TareLoadParameters, climbed: Sustained) -> Measurement:
+    """Measurement of a climb: its throughput is the sustainable rate; latency over all rates would mean nothing."""
     measured = document.measure
     return Measurement(
         operations=measured.right,
@@ -80,7 +80,7 @@ def _climb(document: Document, own: TareLoadParameters, climbed: Sustained) -> M
 
 
 def _must_be_right(document: Document, own: TareLoadParameters) -> None:
-    """A climb ends at rates beyond what the server can do, and what still waits then belongs to those."""
+    """Raise `RunFailed` for failed or unanswered operations. A climb may leave some, as it ends beyond capacity."""
     measured = document.measure
     ended = measured.right + measured.failed
     if measured.unfinished and own.sustainable is None:
@@ -150,7 +150,7 @@ def _operation(kind: Kind, logged: Mapping[str, Buckets], own: TareLoadParameter
 
 
 def _latency(quantiles: Quantiles | None, *, open_loop: bool) -> Latency:
-    """In a closed loop the intended send is the actual one, and what a stall kept from being sent is not timed."""
+    """Convert quantiles. In a closed loop, the intended send is the actual one, which is blind to stalls."""
     if quantiles is None:
         return Latency(None, None, None, None, None, None, resolution=None, blind_to_stalls=not open_loop)
     return Latency(
@@ -178,7 +178,7 @@ def _window(window: DocumentWindow) -> Window:
 
 
 def _encryption(tls: Tls | None) -> Encryption | None:
-    """From `TLSv1_3 TLS13_AES_256_GCM_SHA384` to the names of RFC 8446: TLSv1.3, TLS_AES_256_GCM_SHA384."""
+    """Convert `TLSv1_3 TLS13_AES_256_GCM_SHA384` to the names of RFC 8446: TLSv1.3, TLS_AES_256_GCM_SHA384."""
     if tls is None:
         return None
     version, _, suite = tls.suite.partition(" ")
@@ -186,8 +186,8 @@ def _encryption(tls: Tls | None) -> Encryption | None:
     return Encryption(version.replace("_", "."), suite.replace("TLS13_", "TLS_"), median)
 
 
-def _climbed(own: TareLoadParameters, document: Document) -> list[Climbed]:
-    """A window is a rung; its latencies are those of the replies that came in it."""
+def _measured_rungs(own: TareLoadParameters, document: Document) -> list[MeasuredRung]:
+    """Rungs of the climb: each window is one, with the latencies of the replies that came in it."""
     assert own.sustainable is not None  # noqa: S101 - for the type alone
     windows = [window for window in document.windows if window.phase == "measure"]
     rates = own.sustainable.rates_per_s
@@ -198,7 +198,7 @@ def _climbed(own: TareLoadParameters, document: Document) -> list[Climbed]:
         quantile = None if window.latency_ns is None else getattr(window.latency_ns, own.sustainable.quantile)
         seconds = window.end_s - window.start_s
         found.append(
-            Climbed(
+            MeasuredRung(
                 rate_per_s=rate,
                 done_per_s=window.right / seconds,
                 latency_ms=None if quantile is None else quantile / _NS_PER_MS,

@@ -1,4 +1,4 @@
-"""sysbench's OLTP scripts as tare-load carries them out, on sysbench's tables."""
+"""sysbench's OLTP scripts as tare-load runs them, on sysbench's tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from tare.errors import StudyError
 from tare.study.values import Strict
-from tare.workloads.tare_load.work import LOAD_CONNECTIONS, Sending
+from tare.workloads.tare_load.work import LOAD_CONNECTIONS, Invocation
 
 Script = Literal[
     "oltp_read_only",
@@ -30,7 +30,7 @@ _DATA = (
     "tables", "table_size", "rand_type", "rand_spec_iter", "rand_spec_pct", "rand_spec_res", "rand_pareto_h",
     "rand_zipfian_exp",
 )  # fmt: skip
-"""Values of the indexed column are drawn as rows are later."""
+"""Options that determine the data; the indexed column's values have the distribution of the queries."""
 _MIX = (
     "range_size", "point_selects", "simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges",
     "index_updates", "non_index_updates", "delete_inserts",
@@ -38,7 +38,7 @@ _MIX = (
 
 
 class OltpSpec(Strict):
-    """A script of sysbench 1.0.20, its options by sysbench's names with its defaults."""
+    """A script of sysbench 1.0.20, with options by sysbench's names and its defaults."""
 
     script: Script = "oltp_read_only"
     tables: int = Field(default=1, ge=1, le=10_000)
@@ -65,21 +65,21 @@ class OltpSpec(Strict):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """An event of the script is one operation."""
+        """One kind of operation: an event of the script."""
         return (self.script,)
 
     @property
     def unit(self) -> str:
-        """As sysbench calls its events."""
+        """Name that sysbench has for its events."""
         return "transactions"
 
     @property
     def ends_after(self) -> int | None:
-        """Time alone ends a measure phase."""
+        """Always `None`: only time ends the measure phase."""
         return None
 
-    def has_steps(self, protocol: str) -> bool:  # noqa: ARG002 - of others it depends on it
-        """Whether an event is more than one statement."""
+    def has_steps(self, protocol: str) -> bool:  # noqa: ARG002 - other work depends on it
+        """Whether an event takes several statements."""
         return self.script in _OF_STEPS
 
     def dataset(self) -> Mapping[str, str | int]:
@@ -87,18 +87,18 @@ class OltpSpec(Strict):
         options = {name: getattr(self, name) for name in _DATA}
         return {name: value if isinstance(value, (str, int)) else repr(value) for name, value in options.items()}
 
-    def filling(self, protocol: str, run_dir: str) -> Sending:  # noqa: ARG002 - it needs no file
-        """Make the tables, fill them, and make their index."""
+    def load_invocation(self, protocol: str, run_dir: str) -> Invocation:  # noqa: ARG002 - it needs no file
+        """Describe the load: create the tables, fill them, and create their index."""
         _must_be_sql(protocol)
         options = (*self._options(_DATA), f"--connections={LOAD_CONNECTIONS}")
-        return Sending("load", options, rows=self.tables * self.table_size)
+        return Invocation("load", options, rows=self.tables * self.table_size)
 
-    def driving(self, protocol: str, run_dir: str, measure_s: float) -> Sending:  # noqa: ARG002 - it needs neither
-        """Events of the script."""
+    def measure_invocation(self, protocol: str, run_dir: str, measure_s: float) -> Invocation:  # noqa: ARG002 - it needs neither
+        """Describe the measure phase: events of the script."""
         _must_be_sql(protocol)
         ranges = () if self.range_selects else ("--no-range-selects",)
         skip = ("--skip-trx",) if self.skip_trx else ()
-        return Sending("run", (*self._options((*_DATA, *_MIX)), *ranges, *skip))
+        return Invocation("run", (*self._options((*_DATA, *_MIX)), *ranges, *skip))
 
     def _options(self, names: tuple[str, ...]) -> tuple[str, ...]:
         return (

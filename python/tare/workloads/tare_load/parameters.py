@@ -1,4 +1,4 @@
-"""What a study may say of tare-load."""
+"""Parameters of tare-load in a study."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 _MOST_ARRIVALS = 1_000_000
-"""Of a trace: they are kept in the plan of the study, number by number."""
+"""Most arrivals of a trace; the study's plan contains all of them."""
 _Rate = Annotated[float, Field(gt=0.0, le=1e9)]
 
 
 class Stage(Strict):
-    """A stretch of time at one `rate`, or with one that changes evenly (`from`, `to`); arrivals a second."""
+    """A stretch of time with a constant `rate`, or a linear change (`from`, `to`), in arrivals per second."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
@@ -43,19 +43,19 @@ class Stage(Strict):
 
     @property
     def text(self) -> str:
-        """As tare-load takes it."""
+        """The stage in tare-load's syntax."""
         rates = f"{self.rate!r}" if self.rate is not None else f"{self.from_!r}..{self.to!r}"
         return f"{self.seconds!r}:{rates}"
 
     @property
     def expected(self) -> float:
-        """Arrivals in it."""
+        """Expected number of arrivals in the stage."""
         mean = self.rate if self.rate is not None else ((self.from_ or 0.0) + (self.to or 0.0)) / 2
         return self.seconds * mean
 
 
 def _trace(given: Any) -> Any:
-    """A file becomes its arrivals, so that the study is whole without it."""
+    """Replace a file by its arrivals, so that the study is complete without the file."""
     if isinstance(given, str):
         return tuple(read_trace(Path(given)))
     if isinstance(given, list):
@@ -64,7 +64,7 @@ def _trace(given: Any) -> Any:
 
 
 Arrival = float | tuple[float, str]
-"""Seconds from the start, and of which operation it is, where the trace says so."""
+"""Seconds from the start, with the name of its operation if the trace has one."""
 Trace = Annotated[
     tuple[Arrival, ...],
     BeforeValidator(_trace),
@@ -77,16 +77,16 @@ Trace = Annotated[
 class TareLoadParameters(Parameters):
     """tare-load.
 
-    What is sent is exactly one of `job` (one's own statements), `sysbench` (a script of sysbench's, on its tables)
-    and `ycsb` (YCSB's core workload).
-    Arrivals: without `rate`, `stages`, `trace` and `sustainable` the loop is closed, and each connection sends as
-    soon as a reply has come. `rate`: arrivals a second over all connections; `stages`: rates one after the other,
-    again from the first after the last; `trace`: a file of arrivals in seconds (first column; CSV or Parquet),
-    read with the study and kept in it, where a column `operation` says of which operation each is;
-    `sustainable`: a climb of rates, `measure_s` long as a whole. `spacing`: how arrivals lie apart, but those
-    of a trace. `pipeline`: requests in flight on one connection. `most_waiting`: arrivals that may wait to be
-    sent; those beyond are missed.
-    `max_error_share`: operations without a right reply, of all, up to which a run counts.
+    One of these says what to send: `job` (the user's own statements), `sysbench` (a script of sysbench, on
+    sysbench's tables) or `ycsb` (YCSB's core workload).
+    Arrivals: without `rate`, `stages`, `trace` and `sustainable`, the loop is closed: each connection sends as soon
+    as a reply has come. `rate`: arrivals per second over all connections. `stages`: rates one after the other; the
+    first follows after the last again. `trace`: a CSV or Parquet file with the seconds of arrivals in its
+    first column, which is read with the study and kept in it; a column `operation` may name the operation of each.
+    `sustainable`: a climb of rates that takes `measure_s` in all. `spacing`: distribution of the gaps between
+    arrivals, except for a trace. `pipeline`: requests in flight on one connection. `most_waiting`: arrivals that
+    may wait to be sent; further ones are missed.
+    `max_error_share`: share of operations without a right reply up to which a run is valid.
     """
 
     paths: ClassVar[tuple[str, ...]] = ("trace", "ycsb.property_file")
@@ -166,7 +166,7 @@ class TareLoadParameters(Parameters):
 
     @property
     def work(self) -> Work:
-        """What is sent."""
+        """What tare-load sends."""
         return next(iter(self._works.values()))
 
     @property
@@ -176,14 +176,14 @@ class TareLoadParameters(Parameters):
 
     @property
     def waits_for_disk(self) -> str | None:
-        """All of sysbench's scripts but two commit what they changed, and a commit waits for the log on disk."""
+        """Scripts of sysbench that write: each commit waits for the log on disk."""
         if self.sysbench is None or self.sysbench.script in READ_ONLY:
             return None
         return f"{self.sysbench.script} writes, and each commit waits for the disk"
 
     @property
     def replicas(self) -> int | None:
-        """As YCSB's keyspace is made with."""
+        """Replication factor of YCSB's keyspace."""
         return None if self.ycsb is None else self.ycsb.replicas
 
     @property
@@ -193,7 +193,7 @@ class TareLoadParameters(Parameters):
 
     @property
     def hold_s(self) -> float:
-        """The length of a window that tare-load gets: of a climb, that of a rung."""
+        """Length of tare-load's windows in seconds; in a climb, that of a rung."""
         return self.window_s if self.sustainable is None else self.measure_s / self.sustainable.rungs
 
 
@@ -202,9 +202,9 @@ def _seconds(arrival: Arrival) -> float:
 
 
 def read_trace(path: Path) -> Sequence[Arrival]:
-    """Seconds from the start, rising; with operations, where there is a column of that name.
+    """Read the arrivals of a trace, in ascending order, with operations if there is a column of that name.
 
-    Raises `ValueError` with the file and its line.
+    Raises `ValueError` that names the file and the arrival.
     """
     import polars as pl  # slow to import, and few studies have a trace
 
@@ -234,7 +234,7 @@ def read_trace(path: Path) -> Sequence[Arrival]:
 
 
 def _csv(path: Path) -> pl.DataFrame:
-    """A header is a first line that is no number."""
+    """Read a CSV file. Its first line is a header unless it begins with a number."""
     import polars as pl
 
     with path.open(encoding="utf-8") as file:

@@ -1,7 +1,7 @@
-"""The highest rate at which a latency bound holds, from one climb: rates that rise by one ratio, each held as long.
+"""Highest rate at which a latency bound holds, from one climb: rates that rise by a constant ratio.
 
-Replies within the bound are judged rung by rung, and the rate is put where fewest rungs contradict it. What it errs
-by, and how that was shown: docs/decisions/ and tests/unit/workloads/tare_load/test_sustainable.py.
+Each rung lasts equally long. It holds the bound or not; the result is the rate that fewest rungs contradict. Its
+error, and how that was determined: docs/decisions/ and tests/unit/workloads/tare_load/test_sustainable.py.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tare.workloads import Rung, Sustained
 
 Quantile = Literal["p50", "p95", "p99"]
 _FEWEST_BEYOND = 10
-"""Of a rung's requests that lie beyond the quantile: fewer, and the quantile is that of a few requests."""
+"""Fewest requests of a rung beyond the quantile; with fewer, the quantile rests on too few requests."""
 _MOST_CONTRADICTING = 0.2
-"""Of the rungs: with more of them on the wrong side there is no edge, but a server that comes and goes."""
+"""Largest share of rungs on the wrong side; beyond it, there is no limit but an unsteady server."""
 
 
 class SustainableSpec(Strict):
-    """`quantile` within `within_ms`, and no arrival missed; `rungs` rates from `from_per_s` to `to_per_s`."""
+    """Bound: `quantile` within `within_ms`, no arrival missed. Climb: `rungs` rates, `from_per_s` to `to_per_s`."""
 
     quantile: Quantile = "p99"
     within_ms: float = Field(gt=0.0, le=3_600_000.0)
@@ -42,22 +42,22 @@ class SustainableSpec(Strict):
 
     @property
     def ratio(self) -> float:
-        """Of a rung's rate to that of the one below."""
+        """Ratio of a rung's rate to the rate of the rung below."""
         return float((self.to_per_s / self.from_per_s) ** (1 / (self.rungs - 1)))
 
     @property
     def rates_per_s(self) -> tuple[float, ...]:
-        """Of all rungs, rising."""
+        """Rates of all rungs, ascending."""
         return tuple(self.from_per_s * self.ratio**n for n in range(self.rungs))
 
     def fewest(self) -> float:
-        """Requests that a rung needs for its quantile to mean something."""
+        """Fewest requests that a rung needs for a meaningful quantile."""
         return _FEWEST_BEYOND / (1 - float(self.quantile.removeprefix("p")) / 100)
 
 
 @dataclass(frozen=True)
-class Climbed:
-    """One rung as it was: `latency_ms` is its quantile, `None` where no reply came."""
+class MeasuredRung:
+    """One rung as measured. `latency_ms`: its quantile, `None` if no reply came."""
 
     rate_per_s: float
     done_per_s: float
@@ -65,17 +65,17 @@ class Climbed:
     missed: int
 
     def holds(self, within_ms: float) -> bool:
-        """Whether it kept the bound."""
+        """Whether the rung kept the bound."""
         return self.latency_ms is not None and self.latency_ms <= within_ms and not self.missed
 
 
-def sustained(spec: SustainableSpec, rungs: Sequence[Climbed]) -> Sustained:
-    """The rate between the two rungs where the bound ceased to hold. `RunFailed` where that is not among them.
+def sustained(spec: SustainableSpec, rungs: Sequence[MeasuredRung]) -> Sustained:
+    """Rate between the two rungs where the bound stopped holding. Raises `RunFailed` if the climb has none.
 
-    Of all places to put the edge that is taken which fewest rungs contradict (those that fail below it, those that
-    hold above it), the lowest of equals: least absolute deviations of a falling step (isotonic regression of 0 and
-    1; Barlow et al., Statistical Inference under Order Restrictions, 1972). The rate is the geometric mean of the
-    rungs on its two sides, half a rung from either.
+    The edge is where fewest rungs contradict it (rungs that fail below it, and rungs that hold above it); of equal
+    places, the lowest. This is the falling step with the least absolute deviations (isotonic regression of 0 and 1;
+    Barlow et al., Statistical Inference under Order Restrictions, 1972). The rate is the geometric mean of the
+    rungs on both sides of the edge, half a rung from each.
     """
     held = [rung.holds(spec.within_ms) for rung in rungs]
     failing_below = list(accumulate((not holds for holds in held), initial=0))

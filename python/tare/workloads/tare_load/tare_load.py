@@ -1,7 +1,7 @@
 """tare-load, tare's own load generator: closed loop, or arrivals at intended times.
 
-One process warms up and measures, so that the measure phase never starts cold: `warm_up` has no command of its own.
-What it reports, and what each figure means: docs/reference/workloads/tare-load.md.
+One process warms up and measures, so that the measure phase never starts cold; `warm_up` has no command of its own.
+docs/reference/workloads/tare-load.md explains the figures that it reports.
 """
 
 from __future__ import annotations
@@ -17,61 +17,61 @@ from tare.workloads.tare_load.document import read_document
 from tare.workloads.tare_load.logs import LOGS
 from tare.workloads.tare_load.measurement import measurement
 from tare.workloads.tare_load.parameters import Arrival, TareLoadParameters
-from tare.workloads.tare_load.work import Sending, protocol_of
+from tare.workloads.tare_load.work import Invocation, protocol_of
 
 _NAMELESS = frozenset({"redis", "mongodb"})
-"""Protocols whose servers tare sets up without a user of its own."""
+"""Protocols whose servers tare sets up without a separate user."""
 _OPEN = frozenset({"mongodb"})
 """Protocols whose servers tare sets up without authentication."""
 SCHEMA = "tare"
-"""The database that the run's user may use."""
+"""Database that the run's user may use."""
 
 PROGRAM, SECRET_FILE, TRACE_FILE, AUTHORITY_FILE = "tare-load", "secret", "arrivals.csv", "authority.pem"
 _LOAD_BASE_S, _LOAD_RECORDS_PER_S = 300.0, 2000.0
-"""A load slower than this is taken for dead."""
+"""A slower load counts as dead."""
 _CONNECT_S, _DRAIN_S, _MARGIN_S = 30.0, 10.0, 60.0
 _NO_DOCUMENT: Mapping[int, str] = {1: "the client's machine failed", 2: "its arguments were wrong", 3: "no server"}
 
 
 class TareLoad:
-    """Describes calls of tare-load, and reads what it writes."""
+    """Describes calls of tare-load and parses its output."""
 
     parameters: ClassVar[type[Parameters]] = TareLoadParameters
     needs_database: ClassVar[bool] = True
     slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
-        """Records and their shape."""
+        """All that determines the loaded data."""
         return _own(parameters).work.dataset()
 
     def load(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
-        """Make and fill the tables, or send a job's own steps once for each record."""
-        sending = _own(parameters).work.filling(protocol_of(target.database), run_dir)
+        """Create and fill the tables, or run a job's own load steps once for each record."""
+        invocation = _own(parameters).work.load_invocation(protocol_of(target.database), run_dir)
         return ClientCommand(
-            argv=(*_beginning(sending, target, run_dir), *sending.options),
+            argv=(*_beginning(invocation, target, run_dir), *invocation.options),
             env={},
-            files={**sending.files, **_known_to(target)},
-            timeout_s=_LOAD_BASE_S + sending.rows / _LOAD_RECORDS_PER_S,
-            check_output=lambda stdout, stderr: _all_loaded(stdout, stderr, sending.right),
-            setup_statements=sending.statements,
+            files={**invocation.files, **_known_to(target)},
+            timeout_s=_LOAD_BASE_S + invocation.rows / _LOAD_RECORDS_PER_S,
+            check_output=lambda stdout, stderr: _all_loaded(stdout, stderr, invocation.right),
+            setup_statements=invocation.statements,
         )
 
     def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:  # noqa: ARG002 - the contract's
-        """None of its own: the process that measures has warmed up before, on the same connections."""
+        """Always `None`: the measuring process warms up first, on the same connections."""
         return None
 
     def measure(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
-        """Warm up, and measure for `measure_s`."""
+        """Warm up, then measure for `measure_s`."""
         own, protocol = _own(parameters), protocol_of(target.database)
         if own.pipeline > 1 and own.work.has_steps(protocol):
             raise StudyError(
                 f"an operation takes several requests with {target.database}", hint="leave `pipeline` out"
             )
-        sending = own.work.driving(protocol, run_dir, own.measure_s)
+        invocation = own.work.measure_invocation(protocol, run_dir, own.measure_s)
         ended_by_time = own.work.ends_after is None
         argv = (
-            *_beginning(sending, target, run_dir),
-            *sending.options,
+            *_beginning(invocation, target, run_dir),
+            *invocation.options,
             f"--connections={own.connections}",
             f"--depth={own.pipeline}",
             f"--threads={own.threads}",
@@ -85,7 +85,7 @@ class TareLoad:
             f"--drain-limit={_DRAIN_S!r}",
             f"--logs={run_dir}",
         )
-        files = {**sending.files, **_known_to(target)}
+        files = {**invocation.files, **_known_to(target)}
         if own.trace:
             files[TRACE_FILE] = _trace(own.trace)
         whole_s = own.warmup_s + own.measure_s
@@ -99,7 +99,7 @@ class TareLoad:
         )
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
-        """Read a measure phase; `RunFailed` unless all of it is there, with right replies."""
+        """Parse a measure phase. Raises `RunFailed` unless the output is complete and the replies are right."""
         own = _own(parameters)
         last = _last_line(stderr)
         if code in _NO_DOCUMENT:
@@ -121,14 +121,14 @@ def _own(parameters: Parameters) -> TareLoadParameters:
     return parameters
 
 
-def _beginning(sending: Sending, target: Target, run_dir: str) -> tuple[str, ...]:
+def _beginning(invocation: Invocation, target: Target, run_dir: str) -> tuple[str, ...]:
     protocol = protocol_of(target.database)
     user = () if protocol in _NAMELESS else (f"--user={target.secrets.user}",)
     password = () if protocol in _OPEN else (f"--password-file={run_dir}/{SECRET_FILE}",)
-    schema = (f"--database={SCHEMA}",) if protocol != "redis" and sending.names_schema else ()
+    schema = (f"--database={SCHEMA}",) if protocol != "redis" and invocation.names_schema else ()
     return (
         PROGRAM,
-        sending.command,
+        invocation.command,
         f"--protocol={protocol}",
         f"--address={_address(target, protocol)}",
         *user,
@@ -139,20 +139,20 @@ def _beginning(sending: Sending, target: Target, run_dir: str) -> tuple[str, ...
 
 
 def _tls(target: Target, run_dir: str) -> tuple[str, ...]:
-    """The address is not held against the certificate, which was made before a container had one."""
+    """Options for TLS. The address is not verified, as the certificate is older than a container's address."""
     if target.secrets.certificate is None:
         return ()
     return ("--tls", f"--ca={run_dir}/{AUTHORITY_FILE}", "--tls-verify=ca")
 
 
 def _address(target: Target, protocol: str) -> str:
-    """Of a cluster of Cassandra, each node's, so that requests go to one that has their row."""
+    """Address of the server; for Cassandra, of all nodes, so that requests go to a node that has their row."""
     nodes = (target.endpoint.address, *(target.others if protocol == "cql" else ()))
     return ",".join(f"{node}:{target.endpoint.port}" for node in nodes)
 
 
 def _known_to(target: Target) -> Mapping[str, str]:
-    """Files by which client and server know each other."""
+    """Files for authentication: the password, and the certificate of the authority."""
     made = target.secrets.certificate
     authority = {} if made is None else {AUTHORITY_FILE: made.authority}
     return {SECRET_FILE: f"{target.secrets.password}\n", **authority}
@@ -172,14 +172,14 @@ def _arrivals(own: TareLoadParameters, run_dir: str) -> tuple[str, ...]:
 
 
 def _trace(arrivals: tuple[Arrival, ...]) -> str:
-    """As tare-load reads it."""
+    """Render a trace in the CSV form that tare-load reads."""
     lines = (f"{one[0]!r},{one[1]}" if isinstance(one, tuple) else repr(one) for one in arrivals)
     head = "seconds,operation\n" if isinstance(arrivals[0], tuple) else ""
     return head + "".join(f"{line}\n" for line in lines)
 
 
 def _all_loaded(stdout: str, stderr: str, right: int | None) -> None:
-    """Where tare-load said why it could not begin, there is no document, and its exit code is enough."""
+    """Raise `RunFailed` unless all records were loaded. Without a document, stderr has the reason."""
     if not stdout.strip() and (reason := _last_of(stderr)):
         raise RunFailed(f"loading the data: {reason}")
     document = read_document(stdout)

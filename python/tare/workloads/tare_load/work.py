@@ -1,4 +1,4 @@
-"""What tare-load is given to send: a job of one's own, a script of sysbench's, or YCSB's core workload."""
+"""Work for tare-load: the user's own job, a script of sysbench, or YCSB's core workload."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ PROTOCOLS: Mapping[str, str] = {
     "mongodb": "mongodb",
     "ferretdb": "mongodb",
 }
-"""Database → what tare-load is to speak with it."""
+"""Database → protocol that tare-load uses with it."""
 LOAD_CONNECTIONS, LOAD_PIPELINE = 4, 64
 
 
 @dataclass(frozen=True)
-class Sending:
-    """One call of tare-load: its subcommand, options and files, and statements that the server executes before.
+class Invocation:
+    """One call of tare-load: its subcommand, options and files, and statements that the server executes first.
 
-    `names_schema`: statements name no database of their own, so that each connection gets one. Of a load:
-    `rows`, from which its time limit follows, and `right`: how many operations it must tell, where that is known.
+    `names_schema`: connections select the schema, as the statements do not name it. For a load: `rows`, which
+    determine its time limit, and `right`, the number of operations that must succeed, if known.
     """
 
     command: str
@@ -42,42 +42,42 @@ class Sending:
 
 
 class Work(Protocol):
-    """What is sent, and how its data are loaded."""
+    """What tare-load sends, and how its data are loaded."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Names of the operations, as tare-load has them, in order."""
+        """Names of the operations in tare-load's order."""
         ...
 
     @property
     def unit(self) -> str:
-        """What operations are called."""
+        """Name of what is counted, such as `transactions`."""
         ...
 
     @property
     def ends_after(self) -> int | None:
-        """Operations after which the measure phase ends; `None` where time alone ends it."""
+        """Number of operations that end the measure phase; `None`: only time ends it."""
         ...
 
     def has_steps(self, protocol: str) -> bool:
-        """Whether an operation waits for a reply before it goes on."""
+        """Whether an operation takes several requests, each of which waits for the reply before."""
         ...
 
     def dataset(self) -> Mapping[str, str | int]:
-        """What determines the loaded data, and nothing else; empty where nothing is loaded."""
+        """All that determines the loaded data, and nothing else; empty if nothing is loaded."""
         ...
 
-    def filling(self, protocol: str, run_dir: str) -> Sending:
-        """Raises `StudyError` where nothing is loaded, or the database cannot have it."""
+    def load_invocation(self, protocol: str, run_dir: str) -> Invocation:
+        """Describe the load. Raises `StudyError` if there is none, or the database does not support the work."""
         ...
 
-    def driving(self, protocol: str, run_dir: str, measure_s: float) -> Sending:
-        """Raises `StudyError` where the database cannot have it."""
+    def measure_invocation(self, protocol: str, run_dir: str, measure_s: float) -> Invocation:
+        """Describe the measure phase. Raises `StudyError` if the database does not support the work."""
         ...
 
 
 def protocol_of(database: str) -> str:
-    """Raises `StudyError` for a database that tare-load does not speak with."""
+    """Protocol of a database. Raises `StudyError` if tare-load does not support it."""
     protocol = PROTOCOLS.get(database)
     if protocol is None:
         raise StudyError(f"tare-load does not support {database}", hint=f"it does with {', '.join(PROTOCOLS)}")

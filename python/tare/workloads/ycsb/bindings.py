@@ -1,6 +1,6 @@
-"""How YCSB reaches each kind of database: classes, and the properties that name the server.
+"""Bindings of YCSB to each kind of database: classes, and the properties that name the server.
 
-Names of properties are those of YCSB's own bindings, so that a user's own YCSB takes the same ones.
+Properties have the names of YCSB's own bindings, so that a user's own YCSB accepts the same ones.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from tare.workloads.ycsb.values import Value, flag, one_of, table_options, whole
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SCHEMA = "tare"
-"""The schema, keyspace or database that the run's user may use."""
+"""Schema, keyspace or database that the run's user may use."""
 
 OWN_CLASSPATH = "/opt/ycsb/lib/*"
-"""Where the recipe `ycsb` puts the jars."""
+"""Jars of the recipe `ycsb`."""
 
 
 @dataclass(frozen=True)
 class Binding:
-    """One kind of database. `own`: tare's class; `upstream`, `folder`: YCSB's, and where its distribution has it.
+    """Binding to one kind of database.
 
-    `server`: properties that name the server. `loading`: those of the load phase alone. `table`: statements that
-    make the table, which YCSB's own binding does not; `None` where there is none to be made. `known`: names that a
-    study may set, and what each may be; `upstream_only`: those of them that tare's class does not read. `names`:
-    those that tell of the server and of what tare makes there, which are tare's to set. `requests`: round trips
-    that tare's class makes for an operation of a kind; none for kinds that make now more, now fewer.
+    `own`: tare's class. `upstream`, `folder`: YCSB's class and its folder in the distribution. `server`: properties
+    that name the server. `loading`: properties of the load phase only. `table`: statements that create the table,
+    which YCSB's own binding does not do; `None`: there is no table. `known`: properties that a study may set, with
+    the check of their values; `upstream_only`: those that tare's class does not read. `names`: properties that
+    only tare sets, about the server and what tare creates there. `requests`: kind of operation → round trips of
+    tare's class; kinds with a varying number are absent.
     """
 
     own: str
@@ -47,7 +48,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class _Jdbc:
-    """`scheme`: the beginning of the driver's URL; `options`: its end."""
+    """A JDBC driver. `scheme`: beginning of its URL; `options`: end of its URL."""
 
     driver: str
     scheme: str
@@ -60,7 +61,7 @@ _JDBC: Mapping[str, _Jdbc] = {
     "mysql": _Jdbc("org.mariadb.jdbc.Driver", "jdbc:mariadb", "?allowPublicKeyRetrieval=true"),
     "postgresql": _Jdbc("org.postgresql.Driver", "jdbc:postgresql"),
 }
-"""Database → its driver. MySQL has MariaDB's, so that the two can be set beside each other by the same client."""
+"""Database → driver. MySQL uses MariaDB's driver, so that the same client can compare both databases."""
 
 
 def _jdbc(target: Target) -> Mapping[str, str]:
@@ -98,7 +99,7 @@ def _fields(properties: Mapping[str, str], kind: str) -> str:
 
 
 def _jdbc_table(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """YCSB's own program for it gives the key no length, which MariaDB does not take."""
+    """Statements that create the table; YCSB's own program gives the key no length, which MariaDB rejects."""
     name = _name(properties.get("table", "usertable"))
     return (f"CREATE TABLE {name} (YCSB_KEY VARCHAR(255) PRIMARY KEY, {_fields(properties, 'TEXT')})",)
 
@@ -135,7 +136,7 @@ _LEVEL = one_of(
 )  # fmt: skip
 
 BindingName = Literal["jdbc", "mongodb", "cql", "redis"]
-"""What a study may name as `binding`: the keys of `BINDINGS`."""
+"""Names that a study may set as `binding`: the keys of `BINDINGS`."""
 
 BINDINGS: Mapping[BindingName, Binding] = {
     "jdbc": Binding(
@@ -216,4 +217,4 @@ BINDING_OF: Mapping[str, BindingName] = {
     "redis": "redis",
     "valkey": "redis",
 }
-"""Database → its binding."""
+"""Database → name of its binding."""

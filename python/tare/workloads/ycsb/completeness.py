@@ -1,6 +1,6 @@
-"""Is all of a report of YCSB there? Nothing in it says where it ends, and of a full disk it does not tell.
+"""Checks that a report of YCSB is complete: no line marks its end, and YCSB does not report a full disk.
 
-What a whole one holds was seen in every kind of measurement of 0.17 and in the 360 published files of 0.12.
+The checks follow from reports of every kind of measurement of 0.17 and from the 360 published files of 0.12.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ _COUNTS = ("Operations", "Total Operations")
 _MEANS = ("AverageLatency(us)", "Average")
 _PERCENTILES = {"95thPercentileLatency(us)": 0.95, "99thPercentileLatency(us)": 0.99}
 _CLEANUP = "CLEANUP"
-"""Closing the connection, which each thread does and YCSB times."""
+"""Section for closing the connection, which each thread does and YCSB times."""
 _MADE_BY = re.compile(r"(?:Intended-)?(Hdr|Bucket|Raw)?")
-"""What stands before a kind's name; of each measurement that writes, all sections have the same figures."""
+"""Prefix of a kind's name, by the measurement that wrote it; sections of one measurement have the same figures."""
 
 
 def counted(section: Section) -> int | None:
-    """Operations that a section counts, `None` for one that counts none."""
+    """Number of operations that a section reports; `None` if it reports none."""
     return next((int(section.figures[name]) for name in _COUNTS if name in section.figures), None)
 
 
 def is_series(section: Section) -> bool:
-    """Whether it is of `timeseries`, whose counts several threads write at once, so that some are lost."""
+    """Whether a section is of `timeseries`, which loses counts when several threads write at the same time."""
     has_average = "AverageLatency(us)" in section.figures
     return has_average and bool(section.buckets) and not any("Percentile" in name for name in _shape(section))
 
 
 def must_be_one_report(printed: Printed) -> None:
-    """Raises `RunFailed` for two reports in one, and a count that is none."""
+    """Raise `RunFailed` for two reports in one output, and for an invalid count."""
     if printed.repeated is not None:
         raise RunFailed(
             f"YCSB's output holds two reports: {printed.repeated} occurs twice, with different values",
@@ -46,12 +46,12 @@ def must_be_one_report(printed: Printed) -> None:
 
 
 def must_have_every_section_whole(printed: Printed) -> None:
-    """Raises `RunFailed` for a section that lacks what others of its measurement have, or operations."""
+    """Raise `RunFailed` for a section that lacks figures of its measurement, or operations of its histogram."""
     if not any(name.endswith(_CLEANUP) and counted(each) for name, each in printed.sections.items()):
         raise RunFailed(f"YCSB's report is cut short: it lacks [{_CLEANUP}], which every client ends with")
     known: dict[str, frozenset[str]] = {}
     for section in printed.sections.values():
-        if not counted(section):  # of no operation some measurements tell less
+        if not counted(section):  # without operations, some measurements print fewer figures
             _must_not_be_timed(section)
             continue
         made_by = _MADE_BY.match(section.name)
@@ -63,9 +63,9 @@ def must_have_every_section_whole(printed: Printed) -> None:
 
 
 def must_count_as_many(counted_operations: float, whole: int, retried: int) -> None:
-    """Raises `RunFailed` unless all operations of YCSB's throughput (`counted_operations`) were found (`whole`).
+    """Raise `RunFailed` unless the kinds' operations (`whole`) match YCSB's throughput (`counted_operations`).
 
-    `retried`: inserts that failed, which it tries again and counts once at the most.
+    `retried`: failed inserts, which YCSB tries again and counts at most once.
     """
     if not counted_operations - 0.5 < whole < counted_operations + retried + 0.5:
         raise RunFailed(
@@ -85,7 +85,7 @@ def _shape(section: Section) -> frozenset[str]:
 
 
 def _beyond_the_last_bucket(section: Section) -> tuple[str, ...]:
-    """Percentiles that `histogram` does not tell, as too many operations took longer than its last bucket."""
+    """Percentiles that `histogram` cannot report, as too many operations took longer than its last bucket."""
     count = counted(section)
     if section.overflow is None or not count:
         return ()
@@ -94,7 +94,7 @@ def _beyond_the_last_bucket(section: Section) -> tuple[str, ...]:
 
 
 def _must_have_every_bucket(section: Section) -> None:
-    """A time series, which has no percentiles, holds means in their place."""
+    """Raise `RunFailed` if a histogram lacks operations. A time series has no percentiles, and means as buckets."""
     if not section.buckets or not any("Percentile" in name for name in _shape(section)):
         return
     held = sum(count for _, count in section.buckets) + (section.overflow or 0)

@@ -1,6 +1,6 @@
-"""What YCSB printed as a measurement, or why it is none: YCSB ends with 0 whatever happens, so its words decide.
+"""Turn the output of YCSB into a measurement, or raise why it is none, as YCSB always exits with 0.
 
-What counts as a failure, each tried on the real program: docs/reference/workloads/ycsb.md.
+docs/reference/workloads/ycsb.md lists what counts as a failure; each case was tried on the real program.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 
 from tare.errors import RunFailed
 from tare.workloads import Latency, Measurement, Operation, Window
-from tare.workloads.merged import merged, percentile, together
+from tare.workloads.merged import merge_histograms, merge_latencies, percentile
 from tare.workloads.ycsb.completeness import (
     counted,
     is_series,
@@ -28,13 +28,13 @@ HDR_RESOLUTION = 1e-3
 
 KINDS = ("READ", "UPDATE", "INSERT", "SCAN", "DELETE", "READ-MODIFY-WRITE")
 _COMPOSITE = "READ-MODIFY-WRITE"
-"""Its read and update are counted once more under their own names."""
+"""Kind whose read and update YCSB also counts under their own names."""
 _INTENDED = "Intended-"
 _HDR, _BUCKET, _RAW = "Hdr", "Bucket", "Raw"
-"""What `hdrhistogram+histogram` and `hdrhistogram+raw` put before a kind's name."""
+"""Prefixes that `hdrhistogram+histogram` and `hdrhistogram+raw` put before a kind's name."""
 _FAILED = re.compile(rf"(?:{_INTENDED})?(?:{_HDR}|{_BUCKET}|{_RAW})?({'|'.join(KINDS)})-(?!MODIFY)(.+)")
 _VERIFIED = re.compile(rf"(?:{_HDR}|{_BUCKET}|{_RAW})?VERIFY")
-"""With `dataintegrity`, what each read found is compared with what its record should hold."""
+"""Sections of `dataintegrity`, which compares what each read returned with the expected record."""
 _DETAILS: Mapping[str, tuple[str, str]] = {
     "gc_count": ("TOTAL_GCs", "Count"),
     "gc_time_ms": ("TOTAL_GC_TIME", "Time(ms)"),
@@ -48,18 +48,18 @@ _DETAILS: Mapping[str, tuple[str, str]] = {
 }
 """Name in a record → section and figure of YCSB's report on its JVM."""
 _SUCCESS = ("OK", "BATCHED_OK")
-"""`Status.isOk`; the latter is of an insert that a binding keeps for its batch."""
+"""Return codes of success (`Status.isOk`); the latter is for an insert that a binding keeps for its batch."""
 _US = 1e-3
 _LONGEST_REASON = 300
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What the run was to do, as far as it is known; `None` is not checked.
+    """What the run should have done, as far as known; `None` is not checked.
 
-    `operations`: exactly so many. `seconds`: at least so long. `target_per_s`: arrivals asked for.
-    `max_error_share`: operations without success as a share of all that are acceptable. `interval`: what was timed;
-    with `intended` alone YCSB prints no word of it, with `both` it does. `window_s`: between status lines.
+    `operations`: exact number. `seconds`: least duration. `target_per_s`: requested arrivals per second.
+    `max_error_share`: largest acceptable share of failed operations. `interval`: what YCSB timed; its output shows
+    `both`, but not `intended`. `window_s`: time between status lines.
     """
 
     operations: int | None = None
@@ -71,7 +71,7 @@ class Expected:
 
 
 def measurement(printed: Printed, asked: Expected) -> Measurement:
-    """The measurement. Raises `RunFailed` with the first and gravest sign that the run is not whole."""
+    """Make the measurement. Raises `RunFailed` with the gravest sign that the run is incomplete or wrong."""
     _must_not_have_given_up(printed)
     runtime_ms, rate = _overall(printed)
     must_be_one_report(printed)
@@ -90,7 +90,7 @@ def measurement(printed: Printed, asked: Expected) -> Measurement:
     _must_be_timed_and_answered(kinds, asked)
     _must_be_as_many(printed, whole, runtime_ms / 1000, asked)
     seconds = runtime_ms / 1000
-    histogram = merged(each.histogram for each in _statements(operations).values())
+    histogram = merge_histograms(each.histogram for each in _statements(operations).values())
     return Measurement(
         operations=whole,
         unit="operations",
@@ -99,7 +99,7 @@ def measurement(printed: Printed, asked: Expected) -> Measurement:
         queries_per_s=None,
         errors=errors,
         reconnects=None,
-        latency=together(_statements(operations).values(), histogram, HDR_RESOLUTION),
+        latency=merge_latencies(_statements(operations).values(), histogram, HDR_RESOLUTION),
         histogram=histogram,
         windows=_windows(printed.statuses, asked),
         details=_details(printed, asked, whole / seconds),
@@ -110,7 +110,7 @@ def measurement(printed: Printed, asked: Expected) -> Measurement:
 
 @dataclass(frozen=True)
 class _Kind:
-    """The sections of one kind: of the actual send, and of the intended one."""
+    """Sections of one kind of operation, timed from the actual send and from the intended send."""
 
     actual: Section | None
     intended: Section | None
@@ -130,14 +130,14 @@ class _Kind:
 
     @property
     def best(self) -> Section:
-        """From the intended send where that was measured."""
+        """Section timed from the intended send if there is one, else from the actual send."""
         section = self.intended or self.actual
         assert section is not None  # noqa: S101 - `_has` has seen to it
         return section
 
     @property
     def done(self) -> int:
-        """Operations that succeeded; by their return codes where they were not counted, or not well."""
+        """Number of successful operations; by return codes if the section has no count, or an unreliable one."""
         count = counted(self.best)
         if count is None or (self.answers and is_series(self.best)):
             return sum(self.answers.get(name, 0) for name in _SUCCESS)
@@ -159,7 +159,7 @@ class _Kind:
 
 
 def _section(printed: Printed, prefix: str, kind: str) -> Section | None:
-    """Of two measurements in one, HdrHistogram's: it is the finer."""
+    """Section of a kind; if there are two measurements, HdrHistogram's, which is finer."""
     for inner in ("", _HDR, _RAW, _BUCKET):
         for name in (f"{prefix}{inner}{kind}", f"{inner}{prefix}{kind}"):
             if (section := printed.sections.get(name)) and counted(section) is not None:
@@ -172,7 +172,7 @@ def _has(printed: Printed, kind: str) -> bool:
 
 
 def _failures(printed: Printed, kind: str, prefix: str) -> int:
-    """Operations that were timed as failed, `[READ-FAILED]` or `[READ-NOT_FOUND]`."""
+    """Number of operations timed as failed, such as `[READ-FAILED]` or `[READ-NOT_FOUND]`."""
     total = 0
     for name, section in printed.sections.items():
         match = _FAILED.fullmatch(name)
@@ -184,9 +184,9 @@ def _failures(printed: Printed, kind: str, prefix: str) -> int:
 
 
 def _latency(section: Section, *, intended: bool, arrivals: bool) -> Latency:
-    """YCSB's own percentiles, or those of its histogram where it printed one; milliseconds.
+    """Latency in milliseconds; percentiles come from the histogram if YCSB printed one, else from YCSB.
 
-    Without a target the intended send is the actual one, so the loop is closed whatever was asked for.
+    Without a target, the intended send is the actual one, so the loop is closed whatever `interval` says.
     """
     histogram = _histogram(section)
     figures = section.figures
@@ -210,7 +210,7 @@ def _ms(figures: Mapping[str, float], *names: str) -> float | None:
 
 
 def _histogram(section: Section) -> tuple[tuple[float, int], ...]:
-    """HdrHistogram's buckets (µs → count); those of `histogram` are whole milliseconds and not taken."""
+    """Buckets of HdrHistogram as (ms, count); the whole-millisecond buckets of `histogram` are ignored."""
     hdr = any("Percentile" in name for name in section.figures) and "LatencyVariance(us)" not in section.figures
     if not hdr or not section.buckets:
         return ()
@@ -218,15 +218,15 @@ def _histogram(section: Section) -> tuple[tuple[float, int], ...]:
 
 
 def _statements(operations: Mapping[str, Operation]) -> Mapping[str, Operation]:
-    """What was asked of the database; a read-modify-write is in it as its read and its update."""
+    """Operations that the database received; a read-modify-write counts as its read and its update."""
     single = {name: each for name, each in operations.items() if name != _name(_COMPOSITE)}
     return single or operations
 
 
 def _transactions(kinds: Mapping[str, _Kind], overall: float) -> int:
-    """As YCSB counts them against `operationcount`: a read-modify-write is one, not its read and update.
+    """Number of operations as YCSB counts them for `operationcount`: a read-modify-write is one.
 
-    `overall`: those of its throughput, which hold where read-modify-writes are counted badly.
+    `overall`: operations of YCSB's throughput, used if its count of read-modify-writes is unreliable.
     """
     total = sum(each.done + each.failed for kind, each in kinds.items() if kind != _COMPOSITE)
     if _COMPOSITE not in kinds:
@@ -255,13 +255,13 @@ def _must_not_have_given_up(printed: Printed) -> None:
 
 
 def cause(exceptions: Sequence[str]) -> str:
-    """The innermost cause, which is what a reader can act on."""
+    """Innermost cause of the exceptions, on which a reader can act."""
     causes = [line.removeprefix("Caused by: ") for line in exceptions if line.startswith("Caused by: ")]
     return causes[-1] if causes else exceptions[0]
 
 
 def _reason(printed: Printed) -> str:
-    """The cause that an exception or a binding names, nothing where there is none."""
+    """Cause that an exception or a binding names, to append to a sentence; empty if there is none."""
     if printed.exceptions:
         return f": {_one_line(cause(printed.exceptions))}"
     failed = next((line for line in printed.others if line.startswith("Operation failed: ")), None)
@@ -269,7 +269,7 @@ def _reason(printed: Printed) -> str:
 
 
 def _because(printed: Printed) -> str:
-    """The same, or else the last that was said, whatever it is."""
+    """Like `_reason`, but without a cause the last line of output."""
     return _reason(printed) or (f": {_one_line(printed.others[-1])}" if printed.others else "")
 
 
@@ -294,7 +294,7 @@ def _must_be_free_of_errors(
 
 
 def _must_hold_what_was_written(printed: Printed, kinds: Mapping[str, _Kind]) -> None:
-    """A read that found nothing is an error already; other data than were written are never acceptable."""
+    """Raise `RunFailed` if reads returned other data than were written; finding nothing is an error already."""
     answers = [each.answers for name, each in printed.sections.items() if _VERIFIED.fullmatch(name)]
     wrong = sum(count for each in answers for answer, count in each.items() if answer != "OK")
     empty = sum(each.get("ERROR", 0) for each in answers)
@@ -332,7 +332,7 @@ def _must_be_as_many(printed: Printed, whole: int, seconds: float, asked: Expect
 
 
 def _windows(statuses: Sequence[Status], asked: Expected) -> tuple[Window, ...]:
-    """A window a status line, but for the first, which is of the very beginning, and a short one at the end."""
+    """Windows of the status lines, without the first line, at the very beginning, and a short window at the end."""
     width = asked.window_s
     if width is None:
         return ()
@@ -345,18 +345,18 @@ def _windows(statuses: Sequence[Status], asked: Expected) -> tuple[Window, ...]:
             errors_per_s=None,
             reconnects_per_s=None,
         )
-        for status in _last_of_each_second(regular)
+        for status in _first_of_each_second(regular)
         if status.rate_per_s is not None
     )
 
 
 def _started_at(statuses: Sequence[Status]) -> float | None:
-    """By the status line that came soonest after a whole second: YCSB's only word of the time since."""
+    """Start of the measure phase, by the status line with the least delay, as YCSB prints whole seconds only."""
     return min((status.at - status.end_s for status in statuses if status.at is not None), default=None)
 
 
-def _last_of_each_second(statuses: Sequence[Status]) -> Iterator[Status]:
-    """The final line may carry the second of the one before it: the first of them is the whole window's."""
+def _first_of_each_second(statuses: Sequence[Status]) -> Iterator[Status]:
+    """Yield the first line of each second: the final line may repeat a second, without a whole window."""
     seen: set[int] = set()
     for status in statuses:
         if status.end_s not in seen:

@@ -1,7 +1,7 @@
-"""What YCSB 0.12 to 0.17 prints, read line by line into one value; nothing is judged here.
+"""Parser for the output of YCSB 0.12 to 0.17, line by line; it judges nothing.
 
 Formats: `TextMeasurementsExporter`, `OneMeasurement*`, `StatusThread` and `Client` of site.ycsb:core:0.17.0. Stdout
-and stderr are read alike, since stack traces, status lines and complaints come on either.
+and stderr are parsed alike, as stack traces, status lines and complaints appear on either.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KIND = re.compile(r"\[([^\]: ]+): ([^\]]*)\]")
 _KIND_MEAN = re.compile(r"\[([^\]: ]+) AverageLatency\(us\)=([\d.,]+)\]")
 _KIND_RAW = re.compile(r"(\S+) count: (\d+), average latency\(us\): ([\d.,]+)")
 _CONTINUED = re.compile(r"\s*(?:\[[^\]]+(?:: Count=| AverageLatency\(us\)=)|\S+ count: \d+, average latency).*")
-"""Of two measurements in one, the status goes over several lines; the first has all that is used."""
+"""Further lines of a status with two measurements; the first line has all that is used."""
 _RAW = re.compile(r"([A-Z][A-Za-z-]*),(\d+),(-?\d+)")
 _EXCEPTION = re.compile(
     r"(?:Exception in thread \"[^\"]*\" |Exception: |Caused by: )?(?:[a-z_][\w$]*\.)+"
@@ -40,11 +40,11 @@ _COMPLAINT = re.compile(
 
 @dataclass(frozen=True)
 class Section:
-    """All lines that begin with one name in brackets.
+    """All lines that begin with the same name in brackets.
 
-    `figures`: text → number as printed. `answers`: return code → count. `buckets`: the lines that have a number
-    where others have a text: of a histogram, value → count; of a time series, milliseconds since its start → mean
-    latency in microseconds. `overflow`: a histogram's last line, "> so many milliseconds".
+    `figures`: text → number as printed. `answers`: return code → count. `buckets`: lines with a number in place of
+    the text; in a histogram, value → count; in a time series, milliseconds since its start → mean latency in
+    microseconds. `overflow`: count of a histogram's last line, ">N" milliseconds.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Section:
 
 @dataclass(frozen=True)
 class KindStatus:
-    """One kind of operation in a status line; latencies in microseconds, what was not printed is `None`."""
+    """One kind of operation in a status line; latencies in microseconds, `None` if not printed."""
 
     count: int | None
     mean_us: float | None
@@ -66,10 +66,10 @@ class KindStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """A status line. `rate_per_s`: since the line before, `None` where there was no operation at all yet.
+    """A status line. `rate_per_s`: since the line before; `None` before the first operation.
 
-    `end_s`: since its start, whole seconds. `at`: seconds since the epoch by its wall clock, taken for UTC; `None`
-    where that is no time.
+    `end_s`: whole seconds since YCSB's start. `at`: seconds since the epoch by its wall clock, read as UTC; `None`
+    if the line has no valid time.
     """
 
     end_s: int
@@ -81,11 +81,11 @@ class Status:
 
 @dataclass(frozen=True)
 class Printed:
-    """Everything that was found. `raw`: kind → (milliseconds since the epoch, latency in microseconds) of each.
+    """Parsed output. `raw`: kind → (milliseconds since the epoch, latency in microseconds) of each operation.
 
-    `complaints`: what YCSB says where it gives up. `exceptions`: the first lines of Java's stack traces. `others`:
-    lines of no known form, such as what bindings and drivers print. `repeated`: the first figure that was printed
-    twice, and differently.
+    `complaints`: messages with which YCSB gives up. `exceptions`: first lines of Java's stack traces. `others`:
+    lines of unknown form, such as those of bindings and drivers. `repeated`: first figure that was printed twice
+    with different values.
     """
 
     sections: Mapping[str, Section]
@@ -97,7 +97,7 @@ class Printed:
     repeated: str | None = None
 
     def figure(self, section: str, name: str) -> float | None:
-        """A figure, `None` where it was not printed."""
+        """A figure; `None` if it was not printed."""
         return self.sections[section].figures.get(name) if section in self.sections else None
 
 
@@ -112,7 +112,7 @@ _RAW_HEADING = " latency raw data: op, timestamp(ms), latency(us)"
 
 
 def read_output(*texts: str) -> Printed:
-    """Read all of it. A last line that does not end was cut, so its figures are not taken."""
+    """Parse all output. A last line without its end was cut, so its figures are ignored."""
     output = _Output()
     for text in texts:
         *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -134,7 +134,7 @@ class _Output:
     repeated: str | None = None
 
     def take(self, line: str) -> None:
-        """Status lines and stack traces may come on both streams, so each counts once."""
+        """Parse a line. Status lines and stack traces may appear on both streams, so each counts once."""
         line = line.rstrip()
         if match := _FIGURE.fullmatch(line):  # first, as most lines are
             self._figure(*match.groups())
@@ -209,7 +209,7 @@ def _moment(text: str, milliseconds: str) -> float | None:
 
 
 def _hdr_kind(figures: str) -> KindStatus:
-    """`Count=…, Max=…, Min=…, Avg=…, 90=…`; of no operation YCSB prints a smallest value of 2^63 - 1."""
+    """Parse `Count=…, Max=…, Min=…, Avg=…, 90=…`. Without operations, YCSB prints a minimum of 2^63 - 1."""
     pairs: Sequence[tuple[str, str]] = [
         (name, value) for name, _, value in (p.partition("=") for p in figures.split(", "))
     ]
@@ -221,7 +221,7 @@ def _hdr_kind(figures: str) -> KindStatus:
 
 
 def _number(text: str) -> float | None:
-    """A number as Java's DecimalFormat writes it; some locales write a comma."""
+    """Parse a number of Java's DecimalFormat, which writes a comma in some locales."""
     try:
         return float(text.replace(",", "."))
     except ValueError:

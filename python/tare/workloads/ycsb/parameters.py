@@ -1,4 +1,4 @@
-"""What a study may say of YCSB."""
+"""Parameters of YCSB in a study."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tare.workloads.ycsb.properties import (
 )
 
 _MOST = 2**31 - 1
-"""YCSB counts in Java's int; 0 operations would be 0 threads, not no end."""
+"""YCSB counts in Java's int; 0 operations would give 0 threads, not an endless run."""
 _LONGEST_TICK_S = _MOST / 1e9
-"""Between two operations of a thread: YCSB draws its beginning from them, in an int of nanoseconds."""
+"""Longest time between two operations of a thread: YCSB holds it as an int of nanoseconds to draw the start."""
 
 
 def _whole(seconds: float) -> float:
@@ -40,12 +40,12 @@ WholeSeconds = Annotated[Seconds, AfterValidator(_whole)]
 class YcsbParameters(Parameters):
     """YCSB 0.17.
 
-    `core_workload`: the mix of one of YCSB's own workloads; `properties`: single properties, which come before it;
-    `property_file`: a file of them, relative to the study, which is read with the study and kept in it.
-    `operations`: the phase ends after so many, and has failed where `measure_s` does not suffice; without it the
-    phase lasts `measure_s`. `target`: operations a second of all threads; `None` is the closed loop.
-    `home`: where a user's own YCSB stands in the client's image; without it, tare's image `ycsb`.
-    `max_error_share`: operations without success, of all, up to which a run counts.
+    `core_workload`: the mix of one of YCSB's workloads A to F. `properties`: single properties, which override the
+    mix. `property_file`: a file of properties, relative to the study, which is read with the study and kept in it.
+    `operations`: number of operations that end the phase; the run fails if `measure_s` does not suffice for them.
+    Without `operations`, the phase lasts `measure_s`. `target`: operations per second over all threads; `None` is
+    the closed loop. `home`: path of a user's own YCSB in the client's image; by default, tare's image `ycsb`.
+    `max_error_share`: share of failed operations up to which a run is valid.
     """
 
     paths: ClassVar[tuple[str, ...]] = ("property_file",)
@@ -73,7 +73,7 @@ class YcsbParameters(Parameters):
     @model_validator(mode="before")
     @classmethod
     def _file_is_read(cls, given: Any) -> Any:
-        """What the file says becomes properties and keys, where these do not say otherwise themselves."""
+        """Read the file into properties and keys, unless the study sets them itself."""
         if not isinstance(given, Mapping) or not isinstance(given.get("property_file"), str):
             return given
         return _with_file({**given}, Path(given["property_file"]))
@@ -114,18 +114,18 @@ class YcsbParameters(Parameters):
             raise ValueError(f"insertstart and insertcount go beyond the {self.records} records")
 
     def share_of(self, kind: str) -> float:
-        """A kind of operation's part in the mix, not normalised; YCSB's default where nothing is said."""
+        """Share of a kind of operation in the mix, not normalised; YCSB's default if not set."""
         return float(self.mix.get(f"{kind}proportion", SHARES[kind]))
 
     @property
     def replicas(self) -> int | None:
-        """As the keyspace is made with, where it is a keyspace."""
+        """Replication factor of the keyspace; `None` if the study does not set it."""
         factor = self.mix.get(REPLICATION)
         return int(factor) if factor is not None and factor.isdecimal() else None
 
     @property
     def mix(self) -> Mapping[str, str]:
-        """All properties of the workload: the core workload's, then the study's."""
+        """All properties: the core workload's, overridden by the study's."""
         core = MIXES[self.core_workload] if self.core_workload else {}
         return {**core, **{name: _text(value) for name, value in self.properties.items()}}
 
@@ -140,7 +140,7 @@ def _with_file(given: dict[str, Any], path: Path) -> dict[str, Any]:
         if why := refusal(name, value, in_file=True):
             raise ValueError(f"{path}:{line}: {why}")
         if name in OWN:
-            _own_key(given, OWN[name], value)
+            _set_key(given, OWN[name], value)
         elif name != WORKLOAD:
             properties[name] = value
     own = given.get("properties")
@@ -149,8 +149,8 @@ def _with_file(given: dict[str, Any], path: Path) -> dict[str, Any]:
     return given
 
 
-def _own_key(given: dict[str, Any], key: str, value: str) -> None:
-    """A property that is a key of the study's counts where the study does not say it; 0 is YCSB's "not given"."""
+def _set_key(given: dict[str, Any], key: str, value: str) -> None:
+    """Set a key of the study by a property, unless the study sets it; 0 is YCSB's "not given"."""
     if key in given or value == "0":
         return
     given[key] = value if key in {"measurementtype", "measurement_interval"} else int(value)

@@ -1,4 +1,4 @@
-"""The properties that YCSB 0.17's core reads: it ignores any other in silence, so a wrong key is refused here."""
+"""Properties that YCSB 0.17's core reads. YCSB silently ignores any other, so tare refuses wrong names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CORE: Mapping[str, Value] = {
     "timeseries.granularity": whole(1), "reportlatencyforeacherror": flag, "latencytrackederrors": plain,
     "measurement.trackjvm": flag,
 }  # fmt: skip
-"""What a study may set by `properties` and in its `property_file`, and to what."""
+"""Properties that a study may set by `properties` and `property_file` → check of their values."""
 
 OWN: Mapping[str, str] = {
     "recordcount": "records",
@@ -39,7 +39,7 @@ OWN: Mapping[str, str] = {
     "measurementtype": "measurementtype",
     "measurement.interval": "measurement_interval",
 }
-"""Properties that a study sets by a key of its own."""
+"""Properties that a study sets by one of its keys → that key."""
 
 _OF_OWN: Mapping[str, Value] = {
     **dict.fromkeys(OWN, whole()),
@@ -49,10 +49,10 @@ _OF_OWN: Mapping[str, Value] = {
     ),
     "measurement.interval": one_of("op", "intended", "both"),
 }  # fmt: skip
-"""What a property file may set them to."""
+"""The same properties in a property file → check of their values."""
 
 WORKLOAD, CORE_WORKLOAD = "workload", "site.ycsb.workloads.CoreWorkload"
-"""A property file may name it, as those that come with YCSB do, and by the name that it had before 0.17."""
+"""A property file may name the workload, as YCSB's own files do, also by its name before 0.17."""
 
 TARES = frozenset(
     {
@@ -61,7 +61,7 @@ TARES = frozenset(
         "measurement.raw.output_file", "status",
     }
 )  # fmt: skip
-"""Properties that set what YCSB does and how it reports it, which tare must know."""
+"""Properties that only tare sets: what YCSB does and how it reports."""
 
 MIXES: Mapping[str, Mapping[str, str]] = {
     "a": {"readproportion": "0.5", "updateproportion": "0.5", "requestdistribution": "zipfian"},
@@ -89,30 +89,30 @@ MIXES: Mapping[str, Mapping[str, str]] = {
         "requestdistribution": "zipfian",
     },
 }
-"""Core workload → what sets it apart: https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads."""
+"""Core workload → its properties: https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads."""
 
 SHARES: Mapping[str, float] = {
     "read": 0.95, "update": 0.05, "insert": 0.0, "scan": 0.0, "readmodifywrite": 0.0,
 }  # fmt: skip
-"""Kind of operation → its share where no `…proportion` is given."""
+"""Kind of operation → share if no `…proportion` is given."""
 
 DATA = (
     "table", "fieldcount", "fieldlength", "minfieldlength", "fieldlengthdistribution", "fieldlengthhistogram",
     "fieldnameprefix", "dataintegrity", "insertorder", "zeropadding", "insertstart", "insertcount",
 )  # fmt: skip
-"""What decides the loaded data, beside the number of records."""
+"""Properties that determine the loaded data, in addition to the number of records."""
 
 
 REPLICATION = "cassandra.replicationfactor"
 
 
 def known_properties() -> Mapping[str, Value]:
-    """All that a study may set: the core's, and those of every binding."""
+    """All properties that a study may set: the core's and those of every binding."""
     return {**CORE, **{name: value for binding in BINDINGS.values() for name, value in binding.known.items()}}
 
 
 def refusal(name: str, value: str, *, in_file: bool = False) -> str | None:
-    """Why a property cannot be set, or not to this; `None` where it can."""
+    """Why a property cannot be set to a value; `None` if it can."""
     known = {**known_properties(), **(_OF_OWN if in_file else {})}
     if name in known:
         needed = known[name](value)
@@ -128,13 +128,13 @@ def refusal(name: str, value: str, *, in_file: bool = False) -> str | None:
 
 
 def only_upstream(names: Iterable[str]) -> str | None:
-    """The first property that YCSB's own bindings read and tare's do not, which would be ignored in silence."""
+    """First property that only YCSB's own bindings read, and tare's would silently ignore."""
     unread = frozenset().union(*(binding.upstream_only for binding in BINDINGS.values()))
     return next((name for name in names if name in unread), None)
 
 
 def read_properties(text: str) -> dict[str, tuple[str, int]]:
-    """A property file as `java.util.Properties` reads it, without its escapes: name → value and line."""
+    """Parse a property file as `java.util.Properties` does, without escapes: name → (value, line number)."""
     properties: dict[str, tuple[str, int]] = {}
     held, began = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):

@@ -1,4 +1,4 @@
-"""What YCSB's properties may be set to: it takes `yes` for false, and `hash` for another order than `hashed`."""
+"""Checks of property values, as YCSB itself reads `yes` as false, and `hash` as another order than `hashed`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 Value = Callable[[str], str | None]
-"""What a value has to be, in words that follow "must be", where it is not."""
+"""Check of a value: returns words to follow "must be", or `None` if the value is valid."""
 
 _MOST = 2**31 - 1
 _TABLE_OPTIONS = re.compile(r"(\w+ *= *[^=\s][^=]*)?|CLUSTERING ORDER BY .+", re.IGNORECASE)
@@ -15,18 +15,18 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
 
 
 def plain(value: str) -> str | None:
-    """What a property file can hold without escapes, in which Java reads no other letters."""
+    """Text that a property file can hold without escapes; Java reads such files as Latin-1."""
     fits = value.isascii() and value.isprintable() and "\\" not in value
     return None if fits else "plain ASCII on one line, without backslashes"
 
 
 def flag(value: str) -> str | None:
-    """`true` or `false`: whatever else counts as false with Java."""
+    """`true` or `false`; Java would read anything else as false."""
     return None if value in {"true", "false"} else "true or false"
 
 
 def whole(least: int = 0) -> Value:
-    """A whole number that fits into Java's int, `least` or more."""
+    """Make the check for a whole number from `least` that fits into Java's int."""
 
     def wrong(value: str) -> str | None:
         if _WHOLE.fullmatch(value) and least <= int(value) <= _MOST:
@@ -37,7 +37,7 @@ def whole(least: int = 0) -> Value:
 
 
 def real(most: float | None = None) -> Value:
-    """A number, 0 or more, and no more than `most`."""
+    """Make the check for a number from 0 to `most`."""
 
     def wrong(value: str) -> str | None:
         if _NUMBER.fullmatch(value) and 0 <= float(value) <= (1e300 if most is None else most):
@@ -48,7 +48,7 @@ def real(most: float | None = None) -> Value:
 
 
 def one_of(*names: str) -> Value:
-    """One of so many words, as they are written."""
+    """Make the check for one of these words."""
 
     def wrong(value: str) -> str | None:
         return None if value in names else f"one of {', '.join(names)}"
@@ -57,6 +57,6 @@ def one_of(*names: str) -> Value:
 
 
 def table_options(value: str) -> str | None:
-    """What may stand behind `WITH` in CQL, by its form alone: `compaction = {…} AND …`."""
+    """Options after `WITH` in CQL, checked by form only: `compaction = {…} AND …`."""
     fits = plain(value) is None and all(_TABLE_OPTIONS.fullmatch(part) for part in re.split(r" (?i:and) ", value))
     return None if fits else "options of a table in CQL, such as compaction = {…}"

@@ -1,8 +1,8 @@
-"""YCSB 0.17: its own core, with bindings of tare's or as a user brings it.
+"""YCSB 0.17: YCSB's core with tare's bindings, or a user's own YCSB.
 
-YCSB ends with 0 whatever happens, so that every phase is judged by what it printed. Closed loop (no `target`):
-blind to stalls. With a target, latency is taken from the intended send, which sees them. What was tried, and which
-figures tell the truth: docs/reference/workloads/ycsb.md.
+YCSB always exits with 0, so tare judges every phase by its output. The closed loop (no `target`) is blind to
+stalls. With a target, latency counts from the intended send, which shows stalls. docs/reference/workloads/ycsb.md
+has what was tried, and which figures are reliable.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ FILE = "ycsb.properties"
 
 _MOST_OPERATIONS = 2**31 - 1
 _MARGIN_S = 60.0
-"""For the JVM's start, connecting and the report."""
+"""Time for the JVM's start, connecting and the report."""
 _LOAD_BASE_S, _LOAD_RECORDS_PER_S = 300.0, 200.0
-"""A load slower than this is taken for dead."""
+"""A slower load counts as dead."""
 _LARGEST_OUTPUT = 256 << 20
 _ENV: Mapping[str, str] = {"LC_ALL": "C"}
 _GC: Mapping[str, str] = {"serial": "UseSerialGC", "parallel": "UseParallelGC", "g1": "UseG1GC"}
 
 
 _TO_ALL: Mapping[str, str] = {"cassandra.writeconsistencylevel": "ALL"}
-"""What is loaded is copied for every run, and so must be whole at every replica."""
+"""Property of a load: loaded data are copied for every run, so every replica must have all of them."""
 
 
 class Ycsb:
-    """Describes calls of YCSB, and reads what it prints."""
+    """Describes calls of YCSB and parses its output."""
 
     parameters: ClassVar[type[Parameters]] = YcsbParameters
     needs_database: ClassVar[bool] = True
     slow_start_s: ClassVar[float] = 2.5  # measured: 2.0 to 3.0, idle machine
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
-        """Records and their shape."""
+        """Number of records, their shape and Cassandra's properties."""
         own = _own(parameters)
         shape = {name: own.mix[name] for name in DATA if name in own.mix}
         loading = {name: value for name, value in own.mix.items() if name.startswith("cassandra.")}
         return {"record_count": own.records, **shape, **loading}
 
     def load(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
-        """Make the table and insert every record."""
+        """Create the table and insert every record."""
         own = _own(parameters)
         binding = _binding(own, target)
         records = int(own.mix.get("insertcount", own.records))
@@ -59,7 +59,7 @@ class Ycsb:
             **_common(own, target, binding),
             **(binding.loading if own.home is None else {}),
             **(_TO_ALL if (own.replicas or 1) > 1 else {}),
-            "operationcount": "1",  # the workload reads it, even where nothing but inserts are made
+            "operationcount": "1",  # the workload reads it, even for a load
         }
         argv = (*_java(own, binding), "site.ycsb.Client", "-load", "-s", "-P", f"{run_dir}/{FILE}")
         return ClientCommand(
@@ -72,7 +72,7 @@ class Ycsb:
         )
 
     def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
-        """The measured mix, but updates for inserts: these would take the keys that the measure phase inserts."""
+        """Run the measured mix with updates for inserts, which would take the keys of the measure phase."""
         own = _own(parameters)
         if own.warmup_s == 0:
             return None
@@ -82,12 +82,12 @@ class Ycsb:
         return _run(warm, target, run_dir, own.warmup_s)
 
     def measure(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
-        """Run the mix for `measure_s`, or for its operations."""
+        """Run the mix for `measure_s`, or until `operations` are done."""
         own = _own(parameters)
         return _run(own, target, run_dir, own.measure_s)
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
-        """Read a measure phase; `RunFailed` unless all of it is there and without errors."""
+        """Parse a measure phase. Raises `RunFailed` unless the output is complete and without errors."""
         own = _own(parameters)
         printed = read_output(_text(stdout), _text(stderr))
         by = code - 128 if 128 < code < 128 + signal.NSIG else -code
@@ -127,7 +127,7 @@ def _binding(own: YcsbParameters, target: Target) -> Binding:
 
 
 def _java(own: YcsbParameters, binding: Binding) -> tuple[str, ...]:
-    """Heap and collector are said: a JVM would take them from the limits around it, which arms may vary."""
+    """Command line of the JVM. Heap and collector are set: a JVM derives them from limits, which arms may vary."""
     home = own.home
     classpath = OWN_CLASSPATH if home is None else f"{home}/conf:{home}/lib/*:{home}/{binding.folder}/lib/*"
     return (
@@ -174,7 +174,7 @@ def _common(own: YcsbParameters, target: Target, binding: Binding) -> dict[str, 
 
 
 def _file(properties: Mapping[str, str]) -> str:
-    """A property file: user and password are in it, not in arguments that every user of the machine can read."""
+    """Render a property file. It holds user and password, as every user of the machine can read arguments."""
     lines = []
     for name, value in properties.items():
         if "\n" in value or "\\" in value:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from tests.unit.workloads.tare_load.cases import CLOSED, TARGET, changed, parameters, parse
 
 from tare.errors import RunFailed
-from tare.workloads.tare_load.sustainable import Climbed, SustainableSpec, sustained
+from tare.workloads.tare_load.sustainable import MeasuredRung, SustainableSpec, sustained
 from tare.workloads.tare_load.tare_load import TareLoad
 
 SERVED_PER_S, WITHIN_MS = 1000.0, 20.0
@@ -25,7 +25,7 @@ HOLD_S = 20.0
 
 def climb(
     spec: SustainableSpec, seed: int, served_per_s: float = SERVED_PER_S, stall_at: int | None = None
-) -> list[Climbed]:
+) -> list[MeasuredRung]:
     """A queue of one server with exponential gaps and work; what waits is carried to the next rung."""
     rng = np.random.default_rng(seed)
     rungs, free_at, began = [], 0.0, 0.0
@@ -38,7 +38,7 @@ def climb(
         done = ahead + np.maximum.accumulate(np.maximum(arrivals - (ahead - work), free_at))
         free_at = float(done[-1])
         latency_ms = float(np.quantile(done - arrivals, 0.99)) * 1000
-        rungs.append(Climbed(rate, len(arrivals) / HOLD_S, latency_ms, missed=0))
+        rungs.append(MeasuredRung(rate, len(arrivals) / HOLD_S, latency_ms, missed=0))
         began = float(arrivals[-1])
     return rungs
 
@@ -71,10 +71,11 @@ def test_one_stall_far_below_does_not_end_the_climb() -> None:
     assert stalled.contradicting >= 1
 
 
-def rungs(*held: bool) -> list[Climbed]:
+def rungs(*held: bool) -> list[MeasuredRung]:
     spec = SustainableSpec(within_ms=WITHIN_MS, from_per_s=500.0, to_per_s=1200.0, rungs=len(held))
     return [
-        Climbed(rate, rate, 1.0 if holds else 99.0, 0) for rate, holds in zip(spec.rates_per_s, held, strict=True)
+        MeasuredRung(rate, rate, 1.0 if holds else 99.0, 0)
+        for rate, holds in zip(spec.rates_per_s, held, strict=True)
     ]
 
 
@@ -85,9 +86,9 @@ def test_the_rate_lies_between_the_rungs_where_the_bound_ceases() -> None:
 
 
 def test_missed_arrivals_and_silence_keep_no_bound() -> None:
-    assert Climbed(1.0, 1.0, 1.0, missed=0).holds(WITHIN_MS)
-    assert not Climbed(1.0, 1.0, 1.0, missed=1).holds(WITHIN_MS)
-    assert not Climbed(1.0, 0.0, None, missed=0).holds(WITHIN_MS)
+    assert MeasuredRung(1.0, 1.0, 1.0, missed=0).holds(WITHIN_MS)
+    assert not MeasuredRung(1.0, 1.0, 1.0, missed=1).holds(WITHIN_MS)
+    assert not MeasuredRung(1.0, 0.0, None, missed=0).holds(WITHIN_MS)
 
 
 @pytest.mark.parametrize(
