@@ -28,7 +28,7 @@ from tare.analyze.climb import Climb, Step, climb_of
 from tare.report.charts.climb import climb, in_words
 from tare.report.charts.theme import INK, MUTED, WIDE, draw, of_rows, themed
 from tare.store import open_store
-from tare.workloads.merged import merged, percentile
+from tare.workloads.merged import merge_histograms, percentile
 from tare.workloads.tare_load.logs import LATENCY, read_log
 
 CHARTS = Path(__file__).resolve().parents[1] / "docs" / "guides" / "charts"
@@ -78,7 +78,7 @@ def measured_stall(load: Path) -> Told:
             logs.mkdir()
             own = ["--job", job, "--connections", str(CONNECTIONS), "--logs", str(logs)]
             stopped([str(lab.load), "run", *asks, *own, *arrivals], lab.client_cpu, server)
-            buckets = merged(read_log(logs / LATENCY).values())
+            buckets = merge_histograms(read_log(logs / LATENCY).values())
             found[name] = {f"{percent:g}": percentile(buckets, percent) or 0.0 for percent in PERCENTS}
     return found
 
