@@ -32,6 +32,9 @@ TITLES = {
 }
 
 
+_TOO_FEW = "fewer than three blocks were measured, or kept up with the rate"
+
+
 def table(found: Sequence[Judged], metric: str) -> Iterator[str]:
     """Markdown: a line an arm, then the score; nothing of a metric without arms."""
     of = [each for each in found if each.outcome.metric == metric]
@@ -60,10 +63,10 @@ def table(found: Sequence[Judged], metric: str) -> Iterator[str]:
 
 
 def unpredicted(pasts: Sequence[Past]) -> Iterator[str]:
-    """Arms without a prediction or without three measured blocks, and why."""
+    """Arms without a prediction or without three blocks to compare with, and why."""
     for past in pasts:
         for each in past.predictions:
-            why = each.why_none or ("fewer than three blocks were measured" if each.measured_se is None else None)
+            why = each.why_none or (_TOO_FEW if each.measured_se is None else None)
             if why is not None:
                 yield f"- {past.study.name}, {each.arm}, {each.metric}: {why}."
 

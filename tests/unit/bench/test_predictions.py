@@ -12,7 +12,9 @@ from tare.knowledge.predictions.model_error import CPU, THROUGHPUT
 from tare.knowledge.predictions.past import Past, judged
 from tare.knowledge.predictions.prediction import Prediction
 from tare.knowledge.unit_costs import FEWEST
+from tare.study.catalogue import find_study
 from tare.study.model import Study
+from tare.study.protocol_spec import Sequential
 from tare.study.reading.load import load
 from tare.study.registry import installed
 
@@ -40,7 +42,7 @@ def test_what_is_not_predicted_is_named_with_its_reason() -> None:
     )
     assert list(unpredicted([of])) == [
         "- percona-2016, host, throughput: nothing is known.",
-        "- percona-2016, bridge, throughput: fewer than three blocks were measured.",
+        "- percona-2016, bridge, throughput: fewer than three blocks were measured, or kept up with the rate.",
     ]
 
 
@@ -62,8 +64,14 @@ def test_every_path_and_three_storages_are_covered() -> None:
         assert ways[name] >= PATHS | {"layer", "volume", "tmpfs"}
 
 
-def test_every_arm_gets_the_blocks_that_an_interval_needs() -> None:
-    assert {study.protocol.blocks for study in studies().values()} == {FEWEST}
+def test_there_is_time_for_more_blocks_than_an_interval_needs_and_all_of_it_is_45_minutes() -> None:
+    limits = [study.protocol for study in studies().values()]
+    assert all(isinstance(each, Sequential) and each.target is None and each.blocks > FEWEST for each in limits)
+    minutes = [each.max_minutes for each in limits if isinstance(each, Sequential) and each.max_minutes is not None]
+    assert len(minutes) == len(limits)
+    weighing = load(find_study("unit-costs"), installed(), "quick").protocol
+    assert isinstance(weighing, Sequential)
+    assert sum(minutes) + (weighing.max_minutes or 0) <= 45
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)

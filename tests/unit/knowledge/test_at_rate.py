@@ -9,16 +9,22 @@ import statistics
 from collections import deque
 from dataclasses import replace
 from itertools import accumulate
+from typing import Any
 
 import pytest
-from tests.unit.knowledge.test_prediction import BRIDGE, cost, costs
+from tests.unit.analyze import synthetic
+from tests.unit.knowledge.test_prediction import BRIDGE, cost, costs, run
 
 from tare.knowledge.claim import Setup
 from tare.knowledge.predictions.model_error import CPU, LATENCY
-from tare.knowledge.predictions.prediction import predicted
+from tare.knowledge.predictions.prediction import predicted, predictions
 from tare.knowledge.predictions.profile import Demand, Profile, Station
 from tare.knowledge.predictions.queueing import filled, sojourn
 from tare.knowledge.unit_costs import UnitCost, UnitCosts
+from tare.run.record import RunRecord
+from tare.study.catalogue import find_study
+from tare.study.reading.load import load
+from tare.study.registry import installed
 
 LOOPBACK = Setup(deployment="container", client="bare", network="published-loopback", storage="bind")
 
@@ -97,6 +103,26 @@ def test_a_rate_that_a_path_cannot_carry_has_no_latency_and_says_why() -> None:
     assert forecast.log_ratio is None
     assert forecast.why_none == "its CPUs cannot keep up with this rate, so requests pile up"
     assert predicted("arm", LOOPBACK, of, known, metric=CPU).log_ratio is not None
+
+
+def behind(number: int, arm: str, share: float) -> RunRecord:
+    def change(tree: dict[str, Any]) -> None:
+        tree["measurement"]["details"] = {"delivered_share": share}
+
+    return synthetic.changed(run(number, arm, rate=5_000.0, per_s=5_000.0, sut=2.0), change)
+
+
+def test_runs_that_fell_behind_their_rate_tell_no_latency() -> None:
+    study = load(find_study("unit-costs"), installed(), "quick")
+    known = of_path(cost("sut-cpu", 5.0), cost("time", 20.0, load_="alone"))
+    kept = [behind(block, "bare-busy", 0.99) for block in (1, 2)]
+    late = [behind(1, "bridge-busy", 0.99), behind(2, "bridge-busy", 0.5)]
+    made = {each.metric: each for each in predictions(study, [*kept, *late], known) if each.arm == "bridge-busy"}
+    assert made[LATENCY].measured is not None
+    assert made[LATENCY].measured_se is None
+    none = [behind(1, "bare-busy", 0.9), *late]
+    (made_none,) = [each for each in predictions(study, none, known) if each.arm == "bridge-busy"]
+    assert made_none.why_none == "bare runs did not keep up with the rate"
 
 
 def test_what_others_use_of_the_machine_makes_queues_longer() -> None:

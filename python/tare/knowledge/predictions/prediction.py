@@ -28,7 +28,7 @@ from tare.knowledge.claim import Setup
 from tare.knowledge.predictions.at_rate import carries, cpu_at_rate, latency_at_rate
 from tare.knowledge.predictions.model_error import ASSUMED, CPU, LATENCY, THROUGHPUT, ModelError
 from tare.knowledge.predictions.path_costs import PLAIN, PathCosts, path_costs, shifted
-from tare.knowledge.predictions.profile import Payload, Profile, Station, profile_of
+from tare.knowledge.predictions.profile import Payload, Profile, Station, constant_rate, kept_rate, profile_of
 from tare.knowledge.predictions.queueing import slowest_demand, thinking_time, throughput
 from tare.knowledge.predictions.storage_costs import StorageRatios, same_place, storage_ratios
 from tare.knowledge.unit_costs import FEWEST, UnitCosts, path_of
@@ -175,6 +175,9 @@ def _log_ratio(profile: Profile, path: PathCosts, *, shift: float) -> tuple[floa
     return math.log(bounds[least] / profile.per_s), least
 
 
+_NOTHING_TOLD = "no bare run at a closed loop or one rate shows how many requests an operation sends"
+
+
 def predictions(
     study: Study,
     records: Sequence[RunRecord],
@@ -195,10 +198,9 @@ def predictions(
         bare = {block: run for (block, name), run in good.items() if name == base}
         profile = profile_of(list(bare.values()), payload)
         if profile is None:
-            yield Prediction(
-                arm.name,
-                why_none="no bare run at a closed loop or one rate shows how many requests an operation sends",
-            )
+            behind = any(constant_rate(run) and not kept_rate(run) for run in bare.values())
+            why = "bare runs did not keep up with the rate" if behind else _NOTHING_TOLD
+            yield Prediction(arm.name, why_none=why)
             continue
         own = {block: run for (block, name), run in good.items() if name == arm.name}
         for metric in (THROUGHPUT,) if profile.flying is not None else (CPU, LATENCY):
@@ -214,10 +216,13 @@ def predictions(
 
 
 def _measured(own: Mapping[int, RunRecord], bare: Mapping[int, RunRecord], metric: str) -> list[float]:
-    """Log ratios of a metric, block by block."""
+    """Log ratios of a metric, block by block; at a rate, of blocks in which both kept up with it."""
     of = METRICS[metric].of
     return [
         math.log(above / below)
         for block, run in own.items()
-        if block in bare and (above := of(run)) and (below := of(bare[block]))
+        if block in bare
+        and (metric == THROUGHPUT or (kept_rate(run) and kept_rate(bare[block])))
+        and (above := of(run))
+        and (below := of(bare[block]))
     ]

@@ -112,11 +112,23 @@ def constant_rate(run: RunRecord) -> bool:
     return bool(workload.get("rate"))
 
 
+KEPT = 0.95
+"""Share of a rate's arrivals that have to be served in time; with less, requests pile up while a run lasts."""
+
+
+def kept_rate(run: RunRecord) -> bool:
+    """Whether an open loop's arrivals were served while they came; true where nothing tells."""
+    share = number_at(run.measurement, ("details", "delivered_share"))
+    return share is None or share >= KEPT
+
+
 def _profile(run: RunRecord, sent: float | None) -> Profile | None:
     per_s, operations = (number_at(run.measurement, (key,)) for key in ("throughput_per_s", "operations"))
     flying, wall = in_flight(run), number_at(run.usage, ("wall_s",))
     requests, latency_ms = requests_per_operation(run), number_at(run.measurement, ("latency", "mean_ms"))
     if not per_s or not operations or not requests or not wall or (flying is None and not constant_rate(run)):
+        return None
+    if flying is None and not kept_rate(run):
         return None
     used: Mapping[Station, float | None] = {
         "machine": machine_busy_s(run),
