@@ -1,4 +1,4 @@
-"""Records → estimates. Pure, no printing."""
+"""Analysis: from run records to estimates. Pure functions without output."""
 
 from __future__ import annotations
 

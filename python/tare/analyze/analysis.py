@@ -1,4 +1,4 @@
-"""The analysis of a study: every arm against the baseline in every metric."""
+"""Analysis of a study: every arm against the baseline in every metric."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Control:
 
     @property
     def differs(self) -> bool:
-        """The rule `control-differs`: then no figure of the study is to be believed. One in a hundred by chance."""
+        """Rule `control-differs`: no figure of the study is credible then. One in a hundred differs by chance."""
         low, high = self.estimate.low, self.estimate.high
         return low is not None and high is not None and (low > 0 or high < 0)
 
 
 def control_of(study: Study, runs: Runs) -> Control | None:
-    """The study's control, `None` where it has none."""
+    """Compare the study's control with the baseline; `None` if the study has no control."""
     arm = next((arm.name for arm in study.arms if arm.control), None)
     if arm is None:
         return None
@@ -53,22 +53,22 @@ def control_of(study: Study, runs: Runs) -> Control | None:
 
 @dataclass(frozen=True)
 class Stratum:
-    """The findings in the blocks of one condition: factor → level."""
+    """Findings in the blocks of one condition. `levels`: factor → level."""
 
     levels: Mapping[str, str]
     findings: tuple[Finding, ...]
 
     def finding(self, arm: str, metric: str) -> Finding:
-        """The finding of an arm in a metric; `KeyError` where there is none."""
-        return _found(self.findings, arm, metric)
+        """Finding of an arm in a metric; raises `KeyError` if there is none."""
+        return _find(self.findings, arm, metric)
 
 
 @dataclass(frozen=True)
 class Machines:
-    """Throughput of all arms with the server on `turned` and the client on `own`, against the other way round.
+    """Throughput of all arms with the server on `turned` and the client on `own`, against the opposite placement.
 
-    `own`: the server's host in the file of sites. It says what one machine is worth as a server and the other as a
-    client, together.
+    `own`: the server's host in the file of sites. The estimate compares the hosts in both roles together: one as
+    server and the other as client.
     """
 
     own: str
@@ -77,7 +77,7 @@ class Machines:
 
 
 def machines_of(runs: Runs) -> Machines | None:
-    """`None` where hosts keep their parts, or no two blocks tell."""
+    """Compare the two hosts; `None` if hosts do not swap roles, or no two blocks can be compared."""
     turned = runs.swapped
     if not turned:
         return None
@@ -97,11 +97,10 @@ def machines_of(runs: Runs) -> Machines | None:
 
 @dataclass(frozen=True)
 class Analysis:
-    """All that is concluded from a study's records.
+    """All conclusions from a study's records.
 
-    `findings`: arms in the study's order without the baseline, each in every metric of `metrics`.
-    `blocks`: those of which anything was run. `good`: runs with a usable attempt, of those
-    `attempted`.
+    `findings`: arms in the study's order without the baseline, each in every metric of `metrics`. `blocks`: blocks
+    with any run. `good`: number of runs with a usable attempt, out of `attempted`.
     """
 
     findings: tuple[Finding, ...]
@@ -111,21 +110,21 @@ class Analysis:
     good: int
     attempted: int
     alarms: tuple[Alarm, ...] = ()
-    """Rules of validity that the runs break."""
+    """Validity rules that the runs break."""
     control: Control | None = None
-    """What two instances of the baseline differ by; `None` where a published protocol goes without."""
+    """Difference between two instances of the baseline; `None` if a published protocol has no control."""
 
     metrics: tuple[Metric, ...] = tuple(METRICS.values())
-    """What was compared: `METRICS`, then latencies of single kinds of operations, where these are told apart."""
+    """Compared metrics: `METRICS`, then latencies of single kinds of operations, if there are several."""
 
     strata: tuple[Stratum, ...] = ()
-    """The findings of single conditions, where the study asks for them."""
+    """Findings of single conditions, if the study has strata."""
 
     emulated: EmulatedArms = field(default_factory=dict)
     """Arms with a run on an emulated CPU."""
 
     machines: Machines | None = None
-    """What the two machines differ by, where server and client changed hosts."""
+    """Difference between the two machines, if server and client swapped hosts."""
 
     @property
     def invalid(self) -> bool:
@@ -133,16 +132,16 @@ class Analysis:
         return self.control is not None and self.control.differs
 
     def finding(self, arm: str, metric: str) -> Finding:
-        """The finding of an arm in a metric; `KeyError` where there is none."""
-        return _found(self.findings, arm, metric)
+        """Finding of an arm in a metric; raises `KeyError` if there is none."""
+        return _find(self.findings, arm, metric)
 
     @property
     def estimated(self) -> bool:
-        """Whether one arm at least could be compared with the baseline."""
+        """Whether at least one arm could be compared with the baseline."""
         return any(finding.estimate.point is not None for finding in self.findings)
 
 
-def _found(findings: Sequence[Finding], arm: str, metric: str) -> Finding:
+def _find(findings: Sequence[Finding], arm: str, metric: str) -> Finding:
     for finding in findings:
         if finding.arm == arm and finding.metric == metric:
             return finding
@@ -152,7 +151,7 @@ def _found(findings: Sequence[Finding], arm: str, metric: str) -> Finding:
 def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
     """Compare every arm with the baseline, by the estimator of the study's protocol; see `estimator`.
 
-    Of each run the one good attempt counts; failed ones are listed, never averaged in.
+    Only the one good attempt of each run counts; failed attempts are listed and never averaged in.
     """
     runs = select_runs(study, records)
     control, metrics = control_of(study, runs), metrics_of(runs.good.values())
@@ -184,7 +183,7 @@ def _findings(
     stratum: Mapping[str, str] = MappingProxyType({}),
     parts: Sequence[tuple[Mapping[str, str], Runs]] = (),
 ) -> tuple[Finding, ...]:
-    """Every arm but the baseline in every metric; `parts`: the strata, over which a publication may average."""
+    """Findings of every arm except the baseline; `parts`: strata, over which a publication may average."""
     emulated = emulated_arms(runs.good.values())
     return tuple(
         replace(
@@ -229,7 +228,7 @@ def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric, stratum: Mappin
 def published_effect(
     study: Study, arm: Arm, metric: Metric, stratum: Mapping[str, str] = MappingProxyType({})
 ) -> float | None:
-    """The published relative figure: as given, else from the arm's and the baseline's published values."""
+    """Published relative effect: as given, else from the published values of arm and baseline."""
     figure = figure_of(study, arm, metric, stratum)
     if figure is None or figure.relative is not None:
         return None if figure is None else figure.relative

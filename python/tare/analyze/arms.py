@@ -1,4 +1,4 @@
-"""Each arm by itself: what was measured, in the metric's own unit."""
+"""Absolute results of each arm, in the metric's own unit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tare.analyze.bottleneck import Bottleneck, bottleneck_of
 from tare.analyze.climb import Climb, climb_of, has_climbed
-from tare.analyze.guilt import Guilt, Missed, guilt_of, has_details, is_taken_apart, missed_of
+from tare.analyze.guilt import Guilt, Missed, guilt_of, has_details, has_latency_parts, missed_of
 from tare.analyze.metrics import Metric
 from tare.analyze.published import min_max_mean
 from tare.analyze.runs import Runs
@@ -20,7 +20,7 @@ from tare.study.model import Arm, Published, Study
 
 @dataclass(frozen=True)
 class Level:
-    """Over an arm's good runs, in the metric's unit; `stddev` is that of a sample, and of one run not known."""
+    """A metric over an arm's good runs, in its own unit. `stddev`: of the sample (n - 1); `None` for one run."""
 
     metric: str
     n: int
@@ -35,7 +35,7 @@ class Level:
 
 @dataclass(frozen=True)
 class ArmSummary:
-    """An arm's absolute values. `good` runs of `attempted` ones; `unit`: what throughput counts."""
+    """An arm's absolute values. `good`, `attempted`: numbers of runs; `unit`: what throughput counts."""
 
     arm: str
     levels: Mapping[str, str]
@@ -44,21 +44,21 @@ class ArmSummary:
     attempted: int
     unit: str | None
     values: Mapping[str, Level]
-    """Metric → its level."""
+    """Metric → its values over the arm's runs."""
     limits: Bottleneck
-    """What set the rate of its runs."""
+    """What limited the rate of the arm's runs."""
     emulated: tuple[Side, ...] = ()
-    """Which of its sides ran on an emulated CPU."""
+    """Sides of the arm that ran on an emulated CPU."""
     guilt: Mapping[str, Guilt] = field(default_factory=dict)
-    """Percentile → where the latency around it went; empty of generators that do not tell."""
+    """Percentile → parts of the latency around it; empty if the generator does not measure parts."""
     missed: Missed | None = None
-    """Arrivals that were never sent; `None` of a closed loop."""
+    """Arrivals that were never sent; `None` for a closed loop."""
     climb: Climb | None = None
-    """Latency over load; `None` of runs that did not look for a sustainable rate."""
+    """Latency by rate; `None` if the runs did not search for a sustainable rate."""
 
 
 def summarise(study: Study, runs: Runs, metrics: Sequence[Metric]) -> tuple[ArmSummary, ...]:
-    """Every arm in the study's order, the baseline among them."""
+    """Summarise every arm, in the study's order, including the baseline."""
     return tuple(_summary(study, runs, arm, metrics) for arm in study.arms)
 
 
@@ -78,14 +78,14 @@ def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> A
         },
         limits=bottleneck_of(runs.columns, runs.rows(arm.name)),
         emulated=emulated_arms(good).get(arm.name, ()),
-        guilt=guilt_of(_those(runs, arm, is_taken_apart)),
-        missed=missed_of(_those(runs, arm, has_details)),
-        climb=climb_of(_those(runs, arm, has_climbed)),
+        guilt=guilt_of(_runs_where(runs, arm, has_latency_parts)),
+        missed=missed_of(_runs_where(runs, arm, has_details)),
+        climb=climb_of(_runs_where(runs, arm, has_climbed)),
     )
 
 
-def _those(runs: Runs, arm: Arm, which: Callable[[RunRecord], bool]) -> list[RunRecord]:
-    """Of 100,000 runs most tell none of it: they are asked once, in the order in which they lie in memory."""
+def _runs_where(runs: Runs, arm: Arm, which: Callable[[RunRecord], bool]) -> list[RunRecord]:
+    """Good runs of an arm for which `which` holds; `Columns` evaluates it once for all of 100,000 runs."""
     rows = runs.rows(arm.name)
     return [runs.columns.records[row] for row in rows[runs.columns.where(which)[rows]]]
 
@@ -108,7 +108,7 @@ def _level(metric: Metric, values: list[float], figure: Published | None) -> Lev
 def figure_of(
     study: Study, arm: Arm, metric: Metric, stratum: Mapping[str, str] = MappingProxyType({})
 ) -> Published | None:
-    """The published figure of an arm in a metric; the control, which has the baseline's levels, has none."""
+    """Published figure of an arm in a metric; the control has none, though it has the baseline's levels."""
     if arm.control:
         return None
     figures = (each for each in study.published if dict(each.levels) == {**arm.levels, **stratum})

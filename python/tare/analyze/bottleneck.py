@@ -1,4 +1,4 @@
-"""The bottleneck of an arm: what limited the rate of its runs, from their traces."""
+"""Bottleneck of an arm: what limited the rate of its runs, by their traces."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tare.analyze.validity.load import busy_parts
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """Medians over an arm's good runs; `None`: no run recorded it.
+    """Medians over an arm's good runs; `None`: no run recorded the figure.
 
-    `sut_busy`, `client_busy`: part of the CPU time that the side could use. `sut_waiting_io`: share of the time in
+    `sut_busy`, `client_busy`: share of the CPU time available to the side. `sut_waiting_io`: share of the time in
     which a thread of the SUT waited for I/O. `disk_busy`, `disk_depth`, `reads_per_s`, `writes_per_s`: of the
-    busiest disk, as `run.usage.disk.DiskUse`. `disk_limit_used`: as `run.usage.disk.DiskLimit`. `reached`: what was
-    at its end in more than half of the runs, nothing where something else set the rate, `None` where half of the
-    runs do not tell.
+    busiest disk, see `run.usage.disk.DiskUse`. `disk_limit_used`: see `run.usage.disk.DiskLimit`. `reached`: limits
+    that more than half of the runs reached; empty if something else limited the rate, `None` if half of the runs
+    lack the figures.
     """
 
     sut_busy: float | None
@@ -35,13 +35,13 @@ class Bottleneck:
 
 
 def bottleneck_of(columns: Columns, rows: Rows | None = None) -> Bottleneck:
-    """The bottleneck over the good runs of one arm, whose rows these are; `None` for all of them."""
+    """Bottleneck over the good runs in these rows, which are those of one arm; `None`: all rows."""
     if rows is None:
         rows = np.arange(len(columns.records))
     reached = columns.once(("reached",), lambda: all_reached(columns))
     limits = {limit: column[rows] for limit, column in reached.items()}
     at_limit = {limit: int((column == 1).sum()) for limit, column in limits.items()}
-    # A run counts where it reached one of them, or is known to have reached none.
+    # A run counts if it reached a limit, or is known to have reached none.
     some = np.any([column == 1 for column in limits.values()], axis=0)
     recorded = int((some | np.all([known(column) for column in limits.values()], axis=0)).sum())
     return Bottleneck(

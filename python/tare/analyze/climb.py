@@ -1,4 +1,4 @@
-"""Latency over load: what each rate of a climb did to an arm's latency, over all of its runs."""
+"""Latency by load: how each rate of a climb changed an arm's latency, over all its runs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tare.run.record import RunRecord
 
 @dataclass(frozen=True)
 class Step:
-    """One rate, over an arm's good runs.
+    """One rate over an arm's good runs.
 
-    `latency_ms`: median of the runs' quantiles; `None` where no reply came in more than half of them.
-    `missed`: arrivals that were never sent, of all runs together.
+    `latency_ms`: median of the runs' quantiles; `None` if more than half of the runs had no reply.
+    `missed`: arrivals that were never sent, in all runs together.
     """
 
     rate_per_s: float
@@ -26,9 +26,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Climb:
-    """The curve of an arm, its rates rising, and the bound that its sustainable rate keeps.
+    """Curve of an arm by ascending rate, with the bound that the sustainable rate keeps.
 
-    `rate_per_s`: median of the rates that its runs found.
+    `rate_per_s`: median of the sustainable rates of the runs.
     """
 
     quantile: str
@@ -38,7 +38,7 @@ class Climb:
 
 
 def climb_of(good: Sequence[RunRecord]) -> Climb | None:
-    """The curve over the good runs of one arm; `None` where none climbed, or they climbed to different bounds."""
+    """Curve over the good runs of one arm; `None` if no run climbed, or their bounds differ."""
     rates = [sustained for run in good if (sustained := _sustained(run)) is not None]
     bounds = {(str(each["quantile"]), float(each["within_ms"])) for each in rates}
     if len(bounds) != 1:
@@ -53,7 +53,7 @@ def climb_of(good: Sequence[RunRecord]) -> Climb | None:
 
 
 def has_climbed(run: RunRecord) -> bool:
-    """Whether it looked for a rate."""
+    """Whether the run searched for a sustainable rate."""
     return run.measurement is not None and run.measurement.get("sustained") is not None
 
 

@@ -1,7 +1,7 @@
-"""Figures of many runs at once: a column of floats each, NaN where a run does not tell.
+"""Figures of many runs at once: each is a column of floats, with NaN where a run lacks the figure.
 
-A record is a tree, and asking 100,000 trees one by one for each figure that a rule combines takes far longer than
-the rule. Here a figure is read once from all of them, and rules are expressions over columns.
+A record is a tree. Reading each figure from 100,000 trees one by one takes far longer than evaluating a rule. Here
+a figure is read once from all trees, and rules are expressions over columns.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from tare.run.record import RunRecord
 
 T = TypeVar("T")
 Column = NDArray[np.float64]
-"""A value a run, in the order of the runs; NaN where it is not known."""
+"""One value for each run, in the order of the runs; NaN if unknown."""
 Flags = NDArray[np.bool_]
 Rows = NDArray[np.intp]
-"""Which runs, by their places in the columns."""
+"""Indices of runs in the columns."""
 _Trees = Sequence[Mapping[str, Any] | None]
 _PLAIN = frozenset({float, int, type(None)})
 
 
 class Columns:
-    """Runs, a row each. What was read is kept: a figure that two rules ask for is read once."""
+    """Runs, one row each. Columns are cached, so that a figure that two rules use is read once."""
 
     def __init__(self, records: Sequence[RunRecord]) -> None:
         self.records = records
@@ -37,31 +37,31 @@ class Columns:
         self._trees: dict[tuple[str, ...], _Trees | None] = {}
 
     def number(self, part: str, *path: str) -> Column:
-        """The finite number at a path of keys in a part of the record (`usage`), as `number_at` reads it."""
+        """Column of the finite number at a path of keys in a part of the record (`usage`), as `number_at`."""
         whole = (part, *path)
         if whole not in self._columns:
             self._columns[whole] = self._read(whole)
         return self._columns[whole]
 
     def trees(self, part: str, *path: str) -> Sequence[Mapping[str, Any] | None]:
-        """The mapping of each run at a path of keys, `None` where there is none."""
+        """Mapping of each run at a path of keys; `None` where there is none."""
         trees = self._at((part, *path))
         return [None] * len(self.records) if trees is None else trees
 
     def of(self, read: Callable[[RunRecord], float | None]) -> Column:
-        """A function's value of each run: for figures that are no expression over others."""
+        """Column of a function's value for each run, for figures that are not expressions over columns."""
         if read not in self._columns:
             self._columns[read] = np.array([read(run) for run in self.records], dtype=float)
         return self._columns[read]
 
     def where(self, holds: Callable[[RunRecord], bool]) -> Flags:
-        """Of which runs it holds."""
+        """Flags of the runs for which a predicate holds."""
         if holds not in self._flags:
             self._flags[holds] = np.array([holds(run) for run in self.records], dtype=bool)
         return self._flags[holds]
 
     def once(self, name: tuple[str, ...], make: Callable[[], T]) -> T:
-        """What is worked out from several of them, made when it is first asked for."""
+        """Cached result of `make`, which runs on the first call with this name."""
         if name not in self._made:
             self._made[name] = make()
         made: T = self._made[name]
@@ -80,7 +80,7 @@ class Columns:
         return column
 
     def _at(self, path: tuple[str, ...]) -> _Trees | None:
-        """The trees at a path; `None` where no run has one, and nothing below needs to be asked for."""
+        """Trees at a path; `None` if no run has one, so that nothing below needs to be read."""
         if path not in self._trees:
             self._trees[path] = self._look(path)
         return self._trees[path]
@@ -103,36 +103,36 @@ def _is_number(value: object) -> bool:
 
 
 def known(column: Column) -> Flags:
-    """Which runs tell it."""
+    """Flags of the runs whose value is known."""
     flags: Flags = ~np.isnan(column)
     return flags
 
 
 def ratio(column: Column, by: Column) -> Column:
-    """NaN where one is not known, or nothing can be divided by."""
+    """Quotient of two columns; NaN where either is unknown or the divisor is 0."""
     usable = known(column) & known(by) & (by != 0)
     quotients: Column = np.divide(column, by, out=np.full(len(column), np.nan), where=usable)
     return quotients
 
 
 def or_zero(column: Column) -> Column:
-    """Nothing where it is not known: of what only counts where it is there."""
+    """Replace unknown values by 0, for figures that count only if they exist."""
     return np.where(np.isnan(column), 0.0, column)
 
 
 def reached(limits: Sequence[tuple[Column, float]]) -> Column:
-    """1 where any of these figures is at its limit, 0 where none of those known is, NaN where none is known."""
+    """Whether any figure is at its limit: 1 if so, 0 if no known figure is, NaN if none is known."""
     at_limit = np.any([column >= limit for column, limit in limits], axis=0)
     return np.where(np.any([known(column) for column, _ in limits], axis=0), at_limit, np.nan)
 
 
 def known_values(values: Column) -> list[float]:
-    """The known values."""
+    """Known values of a column."""
     those: list[float] = values[known(values)].tolist()
     return those
 
 
 def figure(column: Column) -> float | None:
-    """The value of a single run."""
+    """Value of a column with a single run; `None` if unknown."""
     value = float(column[0])
     return None if math.isnan(value) else value

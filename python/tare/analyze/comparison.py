@@ -1,4 +1,4 @@
-"""The same study twice: what has changed in each arm's overhead between two stores. Pure."""
+"""Comparison of two stores of one study: changes of each arm's overhead. Pure functions."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ METHOD = "welch-log-ratios"
 
 @dataclass(frozen=True)
 class Difference:
-    """`estimate`: exp(mean log ratio in B - mean log ratio in A) - 1, a fraction. `p_zero`: that there is none."""
+    """`estimate`: exp(mean log ratio in B - mean log ratio in A) - 1. `p_zero`: p value of no difference."""
 
     estimate: Estimate
     p_zero: float | None = None
 
 
 def difference(a: Sequence[float], b: Sequence[float], alpha: float = 0.05) -> Difference:
-    """From the ratios arm/baseline of each block of two studies, all above 0; `alpha` is the interval's.
+    """Estimate the difference from the ratios arm/baseline of the blocks of two studies, all above 0.
 
-    With means m of the logs of each: Δ = m_B - m_A, interval Δ ± t(f, 1 - alpha/2) · SE, SE and f by `welch_t`: the
-    studies share no run, so their blocks are not paired, and two machines have no common variance. `alpha` below
-    0.05 where studies stopped by looks.
+    With m the means of their logs: Δ = m_B - m_A, interval Δ ± t(f, 1 - alpha/2) · SE, with SE and f by `welch_t`:
+    the studies share no run, so their blocks are not paired, and two machines have no common variance. `alpha` is
+    below 0.05 if studies stopped by looks.
     """
     n = min(len(a), len(b))
     if n == 0:
@@ -60,7 +60,7 @@ def _without(point: float | None, n: int, why: str) -> Difference:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A study and what was recorded of it."""
+    """A study's plan and its records."""
 
     plan: Plan
     records: Sequence[RunRecord]
@@ -68,10 +68,11 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Change:
-    """One arm in one metric: its overhead in A, in B, and what lies between them.
+    """One arm in one metric: its overhead in A and in B, and their difference.
 
-    `p_zero` is adjusted by Holm over the `family`: in throughput the arms, in all other metrics together arms times
-    metrics. `changed`: the difference is not zero by it, and larger than what both generators can resolve.
+    `p_zero` is adjusted by Holm over the `family`: the arms for throughput, arms times metrics for all other
+    metrics together. `changed`: `p_zero` excludes zero, and the difference is larger than what both generators can
+    resolve.
     """
 
     arm: str
@@ -87,7 +88,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`changes`: arms in A's order, each in every metric that both have. `withheld`: why none is called changed."""
+    """`changes`: arms in A's order, in every common metric. `withheld`: why no change is claimed."""
 
     a: Analysis
     b: Analysis
@@ -96,7 +97,7 @@ class Comparison:
     withheld: str | None
 
     def change(self, arm: str, metric: str) -> Change:
-        """Of an arm in a metric; `KeyError` where there is none."""
+        """Change of an arm in a metric; raises `KeyError` if there is none."""
         for each in self.changes:
             if each.arm == arm and each.metric == metric:
                 return each
@@ -104,7 +105,7 @@ class Comparison:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What both studies know of any arm."""
+        """Metrics that both studies have for any arm."""
         known = (each.metric for each in self.changes if each.difference.estimate.point is not None)
         return tuple(dict.fromkeys(known))
 
@@ -115,7 +116,7 @@ class Comparison:
 
 
 def compare(a: Recorded, b: Recorded) -> Comparison:
-    """Compare two stores of one study. Raises `NotComparable` where they are not of the same one."""
+    """Compare two stores of one study. Raises `NotComparable` if the studies differ."""
     common = shared(a.plan, b.plan)
     analyses = [analyze(each.plan.study, each.records) for each in (a, b)]
     alpha = min(Rule.of(each.plan.study.protocol).alpha for each in (a, b))
@@ -139,18 +140,20 @@ def _withheld(a: Recorded, b: Recorded, in_a: Analysis, in_b: Analysis) -> str |
 def _changes(
     analyses: Sequence[Analysis], runs: Sequence[Runs], arms: Sequence[str], alpha: float
 ) -> Iterator[Change]:
-    """Each arm in every metric that both studies have."""
+    """Yield each arm in every metric that both studies have."""
     known = {metric.name for metric in analyses[1].metrics}
     for arm in arms:
         for metric in (each for each in analyses[0].metrics if each.name in known):
             one, other = (each.finding(arm, metric.name) for each in analyses)
             change = difference(_ratios(one), _ratios(other), alpha)
-            why = _counted_otherwise(metric, (arm, one.baseline), runs)
-            change = change if why is None else _none(change, why)
-            yield Change(arm, metric.name, one, other, change, below_resolution=_hidden(change, one, other))
+            why = _source_mismatch(metric, (arm, one.baseline), runs)
+            change = change if why is None else _without_estimate(change, why)
+            yield Change(
+                arm, metric.name, one, other, change, below_resolution=_below_resolution(change, one, other)
+            )
 
 
-def _none(change: Difference, why: str) -> Difference:
+def _without_estimate(change: Difference, why: str) -> Difference:
     return Difference(replace(change.estimate, point=None, low=None, high=None, why=why))
 
 
@@ -158,8 +161,8 @@ def _ratios(finding: Finding) -> list[float]:
     return [1 + effect for _, effect in finding.blocks]
 
 
-def _counted_otherwise(metric: Metric, arms: Sequence[str], runs: Sequence[Runs]) -> str | None:
-    """Why the values of the two studies are not of one kind."""
+def _source_mismatch(metric: Metric, arms: Sequence[str], runs: Sequence[Runs]) -> str | None:
+    """Why the values of the two studies cannot be compared: another source counted them; `None` if they can."""
     if metric.source is None:
         return None
     by = [{metric.source(run) for (_, arm), run in each.good.items() if arm in arms} - {None} for each in runs]
@@ -169,7 +172,7 @@ def _counted_otherwise(metric: Metric, arms: Sequence[str], runs: Sequence[Runs]
     return f"counted by {names[0]} in A and by {names[1]} in B"
 
 
-def _hidden(change: Difference, one: Finding, other: Finding) -> bool:
+def _below_resolution(change: Difference, one: Finding, other: Finding) -> bool:
     """Whether the difference is no larger than the histogram buckets of both studies together."""
     widths = [each.resolution for each in (one, other) if each.resolution is not None]
     point = change.estimate.point
@@ -177,7 +180,7 @@ def _hidden(change: Difference, one: Finding, other: Finding) -> bool:
 
 
 def _adjusted(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """By Holm: throughput over the arms, what is secondary over arms and metrics together."""
+    """Adjust p values by Holm: throughput over arms, secondary metrics over arms and metrics together."""
     families = [[each for each in changes if (each.metric == PRIMARY) is primary] for primary in (True, False)]
     p: dict[tuple[str, str], tuple[float, int]] = {}
     for family in families:

@@ -1,4 +1,4 @@
-"""A value with its uncertainty, the finding made of it, and the verdict on it."""
+"""Estimates (values with uncertainty), findings made of them, and verdicts."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from tare.run.record import Side
 
 
 class Verdict(StrEnum):
-    """What may be said; "no overhead" is not among it."""
+    """Possible verdicts on an effect; "no overhead" is not one of them."""
 
     EQUIVALENT = "equivalent"
     """The effect lies within the margin."""
     DIFFERENT = "different"
-    """The effect is not zero, and not shown to lie within the margin."""
+    """The effect is not zero, and is not shown to lie within the margin."""
     INCONCLUSIVE = "inconclusive"
-    """Neither is shown; more rounds may tell."""
+    """Neither is shown; more blocks may decide."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """`verdict`: `None` without a margin, and where `withheld` says why there is none.
+    """Verdict on a finding, with its tests.
 
-    `p_zero`: that the effect is zero; `p_outside`: that it is outside the margin; both adjusted over the `family`
-    of metrics that the finding is judged with (1 for the primary one), `None` where nothing can be tested.
-    `differs`: the effect is not zero, by `p_zero`, and larger than what the generator can resolve.
+    `verdict`: `None` without a margin, or if `withheld` says why there is none. `p_zero`: p value of a zero effect.
+    `p_outside`: p value of an effect outside the margin. Both are adjusted over the `family` of metrics that are
+    judged together (1 for the primary metric), and `None` if no test is possible. `differs`: `p_zero` excludes
+    zero, and the effect is larger than what the generator can resolve.
     """
 
     margin: float | None = None
@@ -41,16 +42,17 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A relative effect as a fraction (-0.58 is -58 %), with the interval that belongs to it.
+    """A relative effect as a fraction (-0.58 is -58 %), with its confidence interval.
 
-    `low` and `high` are `None` where `n` is too small for an interval; `why` then says so.
+    `low` and `high` are `None` if there is no interval, for example because `n` is too small; `why` gives the
+    reason.
     """
 
     point: float | None
     low: float | None
     high: float | None
     n: int
-    """Number of independent units behind it: blocks, never windows."""
+    """Number of independent units: blocks, never windows."""
     confidence: float
     method: str
     why: str | None = None
@@ -58,7 +60,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class SiteEffect:
-    """The effect on one site by its own blocks: relative, with their t interval where there are enough of them."""
+    """Relative effect on one site by its own blocks, with their t interval if there are enough blocks."""
 
     site: str
     blocks: int
@@ -71,10 +73,10 @@ class SiteEffect:
 class OverSites:
     """An effect over several sites.
 
-    `between`: standard deviation of the sites' own effects, on the log scale; `between_p`: probability of sites
-    that differ as much where none does, by F; `next_low`, `next_high`: where the effect on another site of the
-    same kind is expected; `None` where that is not known. `error`, `freedom`: of the t of the mean log ratio
-    `mean`; no error without any spread. `pooled`: the estimate from all blocks as if they were of one site.
+    `between`: standard deviation of the sites' own effects, on the log scale. `between_p`: p value, by F, of sites
+    that do not differ. `next_low`, `next_high`: prediction interval for another site of the same kind; `None` if
+    unknown. `mean`: mean log ratio. `error`, `freedom`: its standard error and degrees of freedom for t; no error
+    without any spread. `pooled`: the estimate from all blocks, as if they came from one site.
     """
 
     estimate: Estimate
@@ -91,12 +93,12 @@ class OverSites:
 
 @dataclass(frozen=True)
 class OverHosts:
-    """An effect where server and client change hosts every other block.
+    """An effect in a study whose server and client swap hosts every other block.
 
-    `hosts`: the effect with the server on either host (`site` names it). `error`, `freedom`: of the t of the mean
-    log ratio `mean`; no error without any spread. `apart`: by how much the effect on the second host differs from
-    that on the first; `apart_p`: probability of so much where none is. `pooled`: the estimate from all blocks as
-    if hosts made no difference.
+    `hosts`: the effect with the server on either host (`site` names it). `mean`: mean log ratio. `error`,
+    `freedom`: its standard error and degrees of freedom for t; no error without any spread. `apart`: relative
+    difference of the effect on the second host from that on the first; `apart_p`: p value of no difference.
+    `pooled`: the estimate from all blocks, as if hosts made no difference.
     """
 
     estimate: Estimate
@@ -111,7 +113,7 @@ class OverHosts:
 
 @dataclass(frozen=True)
 class Dropped:
-    """A block that a finding had to do without, and why."""
+    """A block that a finding could not use, and the reason."""
 
     block: int
     why: str
@@ -119,7 +121,7 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Finding:
-    """One arm against its baseline in one metric, with the published figure beside it.
+    """One arm against its baseline in one metric, with the published figure.
 
     The sign is that of the metric: throughput -0.58 is 58 % fewer transactions, latency +0.12 is 12 % longer.
     """
@@ -131,43 +133,43 @@ class Finding:
     metric: str
     estimate: Estimate
     published: float | None
-    """The published relative effect, a fraction."""
+    """Published relative effect, as a fraction."""
     blocks: tuple[tuple[int, float], ...]
     """(block, relative effect in that block): the points behind the estimate."""
     published_where: str | None = None
     """Page, table or section of the publication."""
     dropped: tuple[Dropped, ...] = ()
     resolution: float | None = None
-    """Relative width of the generator's histogram bucket, where the metric is read from one."""
+    """Relative width of the generator's histogram bucket, if the metric comes from a histogram."""
     below_resolution: bool = False
-    """The difference is no larger than one bucket, so that it must not be claimed."""
+    """Whether the difference is no larger than one bucket, so that it must not be claimed."""
     control: bool = False
-    """The arm is a second instance of the baseline."""
+    """Whether the arm is a second instance of the baseline."""
     stratum: Mapping[str, str] = field(default_factory=dict)
-    """Condition → level, of the blocks that it is of; empty: all of them."""
+    """Condition → level of the blocks that the finding covers; empty: all blocks."""
     as_published: Estimate | None = None
-    """The same by the publication's own way, where the study names it."""
+    """Estimate by the publication's own method, if the study names one."""
     judgement: Judgement = field(default_factory=Judgement)
     emulated: tuple[Side, ...] = ()
-    """Which sides of the arm ran on an emulated CPU; `baseline_emulated`: of the baseline."""
+    """Sides of the arm that ran on an emulated CPU; `baseline_emulated`: of the baseline."""
     baseline_emulated: tuple[Side, ...] = ()
     over_sites: OverSites | None = None
-    """Where its blocks are of several sites: the estimate is then over sites and blocks."""
+    """Set if the blocks come from several sites: the estimate is then over sites and blocks."""
     over_hosts: OverHosts | None = None
-    """Where server and client change hosts: the estimate then weighs both hosts alike."""
+    """Set if server and client swap hosts: the estimate then weighs both hosts equally."""
 
     @property
     def mark(self) -> str | None:
-        """What is said wherever the finding is shown, `None` where nothing was emulated."""
+        """Mark to show with the finding; `None` if nothing was emulated."""
         return MARK if self.emulated else BASELINE_MARK if self.baseline_emulated else None
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the interval is there, lies on one side of zero, and the generator could resolve the effect."""
+        """Whether there is an interval on one side of zero, and the generator could resolve the effect."""
         low, high = self.estimate.low, self.estimate.high
         return low is not None and high is not None and (low > 0 or high < 0) and not self.below_resolution
 
     @property
     def borne_out(self) -> bool:
-        """Whether a difference may be claimed: the interval excludes zero, and still does so among its family."""
+        """Whether a difference may be claimed: the interval and the adjusted p value both exclude zero."""
         return self.excludes_zero and self.judgement.differs

@@ -1,4 +1,4 @@
-"""Which estimator a study's protocol calls for."""
+"""Choice of the estimator by a study's protocol."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ Estimator = Callable[[Study, Runs, str, Metric, Pairs], Estimate]
 
 
 def estimate_of(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
-    """The effect of `arm` in `metric` by the way that belongs to the study's protocol, on one site.
+    """Estimate the effect of `arm` in `metric` by the estimator of the study's protocol, as if on one site.
 
-    Where it is known over sites or hosts, that estimate stands in its place.
+    An estimate over sites or hosts, if there is one, takes precedence.
     """
     return _ESTIMATORS[study.protocol.name](study, runs, arm, metric, pairs)
 
 
 def over_sites_of(study: Study, runs: Runs, pairs: Pairs) -> OverSites | None:
-    """The effect over sites, `None` where blocks are of one site or the protocol is judged as publications do.
+    """Estimate the effect over sites; `None` for blocks of one site, or a protocol that repeats a publication.
 
-    No interval over sites is known that holds at every look, so with `looks: any` too it has the rule's alpha.
+    No interval over sites is known that holds at every look, so even with `looks: any` it has the rule's alpha.
     """
     ratios = runs.by_site(pairs.ratios)
     if len(ratios) < 2 or as_published(study):
@@ -49,10 +49,10 @@ def over_sites_of(study: Study, runs: Runs, pairs: Pairs) -> OverSites | None:
 
 
 def over_hosts_of(study: Study, runs: Runs, pairs: Pairs) -> OverHosts | None:
-    """The effect with both hosts weighing alike, `None` where server and client keep theirs.
+    """Estimate the effect with both hosts weighed equally; `None` if server and client do not swap hosts.
 
-    With `looks: any` too it is `None`: only the plain mean has an interval that holds at every look. So it is where
-    the protocol is judged as publications do.
+    Also `None` with `looks: any`, as only the plain mean has an interval that holds at every look, and for a
+    protocol that repeats a publication.
     """
     rule = Rule.of(study.protocol)
     if not runs.swapped or as_published(study) or rule.anytime is not None:
@@ -70,9 +70,9 @@ def _paired(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) ->
 
 
 def paired(study: Study, ratios: Sequence[float], blocks: Sequence[int] | None = None) -> Estimate:
-    """Paired t; after looks that of the rule's alpha, which is wider, or one that holds at every look.
+    """Estimate by paired t; after looks with the rule's alpha, which is wider, or by one that holds at every look.
 
-    `blocks`: of the ratios, by which mirrored ones find each other; `None` for those from the first on.
+    `blocks`: numbers of the ratios' blocks, which identify mirrored blocks; `None`: 1, 2, 3, ….
     """
     rule = rule_of(study)
     if rule.target is None:
@@ -86,7 +86,7 @@ def paired(study: Study, ratios: Sequence[float], blocks: Sequence[int] | None =
 
 
 def _fixed(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
-    """Welch's, as publications have it, unless the study asks for pairs."""
+    """Estimate by Welch's method, as in publications, unless the study asks for pairs."""
     if not as_published(study):
         return _paired(study, runs, arm, metric, pairs)
     return welch(runs.values_of(arm, metric), runs.values_of(study.baseline_of(arm), metric), CONFIDENCE)
@@ -107,7 +107,7 @@ _ESTIMATORS: dict[str, Estimator] = {
 
 
 def _windows(runs: Runs, arm: str, metric: Metric) -> list[float]:
-    """The values of all windows of an arm's runs; none for a metric that windows do not have."""
+    """Values of all windows of an arm's runs; empty for a metric that windows do not have."""
     if (key := _IN_WINDOWS.get(metric.name)) is None:
         return []
     windows = [

@@ -1,4 +1,4 @@
-"""Which factor moves what: main effects and two-way interactions of a study with several factors."""
+"""Main effects and two-way interactions of a study with several factors."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ METHOD = "contrast-of-block-means-welch"
 def contrast_of_means(
     groups: Mapping[str, Sequence[float]], weights: Mapping[str, float], confidence: float = 0.95
 ) -> Estimate | None:
-    """Relative effect from logarithms: groups → their values, one a block; `None` where a group has none.
+    """Relative effect from logarithms; `None` if a group is empty. `groups`: name → values, one for each block.
 
-    With means m_k and weights w_k: effect = Σ w_k m_k, its error and degrees of freedom by `welch_t`; of two groups
-    this is Welch's interval.
-    No interval where a group has one value only, or none of them any spread.
+    With means m_k and weights w_k: effect = Σ w_k m_k, with error and degrees of freedom by `welch_t`; for two
+    groups this is Welch's interval. There is no interval if a group has a single value, or no group any spread.
     """
     values = {name: np.asarray(groups.get(name, ()), dtype=float) for name in weights}
     if not values or any(len(each) == 0 for each in values.values()):
@@ -58,7 +57,7 @@ Levels = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Step:
-    """From one level of a factor to another."""
+    """A step from one level of a factor, the reference, to another level."""
 
     factor: str
     level: str
@@ -67,18 +66,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Cell:
-    """A combination of levels that was made, and its name."""
+    """A combination of levels that was run, and its name."""
 
     name: str
     levels: Levels
 
 
 def contrast(cells: Sequence[Cell], steps: Sequence[Step]) -> Mapping[str, float]:
-    """Name of a cell → its weight: the effect of the steps, averaged over all else; empty where no cells show it.
+    """Weight of each cell for the effect of the steps, averaged over all other factors; empty if no cells show it.
 
-    Of no step the mean of all cells; of one the mean difference; of two the mean difference of differences. Only
-    those combinations of other levels count under which every cell that the steps lead through was made, so that a
-    difference in other factors never gets into it.
+    Without steps: the mean of all cells. One step: the mean difference. Two steps: the mean difference of
+    differences. Only combinations of other levels count for which every cell of the steps was run, so that
+    differences in other factors never enter the effect.
     """
     stepping = {step.factor for step in steps}
     by_levels = {frozenset(cell.levels.items()): cell.name for cell in cells}
@@ -91,13 +90,13 @@ def contrast(cells: Sequence[Cell], steps: Sequence[Step]) -> Mapping[str, float
 
 
 def reference_of(factor: str, level: str, earlier: Sequence[str], made: Sequence[Levels]) -> str | None:
-    """The first of the earlier levels that occurs with the same levels of all else; `None` where none does."""
-    beside = {each: _beside(factor, each, made) for each in (*earlier, level)}
-    return next((other for other in earlier if beside[other] & beside[level]), None)
+    """First earlier level that occurs with the same levels of all other factors; `None` if there is none."""
+    contexts = {each: _contexts(factor, each, made) for each in (*earlier, level)}
+    return next((other for other in earlier if contexts[other] & contexts[level]), None)
 
 
-def _beside(factor: str, level: str, made: Sequence[Levels]) -> set[frozenset[tuple[str, str]]]:
-    """The levels of all other factors with which a level occurs."""
+def _contexts(factor: str, level: str, made: Sequence[Levels]) -> set[frozenset[tuple[str, str]]]:
+    """Combinations of all other factors' levels with which a level occurs."""
     return {frozenset(_without(each, {factor}).items()) for each in made if each[factor] == level}
 
 
@@ -106,7 +105,7 @@ def _without(levels: Levels, factors: set[str]) -> Levels:
 
 
 def _corners(steps: Sequence[Step]) -> list[tuple[Levels, int]]:
-    """Every choice of level or reference for each step, and its sign: -1 for each reference in it."""
+    """Every choice of level or reference for each step, with its sign: a factor of -1 for each reference."""
     corners: list[tuple[Levels, int]] = []
     for choice in product((True, False), repeat=len(steps)):
         pairs = list(zip(steps, choice, strict=True))
@@ -117,29 +116,29 @@ def _corners(steps: Sequence[Step]) -> list[tuple[Levels, int]]:
 
 @dataclass(frozen=True)
 class Effect:
-    """What going from one level of a factor to another does, or how far two such steps do more than each alone.
+    """Effect of a step from one level of a factor to another, or the interaction of two steps.
 
-    One step: the relative effect on the metric, averaged over all else. Two: the ratio of the ratios, less 1; zero
-    where one step does the same at both levels of the other factor.
+    One step: relative effect on the metric, averaged over all other factors. Two steps: ratio of the ratios minus
+    1; zero if one step has the same effect at both levels of the other factor.
     """
 
     steps: tuple[Step, ...]
     metric: str
     estimate: Estimate
     within_blocks: bool
-    """Paired by block; else blocks of one condition are compared with those of another."""
+    """Whether the effect is paired by block; otherwise blocks of different conditions are compared."""
     emulated: bool = False
-    """Whether any of the arms that it takes ran on an emulated CPU."""
+    """Whether any arm of the effect ran on an emulated CPU."""
 
     @property
     def interaction(self) -> bool:
-        """Whether it is of two factors."""
+        """Whether the effect is an interaction of two factors."""
         return len(self.steps) > 1
 
 
 @dataclass(frozen=True)
 class _Design:
-    """What was made: arms with their levels, and the conditions of each block."""
+    """What was run: arms with their levels, and the conditions of each block."""
 
     study: Study
     runs: Runs
@@ -149,16 +148,16 @@ class _Design:
 
 
 def factorial(study: Study, records: Sequence[RunRecord], metrics: Sequence[Metric]) -> tuple[Effect, ...]:
-    """Main effects, then interactions, each in every metric; nothing of a study in which only one factor varies.
+    """Estimate main effects, then interactions, in every metric; empty if only one factor varies.
 
-    A block gives one number: the contrast of the logarithms over the arms that an effect takes, so that what all
-    runs of a block have in common falls out; a block that lacks one of these arms does without. Over blocks the
-    numbers are independent, and their mean has a t interval (`paired`). Where a condition is part of
-    the effect, blocks of its levels are compared (`contrast_of_means`). Contrasts of factorial designs:
-    Montgomery, Design and Analysis of Experiments, chapters 5 and 6.
+    A block gives one number: the contrast of the logarithms over the arms of an effect, so that what all runs of a
+    block have in common cancels out; a block that lacks one of these arms is left out. The numbers of blocks are
+    independent, and their mean has a t interval (`paired`). If a condition is part of the effect, blocks of its
+    levels are compared (`contrast_of_means`). Contrasts of factorial designs: Montgomery, Design and Analysis of
+    Experiments, chapters 5 and 6.
     """
     design = _design(study, select_runs(study, records))
-    inner, outer = _inner(design), _outer(design)
+    inner, outer = _steps_between_arms(design), _steps_between_blocks(design)
     if len({step.factor for step in (*inner, *outer)}) < 2:
         return ()
     pairs = [pair for pair in combinations((*inner, *outer), 2) if pair[0].factor != pair[1].factor]
@@ -183,19 +182,19 @@ def _design(study: Study, runs: Runs) -> _Design:
     )
 
 
-def _inner(design: _Design) -> tuple[Step, ...]:
+def _steps_between_arms(design: _Design) -> tuple[Step, ...]:
     """Steps between arms."""
     factors = [factor for factor in design.study.factors if factor not in design.study.conditions]
     return tuple(_steps(design.study, factors, [cell.levels for cell in design.arms]))
 
 
-def _outer(design: _Design) -> tuple[Step, ...]:
+def _steps_between_blocks(design: _Design) -> tuple[Step, ...]:
     """Steps between blocks."""
     return tuple(_steps(design.study, design.study.conditions, list(design.conditions.values())))
 
 
 def _steps(study: Study, factors: Sequence[str], made: Sequence[Levels]) -> Iterator[Step]:
-    """Each level against the first one of which as much else is known."""
+    """Yield a step to each level from the first earlier level with the same other levels."""
     for factor in factors:
         for n, level in enumerate(study.factors[factor]):
             reference = reference_of(factor, level, study.factors[factor][:n], made)
@@ -204,7 +203,7 @@ def _steps(study: Study, factors: Sequence[str], made: Sequence[Levels]) -> Iter
 
 
 def _effect(design: _Design, steps: tuple[Step, ...], metric: Metric) -> Effect | None:
-    """`None` where no run shows it."""
+    """Estimate one effect; `None` if no runs show it."""
     inner = [step for step in steps if step.factor not in design.study.conditions]
     outer = [step for step in steps if step.factor in design.study.conditions]
     weights = contrast(design.arms, inner)
@@ -230,7 +229,7 @@ def _effect(design: _Design, steps: tuple[Step, ...], metric: Metric) -> Effect 
 
 
 def _logs(design: _Design, weights: Mapping[str, float], metric: Metric) -> Iterator[tuple[int, float]]:
-    """Block → the contrast of the logarithms in it; without blocks that lack a usable value of one of the arms."""
+    """Yield (block, contrast of logarithms); skips blocks without a usable value of one of the arms."""
     for block in design.runs.blocks if weights else ():
         runs = {arm: design.runs.good.get((block, arm)) for arm in weights}
         values = {arm: None if run is None else metric.of(run) for arm, run in runs.items()}

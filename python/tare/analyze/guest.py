@@ -1,4 +1,4 @@
-"""What a virtual machine counted of itself while a run lasted: its kernel's files, laid on the trace's clock."""
+"""Counters of a virtual machine's own kernel during a run, converted to the trace's clock."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ UNITS: Mapping[str, str] = {
     "cpu_percent": "%", "steal_percent": "%", "memory_bytes": "B",
     "block_read_bytes": "B", "block_written_bytes": "B",
 }  # fmt: skip
-"""Quantities as tare-probe's view names them, and `steal_percent`; percent are of one CPU, bytes since boot."""
+"""Quantity → unit; names as in tare-probe's view, and `steal_percent`. Percent of one CPU, bytes since boot."""
 FILE = "sut.guest.jsonl"
 _TASK = "/sys/fs/cgroup/task"
 _USER_HZ, _SECTOR_BYTES, _NS = 100, 512, 1e9
-"""x86's, in which /proc/stat counts; the unit of /proc/diskstats (Documentation/admin-guide/iostats.rst)."""
+"""Units of /proc/stat on x86 and of /proc/diskstats (Documentation/admin-guide/iostats.rst)."""
 _UPTIME_STEP_NS = 1e7
 _IDLE = (3, 4)
 _STEAL = 7
-"""Columns of the line `cpu` of /proc/stat (proc_stat(5)); guest time is in the first two already."""
+"""Columns of the line `cpu` of /proc/stat (proc_stat(5)); the first two include guest time."""
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """One line. What its files did not have is `None` or not there."""
+    """Counters of one line; `None` or absent if its files lack them."""
 
     uptime_s: float
     busy_s: float | None
@@ -44,10 +44,10 @@ class _Counts:
 
 
 def counted(raw: bytes, clock: Mapping[str, Any] | None) -> pl.DataFrame:
-    """Samples of `sut.guest.jsonl`, with the columns of `monitors.samples`.
+    """Parse samples from `sut.guest.jsonl`, with the columns of `monitors.samples`.
 
-    `clock`: `parity.sut.guest.clock` of the record; without it nobody knows when a line was written, so that there
-    are no samples. A last line that is not whole is that of a machine that was killed; another is a `StoreError`.
+    `clock`: `parity.sut.guest.clock` of the record; without it the time of a line is unknown, so there are no
+    samples. An incomplete last line comes from a killed machine; any other malformed line raises `StoreError`.
     """
     known = [number_at(clock, (key,)) for key in ("uptime_s", "from_ns", "to_ns")]
     uptime_s, from_ns, to_ns = known
@@ -116,7 +116,7 @@ def _counts(files: Mapping[str, str]) -> _Counts:
 
 
 def _memory(files: Mapping[str, str]) -> Iterator[tuple[str, float]]:
-    """Of the machine what is not to be had any more without swapping (proc_meminfo(5), MemAvailable)."""
+    """Yield memory in use: of the machine, all but MemAvailable (proc_meminfo(5)), and of the SUT."""
     meminfo = _named(files.get("/proc/meminfo", "").replace(":", ""))
     if "MemTotal" in meminfo and "MemAvailable" in meminfo:
         yield MACHINE, (meminfo["MemTotal"] - meminfo["MemAvailable"]) * 1024
@@ -125,7 +125,7 @@ def _memory(files: Mapping[str, str]) -> Iterator[tuple[str, float]]:
 
 
 def _moved(files: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], float]]:
-    """Of each disk, and of the SUT over all of them; a control group that has moved nothing has no line."""
+    """Yield bytes moved by each disk, and by the SUT over all disks; a control group without I/O has no line."""
     for words in (line.split() for line in files.get("/proc/diskstats", "").splitlines()):
         yield ("block_read_bytes", words[2]), int(words[5]) * _SECTOR_BYTES
         yield ("block_written_bytes", words[2]), int(words[9]) * _SECTOR_BYTES
@@ -139,5 +139,5 @@ def _moved(files: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], float]]:
 
 
 def _named(text: str) -> dict[str, float]:
-    """`name value …` a line."""
+    """Parse lines of `name value …`."""
     return {words[0]: float(words[1]) for words in (line.split() for line in text.splitlines()) if len(words) > 1}

@@ -1,4 +1,4 @@
-"""Where the latency of each arm's requests went: wire and server, or the client itself."""
+"""Share of the client in each arm's latency, as opposed to wire and server."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tare.run.record import RunRecord
 PERCENTILES = ("p50", "p99", "p99.9")
 _PARTS = ("lag_ms", "waiting_ms", "server_ms", "unread_ms")
 _CLIENT_S = ("lag_ms", "unread_ms")
-"""What the client adds by itself; requests also wait where the server is slower than the arrivals."""
+"""Parts that the client adds by itself; requests also wait if the server is slower than the arrivals."""
 
 
 @dataclass(frozen=True)
 class Guilt:
-    """Medians over an arm's good runs: parts as of `workloads.LatencyParts`, and the client's share of it all."""
+    """Medians over an arm's good runs: parts as in `workloads.LatencyParts`, and the client's share."""
 
     lag_ms: float
     waiting_ms: float
@@ -27,7 +27,7 @@ class Guilt:
 
 
 def client_share(run: RunRecord, percentile: str) -> float | None:
-    """Part of the latency around a percentile that the client made; `None` where it was not taken apart."""
+    """Client's share of the latency around a percentile; `None` if the generator did not measure parts."""
     parts = _parts(run, percentile)
     return None if parts is None else _client_share(parts)
 
@@ -37,8 +37,8 @@ def _client_share(parts: Mapping[str, float]) -> float:
 
 
 def guilt_of(good: Sequence[RunRecord]) -> Mapping[str, Guilt]:
-    """Percentile → its parts over the good runs of one arm; empty where no run took them apart."""
-    apart = [run for run in good if is_taken_apart(run)]
+    """Percentile → parts over the good runs of one arm; empty if no run has parts."""
+    apart = [run for run in good if has_latency_parts(run)]
     return {percentile: one for percentile in PERCENTILES if (one := _around(apart, percentile)) is not None}
 
 
@@ -59,28 +59,30 @@ class Missed:
 
 
 def has_details(run: RunRecord) -> bool:
-    """Whether its generator reported more than others do."""
+    """Whether the run's measurement has `details`."""
     return run.measurement is not None and bool(run.measurement.get("details"))
 
 
 def missed_of(good: Sequence[RunRecord]) -> Missed | None:
-    """Over all good runs; `None` where none had arrivals of its own."""
-    telling = [run for run in good if has_details(run)]
-    pairs = [[number_at(run.measurement, ("details", key)) for key in ("missed", "scheduled")] for run in telling]
+    """Missed arrivals over all good runs; `None` for closed loops."""
+    with_details = [run for run in good if has_details(run)]
+    pairs = [
+        [number_at(run.measurement, ("details", key)) for key in ("missed", "scheduled")] for run in with_details
+    ]
     known = [(missed, scheduled) for missed, scheduled in pairs if missed is not None and scheduled is not None]
     if not known:
         return None
     return Missed(round(sum(missed for missed, _ in known)), round(sum(scheduled for _, scheduled in known)))
 
 
-def is_taken_apart(run: RunRecord) -> bool:
-    """Whether its generator reported the parts of its latency."""
+def has_latency_parts(run: RunRecord) -> bool:
+    """Whether the generator reported parts of the run's latency."""
     return run.measurement is not None and bool(run.measurement.get("parts"))
 
 
 def _parts(run: RunRecord, percentile: str) -> Mapping[str, float] | None:
-    """All of them, or `None` where one is not known or there is nothing to share."""
-    if not is_taken_apart(run):
+    """All parts; `None` if one is unknown, or all are 0."""
+    if not has_latency_parts(run):
         return None
     parts = {name: number_at(run.measurement, ("parts", percentile, name)) for name in _PARTS}
     known = {name: value for name, value in parts.items() if value is not None}

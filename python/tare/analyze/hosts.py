@@ -1,4 +1,4 @@
-"""The hosts of a run beside that of the SUT or of its first node, by its record."""
+"""Hosts of a run other than that of the SUT or of its first node, from its record."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tare.analyze.numbers import number_at
 from tare.run.record import RunRecord
 
 TRACE = "monitors/probe/trace"
-"""Where the recording of the SUT's host lies among a run's raw files."""
+"""Path of the SUT host's recording among a run's raw files."""
 _CLIENT = "client"
 
 
 @dataclass(frozen=True)
 class OtherHost:
-    """`of`: whose it is, `client` or a further node. `ahead_s`: its clock less that of the run."""
+    """A further host. `of`: `client` or the name of a node. `ahead_s`: its clock minus the run's."""
 
     of: str
     name: str
@@ -24,12 +24,12 @@ class OtherHost:
 
     @property
     def trace(self) -> str:
-        """Where its recording lies among the run's raw files."""
+        """Path of the host's recording among the run's raw files."""
         return f"monitors/{self.of}-host/trace"
 
 
 def other_hosts(record: RunRecord) -> tuple[OtherHost, ...]:
-    """Further nodes', then the client's; none where one host played all parts."""
+    """Hosts of further nodes, then the client's; empty if one host had all roles."""
     between, hosts = record.between or {}, list[OtherHost]()
     ahead_s = {
         link["asks"]: number_at(link, ("before", "clocks", "offset_s"))
@@ -46,7 +46,7 @@ def other_hosts(record: RunRecord) -> tuple[OtherHost, ...]:
 
 
 def named_hosts(record: RunRecord) -> Mapping[str, str]:
-    """Side or node → the host that it stood on; empty where one host played all parts."""
+    """Side or node → its host; empty if one host had all roles."""
     between: Mapping[str, Any] = record.between or {}
     if not between.get("sut"):
         return {}

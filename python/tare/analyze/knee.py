@@ -1,4 +1,4 @@
-"""The knee of a sweep: the fewest threads that give all the throughput there is, and those for a share of it."""
+"""Knee of a sweep: the fewest threads for full throughput, and the threads for a share of it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tare.run.record import RunRecord, Side
 from tare.study.model import Study
 
 NEARLY_ALL = 0.05
-"""Full load is the fewest threads within this of the most that was seen: a flat top has no single peak."""
+"""Full load: the fewest threads whose throughput is within this share of the maximum; a plateau has no peak."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One number of threads over its good runs: means, and the least and the most of throughput.
+    """One number of threads over its good runs: means, and minimum and maximum of throughput.
 
-    `sut_busy`, `client_busy`: share of the CPU time that the side may use; `None` where it was not seen.
+    `sut_busy`, `client_busy`: share of the CPU time available to the side; `None` if not recorded.
     """
 
     threads: int
@@ -35,10 +35,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Knee:
-    """`full`: threads at full load, `None` where fewer than two numbers of threads have a good run.
+    """Knee of a sweep. `full`: threads at full load; `None` if fewer than two numbers of threads have a good run.
 
-    `rising`: throughput was still rising at the most threads that were tried, so that full load lies beyond.
-    `shares`: share of the throughput at full load → threads that give it, between two numbers on a straight line.
+    `rising`: throughput was still rising at the highest number of threads, so full load lies beyond.
+    `shares`: share of the throughput at full load → threads that give it, interpolated linearly.
     """
 
     points: tuple[Point, ...]
@@ -46,10 +46,10 @@ class Knee:
     rising: bool
     shares: Mapping[float, int]
     emulated: tuple[Side, ...] = ()
-    """Which sides ran on an emulated CPU in any of the runs."""
+    """Sides that ran on an emulated CPU in any run."""
 
     def at(self, threads: int) -> Point:
-        """The point of that many threads; `KeyError` where there is none."""
+        """Point of a number of threads; raises `KeyError` if there is none."""
         for point in self.points:
             if point.threads == threads:
                 return point
@@ -57,7 +57,7 @@ class Knee:
 
 
 def knee_of(study: Study, records: Sequence[RunRecord], shares: Sequence[float] = ()) -> Knee:
-    """What the runs of a sweep tell; see `plan.sweep`."""
+    """Estimate the knee from the runs of a sweep; see `plan.sweep`."""
     points = tuple(_point(arm.name, int(arm.levels["threads"]), records) for arm in study.arms)
     curve = [(point.threads, point.throughput_per_s) for point in points if point.throughput_per_s is not None]
     sides = sides_of(emulated_arms(records))
@@ -70,7 +70,7 @@ def knee_of(study: Study, records: Sequence[RunRecord], shares: Sequence[float] 
 
 
 def _threads_for(rate: float, curve: Sequence[tuple[int, float]]) -> int:
-    """In a closed loop throughput rises nearly in proportion to threads until the server is busy."""
+    """Threads for a rate, interpolated linearly: in a closed loop, throughput is nearly proportional at first."""
     before, did = 0, 0.0
     for threads, reached in curve:
         if reached >= rate:

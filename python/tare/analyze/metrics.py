@@ -1,4 +1,4 @@
-"""What is compared: each metric's name, where its value stands in a measurement, and how to read its sign."""
+"""Metrics that are compared: names, paths of their values in a measurement, and the meaning of their sign."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ PRIMARY = "throughput"
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of each run: what stands at `path` in its measurement, or what is `derived`.
+    """One number of each run: the value at `path` in its measurement, or a `derived` value.
 
-    `path`: keys from the top of the JSON of `workloads.Measurement`. `bucketed`: read from the generator's
-    histogram, and so known to one bucket at best.
+    `path`: keys from the top of the JSON of `workloads.Measurement`. `bucketed`: the value comes from the
+    generator's histogram, so its precision is one bucket.
     """
 
     name: str
@@ -42,27 +42,27 @@ class Metric:
     more_is_better: bool = False
     bucketed: bool = False
     derived: Callable[[RunRecord], float | None] | None = None
-    """How it follows from the whole record, where the generator alone does not know it."""
+    """Function of the whole record, for values that the generator does not report."""
     derived_column: Callable[[Columns], Column] | None = None
-    """The same of many runs at once."""
+    """The same function for many runs at once."""
     operation: str | None = None
-    """The kind of operation that it is of, `None` for all of them together."""
+    """Kind of operation; `None` for all kinds together."""
     percent: float | None = None
-    """Which percentile of the stored histogram it is."""
+    """Percentile of the stored histogram; `None` for other values."""
     source: Callable[[RunRecord], str | None] | None = None
-    """By whom it was counted, where that may differ from run to run; only the same source is compared."""
+    """Source that counted the value, if that differs between runs; only values of the same source are compared."""
 
     @property
     def resolution(self) -> tuple[str, ...]:
-        """Where the relative width of the histogram bucket stands that it comes from."""
+        """Path of the relative width of the histogram's buckets."""
         return (*self.path[:-1], "resolution")
 
     def of(self, run: RunRecord) -> float | None:
-        """The value of a run, `None` where it is not known."""
+        """Value of a run; `None` if unknown."""
         return self.read(run.measurement) if self.derived is None else self.derived(run)
 
     def column(self, columns: Columns) -> Column:
-        """The values of many runs, each as by `of`."""
+        """Values of many runs, as `of` gives them."""
         if self.derived_column is not None:
             return self.derived_column(columns)
         if self.derived is not None:
@@ -75,10 +75,10 @@ class Metric:
         return np.where(counted.there, counted.percentiles[self.percent], values)
 
     def read(self, measurement: Mapping[str, Any] | None) -> float | None:
-        """The value, `None` where the generator did not report it.
+        """Value in a measurement; `None` if the generator did not report it.
 
-        A percentile is counted from the stored histograms; what the generator says of it is taken only where it
-        left none.
+        A percentile is counted from the stored histograms; the generator's own figure is used only if there are
+        none.
         """
         part = tree_at(measurement, self.path[:-2])
         if self.percent is not None and part is not None and histograms_of(part):
@@ -88,7 +88,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class _Counted:
-    """Of many runs: which left histograms, and the percentiles that are counted from them."""
+    """Percentiles of many runs, counted from histograms. `there`: which runs have histograms."""
 
     there: Flags
     percentiles: Mapping[float, Column]
@@ -107,7 +107,7 @@ def _counted(parts: Sequence[Mapping[str, Any] | None]) -> _Counted:
 
 
 def _latency(name: str, title: str, short: str, key: str, percent: float | None = None) -> Metric:
-    """The mean is of a sum that generators keep beside the histogram, and not subject to the buckets' width."""
+    """Make a latency metric. The mean comes from a sum that generators keep, so buckets do not limit it."""
     return Metric(
         name,
         title,
@@ -140,17 +140,17 @@ METRICS: Mapping[str, Metric] = {
         ),
     )
 }  # fmt: skip
-"""In the order in which reports show them; the first is the primary metric."""
+"""Metrics in the order of reports; the first is the primary metric."""
 
 MONITOR_CPU = Metric("monitor_cpu", "CPU time of monitors", "monitors", "ms/s", derived=monitor_cpu_ms_per_s)
-"""Told only of studies whose arms are watched differently."""
+"""Metric that applies only to studies whose arms have different monitors."""
 
 _PERCENTS = tuple(sorted({metric.percent for metric in METRICS.values() if metric.percent is not None}))
 _PER_OPERATION = tuple(name for name, metric in METRICS.items() if metric.path[:1] == ("latency",))
 
 
 def metric_named(name: str) -> Metric:
-    """The metric of that name: one of `METRICS`, `monitor_cpu`, or of one kind of operation, `read_latency_mean`.
+    """Metric by name: one of `METRICS`, `monitor_cpu`, or of one kind of operation, such as `read_latency_mean`.
 
     Raises `KeyError` for any other name.
     """
@@ -166,7 +166,7 @@ def metric_named(name: str) -> Metric:
 
 
 def of_operation(metric: Metric, operation: str) -> Metric:
-    """A latency metric of one kind of operation."""
+    """Make a latency metric of one kind of operation."""
     return replace(
         metric,
         name=f"{operation}_{metric.name}",
@@ -178,7 +178,7 @@ def of_operation(metric: Metric, operation: str) -> Metric:
 
 
 def _only_by_operation(measurement: Mapping[str, Any] | None) -> bool:
-    """Whether no latency of all operations is known, but of a kind: others' tables may have no more."""
+    """Whether latency is known by kind only, as in tables from elsewhere."""
     figures = measurement or {}
     return bool(figures.get("by_operation")) and all(
         value is None for value in (figures.get("latency") or {}).values()
@@ -192,9 +192,9 @@ def differently_watched(runs: Iterable[RunRecord]) -> bool:
 
 
 def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:
-    """What can be compared: `METRICS`, what monitors cost where they differ, latencies by operation.
+    """Metrics that these runs allow: `METRICS`, cost of monitors if they differ, and latencies by operation.
 
-    The latter where there are several kinds, or where a kind alone is known: of all, that is said otherwise.
+    Latencies by operation are included if there are several kinds, or if latency is known by kind only.
     """
     runs = tuple(runs)
     kinds = dict.fromkeys(kind for run in runs for kind in (run.measurement or {}).get("by_operation") or ())
@@ -208,5 +208,5 @@ def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:
 
 
 def resolution_of(measurement: Mapping[str, Any] | None, metric: Metric) -> float | None:
-    """Relative width of the histogram bucket that a latency comes from: 0.018 for sysbench."""
+    """Relative width of the histogram bucket of a latency, such as 0.018 for sysbench."""
     return number_at(measurement, metric.resolution)

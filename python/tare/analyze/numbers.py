@@ -1,4 +1,4 @@
-"""Numbers out of the JSON of a record."""
+"""Access to numbers in the JSON of a record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 
 def tree_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """The mapping at a path of keys, `None` where there is none."""
+    """Mapping at a path of keys; `None` if there is none."""
     value: Any = tree
     for key in path:
         value = value.get(key) if is_mapping(value) else None
@@ -16,7 +16,7 @@ def tree_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[st
 
 
 def number_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> float | None:
-    """The finite number at a path of keys, `None` where there is none."""
+    """Finite number at a path of keys; `None` if there is none."""
     value: Any = tree
     for key in path:
         if not is_mapping(value):
@@ -27,5 +27,5 @@ def number_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> float | 
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """A record's are plain dicts, and asking the abstract class takes ten times as long: it is asked of others."""
+    """Whether a value is a mapping. Records have dicts; checking for the abstract class is ten times slower."""
     return value is not None and (type(value) is dict or isinstance(value, Mapping))

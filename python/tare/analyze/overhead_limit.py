@@ -1,4 +1,4 @@
-"""`tare check`: whether each overhead is within a limit. Intervals decide, never points."""
+"""`tare check`: compare each overhead with a limit. Intervals decide, never points."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Outcome(StrEnum):
     PASS = "pass"  # noqa: S105 - no password
     """The whole interval lies within the limit."""
     FAIL = "fail"
-    """The whole interval lies beyond it, or the study is invalid."""
+    """The whole interval lies beyond the limit, or the study is invalid."""
     INCONCLUSIVE = "inconclusive"
-    """The limit is inside the interval, or there is none."""
+    """The limit is inside the interval, or there is no interval."""
 
 
 @dataclass(frozen=True)
 class LimitCheck:
     """One arm's overhead in one metric against the limit.
 
-    `point`, `low`, `high`: the overhead as a fraction of the baseline, worse is more: of throughput the loss, of
-    latency, CPU time and block I/O the gain. `low` and `high` are widened by the `resolution` of the generator's
-    histogram, where the metric comes from one. `why`: what decides where the interval does not.
+    `point`, `low`, `high`: overhead as a fraction of the baseline, positive if worse: the loss of throughput, or
+    the increase of latency, CPU time or block I/O. `low` and `high` are widened by the `resolution` of the
+    generator's histogram, if the metric comes from one. `why`: the reason, if the interval does not decide.
     """
 
     arm: str
@@ -45,35 +45,35 @@ class LimitCheck:
     resolution: float | None
     why: str | None = None
     mark: str | None = None
-    """That the arm or its baseline was emulated, `None` where neither was."""
+    """Mark that the arm or its baseline was emulated; `None` if neither was."""
 
 
 def check_limit(
     study: Study, analysis: Analysis, findings: Sequence[Finding], most: float, unfinished: str | None = None
 ) -> tuple[LimitCheck, ...]:
-    """Each finding against the limit `most`, a fraction. `unfinished`: why more blocks are to come, if they are.
+    """Check each finding against the limit `most`, a fraction. `unfinished`: why more blocks are to come, if so.
 
-    Repeated looks until an interval fits lose its 95 % coverage, so an unfinished study decides nothing.
+    Looking repeatedly until an interval fits loses the 95 % coverage, so an unfinished study decides nothing.
     """
-    why = _why_none(study, unfinished)
+    why = _why_undecided(study, unfinished)
     return tuple(_check(finding, most, invalid=analysis.invalid, why=why) for finding in findings)
 
 
-def _why_none(study: Study, unfinished: str | None) -> str | None:
-    """Why no interval of the study decides anything."""
+def _why_undecided(study: Study, unfinished: str | None) -> str | None:
+    """Why no interval of the study can decide; `None` if they can."""
     if as_published(study):
         return f"the protocol {study.protocol.name} repeats a published method, whose intervals are too narrow"
     return unfinished
 
 
 def _check(finding: Finding, most: float, *, invalid: bool, why: str | None) -> LimitCheck:
-    low, high = _worse(finding)
+    low, high = _overhead_interval(finding)
     one = LimitCheck(
         arm=finding.arm,
         baseline=finding.baseline,
         metric=finding.metric,
         outcome=Outcome.INCONCLUSIVE,
-        point=_signed(finding, finding.estimate.point),
+        point=_as_overhead(finding, finding.estimate.point),
         low=low,
         high=high,
         n=finding.estimate.n,
@@ -94,15 +94,15 @@ def _decided(one: LimitCheck, finding: Finding, most: float, *, invalid: bool, w
     return replace(one, outcome=Outcome.FAIL) if one.low > most else one
 
 
-def _signed(finding: Finding, effect: float | None) -> float | None:
-    """The effect as an overhead: worse is more."""
+def _as_overhead(finding: Finding, effect: float | None) -> float | None:
+    """Convert an effect to an overhead, which is positive if worse."""
     if effect is None:
         return None
     return -effect if metric_named(finding.metric).more_is_better else effect
 
 
-def _worse(finding: Finding) -> tuple[float | None, float | None]:
-    """The interval as one of the overhead; each end is moved out by what a histogram's bucket may hide."""
+def _overhead_interval(finding: Finding) -> tuple[float | None, float | None]:
+    """Interval of the overhead, widened at each end by the width of a histogram bucket."""
     low, high = finding.estimate.low, finding.estimate.high
     if low is None or high is None:
         return None, None
@@ -112,6 +112,6 @@ def _worse(finding: Finding) -> tuple[float | None, float | None]:
 
 
 def worst(outcomes: Sequence[Outcome]) -> Outcome:
-    """Combine several: one failure fails all, and all must pass. Nothing checked is inconclusive."""
+    """Combine outcomes: one failure fails all, and all must pass. Without any check: inconclusive."""
     order = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
     return next((each for each in order if each in outcomes), Outcome.INCONCLUSIVE)

@@ -1,4 +1,4 @@
-"""Estimators as published studies used them, for comparison only. Each says what is wrong with it."""
+"""Estimators of published studies, for comparison only. Each docstring says what is wrong with the method."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tare.study.model import Study
 
 
 def mean_square_error(values: Sequence[float]) -> float | None:
-    """The mean of (x_i - mean)² over N values, in the square of their unit; `None` without values.
+    """Mean of (x_i - mean)² over N values, in the square of their unit; `None` without values.
 
-    Casalicchio & Perciballi, "Measuring Docker performance: what a mess!!!", ICPE 2017 companion. It gives
-    how far single repetitions lie from their mean, not how well the mean is known.
+    Casalicchio & Perciballi, "Measuring Docker performance: what a mess!!!", ICPE 2017 companion. The figure
+    describes the scatter of single repetitions, not the precision of their mean.
     """
     return float(np.var(values)) if len(values) else None
 
 
 def overhead_fraction(docker: float, native: float) -> float | None:
-    """|docker - native| / native, `None` where `native` is not above 0.
+    """|docker - native| / native; `None` if `native` is not above 0.
 
-    Casalicchio & Perciballi, "Measuring Docker performance: what a mess!!!", ICPE 2017 companion. The
-    absolute value hides which of the two is the larger, and makes an overhead of mere noise: over repetitions its
-    mean is above 0 for two equal systems.
+    Casalicchio & Perciballi, "Measuring Docker performance: what a mess!!!", ICPE 2017 companion. The absolute
+    value hides which figure is larger, and turns noise into overhead: for two equal systems, its mean over
+    repetitions is above 0.
     """
     return abs(docker - native) / native if native > 0 else None
 
@@ -50,7 +50,7 @@ def median_run(arm: Sequence[float], baseline: Sequence[float], confidence: floa
 
 @dataclass(frozen=True)
 class Repetitions:
-    """In the values' unit. `stddev`: of the sample (n - 1), `None` for one repetition."""
+    """Summary of repetitions in their unit. `stddev`: of the sample (n - 1); `None` for one repetition."""
 
     n: int
     smallest: float
@@ -60,7 +60,7 @@ class Repetitions:
 
 
 def min_max_mean(values: Sequence[float]) -> Repetitions | None:
-    """Describe repetitions; `None` without any.
+    """Summarise repetitions; `None` without any.
 
     Seybold et al., "The impact of the storage tier: a baseline performance analysis of containerized DBMS" (2018).
     """
@@ -82,8 +82,9 @@ _Z = 1.96
 def pooled_windows(arm: Sequence[float], baseline: Sequence[float]) -> Estimate:
     """Difference of the windows' means ± 1.96 · √(s1²/n1 + s2²/n2), relative to the baseline's mean.
 
-    `n` counts windows. Invalid: windows of one run share its start, so the interval is far too narrow, and
-    53 to 58 % of A/A comparisons come out "significant". Kept only to show what the published analysis would say.
+    `n` counts windows. The method is invalid: windows of one run share its start, so the interval is far too
+    narrow, and 53 to 58 % of A/A comparisons are "significant". It only shows what the published analysis would
+    conclude.
     """
     n = min(len(arm), len(baseline))
     if n < 2:
@@ -99,7 +100,7 @@ def pooled_windows(arm: Sequence[float], baseline: Sequence[float]) -> Estimate:
 
 
 def mean_interval(windows: Sequence[float]) -> tuple[float, float]:
-    """Lower and upper end of mean ± 1.96 · s / √n of one arm's pooled windows, in their unit."""
+    """Lower and upper end of mean ± 1.96 · s / √n over one arm's pooled windows, in their unit."""
     values = np.asarray(windows, dtype=float)
     if len(values) < 2:
         raise ValueError("an interval needs two windows")
@@ -123,11 +124,11 @@ WELCH = "welch"
 
 
 def welch(arm: Sequence[float], baseline: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """(mean(arm) - mean(baseline)) / mean(baseline), the interval of the numerator divided likewise.
+    """(mean(arm) - mean(baseline)) / mean(baseline), with the numerator's interval divided by the same.
 
-    Welch, "The generalization of 'Student's' problem …", Biometrika 34 (1947). It takes the runs for
-    independent: with runs made in fixed blocks it is wrong in 18 to 31 % of A/A comparisons instead of 5 %. It
-    ignores that the denominator is itself an estimate.
+    Welch, "The generalization of 'Student's' problem …", Biometrika 34 (1947). The method assumes independent runs:
+    with runs in fixed blocks it is wrong in 18 to 31 % of A/A comparisons instead of 5 %. It also ignores that the
+    denominator is itself an estimate.
     """
     n = min(len(arm), len(baseline))
     if n == 0:
@@ -146,9 +147,9 @@ def welch(arm: Sequence[float], baseline: Sequence[float], confidence: float = 0
 
 
 def by_publication(study: Study, parts: Sequence[Runs], arm: str, metric: Metric) -> Estimate | None:
-    """Relative change of averages; of several strata their mean, as Table 3 of grambow-2018 has its last rows.
+    """Relative change of averages; over several strata, the mean of their changes, as in Table 3 of grambow-2018.
 
-    `None` where the study names no way of its publication's, or no stratum has runs of both.
+    `None` if the study does not name its publication's method, or no stratum has runs of both arm and baseline.
     """
     if study.published_by is None:
         return None

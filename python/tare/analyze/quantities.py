@@ -1,8 +1,8 @@
-"""Quantities as a publication defines them, by every source that has them, beside tare's own estimate.
+"""Quantities as a publication defines them, from every source that has them, with tare's own estimate.
 
-casalicchio-2017: the overhead is |docker - native| / native of what a tool says, over N repetitions with mean and
-mean square error. Here each tool has its view of the run's own trace beside what it said where it ran, and all of
-them speak of the very same run.
+casalicchio-2017: the overhead is |docker - native| / native of a tool's figure, over N repetitions with mean and
+mean square error. Here each tool has a view computed from the run's trace, and what it reported if it ran; all
+figures are about the same run.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _KIB, _MIB = 1024.0, float(1 << 20)
 _NS = 1e9
 
 _OF_NODE = r"^(.*) of (sut-\d+)$"
-"""What is a further node's host's own (docs/reference/monitors.md)."""
+"""Subjects of a further node's host (docs/reference/monitors.md)."""
 _SUT = "sut"
-"""Begins what is the server's, a node's, or one of its processes': `sut`, `sut-2`, `sut-2 pid 7`."""
+"""Prefix of subjects of the server, a node or their processes: `sut`, `sut-2`, `sut-2 pid 7`."""
 _CLIENT_HOST, _OTHER_HOSTS = " of client$", r" of (client|sut-\d+)$"
-"""Subjects of hosts that are no part of what is added up."""
+"""Subjects of hosts that are left out of sums."""
 OWN = "tare-probe"
-"""The tool whose view is what it saw itself."""
+"""Tool whose view is its own record."""
 
 
 @dataclass(frozen=True, eq=False)
 class WatchedTrace:
-    """What was kept of a run: its trace, and the samples of tools that watched it, those to be dropped left out.
+    """Recordings of a run: its trace, and the samples of tools that watched it, without samples to be dropped.
 
-    `observed` has the columns of `views.compute.SCHEMA`. `None`: none was kept. `further`: the hosts of further
-    nodes, with their traces. `one_kernel`: hosts of the run were one machine.
+    `observed` has the columns of `views.compute.SCHEMA`. `None`: not recorded. `further`: hosts of further nodes,
+    with their traces. `one_kernel`: the hosts of the run were one machine.
     """
 
     trace: Trace | None = None
@@ -57,21 +57,21 @@ class WatchedTrace:
     one_kernel: bool = False
 
     def of_sut(self, seen: pl.DataFrame) -> pl.DataFrame:
-        """Samples of the SUT's hosts; those that are one machine are counted once."""
+        """Samples of the SUT's hosts; hosts that are one machine count once."""
         others = _OTHER_HOSTS if self.one_kernel else _CLIENT_HOST
         return seen.filter(~pl.col("subject").str.contains(others))
 
 
-WatchedProcess = Callable[[RunRecord], WatchedTrace]
-"""What was kept of a run."""
+ReadTrace = Callable[[RunRecord], WatchedTrace]
+"""Function that reads the recordings of a run."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One source of a quantity. `reported`: how the record has it; without that it is a view of the trace.
+    """One source of a quantity. `reported`: reads the figure from the record; otherwise it is a view of the trace.
 
-    A view's `quantities`, of `tool` and of the subjects that begin with `subject`, are added up; `factor` brings
-    them to `unit`. `chosen`: which of these subjects; `None`: all.
+    A view adds up the `quantities` of `tool` for subjects that begin with `subject`; `factor` converts the sum to
+    `unit`. `chosen`: selects among these subjects; `None`: all.
     """
 
     source: str
@@ -86,7 +86,7 @@ class Way:
 
 
 def _execution_time_us(run: RunRecord) -> float | None:
-    """Time for one operation: what a fixed number of them takes is as many times that."""
+    """Time for one operation in microseconds; a fixed number of operations takes that many times as long."""
     rate = number_at(run.measurement, ("throughput_per_s",))
     return 1e6 / rate if rate else None
 
@@ -128,14 +128,14 @@ WAYS: Mapping[QuantityName, tuple[Way, ...]] = {
     "io_ovh_r": _disk("read_mib_per_s", "read", "read_kib"),
     "io_ovh_w": _disk("written_mib_per_s", "written", "written_kib"),
 }
-"""In the order in which reports show them. Busy time of mpstat and sar is all but idle, iowait and steal."""
+"""Sources of each quantity, in the order of reports. Busy time of mpstat and sar is without idle, iowait, steal."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Over an arm's good runs, in blocks in which both it and its baseline have a value.
+    """Values over an arm's good runs, in blocks in which both the arm and its baseline have a value.
 
-    `n`: how many. `mse`: mean square error, in the square of the unit.
+    `n`: number of values. `mse`: mean square error, in the square of the unit.
     """
 
     n: int
@@ -147,7 +147,7 @@ class Spread:
 class QuantityRow:
     """A quantity of an arm and of its baseline by one source.
 
-    `overhead`: |arm - baseline| / baseline of the means, as the publication has it; `None` for a baseline of zero.
+    `overhead`: |arm - baseline| / baseline of the means, as in the publication; `None` for a baseline of zero.
     `signed`: tare's own estimate, paired by block, with its sign.
     """
 
@@ -163,8 +163,8 @@ class QuantityRow:
     signed: Estimate
 
 
-def quantities(study: Study, records: Sequence[RunRecord], watched: WatchedProcess) -> tuple[QuantityRow, ...]:
-    """All that the study wants, by every source that has both arm and baseline."""
+def quantities(study: Study, records: Sequence[RunRecord], watched: ReadTrace) -> tuple[QuantityRow, ...]:
+    """Compute the quantities that the study requests, by every source that has both arm and baseline."""
     wanted = study.quantities
     if wanted is None:
         return ()
@@ -174,7 +174,7 @@ def quantities(study: Study, records: Sequence[RunRecord], watched: WatchedProce
 
 
 Values = Mapping[tuple[QuantityName, str], float]
-"""(quantity, source) → the source's value of one run."""
+"""(quantity, source) → value of one run."""
 
 
 def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], Values]) -> Iterator[QuantityRow]:
@@ -211,7 +211,7 @@ def _spread(values: Sequence[float]) -> Spread:
 
 
 def _sources(name: QuantityName) -> Iterator[tuple[str, str]]:
-    """Source and unit: of a tool first what it said itself, then its view."""
+    """Yield (source, unit); for a tool, first its own report, then its view."""
     for way in WAYS[name]:
         yield way.source, way.unit
         if way.reported is None and way.tool != OWN:
@@ -232,17 +232,17 @@ def _values(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> Values:
             if way.reported is not None:
                 values[name, way.source] = way.reported(run)
                 continue
-            # A kernel that is that of all hosts is seen whole from the first one.
+            # If all hosts share one kernel, the first host shows all of it.
             needed = () if seen.one_kernel and not way.subject.startswith(_SUT) else nodes
             if observed is not None:
-                values[name, way.source] = _seen(observed, way, needed)
+                values[name, way.source] = _view_value(observed, way, needed)
             if taken is not None:
-                values[name, _view_of(way)] = _seen(taken, way, needed)
+                values[name, _view_of(way)] = _view_value(taken, way, needed)
     return {place: value for place, value in values.items() if value is not None}
 
 
 def _samples(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> pl.DataFrame | None:
-    """What each tool would have printed within the measure phase, but for the samples dropped at its ends."""
+    """Samples that each tool would have printed within the measure phase, without those trimmed at its ends."""
     began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
     if seen.trace is None or began is None or ended is None:
         return None
@@ -255,7 +255,7 @@ def _samples(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> pl.DataF
 
 
 def _views(wanted: Quantities) -> Mapping[str, View]:
-    """The tools' views with the quantities that are asked for, as each costs time."""
+    """Views of the tools, reduced to the requested quantities, as each takes time."""
     asked = {(way.tool, each) for name in wanted.wanted for way in WAYS[name] for each in way.quantities}
     chosen = {
         tool: replace(view, quantities=tuple(each for each in view.quantities if (tool, each.name) in asked))
@@ -264,10 +264,10 @@ def _views(wanted: Quantities) -> Mapping[str, View]:
     return {tool: view for tool, view in chosen.items() if view.quantities}
 
 
-def _seen(taken: pl.DataFrame, way: Way, nodes: Sequence[str]) -> float | None:
-    """Rates as means over time, totals as growth a second; `None` where the tool would print nothing.
+def _view_value(taken: pl.DataFrame, way: Way, nodes: Sequence[str]) -> float | None:
+    """Value of a view: mean of rates over time, or growth of totals per second; `None` if the tool prints nothing.
 
-    `nodes`: further ones, each of which must have been seen: a part of the SUT is not its sum.
+    `nodes`: further nodes, all of which must have samples, as a part of the SUT is not its sum.
     """
     own = taken.filter((pl.col("tool") == way.tool) & pl.col("subject").str.starts_with(way.subject))
     if any(not own["subject"].str.contains(rf"\b{node}\b").any() for node in nodes):
@@ -276,15 +276,15 @@ def _seen(taken: pl.DataFrame, way: Way, nodes: Sequence[str]) -> float | None:
     split = own.with_columns(
         host=subject.extract(_OF_NODE, 2).fill_null(""), subject=subject.replace(_OF_NODE, "${1}")
     )
-    by_host = [_seen_on(rows, way) for _, rows in split.group_by("host", maintain_order=True)]
+    by_host = [_view_value_on_host(rows, way) for _, rows in split.group_by("host", maintain_order=True)]
     seen = [value for value in by_host if value is not None]
     if not seen or len(seen) < len(by_host):
         return None
     return fmean(seen) if way.of_host else sum(seen)
 
 
-def _seen_on(own: pl.DataFrame, way: Way) -> float | None:
-    """Of one of the SUT's hosts."""
+def _view_value_on_host(own: pl.DataFrame, way: Way) -> float | None:
+    """Value of a view on one of the SUT's hosts."""
     kinds = {each.name: each.kind for each in VIEWS[way.tool].quantities}
     if way.chosen is not None:
         own = own.filter(pl.col("subject").is_in(list(way.chosen(own["subject"].unique().to_list()))))

@@ -1,4 +1,4 @@
-"""Which runs count: one good attempt of each. Conditions and strata split them."""
+"""Selection of the runs that count: one good attempt of each. Conditions and strata split them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Failure:
-    """An attempt that must not be used. `made_good`: another attempt of the same run is used instead."""
+    """A failed attempt, which is not used. `made_good`: another attempt of the same run is used instead."""
 
     run_id: str
     attempt: int
@@ -41,8 +41,8 @@ class Failure:
 class Runs:
     """The runs of a study. `good`: (block, arm) → the attempt that counts.
 
-    `at_once`: a block has two arms only, driven at the same time; what others it lacks is not missing.
-    `ends_early`: an arm's blocks may end before those of others.
+    `at_once`: each block has only two arms, driven at the same time, so the other arms are not missing from it.
+    `ends_early`: an arm's blocks may end before those of other arms.
     """
 
     good: Mapping[tuple[int, str], RunRecord]
@@ -57,45 +57,45 @@ class Runs:
 
     @cached_property
     def columns(self) -> Columns:
-        """The figures of the good runs, in the order of `good`."""
+        """Columns of the good runs, in the order of `good`."""
         return Columns(tuple(self.good.values()))
 
     def column(self, metric: Metric) -> Column:
-        """The values of the good runs. Read once a metric: percentiles are counted from histograms."""
+        """Values of the good runs; cached, as percentiles are counted from histograms."""
         if metric.name not in self._read:
             self._read[metric.name] = metric.column(self.columns)
         return self._read[metric.name]
 
     def values_at(self, metric: Metric, rows: Rows) -> Column:
-        """The values in these rows; not known at -1."""
+        """Values in these rows; NaN for row -1."""
         if metric.name not in self._with_none:
             self._with_none[metric.name] = np.append(self.column(metric), np.nan)
         return self._with_none[metric.name][rows]
 
     def resolutions(self, metric: Metric) -> Column:
-        """The width of the histogram bucket that a metric of a good run comes from."""
+        """Relative width of the histogram bucket of a metric, for each good run."""
         return self.columns.number("measurement", *metric.resolution)
 
     def value(self, block: int, arm: str, metric: Metric) -> float | None:
-        """The value of a good run, `None` where it is not known."""
+        """Value of a good run; `None` if unknown."""
         value = float(self.column(metric)[self.places(arm)[block]])
         return None if math.isnan(value) else value
 
     def values_of(self, arm: str, metric: Metric) -> list[float]:
-        """All known values of an arm's good runs, in the order of the runs."""
+        """Known values of an arm's good runs, in the order of the runs."""
         return known_values(self.column(metric)[list(self.places(arm).values())]) if self.places(arm) else []
 
     def of_arm(self, arm: str) -> list[RunRecord]:
-        """Its good runs, in the order of the runs."""
+        """Good runs of an arm, in the order of the runs."""
         return [self.columns.records[row] for row in self.places(arm).values()]
 
     @cached_property
     def attempted_of(self) -> Counter[str]:
-        """Arm → runs of it that were attempted."""
+        """Arm → number of attempted runs."""
         return Counter(arm for _, arm in self.attempted)
 
     def good_of(self, arm: str) -> tuple[RunRecord, ...]:
-        """The good runs of an arm, in the order of the blocks."""
+        """Good runs of an arm, in the order of the blocks."""
         return self._good_of.get(arm, ())
 
     @cached_property
@@ -107,17 +107,17 @@ class Runs:
         return self._places.get(arm, {})
 
     def rows(self, arm: str) -> Rows:
-        """The rows of an arm's good runs in the columns, in the order of the blocks."""
+        """Rows of an arm's good runs in the columns, in the order of the blocks."""
         return self._rows.get(arm, np.array([], dtype=np.intp))
 
     def rows_in_blocks(self, arm: str, blocks: tuple[int, ...]) -> Rows:
-        """As `rows_in`, looked up once: every metric asks for the same."""
+        """Like `rows_in`, but cached, as every metric needs the same rows."""
         if (arm, blocks) not in self._rows_in:
             self._rows_in[arm, blocks] = self.rows_in(arm, blocks)
         return self._rows_in[arm, blocks]
 
     def rows_in(self, arm: str, blocks: Sequence[int] | NDArray[np.int64]) -> Rows:
-        """The row of an arm's good run in each of these blocks, -1 where it has none."""
+        """Row of an arm's good run in each of these blocks; -1 if there is none."""
         wanted, own = np.asarray(blocks, dtype=np.int64), self.row_blocks[self.rows(arm)]
         if not len(own):
             return np.full(len(wanted), -1, dtype=np.intp)
@@ -126,7 +126,7 @@ class Runs:
 
     @cached_property
     def row_blocks(self) -> NDArray[np.int64]:
-        """The block of each row of the columns."""
+        """Block of each row of the columns."""
         return np.array([block for block, _ in self.good], dtype=np.int64)
 
     @cached_property
@@ -142,20 +142,20 @@ class Runs:
         return places
 
     def blocks_of(self, arm: str) -> tuple[int, ...]:
-        """Blocks in which the arm was to be run."""
+        """Blocks in which the arm should have run."""
         if not self.at_once and not self.ends_early:
             return self.blocks
         return tuple(block for block in self.blocks if (block, arm) in self.attempted)
 
     @cached_property
     def blocks(self) -> tuple[int, ...]:
-        """Blocks of which anything was run, in order."""
+        """Blocks with any run, in order."""
         return tuple(sorted({block for block, _ in self.attempted}))
 
     def by_site(self, ratios: Iterable[tuple[int, float]]) -> dict[str, list[float]]:
-        """(block, value) by the site that the block was made on; all under one name where no site is recorded."""
+        """Values by the site of their block; all under the name "" if no site is recorded."""
         blocks, values = zip(*ratios, strict=True) if (ratios := tuple(ratios)) else ((), ())
-        if blocks not in self._by_site:  # of most metrics of most arms the same
+        if blocks not in self._by_site:  # most metrics of most arms have the same blocks
             at: dict[str, list[int]] = {}
             for n, block in enumerate(blocks):
                 at.setdefault(self._sites.get(block) or "", []).append(n)
@@ -164,12 +164,12 @@ class Runs:
 
     @cached_property
     def swapped(self) -> Mapping[int, bool]:
-        """Block → whether server and client stood on each other's hosts; empty of a study in which none did."""
+        """Block → whether server and client were swapped; empty if they never were."""
         swapped = {block: is_swapped(run) for (block, _), run in self.good.items() if run.between is not None}
         return swapped if any(swapped.values()) else {}
 
     def by_server_host(self, ratios: Iterable[tuple[int, float]]) -> dict[str, list[float]]:
-        """(block, value) by the host that the server stood on in the block, where two hosts are known."""
+        """Values by the server's host in their block, if two hosts are recorded."""
         hosts = self._server_hosts
         values: dict[str, list[float]] = {}
         for block, value in ratios:
@@ -179,12 +179,12 @@ class Runs:
 
     @cached_property
     def _server_hosts(self) -> Mapping[int, str]:
-        """Block → the host that the server stood on, where two hosts are known."""
+        """Block → host of the server, if two hosts are recorded."""
         return {block: str(run.between["sut"]) for (block, _), run in self.good.items() if run.between is not None}
 
     @cached_property
     def _sites(self) -> Mapping[int, str | None]:
-        """Block → its site."""
+        """Block → name of its site."""
         return {block: run.site for (block, _), run in self.good.items()}
 
     @cached_property
@@ -200,7 +200,7 @@ class Runs:
 
 
 def select_runs(study: Study, records: Iterable[RunRecord]) -> Runs:
-    """The first good attempt of each run. Raises `StoreError` for records that are not this study's."""
+    """Select the first good attempt of each run. Raises `StoreError` for records that are not of this study."""
     ordered = sorted(records, key=lambda record: (record.index, record.attempt))
     arms = {arm.name for arm in study.arms}
     good: dict[tuple[int, str], RunRecord] = {}
@@ -234,7 +234,7 @@ def _failure(record: RunRecord, good: Mapping[tuple[int, str], RunRecord]) -> Fa
 
 
 def by_strata(study: Study, records: Sequence[RunRecord]) -> tuple[tuple[Mapping[str, str], list[RunRecord]], ...]:
-    """Levels of the study's strata → their records, levels in the study's order; nothing where it has no strata."""
+    """Split records by strata: (levels, records) in the study's order of levels; empty without strata."""
     strata: dict[tuple[str, ...], list[RunRecord]] = {}
     for record in records if study.strata else ():
         strata.setdefault(tuple(record.levels[factor] for factor in study.strata), []).append(record)
@@ -249,9 +249,9 @@ def by_strata(study: Study, records: Sequence[RunRecord]) -> tuple[tuple[Mapping
 
 
 def folded(study: Study, records: Sequence[RunRecord]) -> tuple[Study, tuple[RunRecord, ...]]:
-    """The study without its conditions among the arms, and its records with their arms and blocks in it.
+    """Remove conditions from the study's arms, and renumber arms and blocks of its records accordingly.
 
-    Both as they are where there are no conditions, or where results were imported, which come so.
+    Both stay as they are without conditions, and for imported results, which have none among their arms.
     """
     if not study.conditions or study.imported is not None:
         return study, tuple(records)
@@ -275,7 +275,7 @@ def folded(study: Study, records: Sequence[RunRecord]) -> tuple[Study, tuple[Run
 
 
 def _without(study: Study, arm: Arm, name: str) -> Arm:
-    """The arm's name and levels without conditions; its settings are those under the first of them."""
+    """Arm without conditions in name and levels; its settings are those under the first condition."""
     return arm.model_copy(update={"name": name, "levels": _levels(study, arm)})
 
 
@@ -288,6 +288,6 @@ def _levels(study: Study, arm: Arm) -> Mapping[str, str]:
 
 
 def _place(study: Study, record: RunRecord) -> tuple[int, ...]:
-    """The block first, then the conditions by the order of their levels: blocks stay in the order of time."""
+    """Sort key: block, then conditions by the order of their levels, so that blocks stay in the order of time."""
     ranks = (study.factors[factor].index(record.levels[factor]) for factor in study.conditions)
     return (record.block, *ranks)

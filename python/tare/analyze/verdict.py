@@ -21,7 +21,7 @@ from tare.study.model import Study
 
 @dataclass(frozen=True)
 class PValues:
-    """The p values behind a verdict: of an effect outside the margin (`None` without one), and of none at all."""
+    """P values. `outside`: of an effect outside the margin, `None` without a margin. `zero`: of no effect."""
 
     outside: float | None
     zero: float
@@ -30,14 +30,14 @@ class PValues:
 def p_values(
     ratios: Sequence[float], margin: float | None, bucket: float | None = None, *, anytime: bool = False
 ) -> PValues | None:
-    """Two one-sided t tests and a two-sided one on the log ratios; `None` where nothing can be tested.
+    """Two one-sided t tests and a two-sided t test on the log ratios; `None` if no test is possible.
 
-    The margin is symmetric on the log scale: within 1/(1 + margin) and 1 + margin. p of equivalence is the larger
-    of the two one-sided ones. Schuirmann, "A comparison of the two one-sided tests procedure …", J. Pharmacokinet.
-    Biopharm. 15 (1987). `bucket`: relative width of the histogram's buckets that the values were read from. Each
-    ratio may be wrong by that much, and all of them the same way, so it is taken off the margin; a margin of one
-    bucket or less is never shown to be kept. `anytime`: p values that hold at every look (`protocols.anytime`);
-    that of equivalence is then the larger of those at the two bounds.
+    The margin is symmetric on the log scale: from 1/(1 + margin) to 1 + margin. The p value of equivalence is the
+    larger of the two one-sided ones. Schuirmann, "A comparison of the two one-sided tests procedure …", J.
+    Pharmacokinet. Biopharm. 15 (1987). `bucket`: relative width of the histogram buckets behind the values. Each
+    ratio may be wrong by that much, and all in the same direction, so the margin shrinks by it; a margin of one
+    bucket or less can never be shown to hold. `anytime`: p values that hold at every look (`protocols.anytime`);
+    the p value of equivalence is then the larger of those at the two bounds.
     """
     if margin is not None and margin <= 0:
         raise ValueError(f"a margin is above 0, not {margin:g}")
@@ -70,7 +70,7 @@ def _anytime(t: float, error: float, n: int, margin: float | None, bucket: float
 def sign_flip_p_values(
     ratios: Mapping[int, float], margin: float | None, bucket: float | None = None, *, blocks_each: int = 1
 ) -> PValues | None:
-    """As `p_values`, by `tare.protocols.sign_flip`; `ratios` by block. Each bound is tested from its own side."""
+    """Like `p_values`, by `tare.protocols.sign_flip`. `ratios`: by block. Each bound is tested from its side."""
     units = sign_flip.mirrored({block: math.log(ratio) for block, ratio in ratios.items()}, blocks_each)
     if len(units) < FEWEST_BLOCKS or not spreads(units):
         return None
@@ -85,10 +85,10 @@ def sign_flip_p_values(
 
 
 def verdict(tested: PValues | None, alpha: float = 0.05, *, resolved: bool = True) -> Verdict:
-    """Equivalent comes first: a tiny effect that is surely not zero still lies within the margin.
+    """Verdict on p values. Equivalence has priority: a tiny non-zero effect still lies within the margin.
 
-    `resolved`: whether the effect is larger than what the generator's histogram can tell apart; a smaller one is
-    not called a difference.
+    `resolved`: whether the effect is larger than the resolution of the generator's histogram; a smaller one is not
+    called a difference.
     """
     if tested is None:
         return Verdict.INCONCLUSIVE
@@ -98,11 +98,11 @@ def verdict(tested: PValues | None, alpha: float = 0.05, *, resolved: bool = Tru
 
 
 def holm(raw: Mapping[str, float]) -> dict[str, float]:
-    """Adjust a family of p values so that one false one among all of them is as rare as alpha.
+    """Adjust a family of p values so that the probability of any false rejection is at most alpha.
 
-    Of m values in rising order, the i-th times m - i + 1, never below one before it nor above 1. Holm, "A simple
-    sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979). By hand: statsmodels's own
-    collects garbage at every call, which took twenty times as long as all the rest of an analysis.
+    Of m values in ascending order, the i-th is multiplied by m - i + 1, and is never below the one before nor above
+    1. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979). Not by
+    statsmodels, which collects garbage at every call and so took twenty times as long as the rest of an analysis.
     """
     adjusted, least = {}, 0.0
     for n, (name, p) in enumerate(sorted(raw.items(), key=lambda item: item[1])):
@@ -112,18 +112,18 @@ def holm(raw: Mapping[str, float]) -> dict[str, float]:
 
 
 def adjusted(family: Mapping[str, PValues]) -> dict[str, PValues]:
-    """The tests of secondary metrics, each kind a family of its own: of what has a margin, and of all."""
+    """Adjust the tests of secondary metrics; tests against margins and tests against zero are separate families."""
     outside = holm({name: one.outside for name, one in family.items() if one.outside is not None})
     zero = holm({name: one.zero for name, one in family.items()})
     return {name: PValues(outside=outside.get(name), zero=zero[name]) for name in family}
 
 
 def judged(study: Study, findings: Sequence[Finding], *, invalid: bool) -> tuple[Finding, ...]:
-    """The findings with their judgements. `invalid`: the control differs, so that no verdict is given.
+    """Add judgements to findings. `invalid`: the control differs, so there are no verdicts.
 
-    Each arm is a question of its own, so the secondary metrics of one arm are one family and arms are not adjusted
+    Each arm is a separate question, so the secondary metrics of one arm are one family, and arms are not adjusted
     for each other: Parker & Weir, "Non-adjustment for multiple testing in multi-arm trials of distinct
-    treatments", Clin. Trials 17 (2020). An arm more or less then changes no verdict on the others.
+    treatments", Clin. Trials 17 (2020). Adding or removing an arm then changes no verdict on the others.
     """
     if as_published(study):
         why = f"the protocol {study.protocol.name} repeats a published method, whose intervals are too narrow"
@@ -135,7 +135,7 @@ def judged(study: Study, findings: Sequence[Finding], *, invalid: bool) -> tuple
 
 
 Tests = Mapping[tuple[str, str], tuple[PValues | None, int]]
-"""(arm, metric) → adjusted p values, and the number of metrics that they were adjusted over."""
+"""(arm, metric) → adjusted p values, and the number of metrics in their family."""
 
 
 def _tests(study: Study, findings: Sequence[Finding]) -> Tests:
@@ -183,6 +183,6 @@ def _judgement(study: Study, finding: Finding, tests: Tests, alpha: float, *, in
 
 
 def _withheld(study: Study, finding: Finding, why: str) -> Judgement:
-    """What a published baseline has in place of a judgement: nothing is claimed by intervals that do not hold."""
+    """Judgement without a verdict for protocols that repeat a publication, whose intervals do not hold."""
     margin = study.margins.get(finding.metric)
     return Judgement(margin=margin, withheld=None if margin is None else why)

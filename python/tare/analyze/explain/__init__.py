@@ -1,5 +1,5 @@
-"""Where the time of an operation goes: sampled stacks and counters → components, sides and waiting.
+"""Where the time of an operation goes: from sampled stacks and counters to components, sides and waiting.
 
-`components` names functions, `sampled` counts one run's stacks, `waiting` reads what is not CPU off its trace, and
-`explanation` compares arms.
+`components` maps functions to components, `sampled` counts one run's stacks, `waiting` reads time without CPU from
+its trace, and `explanation` compares arms.
 """

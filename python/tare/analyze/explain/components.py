@@ -1,4 +1,4 @@
-"""Which component a stack belongs to, by the table components.toml. docs/concepts/components.md."""
+"""Assignment of stacks to components by the table components.toml; see docs/concepts/components.md."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from importlib.resources import files
 from typing import Any
 
 KERNEL_MARK = "_[k]"
-"""What tare-probe appends to functions of the kernel, as perf(1) does."""
+"""Suffix of kernel functions in tare-probe's stacks, as in perf(1)."""
 NOT_NAMED = "not-named"
-"""Kernel stacks none of whose functions the table names."""
+"""Component of kernel stacks without any function in the table."""
 NO_SYMBOLS = "kernel"
-"""All of the kernel where its functions have no names."""
+"""Component of all kernel stacks if kernel functions have no names."""
 USER = "user"
-"""Code of the process itself."""
+"""Component of the process's own code."""
 _UNKNOWN = "[unknown]"
 _CROWDED = "[more stacks]"
 
 
 class How(Enum):
-    """What naming a function does: see the head of components.toml."""
+    """Ways in which the table names a function: see the head of components.toml."""
 
     NAMES = "functions"
     WEAKLY = "weak"
@@ -33,7 +33,7 @@ class How(Enum):
 
 @dataclass(frozen=True)
 class Rule:
-    """What the table says of one function."""
+    """The table's entry for one function."""
 
     component: str
     how: How
@@ -41,7 +41,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Component:
-    """One entry of the table."""
+    """One component of the table."""
 
     name: str
     title: str
@@ -49,7 +49,7 @@ class Component:
 
 
 class Table:
-    """Functions of the kernel → components. Built once; asked for each distinct stack."""
+    """Kernel functions → components. Built once, and queried for each distinct stack."""
 
     def __init__(self, tree: Mapping[str, Any]) -> None:
         self.version: str = tree["version"]
@@ -73,7 +73,7 @@ class Table:
                 (self._spans if exact else self._span_prefixes)[pattern.removesuffix("*")] = each["name"]
 
     def _put(self, pattern: str, rule: Rule) -> None:
-        """Raises `ValueError` for one that is there twice: which one counts would hang on their order."""
+        """Add a pattern. Raises `ValueError` for a duplicate, as the order of entries would decide."""
         name = pattern.removesuffix("*")
         if not name or "*" in name:
             raise ValueError(f"components.toml: {pattern!r}: only a name's end can be left open")
@@ -85,7 +85,7 @@ class Table:
         self._longest = max(self._longest, len(name))
 
     def rule(self, function: str) -> Rule | None:
-        """What is said of a function: its own name first, then the longest beginning. `None`: nothing."""
+        """Rule of a function: by its exact name, else by the longest matching prefix; `None` if there is none."""
         if function not in self._known:
             lengths = range(min(len(function), self._longest), 0, -1)
             rules = (self._prefixes.get(function[:length]) for length in lengths)
@@ -102,7 +102,7 @@ class Table:
         return None
 
     def of_functions(self, functions: Sequence[str]) -> str:
-        """The component of a stack's kernel functions, from the leaf to the root; `NOT_NAMED` without one."""
+        """Component of a stack's kernel functions, given from leaf to root; `NOT_NAMED` if no rule matches."""
         if (span := self._span(functions)) is not None:
             return span
         weak: str | None = None
@@ -118,7 +118,7 @@ class Table:
         return weak or NOT_NAMED
 
     def of_stack(self, stack: str) -> str:
-        """The component of a collapsed stack, root first: of its kernel part where there is one, else `USER`."""
+        """Component of a collapsed stack, given root first: of its kernel part if there is one, else `USER`."""
         frames = stack.split(";") if stack else []
         kernel = [frame.removesuffix(KERNEL_MARK) for frame in reversed(frames) if frame.endswith(KERNEL_MARK)]
         if kernel:
@@ -126,7 +126,7 @@ class Table:
         return NOT_NAMED if not frames or frames == [_CROWDED] else USER
 
     def title(self, component: str) -> str:
-        """As reports write it."""
+        """Title of a component in reports."""
         return _TITLES.get(component) or next(each.title for each in self.components if each.name == component)
 
 
@@ -135,6 +135,6 @@ _TITLES = {NOT_NAMED: "not named", NO_SYMBOLS: "kernel, without names", USER: "o
 
 @cache
 def components() -> Table:
-    """The table that comes with tare."""
+    """Read the table that comes with tare."""
     text = files("tare.analyze.explain").joinpath("components.toml").read_text(encoding="utf-8")
     return Table(tomllib.loads(text))

@@ -1,4 +1,4 @@
-"""Why an arm costs what it costs: what was added to an operation, by cause, with intervals over blocks. Pure."""
+"""Explanation of an arm's overhead: time added to an operation, by cause, with intervals over blocks. Pure."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from tare.study.model import Study
 
 METHOD = "paired-difference-t"
 HELPERS = "helpers"
-"""The cause of all time of docker-proxy and its like, whatever function it is in."""
+"""Cause of all time of docker-proxy and similar programs, in whatever function."""
 ENGINE = "engine"
-"""The same of an engine's daemons and shims."""
+"""Cause of all time of an engine's daemons and shims."""
 _CAUSES = {CpuSide.HELPER: HELPERS, CpuSide.ENGINE: ENGINE}
 _TITLES = {HELPERS: "docker-proxy", ENGINE: "the engine"}
 
 
 @dataclass(frozen=True)
 class Change:
-    """What an operation takes more in an arm than in its baseline, microseconds; `n` blocks have both.
+    """Microseconds that an operation takes more in an arm than in its baseline. `n`: blocks with both.
 
-    `low`, `high`: 95 % interval; `None` where `why` says so.
+    `low`, `high`: 95 % interval; `None` for the reason `why`.
     """
 
     added_us: float
@@ -47,18 +47,18 @@ class Change:
 
     @property
     def least_us(self) -> float:
-        """What was added at the least, by the interval; the point where there is none."""
+        """Lower end of the interval; the point if there is no interval."""
         return self.added_us if self.low is None else self.low
 
     @property
     def shown(self) -> bool:
-        """Whether it is not zero, by its interval."""
+        """Whether the interval excludes zero."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of an operation. `name` is a key, `title` for people; `us`, `baseline_us`: over the same blocks."""
+    """One part of an operation. `name`: key; `title`: for people; `us`, `baseline_us`: over the same blocks."""
 
     name: str
     title: str
@@ -69,14 +69,14 @@ class Part:
 
 @dataclass(frozen=True)
 class ArmExplanation:
-    """Of one arm against its baseline.
+    """Explanation of one arm against its baseline.
 
-    `causes`: what CPU time went to, most added first; a helper is one cause. `cells`: the same by side and
-    component, keys `side:component`. `sides`: by side. `waits`: time in which a thread waited. `total`: CPU time of
-    all of it, `overhead`: its ratio to the baseline's, paired by block. `whole`: time of all CPUs for an operation,
-    `rest`: the parts of it that are no operation's: idle CPUs, others. `counts`: events for one operation.
-    `unnamed`: share of the kernel's CPU time that no rule names. `unsampled`: what the counters of the kernel tell
-    of the server beyond what was sampled, a fraction of it.
+    `causes`: CPU time by cause, most added first; helpers are one cause. `cells`: CPU time by side and component,
+    with keys `side:component`. `sides`: CPU time by side. `waits`: time in which a thread waited. `total`: CPU time
+    of all causes; `overhead`: its ratio to the baseline's, paired by block. `whole`: time of all CPUs for an
+    operation; `rest`: its parts that belong to no operation: idle CPUs, other programs. `counts`: events for one
+    operation. `unnamed`: share of the kernel's CPU time without a rule. `unsampled`: share of the server's CPU
+    time, by the kernel's counters, that is missing from the samples.
     """
 
     arm: str
@@ -96,10 +96,10 @@ class ArmExplanation:
 
     @property
     def first(self) -> Part | None:
-        """The cause, or kind of waiting, that is shown to have added most; `None` where none is.
+        """Cause or kind of waiting that is shown to have added most; `None` if none is.
 
-        By the lower ends of intervals, so that a wild part does not stand before a sure one; by the points where
-        there are too few blocks for intervals.
+        Ordered by the lower ends of intervals, so that an uncertain part does not precede a certain one; by points
+        if there are too few blocks for intervals.
         """
         parts = [part for part in (*self.causes, *self.waits) if part.change.least_us > 0]
         return max(parts, key=lambda part: part.change.least_us, default=None)
@@ -107,7 +107,7 @@ class ArmExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`arms`: in the study's order, baselines left out. `profiled`: runs of which stacks are there, of `runs`."""
+    """`arms`: in the study's order, without baselines. `profiled`: number of runs with stacks, out of `runs`."""
 
     study: str
     table_version: str
@@ -116,7 +116,7 @@ class Explanation:
     runs: int
 
     def arm(self, name: str) -> ArmExplanation:
-        """`KeyError` where there is none of that name."""
+        """Explanation of an arm; raises `KeyError` if there is none."""
         for each in self.arms:
             if each.arm == name:
                 return each
@@ -128,7 +128,7 @@ Values = Mapping[str, float]
 
 
 def explain(study: Study, records: Sequence[RunRecord], times: Times) -> Explanation:
-    """Compare each arm with its baseline over the blocks that have a good run of both."""
+    """Compare each arm with its baseline over the blocks with good runs of both."""
     runs = select_runs(study, records)
     times_by_run = {place: times(record) for place, record in runs.good.items()}
     known = {place: each for place, each in times_by_run.items() if each is not None}
@@ -147,13 +147,13 @@ def explain(study: Study, records: Sequence[RunRecord], times: Times) -> Explana
 
 @dataclass(frozen=True)
 class Pairing:
-    """The runs of an arm and those of its baseline, block by block."""
+    """Runs of an arm and of its baseline, block by block."""
 
     arm: Sequence[RunTimes]
     baseline: Sequence[RunTimes]
 
     def parts(self, of: Callable[[RunTimes], Values | None], title: Callable[[str], str]) -> tuple[Part, ...]:
-        """Every key that either side has; a key that a run does not tell is 0 there: it had no such samples."""
+        """Parts for every key of either side; a key that a run lacks is 0 there, as it had no such samples."""
         both = [
             (mine, theirs)
             for mine, theirs in zip(map(of, self.arm), map(of, self.baseline), strict=True)
@@ -166,7 +166,7 @@ class Pairing:
         )
 
     def known(self, of: Callable[[RunTimes], Values], title: Callable[[str], str]) -> tuple[Part, ...]:
-        """Keys that both sides tell of, over the blocks in which they do: a counter that is missing is not 0."""
+        """Parts for keys of both sides, over the blocks that have them; a missing counter is not 0."""
         pairs = [(of(mine), of(theirs)) for mine, theirs in zip(self.arm, self.baseline, strict=True)]
         keys = dict.fromkeys(key for mine, _ in pairs for key in mine)
         changes = (
@@ -176,7 +176,7 @@ class Pairing:
         return tuple(part_of(key, title(key), values) for key, values in changes if values)
 
     def one(self, name: str, title: str, of: Callable[[RunTimes], float | None]) -> Part | None:
-        """A single figure, over the blocks in which both tell it."""
+        """Part for a single figure, over the blocks in which both sides have it."""
         values = [
             (mine, theirs)
             for mine, theirs in zip(map(of, self.arm), map(of, self.baseline), strict=True)
@@ -186,7 +186,7 @@ class Pairing:
 
 
 def part_of(name: str, title: str, values: Sequence[tuple[float, float]]) -> Part:
-    """From (arm, baseline) of each block."""
+    """Make a part from the (arm, baseline) values of each block."""
     return Part(
         name,
         title,
@@ -197,9 +197,9 @@ def part_of(name: str, title: str, values: Sequence[tuple[float, float]]) -> Par
 
 
 def change(differences: Sequence[float]) -> Change:
-    """The mean of paired differences d, ± t(n - 1, 0.975) · s / √n (Student 1908, paired form).
+    """Mean of paired differences d, ± t(n - 1, 0.975) · s / √n (Student 1908, paired form).
 
-    Differences rather than ratios: parts then add up, and one that the baseline lacks has a value.
+    Differences rather than ratios, so that parts add up, and a part that the baseline lacks has a value.
     """
     n, point = len(differences), fmean(differences)
     if n < FEWEST_BLOCKS:
@@ -212,11 +212,11 @@ def change(differences: Sequence[float]) -> Change:
 def explain_arm(
     arm: str, baseline: str, pairing: Pairing, estimator: Callable[[Sequence[float]], Estimate]
 ) -> ArmExplanation:
-    """Of the runs of an arm and its baseline. `estimator`: of the ratios of their CPU time."""
+    """Explain an arm from its runs and its baseline's. `estimator`: for the ratios of their CPU time."""
     totals = [
         (mine.total_us, theirs.total_us)
         for mine, theirs in zip(pairing.arm, pairing.baseline, strict=True)
-        if (mine.cpu_us is None) == (theirs.cpu_us is None)  # sampled and counted are two figures
+        if (mine.cpu_us is None) == (theirs.cpu_us is None)  # sampled and counted time are different figures
     ]
     ratios = [mine / theirs for mine, theirs in totals if mine and theirs]
     causes = pairing.parts(_causes, cause_title)
@@ -251,7 +251,7 @@ def _of_operation(run: RunTimes) -> Iterator[tuple[CpuSide, str, float]]:
             yield side, component, used
 
 
-def _added_up(values: Iterator[tuple[str, float]]) -> Values:
+def _sums(values: Iterator[tuple[str, float]]) -> Values:
     totals: dict[str, float] = {}
     for key, value in values:
         totals[key] = totals.get(key, 0.0) + value
@@ -261,11 +261,11 @@ def _added_up(values: Iterator[tuple[str, float]]) -> Values:
 def _causes(run: RunTimes) -> Values | None:
     if run.cpu_us is None:
         return None
-    return _added_up((cause_of(side, component), used) for side, component, used in _of_operation(run))
+    return _sums((cause_of(side, component), used) for side, component, used in _of_operation(run))
 
 
 def cause_of(side: CpuSide, component: str) -> str:
-    """What a cell counts as: helpers and the engine are one cause each, own code is each side's own."""
+    """Cause of a cell: helpers and the engine are one cause each; own code is one cause for each side."""
     if side in _CAUSES:
         return _CAUSES[side]
     return f"{USER}:{side}" if component == USER else component
@@ -283,7 +283,7 @@ def cause_title(cause: str) -> str:
 def _cells(run: RunTimes) -> Values | None:
     if run.cpu_us is None:
         return None
-    return _added_up((f"{side}:{component}", used) for side, component, used in _of_operation(run))
+    return _sums((f"{side}:{component}", used) for side, component, used in _of_operation(run))
 
 
 def _cell_title(cell: str) -> str:
@@ -294,7 +294,7 @@ def _cell_title(cell: str) -> str:
 def _sides(run: RunTimes) -> Values | None:
     if run.cpu_us is None:
         return None
-    return _added_up((str(side), used) for side, _, used in _of_operation(run))
+    return _sums((str(side), used) for side, _, used in _of_operation(run))
 
 
 def _counted(run: RunTimes) -> Values:
@@ -302,8 +302,8 @@ def _counted(run: RunTimes) -> Values:
 
 
 def _waits(run: RunTimes) -> Values:
-    """Over both sides: either may be what holds an operation up."""
-    return _added_up((wait_title(kind), used) for (_, kind), used in run.waited_us.items())
+    """Waiting time of both sides, as either may delay an operation."""
+    return _sums((wait_title(kind), used) for (_, kind), used in run.waited_us.items())
 
 
 def wait_title(kind: Wait) -> str:
@@ -312,14 +312,14 @@ def wait_title(kind: Wait) -> str:
 
 
 def _unnamed(runs: Sequence[RunTimes]) -> float | None:
-    """Share of the kernel's CPU time, over all runs."""
+    """Share of the kernel's CPU time without a component, over all runs."""
     kernel = [(name, used) for run in runs for _, name, used in _of_operation(run) if name != USER]
     whole = sum(used for _, used in kernel)
     return sum(used for name, used in kernel if name in (NOT_NAMED, NO_SYMBOLS)) / whole if whole else None
 
 
 def _unsampled(runs: Sequence[RunTimes]) -> float | None:
-    """Of the server's CPU time by the counters, what the samples do not have; negative where they have more."""
+    """Share of the server's counted CPU time that the samples lack; negative if the samples have more."""
     known = [
         (
             run.counted_us[CpuSide.SERVER],

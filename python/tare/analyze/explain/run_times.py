@@ -1,4 +1,4 @@
-"""What an operation of one run took: CPU time by side and component, waiting, idle CPUs, and events."""
+"""Times of one operation of a run: CPU time by side and component, waiting, idle CPUs, and events."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from tare.store.trace import is_trace
 
 _US = 1e6
 RawFile = Callable[[RunRecord, str], Path]
-"""Where a raw file of a record lies."""
+"""Function that gives the path of a record's raw file."""
 
 
 @dataclass(frozen=True)
 class RunTimes:
-    """Microseconds for one operation. What is not known is not there, or `None`.
+    """Microseconds for one operation. Unknown figures are absent or `None`.
 
     `cpu_us`: (side, component) → sampled CPU time; `None` without a profile. `counted_us`: side → CPU time by the
-    kernel's counters, which knows no components. `waited_us`: (side, kind) → time in which a thread of it waited.
-    `idle_us`, `others_us`: CPU time in which nothing ran, and that of others and of tare. `machine_us`: time of all
-    CPUs together; it is the sum of sampled, others' and idle time but for what was lost. `counts`: events an
-    operation. `lacks`: what is missing and why.
+    kernel's counters, which know no components. `waited_us`: (side, kind) → time in which a thread waited.
+    `idle_us`: idle CPU time. `others_us`: CPU time of other programs and of tare. `machine_us`: time of all CPUs
+    together, which is the sum of sampled, others' and idle time except for lost samples. `counts`: events for one
+    operation. `lacks`: what is missing, and why.
     """
 
     operations: float
@@ -52,14 +52,14 @@ class RunTimes:
 
     @property
     def total_us(self) -> float | None:
-        """CPU time of all that makes up an operation; by the counters where nothing was sampled."""
+        """CPU time of one operation over all its sides; by the counters if nothing was sampled."""
         if self.cpu_us is not None:
             return sum(used for (side, _), used in self.cpu_us.items() if side in OF_OPERATION)
         return sum(self.counted_us.values()) if CpuSide.SERVER in self.counted_us else None
 
 
 def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
-    """Of a good run; `None` where its operations or its measure phase are not known."""
+    """Compute the times of a good run; `None` if its operations or its measure phase are unknown."""
     operations, phase = number_at(record.measurement, ("operations",)), span_of(record.usage)
     if not operations or phase is None or phase.ended_s <= phase.began_s:
         return None
@@ -84,7 +84,7 @@ def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
 
 
 def _blocks(record: RunRecord) -> tuple[str, ...]:
-    """Why block requests of the SUT were not counted, and what tells its bytes all the same."""
+    """Sentence on why the SUT's block requests were not counted, and the other source of its bytes; or empty."""
     why = ((record.monitors or {}).get("probe") or {}).get("block_refused")
     if why is None:
         return ()
@@ -98,12 +98,12 @@ def _blocks(record: RunRecord) -> tuple[str, ...]:
 def times_of(
     operations: float, phase: Span, profile: Sampled | None, waits: Mapping[tuple[str, Wait], float]
 ) -> RunTimes:
-    """Of what was sampled and waited in the phase, in seconds."""
+    """Compute times from samples and waits of the phase, both in seconds."""
     each = _US / operations
     waited_us = {key: seconds * each for key, seconds in waits.items()}
     if profile is None:
         return RunTimes(operations, cpu_us=None, counted_us={}, waited_us=waited_us, counts={})
-    # What was sampled of the phase stands for the rest of it, as do samples kept for those lost.
+    # The sampled part represents the whole phase, and kept samples represent lost ones.
     whole = (phase.ended_s - phase.began_s) / profile.seconds / (1 - profile.lost) * each
     return RunTimes(
         operations,
@@ -119,14 +119,14 @@ def times_of(
 
 
 MOST_LOST = 0.05
-"""Share of lost samples from which on they may not be lost evenly over components."""
+"""Share of lost samples above which components may have lost unequal shares."""
 _LEAST_SAMPLED = 0.5
 _PROFILE = "profile"
 _STILL = "CPU time by side, from the kernel's counters, and waiting are told"
 
 
 def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, tuple[str, ...]]:
-    """What was sampled, and what is lacking of it."""
+    """Read the samples of a run; also returns sentences on what is missing."""
     answer = (record.monitors or {}).get(_PROFILE)
     if answer is None:
         return None, (
@@ -159,7 +159,7 @@ def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | No
 
 
 def _on_host(host: OtherHost, record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, str | None]:
-    """What was sampled on another host, or why the client or the node has no stacks."""
+    """Read the samples of another host, or return why it has none."""
     name = f"{ON_CLIENT}{_PROFILE}" if host.of == CLIENT else on_node(_PROFILE, host.of)
     answer = (record.monitors or {}).get(name)
     where = "the client's host" if host.of == CLIENT else f"the host of {host.of}"
@@ -178,7 +178,7 @@ def _on_host(host: OtherHost, record: RunRecord, raw: RawFile, phase: Span) -> t
 
 
 def _counted(record: RunRecord) -> Mapping[CpuSide, float]:
-    """CPU seconds by the counters of control groups and processes."""
+    """CPU seconds of each side by the counters of control groups and processes."""
     counted = {
         CpuSide.SERVER: sut_cpu_s(record),
         CpuSide.CLIENT: number_at(record.usage, ("client_cpu_s",)),
@@ -198,11 +198,11 @@ _COUNTERS = (
     ("page faults of the server", "process", "stat_t0_ns", ("minor_faults", "major_faults"), r"^sut(-\d+)?$"),
     ("throttled periods of the server", "cgroup", "throttle_t0_ns", ("throttled_periods",), r"^sut(-\d+)?$"),
 )
-"""Name, table of the trace, its column of times, what is added up, and of which targets."""
+"""Name of the count, table of the trace, its column of times, columns to add up, and pattern of targets."""
 
 
 def _counts(trace: Path, phase: Span, nodes: Sequence[Elsewhere], *, one_kernel: bool) -> Mapping[str, float]:
-    """Events in the measure phase; those of hosts are of all that the SUT has, each kernel counted once."""
+    """Events in the measure phase. Counts of hosts cover all hosts of the SUT, each kernel once."""
     counts: dict[str, float] = {}
     tables: dict[str, pl.DataFrame | None] = {}
     for name, table, at, columns, of in _COUNTERS:

@@ -1,4 +1,4 @@
-"""One run's sampled stacks as CPU time by side and component."""
+"""CPU time by side and component, from one run's sampled stacks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NS = 1e9
 
 
 class CpuSide(StrEnum):
-    """Who used CPU time. The first six make up an operation's; the others are somebody else's.
+    """User of CPU time. The first six make up an operation; the others do not belong to the run.
 
-    `helper`: what carries an operation's bytes between client and server, such as docker-proxy.
+    `helper`: a program that carries an operation's bytes between client and server, such as docker-proxy.
     """
 
     SERVER = "server"
@@ -38,13 +38,13 @@ OF_OPERATION = (
 )  # fmt: skip
 _ENGINE = frozenset({"shim", "client-shim", "dockerd", "containerd", "podman", "engine"})
 _CARRIERS = frozenset({"docker-proxy", "pasta", "slirp4netns", "rootlessport"})
-"""Programs that carry bytes, by their commands, where no target names them."""
+"""Commands of programs that carry bytes, to recognise them without a target."""
 _OWN = frozenset({"tare", "tare-probe"})
 IDLE = "idle"
 
 
 def side_of(subject: str, command: str = "") -> CpuSide:
-    """The side of a subject and a command, as tare-probe names them: docs/reference/profile.md."""
+    """Side of a subject and a command, as tare-probe names them: docs/reference/profile.md."""
     if re.match(OF_SUT, subject) or subject == "storage":
         return CpuSide.SERVER
     if subject == "proxy" or (subject == "engine" and command in _CARRIERS):
@@ -60,8 +60,8 @@ def side_of(subject: str, command: str = "") -> CpuSide:
 class Sampled:
     """CPU seconds of one run's measure phase.
 
-    `cpu_s`: by (side, component). `stacks`: by (side, collapsed stack), the command first. `seconds`: how much of
-    the phase was sampled. `lost`: share of samples that found no room. `idle_s`: CPU seconds in which nothing ran.
+    `cpu_s`: by (side, component). `stacks`: by (side, collapsed stack that begins with the command). `seconds`:
+    sampled part of the phase. `lost`: share of samples that were lost for lack of room. `idle_s`: idle CPU seconds.
     """
 
     seconds: float
@@ -78,7 +78,7 @@ class Sampled:
 
 
 def sampled(profile: StackProfile, phase: Span, table: Table) -> Sampled:
-    """What was sampled within the phase; a slot at its edge counts as far as it lies within."""
+    """Count samples within the phase; a slot at its edge counts by the share that lies within."""
     facts = profile.facts
     began, ended = max(round(phase.began_s * _NS), facts.began_ns), min(round(phase.ended_s * _NS), facts.ended_ns)
     until = (pl.col("at_ns") + facts.slot_ns).clip(upper_bound=facts.ended_ns)
@@ -117,11 +117,11 @@ def sampled(profile: StackProfile, phase: Span, table: Table) -> Sampled:
 
 
 def between_hosts(server: Sampled, client: Sampled, *, one: bool, own: CpuSide = CpuSide.CLIENT) -> Sampled:
-    """What was sampled on two hosts, as if on one: the client's, or a node's, adds its CPUs and what ran on them.
+    """Combine the samples of two hosts: the client's or a node's host adds its CPUs and what ran on them.
 
-    What was sampled there stands for as long as on the server's. `one`: both are one machine, which both have
-    sampled whole: then only the time of the side that stands there, `own`, is new, and on the server's host it was
-    somebody else's.
+    Its samples are scaled to the sampled time of the server's host. `one`: both hosts are one machine, which both
+    profiles cover; then only the time of the side on that host, `own`, is added, and taken from "other" on the
+    server's host.
     """
     kept = server.seconds * (1 - server.lost)
     scale = kept / (client.seconds * (1 - client.lost)) if client.seconds > 0 and client.lost < 1 else 0.0

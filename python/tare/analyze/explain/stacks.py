@@ -1,4 +1,4 @@
-"""The stacks of an arm and of its baseline, for flame graphs and other tools."""
+"""Stacks of an arm and of its baseline, for flame graphs and other tools."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from tare.study.model import Study
 
 @dataclass(frozen=True)
 class ArmStacks:
-    """`stacks`, `baseline_stacks`: collapsed stack, its side and command first → µs an operation, a mean over runs.
+    """Stacks of an arm and its baseline.
 
-    Of the baseline there may be none.
+    `stacks`, `baseline_stacks`: collapsed stack that begins with side and command → mean µs for one operation over
+    the runs. `baseline_stacks` may be empty.
     """
 
     study: str
@@ -30,7 +31,7 @@ class ArmStacks:
 
 
 def stacks_of(study: Study, records: Sequence[RunRecord], arm: str, raw: RawFile) -> ArmStacks:
-    """Raises `StoreError` where no run of the arm was sampled."""
+    """Read the stacks of an arm. Raises `StoreError` if no run of the arm was sampled."""
     runs = select_runs(study, records)
     baseline = study.baseline_of(arm)
     times_by_arm: dict[str, list[RunTimes]] = {arm: [], baseline: []}
@@ -49,7 +50,7 @@ def stacks_of(study: Study, records: Sequence[RunRecord], arm: str, raw: RawFile
 
 
 def mean(runs: Sequence[RunTimes]) -> Mapping[str, float]:
-    """Over runs; a stack that a run lacks took no time there."""
+    """Mean over runs; a stack that a run lacks took no time there."""
     lines: dict[str, list[float]] = {}
     for run in runs:
         for (side, stack), used in run.stacks_us.items():

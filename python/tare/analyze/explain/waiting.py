@@ -1,4 +1,4 @@
-"""What an operation waits for that is not CPU time, off the counters of a run's trace."""
+"""Time that operations wait without using a CPU, from the counters of a run's trace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NS = 1e9
 
 
 class Wait(StrEnum):
-    """Kinds of waiting, in the order in which they are shown."""
+    """Kinds of waiting, in the order of reports."""
 
     THROTTLED = "throttled"
     RUN_QUEUE = "run queue"
@@ -28,12 +28,12 @@ SIDES: Mapping[str, str] = {"server": OF_SUT, "client": "^client$"}
 
 
 def waited(trace: Path, phase: Span, others: Sequence[Elsewhere] = ()) -> Mapping[tuple[str, Wait], float]:
-    """(side, kind) → seconds of the measure phase in which a thread of it waited; what is not known is not there.
+    """(side, kind) → seconds of the measure phase in which a thread waited; unknown figures are absent.
 
-    `throttled`: time in which its quota had run out on a CPU that it wanted (cpu.stat), at most the whole phase.
-    `run queue` and `disk`: time in which some thread waited for a CPU, or for a device (PSI, `some`:
-    Documentation/accounting/psi.rst). The kernel counts time that a quota holds threads back as waiting for a CPU
-    too, so that is taken out. Of nodes it is added up. `others`: traces of further hosts.
+    `throttled`: time in which the quota had run out while threads wanted a CPU (cpu.stat), at most the whole phase.
+    `run queue` and `disk`: time in which some thread waited for a CPU or for a device (PSI, `some`:
+    Documentation/accounting/psi.rst). The kernel also counts throttled time as waiting for a CPU, so it is
+    subtracted. Times of nodes are added up. `others`: traces of further hosts.
     """
     table = read_all(trace, others, "cgroup")
     if table is None:
@@ -50,7 +50,7 @@ def waited(trace: Path, phase: Span, others: Sequence[Elsewhere] = ()) -> Mappin
         io_us = growth(rows, "pressure_t0_ns", "io_some_us", phase)
         if throttled is not None:
             waits[side, Wait.THROTTLED] = throttled
-        # Pressure holds throttled time: without that, the run queue is not known either.
+        # Pressure includes throttled time: if that is unknown, so is the run queue.
         if cpu_us is not None and throttled is not None:
             waits[side, Wait.RUN_QUEUE] = max(cpu_us / _US - throttled, 0.0)
         if io_us is not None:

@@ -1,4 +1,4 @@
-"""Percentiles from histograms, merged where a run left several, and what a histogram can tell apart."""
+"""Percentiles from histograms, merged if a run has several, and the resolution of a histogram."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _PRINTED = 1e-3
-"""Generators print bucket bounds with few decimals, so neighbours may seem this much more than a bucket apart."""
+"""Relative rounding: with few decimals, neighbouring buckets may seem that much more than one bucket apart."""
 
 
 def below_resolution(point: float | None, bucket: float | None) -> bool:
     """Whether a relative difference is no larger than one histogram bucket of relative width `bucket`.
 
-    Two values in neighbouring buckets may differ by anything between nothing and two buckets, so a difference of
-    exactly one is not claimed either.
+    Two values in neighbouring buckets may differ by anything from nothing to two buckets, so a difference of
+    exactly one bucket is not claimed either.
     """
     if point is None or bucket is None:
         return False
@@ -22,17 +22,16 @@ def below_resolution(point: float | None, bucket: float | None) -> bool:
 
 
 Histogram = Sequence[tuple[float, int]]
-"""(the value that stands for a bucket, count), rising."""
+"""(value that represents a bucket, count), ascending."""
 
 _ROUNDING = 1e-3
 """Generators print bucket values and extremes with few digits."""
 
 
 def merged(histograms: Sequence[Histogram]) -> Histogram:
-    """The histogram of all events together: counts add up, percentiles do not.
+    """Merge histograms of several clients, windows or kinds of operation: counts add up, percentiles do not.
 
-    Of several clients, windows or kinds of operation. Buckets of different layouts are kept side by side, so the
-    result is known to the widest of them.
+    Buckets of different layouts stay side by side, so the result has the resolution of the widest buckets.
     """
     counts: dict[float, int] = {}
     for histogram in histograms:
@@ -42,10 +41,10 @@ def merged(histograms: Sequence[Histogram]) -> Histogram:
 
 
 def percentile(histogram: Histogram, percent: float) -> float | None:
-    """The value of the first bucket up to which floor(n · percent / 100 + 1/2) of the n events lie, at least one.
+    """Value of the first bucket up to which floor(n · percent / 100 + 1/2) of the n events lie, at least one.
 
-    So do sysbench (`get_pct_cumulative`, sb_histogram.c) and HdrHistogram (`getValueAtPercentile`); `None` of
-    nothing.
+    sysbench (`get_pct_cumulative`, sb_histogram.c) and HdrHistogram (`getValueAtPercentile`) use the same formula.
+    `None` for an empty histogram.
     """
     wanted = max(1, math.floor(sum(count for _, count in histogram) * percent / 100 + 0.5))
     seen = 0
@@ -57,10 +56,10 @@ def percentile(histogram: Histogram, percent: float) -> float | None:
 
 
 def percentile_of(part: Mapping[str, Any], percent: float) -> float | None:
-    """The percentile of a measurement, or of one kind of operation in it, by its stored histograms.
+    """Percentile of a measurement, or of one kind of operation in it, from its stored histograms.
 
-    `None` where none was stored, and where it lies in a last bucket that also holds what was slower, up to
-    `max_ms`: that is no value.
+    `None` without histograms, and if the percentile lies in a last bucket that also holds all slower events, up to
+    `max_ms`.
     """
     return percentiles_of(part, histograms_of(part), (percent,))[percent]
 
@@ -68,7 +67,7 @@ def percentile_of(part: Mapping[str, Any], percent: float) -> float | None:
 def percentiles_of(
     part: Mapping[str, Any], histograms: Sequence[Histogram], percents: Sequence[float]
 ) -> Mapping[float, float | None]:
-    """Several of them, as `percentile_of`, of a part with these histograms, which are put together once."""
+    """Several percentiles, as `percentile_of`, for a part with these histograms, which are merged once."""
     histogram = merged(histograms)
     return {percent: _known_percentile(part, histogram, percent) for percent in percents}
 
@@ -83,10 +82,10 @@ def _known_percentile(part: Mapping[str, Any], histogram: Histogram, percent: fl
 
 
 def histograms_of(part: Mapping[str, Any]) -> list[Histogram]:
-    """The histograms in which every event is counted once: the part's own, else those of all its windows.
+    """Histograms that together count every event once: the part's own, else those of all its windows.
 
-    Empty where a window lacks its own, for the others are not the whole. Kinds of operation are never put
-    together: one operation may be counted in two of them.
+    Empty if a window lacks a histogram, as the others are incomplete. Kinds of operation are never merged, as one
+    operation may count in two kinds.
     """
     several = [part] if part.get("histogram") else list(part.get("windows") or ())
     histograms = [[(float(value), int(count)) for value, count in each.get("histogram") or ()] for each in several]

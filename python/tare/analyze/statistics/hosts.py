@@ -1,7 +1,7 @@
-"""Tell machine from arm, where server and client change hosts every other block. Pure.
+"""Separate effects of hosts and arms, if server and client swap hosts every other block. Pure functions.
 
-A block's log ratio is the arm's effect, plus what is its own on the host that the server stood on, plus noise:
-d_bj = mu + h_b + e_bj, with h_1 + h_2 = 0. What one host is faster in all arms alike is in no ratio.
+A block's log ratio is the arm's effect, plus its deviation on the server's host, plus noise:
+d_bj = mu + h_b + e_bj, with h_1 + h_2 = 0. A host that is faster for all arms alike cancels out in the ratio.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tare.protocols.anytime import NO_SPREAD
 METHOD = "swapped-hosts-log-ratio-t"
 MACHINES = "adjacent-blocks-log-ratio-t"
 FEWEST_EACH = 2
-"""Blocks with the server on either host below which a host cannot be told from a wild block."""
+"""Fewest blocks with the server on each host; with fewer, a host cannot be told from an outlier."""
 
 
 def over_hosts(ratios: Mapping[str, Sequence[float]], confidence: float, pooled: Estimate) -> OverHosts | None:
-    """The effect from ratios arm/baseline by the server's host, all above 0; `None` unless these are two hosts.
+    """Effect from ratios arm/baseline by the server's host, all above 0; `None` unless there are two hosts.
 
     With m_i the mean of the n_i log ratios on host i and s² their pooled variance: mean = (m_1 + m_2) / 2,
-    SE² = s² (1 / n_1 + 1 / n_2) / 4, and t(n_1 + n_2 - 2). Both hosts weigh alike, however many blocks each has:
-    the effect is free of what is a host's own (a two-way layout, Montgomery, Design and Analysis of Experiments).
-    `pooled`: the estimate from all blocks as if hosts made no difference.
+    SE² = s² (1 / n_1 + 1 / n_2) / 4, and t(n_1 + n_2 - 2). Both hosts have the same weight, however many blocks
+    they have, so deviations of a host cancel out (a two-way layout, Montgomery, Design and Analysis of
+    Experiments). `pooled`: the estimate from all blocks, as if hosts made no difference.
     """
     if len(ratios) != 2:
         return None
@@ -59,17 +59,17 @@ def over_hosts(ratios: Mapping[str, Sequence[float]], confidence: float, pooled:
 
 @dataclass(frozen=True)
 class Placed:
-    """A value above 0 of one run, and whether server and client stood on each other's hosts."""
+    """A value above 0 of one run, and whether server and client were swapped."""
 
     value: float
     turned: bool
 
 
 def machines_apart(series: Sequence[Sequence[Placed]]) -> Estimate | None:
-    """What throughput is with server and client on each other's hosts, against as the file of sites has them.
+    """Relative throughput with server and client swapped, against their placement in the file of sites.
 
-    `series`: of each arm, in the order of time. Runs that follow each other and are turned differently make a log
-    ratio; its mean over the arms is one unit, and the paired t is over units. `None` without any.
+    `series`: runs of each arm, in the order of time. Two successive runs with different placement give a log ratio;
+    its mean over the arms is one unit, and the paired t is over units. `None` without units.
     """
     of_arms = [_turns(each) for each in series]
     units = [
@@ -80,7 +80,7 @@ def machines_apart(series: Sequence[Sequence[Placed]]) -> Estimate | None:
 
 
 def _turns(runs: Sequence[Placed]) -> list[float]:
-    """Log ratios turned/own of runs in pairs; a run whose successor stands on the same host has no pair."""
+    """Log ratios swapped/own of pairs of runs; a run whose successor has the same placement has no pair."""
     found, left = [], list(runs)
     while len(left) > 1:
         one, other, *_ = left

@@ -1,4 +1,4 @@
-"""Intervals: of a paired log ratio, and of a difference of means (Welch)."""
+"""Intervals for a paired log ratio, and for a difference of means (Welch)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ METHOD = "paired-log-ratio-t"
 ANYTIME = "anytime-log-ratio-t-mixture"
 SIGN_FLIP = "anytime-log-ratio-sign-flip"
 FEWEST_BLOCKS = 3
-"""With two, t has one degree of freedom (12.7 standard errors) and a wild block cannot be told from a tame one."""
+"""With two blocks, t has one degree of freedom (12.7 standard errors), and an outlier cannot be recognised."""
 
 
 def paired_log_ratio_t(ratios: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """Relative effect from the ratios arm/baseline of each block, all of them above 0.
+    """Relative effect from the ratios arm/baseline of the blocks, all above 0.
 
     With d_i = ln(ratio_i), mean d and standard deviation s over n blocks:
     point = exp(d) - 1, interval = exp(d ± t(n - 1, 1 - a/2) · s / √n) - 1, with a = 1 - confidence.
 
     The logarithm makes the effect multiplicative, so that swapping arm and baseline inverts it exactly, and
-    the ratios' skew does not move the interval. Student (1908), paired form; log ratios of paired performance
+    skewed ratios do not shift the interval. Student (1908), paired form; log ratios of paired performance
     data: Fleming & Wallace (1986), "How not to lie with statistics", CACM 29(3).
 
-    No interval below `FEWEST_BLOCKS`, and none where all ratios are equal: that is quantised data, whose spread
-    is unknown rather than zero.
+    There is no interval below `FEWEST_BLOCKS`, and none if all ratios are equal: such data are quantised, so their
+    spread is unknown rather than zero.
     """
     n = len(ratios)
     if n == 0:
@@ -53,7 +53,7 @@ def paired_log_ratio_t(ratios: Sequence[float], confidence: float = 0.95) -> Est
 
 
 def anytime_log_ratio(ratios: Sequence[float]) -> Estimate:
-    """As `paired_log_ratio_t`, by the interval that holds at every look: `tare.protocols.anytime`."""
+    """Like `paired_log_ratio_t`, with the interval that holds at every look: `tare.protocols.anytime`."""
     estimate = replace(paired_log_ratio_t(ratios, 1 - ALPHA), method=ANYTIME)
     if estimate.low is None:
         return estimate
@@ -65,9 +65,9 @@ def anytime_log_ratio(ratios: Sequence[float]) -> Estimate:
 
 
 def sign_flip_log_ratio(ratios: Mapping[int, float], blocks_each: int = 1) -> Estimate:
-    """By the interval that follows from the random order alone: `tare.protocols.sign_flip`.
+    """Relative effect with the interval that follows from the random order alone: `tare.protocols.sign_flip`.
 
-    `ratios`: by block. The point is the mean over the mirrored pairs that the interval is made of.
+    `ratios`: by block. The point is the mean over the mirrored pairs on which the interval is based.
     """
     estimate = replace(paired_log_ratio_t(list(ratios.values()), 1 - ALPHA), method=SIGN_FLIP)
     if estimate.low is None:
@@ -96,7 +96,7 @@ def _without_interval(point: float | None, n: int, confidence: float, why: str) 
 
 @dataclass(frozen=True)
 class WelchT:
-    """`error`: standard error of the sum; `freedom`: degrees of freedom of its t."""
+    """Welch's t of a sum. `error`: its standard error; `freedom`: degrees of freedom."""
 
     error: float
     freedom: float
@@ -106,26 +106,26 @@ class WelchT:
         return float(stdtrit(self.freedom, 0.5 + confidence / 2)) * self.error
 
     def p_zero(self, apart: float) -> float:
-        """That a sum as far from zero as `apart` comes by chance, on either side."""
+        """Two-sided p value of a sum that is `apart` from zero."""
         return 2 * float(stdtr(self.freedom, -abs(apart) / self.error))
 
 
 @dataclass(frozen=True)
 class Term:
-    """A mean of n values, weighted: `variance` is that of the weighted mean, w² s² / n."""
+    """A weighted mean of n values. `variance`: of the weighted mean, w² s² / n."""
 
     variance: float
     n: int
 
 
 def term(values: ArrayLike, weight: float = 1.0) -> Term:
-    """Of two values at the least."""
+    """Make a term of at least two values."""
     each = np.asarray(values, dtype=float)
     return Term(weight**2 * float(each.var(ddof=1)) / len(each), len(each))
 
 
 def welch_t(terms: Iterable[Term]) -> WelchT | None:
-    """SE² = Σ v_k, f = SE⁴ / Σ (v_k² / (n_k - 1)); `None` where no term has any spread that a float holds.
+    """Welch's t: SE² = Σ v_k, f = SE⁴ / Σ (v_k² / (n_k - 1)); `None` if no term has a spread that a float can hold.
 
     Welch, "The generalization of 'Student's' problem when several different population variances are involved",
     Biometrika 34 (1947); Satterthwaite, Biometrics Bulletin 2 (1946).

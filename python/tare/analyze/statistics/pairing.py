@@ -1,4 +1,4 @@
-"""Pairs an arm with its baseline, block by block."""
+"""Pairing of an arm with its baseline, block by block."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tare.analyze.runs import Runs
 
 @dataclass(frozen=True)
 class Pairs:
-    """Ratios arm/baseline of the blocks that have both, and the blocks that could not be used.
+    """Ratios arm/baseline of blocks with both, and the blocks that could not be used.
 
-    `resolution`: the widest histogram bucket of the runs used, `None` for metrics that come from no histogram.
+    `resolution`: widest histogram bucket of the runs used; `None` for metrics without a histogram.
     """
 
     ratios: tuple[tuple[int, float], ...]
@@ -28,20 +28,20 @@ class Pairs:
 
 
 def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
-    """Pair by block. A block without a usable value on both sides drops out with its reason, never as 0."""
+    """Pair by block. A block without usable values on both sides is dropped with a reason, never counted as 0."""
     blocks = runs.blocks_of(arm)
     sides = [_Side(runs, name, blocks, metric) for name in (baseline, arm)]
     below, above = sides
     usable = (below.values > 0) & (above.values > 0)
-    # Of a metric that no run has, all blocks have one reason.
+    # If no run has the metric, all blocks share one reason.
     both = below.silent & above.silent
     why = dict.fromkeys(np.flatnonzero(both).tolist(), f"{below.no_value} and {above.no_value}")
     for n in np.flatnonzero(~usable & ~both).tolist():
         why[n] = " and ".join(reason for side in sides if (reason := side.why_not(n)))
     if metric.source is not None:
         for n in np.flatnonzero(usable).tolist():
-            if otherwise := _otherwise_counted(runs, blocks[n], (baseline, arm), metric):
-                why[n], usable[n] = " and ".join(otherwise), False
+            if mismatch := _source_mismatch(runs, blocks[n], (baseline, arm), metric):
+                why[n], usable[n] = " and ".join(mismatch), False
     ratios = (above.values[usable] / below.values[usable]).tolist()
     return Pairs(
         tuple(zip(itertools.compress(blocks, usable.tolist()), ratios, strict=True)),
@@ -51,9 +51,9 @@ def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
 
 
 class _Side:
-    """An arm's values of a metric in these blocks, NaN where there is none. `rows`: -1 where no run is good.
+    """An arm's values of a metric in these blocks; NaN if there is none. `rows`: -1 without a good run.
 
-    `silent`: in which of them a good run has none, which is `no_value`.
+    `silent`: flags of blocks whose good run has no value; `no_value` is their reason.
     """
 
     def __init__(self, runs: Runs, arm: str, blocks: tuple[int, ...], metric: Metric) -> None:
@@ -64,7 +64,7 @@ class _Side:
         self._runs, self._arm, self._blocks, self._metric = runs, arm, blocks, metric
 
     def why_not(self, n: int) -> str | None:
-        """Why no ratio can be made of the value in the n-th block; `None` where one can."""
+        """Why the value in the n-th block gives no ratio; `None` if it does."""
         value = float(self.values[n])
         if value > 0:
             return None
@@ -75,8 +75,8 @@ class _Side:
         return f"{self._arm} has a {self._metric.title} of {value:g}"
 
 
-def _otherwise_counted(runs: Runs, block: int, sides: tuple[str, str], metric: Metric) -> list[str]:
-    """Why the two sides' values are not of one kind."""
+def _source_mismatch(runs: Runs, block: int, sides: tuple[str, str], metric: Metric) -> list[str]:
+    """Why the two sides' values cannot be compared: different sources counted them; empty if they can."""
     if metric.source is None:
         return []
     sources = [metric.source(runs.good[block, side]) for side in sides]

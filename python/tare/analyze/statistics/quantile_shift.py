@@ -1,4 +1,4 @@
-"""How latency shifts from a baseline to an arm, quantile by quantile, with the interval of each."""
+"""Shift of latency from a baseline to an arm, quantile by quantile, with the interval of each."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tare.study.model import Study
 
 PERCENTS = (5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 BEYOND = 10
-"""Events of a run that must lie on either side of a quantile; with fewer it is a matter of single events."""
+"""Fewest events of a run on either side of a quantile; with fewer, single events decide."""
 
 
 @dataclass(frozen=True)
 class Quantile:
-    """One quantile of the latencies of both sides, medians over the runs used, and the effect on it."""
+    """One quantile of the latencies of both sides (medians over the runs used), and the effect on it."""
 
     percent: float
     baseline_ms: float
     arm_ms: float
     estimate: Estimate
-    """Relative, paired by block like every estimate; for this quantile alone."""
+    """Relative effect, paired by block like every estimate; valid for this quantile alone."""
     resolution: float | None
-    """Relative width of the generator's histogram bucket: a smaller shift cannot be told from none."""
+    """Relative width of the generator's histogram bucket; a smaller shift cannot be told from none."""
 
     @property
     def resolved(self) -> bool:
@@ -41,7 +41,7 @@ class Quantile:
 
 @dataclass(frozen=True)
 class QuantileShift:
-    """An arm against its baseline. `operation`: the kind of operation, `None` for all of them together."""
+    """An arm against its baseline. `operation`: kind of operation; `None` for all kinds together."""
 
     arm: str
     baseline: str
@@ -51,11 +51,11 @@ class QuantileShift:
 
 
 def quantile_shifts(study: Study, records: Sequence[RunRecord]) -> tuple[QuantileShift, ...]:
-    """Of each arm in the study's order, by kind of operation where only these have histograms.
+    """Estimate the shifts of each arm in the study's order, by kind of operation if only kinds have histograms.
 
-    Nothing of runs whose generator left no histogram. At each quantile of `PERCENTS` that `BEYOND` allows in every
-    run used, the runs are paired by block: `paired`. The shift of quantiles: Doksum (1974), "Empirical
-    probability plots and statistical inference for nonlinear models", Annals of Statistics 2(2).
+    Empty for runs without histograms. At each quantile of `PERCENTS` that `BEYOND` allows in every run used, runs
+    are paired by block: `paired`. The shift of quantiles: Doksum (1974), "Empirical probability plots and
+    statistical inference for nonlinear models", Annals of Statistics 2(2).
     """
     runs = select_runs(study, records)
     parts = {place: dict(_parts(run)) for place, run in runs.good.items()}
@@ -72,14 +72,14 @@ def quantile_shifts(study: Study, records: Sequence[RunRecord]) -> tuple[Quantil
 
 @dataclass(frozen=True)
 class _Part:
-    """The latencies of one run, or of one kind of operation in it."""
+    """Latencies of one run, or of one kind of operation in it."""
 
     histogram: Histogram
     measured: Mapping[str, Any]
     events: int
 
     def at(self, percent: float) -> float | None:
-        """`None` also where too few events lie beyond."""
+        """Latency at a percentile; `None` also if too few events lie beyond it."""
         beyond = self.events * min(percent, 100 - percent) / 100
         if round(beyond, 6) < BEYOND:
             return None
@@ -87,7 +87,7 @@ class _Part:
 
 
 Parts = Mapping[tuple[int, str], Mapping[str | None, _Part]]
-"""(block, arm) → kind of operation → its latencies."""
+"""(block, arm) → kind of operation → latencies."""
 
 
 def _parts(run: RunRecord) -> Iterator[tuple[str | None, _Part]]:
@@ -114,7 +114,7 @@ def _quantiles(study: Study, runs: Runs, parts: Parts, arm: str, kind: str | Non
 def _quantile(
     study: Study, percent: float, blocks: Sequence[int], ours: Sequence[_Part], theirs: Sequence[_Part]
 ) -> Quantile | None:
-    """`None` where one of the runs does not tell it: the others alone would be a selection."""
+    """Estimate one quantile; `None` if any run lacks it, as the others would be a biased selection."""
     pairs = [(one.at(percent), other.at(percent)) for one, other in zip(ours, theirs, strict=True)]
     known = [(one, other) for one, other in pairs if one is not None and other is not None and one > 0 < other]
     if not known or len(known) < len(pairs):

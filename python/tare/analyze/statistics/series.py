@@ -1,4 +1,4 @@
-"""Series of rounds and windows: lag-1 correlation, and where the warm-up ends (MSER-5)."""
+"""Statistics of series of blocks and windows: lag-1 correlation, and the end of the warm-up (MSER-5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FEWEST = 8
 
 
 def lag1(series: Sequence[float]) -> float | None:
-    """How much a value is like the one before it: sum (x_i - m)(x_{i+1} - m) / sum (x_i - m)².
+    """Correlation of a value with the one before: sum (x_i - m)(x_{i+1} - m) / sum (x_i - m)².
 
     `None` for fewer than 8 values or a constant series. Box, Jenkins & Reinsel, Time Series Analysis, section 2.1.
     """
@@ -27,20 +27,20 @@ def lag1(series: Sequence[float]) -> float | None:
 
 
 def bound(n: int) -> float:
-    """What independent values exceed once in twenty, in size: 1.96 / √n. Bartlett (1946)."""
+    """Bound that the lag-1 correlation of independent values exceeds once in twenty: 1.96 / √n. Bartlett (1946)."""
     return 1.96 / math.sqrt(n)
 
 
 BATCH = 5
 _FEWEST_LEFT = 5
-"""Batches that a candidate must leave: the statistic is at the mercy of chance over fewer."""
+"""Fewest batches after a candidate; with fewer, chance dominates the statistic."""
 
 
 @dataclass(frozen=True)
 class WarmUp:
-    """`drop`: observations to leave out at the beginning. `settled`: the minimum lies in the first half.
+    """End of the warm-up. `drop`: first observations to leave out. `settled`: the minimum is in the first half.
 
-    Where it does not, the series is too short, or never settles, and `drop` means nothing.
+    Otherwise the series is too short or never settles, and `drop` means nothing.
     """
 
     drop: int
@@ -48,9 +48,9 @@ class WarmUp:
 
 
 def mser5(series: Sequence[float]) -> WarmUp | None:
-    """The truncation point with the smallest marginal standard error; `None` for fewer than 10 batches of 5.
+    """Truncation point with the smallest marginal standard error; `None` for fewer than 10 batches of 5.
 
-    Over the means Y of batches of 5, k of them: the d that minimises
+    Over the means Y of k batches of 5, the d that minimises
     MSER(d) = sum_{j > d} (Y_j - mean_{j > d} Y)² / (k - d)².
     White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69 (1997); White,
     Cobb & Spratt (2000) for batches of 5; Hoad, Robinson & Davies, "Automating warm-up length estimation", J. Oper.

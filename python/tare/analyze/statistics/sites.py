@@ -1,6 +1,6 @@
-"""An effect over several sites: its interval over sites and blocks, and how much sites differ. Pure.
+"""An effect over several sites: its interval over sites and blocks, and how much sites differ. Pure functions.
 
-A block's log ratio is the mean effect, plus what is its site's own, plus noise: d_ij = mu + b_i + e_ij.
+A block's log ratio is the mean effect, plus its site's deviation, plus noise: d_ij = mu + b_i + e_ij.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tare.protocols.anytime import NO_SPREAD
 
 METHOD = "random-site-effect-hksj-t"
 FEWEST_TO_PREDICT = 3
-"""Sites below which nothing is said of the next one: t of the prediction has as many degrees less two."""
+"""Fewest sites for a prediction of the next one: its t has two degrees of freedom fewer than sites."""
 
 
 @dataclass(frozen=True)
 class MeanOfSites:
-    """`mean` of log ratios with its standard error, `freedom` of its t, and the variance between sites."""
+    """`mean` of log ratios, its standard `error` and degrees of `freedom`; `between`: variance between sites."""
 
     mean: float
     error: float
@@ -33,22 +33,23 @@ class MeanOfSites:
 
 
 def mean_of_sites(logs: Sequence[NDArray[np.float64]]) -> MeanOfSites | None:
-    """The mean effect over sites with a random effect of the site; `None` for one site or without any spread.
+    """Mean effect over sites, with a random effect of the site; `None` for one site or without any spread.
 
-    With m_i the mean of the n_i blocks of site i, s² the pooled variance within sites and t² that between them (by
-    the one-way analysis of variance, at least 0; REML's, where sites have equally many blocks): weights
-    w_i = 1 / (t² + s² / n_i), mean = sum w_i m_i / sum w_i, SE² = sum w_i (m_i - mean)² / ((k - 1) sum w_i), and
-    t(k - 1) over k sites. Hartung & Knapp, Statist. Med. 20 (2001); Sidik & Jonkman, Statist. Med. 21 (2002). With
-    equally many blocks a site, as tare deals them, this is Student's t over the sites' means, and exact.
+    With m_i the mean of the n_i blocks of site i, s² the pooled variance within sites and t² the variance between
+    sites (by one-way analysis of variance, at least 0; the same as REML if all sites have equally many blocks):
+    weights w_i = 1 / (t² + s² / n_i), mean = sum w_i m_i / sum w_i,
+    SE² = sum w_i (m_i - mean)² / ((k - 1) sum w_i), and t(k - 1) over k sites. Hartung & Knapp, Statist. Med. 20
+    (2001); Sidik & Jonkman, Statist. Med. 21 (2002). With equally many blocks on each site, as tare assigns them,
+    this is Student's t over the sites' means, and exact.
     """
     return None if len(logs) < 2 else _mean_of(_moments(np.concatenate(logs), [len(each) for each in logs]))
 
 
 @dataclass(frozen=True)
 class _Moments:
-    """Site by site: `counts` of log ratios, their `means`, and the sums of `squares` of what they are off these.
+    """For each site: `counts` of log ratios, their `means`, and the sums of `squares` of deviations from them.
 
-    Of 200 sites at once, as NumPy takes microseconds for each call.
+    Arrays over all sites, as NumPy takes microseconds for each call, and there may be 200 sites.
     """
 
     counts: NDArray[np.float64]
@@ -57,7 +58,7 @@ class _Moments:
 
 
 def _moments(logs: NDArray[np.float64], lengths: Sequence[int]) -> _Moments:
-    """`logs`: site after site, of which each has so many."""
+    """Moments of each site. `logs`: all log ratios, site after site; `lengths`: their number on each site."""
     sites, place = len(lengths), np.repeat(np.arange(len(lengths)), lengths)
     counts = np.array(lengths, dtype=float)
     means = np.bincount(place, logs, sites) / counts
@@ -84,9 +85,9 @@ def _mean_of(moments: _Moments) -> MeanOfSites | None:
 
 
 def over_sites(ratios: Mapping[str, Sequence[float]], confidence: float, pooled: Estimate) -> OverSites | None:
-    """The effect from ratios arm/baseline by site, all above 0; `None` where all are of one site.
+    """Effect from ratios arm/baseline by site, all above 0; `None` if there is only one site.
 
-    `pooled`: the estimate from all blocks as if they were of one site.
+    `pooled`: the estimate from all blocks, as if they came from one site.
     """
     if len(ratios) < 2:
         return None
@@ -123,7 +124,7 @@ def over_sites(ratios: Mapping[str, Sequence[float]], confidence: float, pooled:
 
 
 def _sites(names: Sequence[str], moments: _Moments, confidence: float) -> tuple[SiteEffect, ...]:
-    """Each with Student's t over its own blocks, where there are three at least and they differ."""
+    """Effect of each site, with Student's t over its own blocks if there are at least three that differ."""
     free = np.maximum(moments.counts - 1, 1)
     spreads = np.sqrt(moments.squares / free)
     reach = stdtrit(free, 0.5 + confidence / 2) * spreads / np.sqrt(moments.counts)
@@ -136,7 +137,7 @@ def _sites(names: Sequence[str], moments: _Moments, confidence: float) -> tuple[
 
 
 def _next(combined: MeanOfSites, sites: int, confidence: float) -> tuple[float | None, float | None]:
-    """The mean ± t(k - 2) · sqrt(t² + SE²): Higgins, Thompson & Spiegelhalter, J. R. Statist. Soc. A 172 (2009)."""
+    """Prediction mean ± t(k - 2) · sqrt(t² + SE²): Higgins, Thompson & Spiegelhalter, JRSS A 172 (2009)."""
     if sites < FEWEST_TO_PREDICT:
         return None, None
     reach = float(stdtrit(sites - 2, 0.5 + confidence / 2)) * math.hypot(
@@ -146,7 +147,7 @@ def _next(combined: MeanOfSites, sites: int, confidence: float) -> tuple[float |
 
 
 def _between_p(moments: _Moments) -> float | None:
-    """By F(k - 1, N - k) of the one-way analysis of variance; `None` without two blocks on any site."""
+    """P value of equal sites by F(k - 1, N - k) of one-way ANOVA; `None` without two blocks on any site."""
     k, blocks, within = len(moments.counts), float(moments.counts.sum()), float(moments.squares.sum())
     if blocks == k or within <= 0:
         return None
@@ -156,10 +157,10 @@ def _between_p(moments: _Moments) -> float | None:
 
 
 def stands_out(means: Sequence[float]) -> tuple[int, float] | None:
-    """The site whose mean log ratio is farthest from the others', and the probability of one so far by chance.
+    """Index of the site whose mean log ratio is farthest from the others', and its p value.
 
-    t(k - 2) of a site's mean against the others', times k sites (Bonferroni): Grubbs's test of one outlier,
-    Technometrics 11 (1969). `None` for fewer than 4 sites, over which it can find nothing.
+    t(k - 2) of a site's mean against the others', times k sites (Bonferroni): Grubbs's test for one outlier,
+    Technometrics 11 (1969). `None` for fewer than 4 sites, where the test can find nothing.
     """
     k = len(means)
     if k < 4:
@@ -167,7 +168,7 @@ def stands_out(means: Sequence[float]) -> tuple[int, float] | None:
     values, n = np.asarray(means, dtype=float), np.arange(k)
     others = np.arange(k - 1) + (
         np.arange(k - 1) >= n[:, np.newaxis]
-    )  # a row a site: the places of all but its own
+    )  # one row for each site: indices of all other sites
     rest = values[others]
     spreads = rest.std(axis=1, ddof=1)
     if float(spreads.min()) < NO_SPREAD:

@@ -1,4 +1,4 @@
-"""Timelines: what SUT, client, engine and host used over the phases of a run, from its trace."""
+"""Timelines: resource use of SUT, client, engine and host over the phases of a run, from its trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened at a moment of a run: marks on its timeline, and where the generator's windows lie on it."""
+"""Marks for events on a run's timeline, and the position of the generator's windows on it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tare.store.trace import Trace
 
 @dataclass(frozen=True)
 class PlacedWindow:
-    """A window of the generator: its values in the record, and when it was."""
+    """A window of the generator: its values in the record, and its time span."""
 
     span: Span
     values: Mapping[str, Any]
 
 
 def windows_of(run: RunRecord, zero_s: float | None) -> tuple[PlacedWindow, ...]:
-    """The windows of a run, in seconds since `zero_s` on the trace's clock; without those that tell no end."""
+    """Windows of a run, in seconds since `zero_s` on the trace's clock; windows without an end are skipped."""
     known = [
         each for each in (run.measurement or {}).get("windows") or () if number_at(each, ("end_s",)) is not None
     ]
@@ -33,25 +33,25 @@ def windows_of(run: RunRecord, zero_s: float | None) -> tuple[PlacedWindow, ...]
 
 
 def windows_began(run: RunRecord, zero_s: float | None) -> float:
-    """When the generator began to measure, in seconds since `zero_s` on the trace's clock.
+    """Start of the generator's measurement, in seconds since `zero_s` on the trace's clock.
 
-    0 where a record does not tell, as older ones do not: its windows are then taken to begin with the phase.
+    0 if the record does not have it, as older records do not: windows then count from the start of the phase.
     """
     drove = driving(run.usage)
     return 0.0 if drove is None or zero_s is None else drove.began_s - zero_s
 
 
 def placed_by(run: RunRecord) -> str | None:
-    """How that is known: `generator` or `end`, as in `Driven`; `None` where a record does not say."""
+    """Source of the windows' position: `generator` or `end`, see `Driven`; `None` if not recorded."""
     source = ((run.usage or {}).get("driven") or {}).get("by")
     return None if source is None else str(source)
 
 
 @dataclass(frozen=True)
 class Mark:
-    """`second`, and `until` of what lasts: since measuring began. `kind`: of what it is, in a word or two.
+    """A mark. `second`, and `until` for a span: since measuring began. `kind`: a word or two.
 
-    `work`: the server did it by itself and wrote for it, so that it belongs with the disk's line.
+    `work`: background work of the server that writes to disk, so it is drawn with the disk's line.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class TimedRun:
-    """A run to read marks from. `zero_s`: when measuring began on the trace's clock, `over_s`: how long it took."""
+    """A run to read marks from. `zero_s`: start of measuring on the trace's clock; `over_s`: its duration."""
 
     run: RunRecord
     trace: Trace | None
@@ -72,33 +72,33 @@ class TimedRun:
 
     @property
     def places(self) -> bool:
-        """Whether it is known where second 0 is on the trace's clock."""
+        """Whether the position of second 0 on the trace's clock is known."""
         return self.over_s is not None or self.trace is not None
 
 
 Source = Callable[[TimedRun], Iterator[Mark]]
-"""A source yields nothing of a run that it has nothing to say of."""
+"""Source of marks; yields nothing for a run without its data."""
 
 _EVENT_TEXT = {
     "missed": "tare-probe missed ticks",
     "suspended": "the machine slept",
     "dropped": "tare-probe dropped rows",
 }
-"""Event of a trace → what it means: docs/reference/trace-format.md."""
+"""Event of a trace → its meaning: docs/reference/trace-format.md."""
 _MIB = float(1 << 20)
 _TROUBLES = ("errors", "reconnects")
 _ENDED = re.compile(f"{OF_SUT}|^proxy$")
-"""Whose processes must not end while measuring."""
+"""Targets whose processes must not end while measuring."""
 
 
 def marks_of(timed: TimedRun) -> tuple[Mark, ...]:
-    """All marks of a run, in the order in which they happened."""
+    """Marks of a run, in the order of time."""
     marks = (mark for source in SOURCES.values() for mark in source(timed))
     return tuple(sorted(marks, key=lambda mark: (mark.second, mark.kind)))
 
 
 def of_trace(timed: TimedRun) -> Iterator[Mark]:
-    """Gaps of the recording; server or docker-proxy ending while it was measured."""
+    """Yield gaps of the recording, and ends of server or docker-proxy while measuring."""
     events = None if timed.trace is None else timed.trace.table("event")
     if events is None:
         return
@@ -111,13 +111,13 @@ def of_trace(timed: TimedRun) -> Iterator[Mark]:
 
 
 def _while_measuring(second: float, timed: TimedRun) -> bool:
-    """A tick of the probe before the end: a program that is itself the SUT ends with the phase."""
+    """Whether a moment is in the measure phase, less two ticks: a program that is itself the SUT ends with it."""
     slack = 0.0 if timed.trace is None else 2 * timed.trace.period_ns / 1e9
     return timed.over_s is not None and 0 <= second < timed.over_s - slack
 
 
 def of_windows(timed: TimedRun) -> Iterator[Mark]:
-    """Errors and reconnects as the generator counted them, a mark for each row of windows that have any."""
+    """Yield errors and reconnects of the generator, one mark for each row of windows that have any."""
     for troubled, group in groupby(
         windows_of(timed.run, timed.zero_s), key=lambda one: bool(_troubles(one.values))
     ):
@@ -129,13 +129,13 @@ def of_windows(timed: TimedRun) -> Iterator[Mark]:
 
 
 def _troubles(window: Mapping[str, Any]) -> Mapping[str, float]:
-    """What → how many a second, without what there was none of, or is not known."""
+    """Kind of trouble → rate per second; zero and unknown rates are left out."""
     rates = {what: number_at(window, (f"{what}_per_s",)) for what in _TROUBLES}
     return {what: rate for what, rate in rates.items() if rate}
 
 
 def of_duet(timed: TimedRun) -> Iterator[Mark]:
-    """When the two sides of a duet exchanged their CPUs."""
+    """Yield the time when the two sides of a duet swapped their CPUs."""
     duet: Mapping[str, Any] = timed.run.duet or {}
     began, ended = (number_at(duet, (key,)) for key in ("swap_began_s", "swap_ended_s"))
     if began is not None and ended is not None and timed.places:
@@ -144,7 +144,7 @@ def of_duet(timed: TimedRun) -> Iterator[Mark]:
 
 
 def of_chronicle(timed: TimedRun) -> Iterator[Mark]:
-    """What the server reported of its own work: compactions. One of which only the end is known is a moment."""
+    """Yield background work that the server reported, such as compactions; without a start, it is a moment."""
     for event in (timed.run.chronicle or {}).get("events") or () if timed.places else ():
         ended, began = (number_at(event, (f"{end}_monotonic_s",)) for end in ("ended", "began"))
         if ended is None:
@@ -171,4 +171,4 @@ SOURCES: Mapping[str, Source] = {
     "duet": of_duet,
     "chronicle": of_chronicle,
 }
-"""Where marks come from; what else happens in a run is one more source."""
+"""Sources of marks."""

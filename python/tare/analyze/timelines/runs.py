@@ -1,4 +1,4 @@
-"""Timelines: one run of each arm by itself, and many runs on the same axes."""
+"""Timelines of single runs, one for each arm, and many runs overlaid on the same axes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tare.study.model import Study
 from tare.study.suggest import did_you_mean
 
 MOST_ARMS = 8
-"""In one report, the baseline among them: a page stays below 3 MB."""
+"""Arms in one report, including the baseline, so that a page stays below 3 MB."""
 THROUGHPUT, LATENCY = "throughput, /s", "p95 latency, ms"
 _IN_WINDOWS = {THROUGHPUT: "throughput_per_s", LATENCY: "latency_p95_ms"}
 MOST_RUNS = 42
-"""In one report, six runs of seven arms: a page stays far below 3 MB."""
+"""Runs in one report, for example six of seven arms, so that a page stays far below 3 MB."""
 _SHOWN = (Phase.WARM_UP, Phase.MEASURE, Phase.COOL_DOWN)
 
 
@@ -40,7 +40,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Timeline:
-    """One run over its phases."""
+    """Timeline of one run over its phases."""
 
     arm: str
     run_id: str
@@ -51,16 +51,16 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Timelines:
-    """The timelines of the shown arms. `left_out`: arms with traces that did not fit."""
+    """Timelines of the shown arms. `left_out`: arms with traces that did not fit."""
 
     runs: tuple[Timeline, ...]
     left_out: tuple[str, ...]
 
 
 def timelines(study: Study, store: Store, records: Sequence[RunRecord]) -> Timelines:
-    """Of each arm in the study's order, the baseline first; arms without a good run that has a trace have none.
+    """Make one timeline for each arm with a traced good run, in the study's order, the baseline first.
 
-    Raises `StoreError` where a trace is damaged.
+    Raises `StoreError` if a trace is damaged.
     """
     names = sorted((arm.name for arm in study.arms if not arm.control), key=lambda name: name != study.baseline)
     traced = _traced(store, records)
@@ -71,13 +71,13 @@ def timelines(study: Study, store: Store, records: Sequence[RunRecord]) -> Timel
 
 
 def representative(runs: Sequence[RunRecord]) -> RunRecord | None:
-    """The run whose throughput is the median of these, the lower of two; `None` where there are none."""
+    """Run with the median throughput, the lower of two middle ones; `None` without runs."""
     known = [(value, run.index, run) for run in runs if (value := METRICS[PRIMARY].of(run)) is not None]
     return sorted(known, key=lambda each: each[:2])[(len(known) - 1) // 2][2] if known else None
 
 
 def _traced(store: Store, records: Sequence[RunRecord]) -> Mapping[str, Sequence[RunRecord]]:
-    """Arm → its good runs that have a trace."""
+    """Arm → good runs with a trace."""
     traced: dict[str, list[RunRecord]] = {}
     for record in records:
         if record.outcome.ok and has_trace(store, record):
@@ -105,7 +105,7 @@ def _trace(store: Store, run: RunRecord) -> Trace:
 
 
 def spans(run: RunRecord) -> Iterator[tuple[Phase, tuple[float, float]]]:
-    """Phases on the trace's clock; the measure phase without what comes before its client and after it."""
+    """Yield phases with their spans on the trace's clock; the measure phase only while its client runs."""
     began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
     for time in run.phases:
         if time.phase is Phase.MEASURE and began is not None and ended is not None:
@@ -116,9 +116,9 @@ def spans(run: RunRecord) -> Iterator[tuple[Phase, tuple[float, float]]]:
 
 @dataclass(frozen=True)
 class OverlaidRun:
-    """One run. `shown`: laid over the others before a reader has chosen.
+    """One run of an overlay. `shown`: visible before the reader chooses runs.
 
-    `placed_by`: how it is known where the generator's windows lie, of a run that has any; as `placing.placed_by`.
+    `placed_by`: source of the position of the generator's windows, see `marks.placed_by`.
     """
 
     run_id: str
@@ -134,40 +134,40 @@ class OverlaidRun:
 
 @dataclass(frozen=True)
 class RunOverlay:
-    """The runs that fit, of `known` ones."""
+    """Runs that fit into an overlay, out of `known` ones."""
 
     runs: tuple[OverlaidRun, ...]
     known: int
 
 
 def overlay(study: Study, store: Store, records: Sequence[RunRecord], chosen: Sequence[str] = ()) -> RunOverlay:
-    """Good runs with windows or a trace, in the study's order; `chosen` ones whether good or not.
+    """Overlay good runs with windows or a trace, in the study's order, and `chosen` runs, good or not.
 
-    Shown first are those chosen, else the run of each arm with its median throughput. Raises `StoreError` for a
-    chosen run that is not in the store, and where a trace is damaged.
+    Visible at first: the chosen runs, else the run with the median throughput of each arm. Raises `StoreError` for
+    a chosen run that is not in the store, and if a trace is damaged.
     """
     wanted = [_named(records, name) for name in dict.fromkeys(chosen)]
-    good = [record for record in records if record.outcome.ok and _telling(store, record)]
+    good = [record for record in records if record.outcome.ok and _has_series(store, record)]
     by_arm: dict[str, list[RunRecord]] = {}
     for record in good:
         by_arm.setdefault(record.arm, []).append(record)
     median = {arm.name: representative(by_arm.get(arm.name, ())) for arm in study.arms}
-    first = wanted or [each for arm, each in median.items() if each is not None and not _control(study, arm)]
+    first = wanted or [each for arm, each in median.items() if each is not None and not _is_control(study, arm)]
     distinct = list({each.run_id: each for each in (*first, *good)}.values())
     order = {arm.name: n for n, arm in enumerate(study.arms)}
     kept = sorted(
         distinct[: max(MOST_RUNS, len(wanted))], key=lambda each: (order[each.arm], each.block, each.index)
     )
     shown = {each.run_id for each in first}
-    return RunOverlay(tuple(_laid(store, each, shown=each.run_id in shown) for each in kept), len(distinct))
+    return RunOverlay(tuple(_overlaid_run(store, each, shown=each.run_id in shown) for each in kept), len(distinct))
 
 
-def _control(study: Study, name: str) -> bool:
+def _is_control(study: Study, name: str) -> bool:
     return any(arm.control for arm in study.arms if arm.name == name)
 
 
 def _named(records: Sequence[RunRecord], name: str) -> RunRecord:
-    """The good attempt of a run, else the last one."""
+    """Good attempt of a run, else its last attempt; raises `StoreError` if there is none."""
     matching = [record for record in records if record.run_id == name]
     if not matching:
         known = sorted({record.run_id for record in records})
@@ -175,11 +175,11 @@ def _named(records: Sequence[RunRecord], name: str) -> RunRecord:
     return next((record for record in matching if record.outcome.ok), matching[-1])
 
 
-def _telling(store: Store, record: RunRecord) -> bool:
+def _has_series(store: Store, record: RunRecord) -> bool:
     return bool((record.measurement or {}).get("windows")) or has_trace(store, record)
 
 
-def _laid(store: Store, run: RunRecord, *, shown: bool) -> OverlaidRun:
+def _overlaid_run(store: Store, run: RunRecord, *, shown: bool) -> OverlaidRun:
     trace = _trace(store, run) if is_trace(store.raw(run, TRACE)) else None
     phases = dict(spans(run))
     began, ended = phases.get(Phase.MEASURE, (None, None))
@@ -201,7 +201,7 @@ def _laid(store: Store, run: RunRecord, *, shown: bool) -> OverlaidRun:
 
 
 def _windows(windows: Sequence[PlacedWindow]) -> Iterator[Point]:
-    """What the generator reported of each window, at its middle; several in one where there are very many."""
+    """Yield the generator's figures at the middle of each window; very many windows are averaged in groups."""
     each = -(-len(windows) // MOST_STEPS) or 1
     groups = [windows[begin : begin + each] for begin in range(0, len(windows), each)]
     for panel, key in _IN_WINDOWS.items():

@@ -1,4 +1,4 @@
-"""A trace as lines over time: counters become rates over even steps, gauges are read at the ends of these."""
+"""Lines over time from a trace: counters become rates over equal steps, gauges are read at the ends of steps."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SUT, CLIENT, ENGINE, HOST = "SUT", "client", "engine", "host"
 CPU, MEMORY, NETWORK = "CPU, cores", "memory, MiB", "network, MiB/s"
 READ, WRITTEN = "disk read, MiB/s", "disk written, MiB/s"
 MOST_STEPS = 60
-"""Of a line; more could not be told apart in a panel of two inches."""
+"""Most points of a line; more could not be distinguished in a panel of two inches."""
 _MIB, _NS = float(1 << 20), 1e9
 _GROUPS: Mapping[str, str] = {SUT: OF_SUT, CLIENT: r"^(client|warm-up)$"}
 _ENGINE = r"^(dockerd|containerd|podman|shim|client-shim|warm-up-shim|proxy)$"
 _INNER = r"^host/(veth|br-|docker|virbr|cni|podman)"
-"""Interfaces of the host through which only passes what another one, or a container's own, shows too."""
+"""Interfaces of the host whose traffic another interface, or a container's own, shows too."""
 
 Line = tuple[np.ndarray, np.ndarray]
 """Times in seconds, and values."""
@@ -29,7 +29,7 @@ Line = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Point:
-    """One value of one line; `second`: since measuring began."""
+    """One value of one line. `second`: since measuring began."""
 
     panel: str
     who: str
@@ -38,7 +38,7 @@ class Point:
 
 
 def series(trace: Trace, zero_s: float) -> tuple[Point, ...]:
-    """All lines of a trace, `zero_s` on CLOCK_MONOTONIC being second 0. What the trace does not have gives none."""
+    """All lines of a trace. `zero_s`: second 0 on CLOCK_MONOTONIC. Data that the trace lacks give no line."""
     ticks = trace.tables["tick"]["woke_ns"].to_numpy() / _NS
     if len(ticks) < 2:
         return ()
@@ -70,7 +70,7 @@ def _memory(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
 
 
 def _disk(column: str, paged: str, trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
-    """`column`: of the bytes of a process; those of a control group are called alike. `paged`: KiB of the host."""
+    """Disk I/O. `column`: bytes of processes and, with the prefix `block_`, of groups; `paged`: KiB of the host."""
     for who, names in _GROUPS.items():
         line = _rate(_named(trace, "cgroup", names), "block_at_ns", (f"block_{column}",), edges)
         line = line or _rate(_named(trace, "process", names), "io_t0_ns", (column,), edges)
@@ -111,9 +111,9 @@ def _named(trace: Trace, table: str, names: str) -> pl.DataFrame | None:
 
 
 def _rate(rows: pl.DataFrame | None, at: str, columns: Sequence[str], edges: np.ndarray) -> Line | None:
-    """Growth a second of the sum of some counters over all targets, at the middles of the steps.
+    """Growth per second of the sum of counters over all targets, at the middles of the steps.
 
-    A step counts for a target as far as that was there: before its first sample and after its last it stood still.
+    Before its first sample and after its last, a target's counter counts as constant.
     """
     if rows is None:
         return None
@@ -128,7 +128,7 @@ def _rate(rows: pl.DataFrame | None, at: str, columns: Sequence[str], edges: np.
 
 
 def _gauge(rows: pl.DataFrame | None, at: str, value: pl.Expr, edges: np.ndarray) -> Line | None:
-    """Values at the steps' ends, from the first to the last sample of each target; of those at once the sum."""
+    """Values at the ends of steps, from first to last sample of each target, added up over targets."""
     if rows is None:
         return None
     known = rows.select("target", pl.col(at).alias("at"), value.alias("value")).drop_nulls()

@@ -1,6 +1,6 @@
-"""Validity: whether a study's runs allow to believe its intervals. Rules with their thresholds; pure.
+"""Validity: rules with thresholds that check whether a study's runs support its intervals. Pure functions.
 
-Each rule is a function whose docstring says what it looks for, from where on and why: docs/concepts/validity.md.
+The docstring of each rule says what it looks for, its threshold and the reason; see docs/concepts/validity.md.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ RULES: Mapping[str, Rule] = {
     "autocorrelation": blocks.autocorrelation,
     "dominating-block": blocks.dominating_block,
 }
-"""In the order in which reports tell them."""
+"""Rules in the order of reports."""
 
 OF_ORDER = frozenset({"order-effect", "autocorrelation"})
-"""Rules that take blocks and places for the order in which runs were made, which of imported ones is not known."""
+"""Rules that assume that blocks and positions give the order of runs, which is unknown for imported runs."""
 
 
 def check(study: Study, runs: Runs) -> tuple[Alarm, ...]:
-    """All alarms of all rules."""
+    """Apply all rules and return their alarms."""
     evidence = Evidence(study, runs)
     rules = [rule for name, rule in RULES.items() if study.imported is None or name not in OF_ORDER]
     return tuple(alarm for rule in rules for alarm in rule(evidence))

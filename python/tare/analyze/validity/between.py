@@ -1,4 +1,4 @@
-"""Runs between two hosts: whether these are two, and whether the wire or the client's host set the rate."""
+"""Rules for runs between two hosts: one kernel, and limits of the wire or of the client's host."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tare.analyze.validity.load import BUSY
 from tare.run.record import RunRecord
 
 FULL = 0.8
-"""Of the bytes a second that one TCP connection carried over the idle wire. Requests come in bursts, and at four
-fifths of a link's rate a queue before it is four services long in the mean (M/M/1)."""
+"""Share of the bytes per second that one TCP connection carried over the idle wire. Requests come in bursts, and at
+four fifths of a link's rate, the mean queue before it is four services long (M/M/1)."""
 _BYTES_PER_MBIT = 125_000.0
 
 
 def one_kernel(evidence: Evidence) -> Iterator[Alarm]:
-    """Both hosts of a run had one boot id: namespaces or containers of one machine, which share CPUs and clock."""
+    """Both hosts of a run have the same boot id: they are namespaces or containers that share CPUs and clock."""
     shared = [run for arm in evidence.arms for run in evidence.between(arm) if (run.between or {}).get("one_boot")]
     if shared:
         yield Alarm(
@@ -31,7 +31,7 @@ def one_kernel(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def wire_bound(evidence: Evidence) -> Iterator[Alarm]:
-    """In most runs of an arm a host's wire carried `FULL` of what it can: then it is the wire that is compared."""
+    """In most runs of an arm, a host's wire carried at least `FULL` of its capacity: the study compares wires."""
     for arm in evidence.arms:
         good = evidence.between(arm)
         uses = {run.run_id: used for run in good if (used := wire_uses(run))}
@@ -60,9 +60,9 @@ def wire_bound(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def client_host_bound(evidence: Evidence) -> Iterator[Alarm]:
-    """In most runs of an arm the client's host was busy for `BUSY` of its CPU time, its interrupts included.
+    """In most runs of an arm, the client's host was busy for `BUSY` of its CPU time, including interrupts.
 
-    Where both hosts have one kernel that time is the server's too, and says nothing about the client's host.
+    If both hosts share one kernel, that time includes the server's, and says nothing about the client's host.
     """
     use = evidence.columns.of(client_host_use)
     for arm in evidence.arms:
@@ -81,22 +81,22 @@ def client_host_bound(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def wire_uses(run: RunRecord) -> Mapping[str, float]:
-    """Host → the part of its wire's idle throughput that was used in the measure phase, of the fuller way.
+    """Host → used share of its wire's idle throughput in the measure phase, in the busier direction.
 
-    Of one server and its client it is one wire, seen from the client. Each node of a cluster has its own, over
-    which it also speaks to other nodes; the client's may be wider than what was measured to any one of them: where
-    it carried more than that, what it could carry is what the link says, or is not known.
+    A single server and its client share one wire, seen from the client. Each node of a cluster has its own wire,
+    which also carries traffic to other nodes. The client's wire may be faster than the throughput measured to any
+    single node: if it carried more, its capacity is the link speed, or unknown.
     """
     seconds, between = number_at(run.usage, ("monotonic_s",)), run.between or {}
     if not seconds:
         return {}
-    able, uses = _able(between), dict[str, float]()
+    capacities, uses = _capacities(between), dict[str, float]()
     sides = _sides(run)
     for side, host in sides.items() if len(sides) > 2 else (("client", between.get("client", "client")),):
         parts = []
         for counter, way in (("rx_bytes", "in"), ("tx_bytes", "out")):
             carried = number_at(between, ("sides", side, "counters", counter))
-            most = able.get((host, way))
+            most = capacities.get((host, way))
             if carried is None or not most:
                 continue
             if side == "client" and len(sides) > 2 and carried / seconds > most:
@@ -110,14 +110,14 @@ def wire_uses(run: RunRecord) -> Mapping[str, float]:
 
 
 def _sides(run: RunRecord) -> Mapping[str, str]:
-    """Side of the record's `between` → name of its host."""
+    """Side in the record's `between` → name of its host."""
     between, nodes = run.between or {}, run.nodes or {}
     named = {"sut": between.get("sut", "sut"), "client": between.get("client", "client")}
     return named | {side: nodes[side]["on"] for side in between.get("sides") or {} if side in nodes}
 
 
-def _able(between: Mapping[str, Any]) -> Mapping[tuple[str, str], float]:
-    """(host, `in` or `out`) → the most bytes a second that one connection carried that way."""
+def _capacities(between: Mapping[str, Any]) -> Mapping[tuple[str, str], float]:
+    """(host, `in` or `out`) → most bytes per second that one connection carried in that direction."""
     first = {"asks": between.get("client", "client"), "answers": between.get("sut", "sut")}
     most: dict[tuple[str, str], float] = {}
     for link in ({**first, "throughput": between.get("throughput")}, *(between.get("links") or ())):
@@ -133,7 +133,7 @@ def _able(between: Mapping[str, Any]) -> Mapping[tuple[str, str], float]:
 
 
 def client_host_use(run: RunRecord) -> float | None:
-    """The part of its CPU time for which the client's host was not idle; `None` where it is the SUT's too."""
+    """Busy share of the CPU time of the client's host; `None` if it is the SUT's host too."""
     machine = None if run.usage is None else run.usage.get("client_machine")
     if not machine or (run.between or {}).get("one_boot"):
         return None

@@ -1,4 +1,4 @@
-"""Whether blocks are what a t interval takes them for: many enough, independent, and none that decides alone."""
+"""Rules on the assumptions of a t interval: enough blocks, independent, and none that dominates."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tare.protocols.stopping import Rule
 from tare.run.record import RunRecord
 
 FEWEST = 8
-"""Simulated: stopping at a width after 3 blocks covers 90 % instead of 95, after 8 it holds
-(docs/concepts/validity.md); and what the other rules can see in fewer is next to nothing."""
+"""Fewest blocks. In simulations, stopping at a width after 3 blocks covers 90 % instead of 95 %, and after 8 blocks
+95 % (docs/concepts/validity.md); with fewer blocks, the other rules can detect next to nothing."""
 QUARTER = 0.25
 ORDER = 0.01
-"""Effect from the first place to the last: half of the target width."""
+"""Largest effect from the first position to the last: half of the target width."""
 _CHANCE = 0.01
 
 
 def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
-    """Fewer than 8 blocks have a good run of both arm and baseline; an arm whose runs all failed has none."""
+    """Fewer than 8 blocks have good runs of both arm and baseline; an arm whose runs all failed has none."""
     for arm in (arm for arm in evidence.attempted if arm != evidence.study.baseline_of(arm)):
         ratios = evidence.log_ratios.get(arm, {})
         if len(ratios) < FEWEST:
@@ -39,7 +39,7 @@ def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def _more_blocks(evidence: Evidence) -> str:
-    """Going on after a look is paid for by a target's alpha only: see the rule `extended`."""
+    """Advice on how to get more blocks. Only a target's alpha accounts for looks: see the rule `extended`."""
     if evidence.study.imported is not None:
         return "the source has no more; treat the interval with caution"
     if Rule.of(evidence.study.protocol).target is None:
@@ -48,7 +48,7 @@ def _more_blocks(evidence: Evidence) -> str:
 
 
 def autocorrelation(evidence: Evidence) -> Iterator[Alarm]:
-    """The log ratio of a block is like that of the block before: lag-1 correlation above 2.33 / √n, n from 8.
+    """The log ratio of a block resembles that of the block before: lag-1 correlation above 2.33 / √n, for n >= 8.
 
     One-sided 1 % for independent values (Bartlett 1946). Only positive correlation makes an interval too narrow.
     """
@@ -66,10 +66,11 @@ def autocorrelation(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def dominating_block(evidence: Evidence) -> Iterator[Alarm]:
-    """One block holds over a quarter of the variance, and more than the largest of n normal values would.
+    """One block has over a quarter of the variance, and more than the largest of n normal values would have.
 
-    The share (d_i - mean)² / sum is G² / (n - 1) with Grubbs's G; its 1 % point is above a quarter for n below 50
-    (0.74 at n = 8), where a quarter would be an alarm in nearly every clean study. Grubbs, Technometrics 11 (1969).
+    The share (d_i - mean)² / sum is G² / (n - 1) with Grubbs's G. Its 1 % point exceeds a quarter for n below 50
+    (0.74 at n = 8), where a quarter would raise an alarm in nearly every clean study. Grubbs, Technometrics 11
+    (1969).
     """
     for arm, ratios in evidence.log_ratios.items():
         n = len(ratios)
@@ -95,16 +96,16 @@ def dominating_block(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def grubbs_share(n: int) -> float:
-    """The share of variance that the largest of `n` normal values exceeds once in a hundred studies."""
+    """Share of variance that the largest of `n` normal values exceeds once in a hundred studies."""
     t = float(stdtrit(n - 2, 1 - _CHANCE / (2 * n)))
     grubbs = (n - 1) / math.sqrt(n) * math.sqrt(t * t / (n - 2 + t * t))
     return grubbs * grubbs / (n - 1)
 
 
 def order_effect(evidence: Evidence) -> Iterator[Alarm]:
-    """The later in a block, the faster or slower, whatever the arm.
+    """Throughput depends on the position in the block, whatever the arm.
 
-    By `slope_within` on the place in the block. Alarm: t of 99 %, and more than `ORDER` from first to last place.
+    By `slope_within` on the position. Alarm: t of 99 %, and more than `ORDER` from first to last position.
     """
     slope = slope_within(evidence, evidence.columns.of(_position))
     if slope is None or not slope.real:

@@ -1,4 +1,4 @@
-"""Runs that failed, were imported or extended, and operations that were asked for and did not come."""
+"""Rules on runs that failed, were imported or extended, and on operations that were requested but not done."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tare.run.record import RunRecord
 
 
 def imported(evidence: Evidence) -> Iterator[Alarm]:
-    """The study was imported: nothing was seen of what was around its runs."""
+    """The study was imported: nothing is known about the environment of its runs."""
     source = evidence.study.imported
     if source is not None:
         files = f"{counted(source.files, 'file')} of {source.parser}, {source.origin}"
@@ -30,11 +30,11 @@ def imported(evidence: Evidence) -> Iterator[Alarm]:
 
 
 FAILING = 0.1
-"""Share of an arm's attempts. Failed runs are left out: where they are more than a few, those left are a choice."""
+"""Share of an arm's attempts. Failed runs are left out; if there are many, the remaining runs are a selection."""
 
 
 def errors(evidence: Evidence) -> Iterator[Alarm]:
-    """A good run with errors or reconnects, or an arm of which two attempts or more failed, over one in ten."""
+    """A good run has errors or reconnects, or at least two and more than a tenth of an arm's attempts failed."""
     counts = [or_zero(evidence.columns.number("measurement", key)) for key in ("errors", "reconnects")]
     is_wrong = np.any([count != 0 for count in counts], axis=0)
     failures: dict[str, list[str]] = {}
@@ -64,9 +64,9 @@ def errors(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def extended(evidence: Evidence) -> Iterator[Alarm]:
-    """A study without a target holds runs of more than one plan: its cap was raised, once there were results.
+    """A study without a target has runs of several plans: its cap was raised when there were results.
 
-    Simulated: 8 blocks, and 8 more where the first did not exclude zero, are wrong in 9 % of A/A studies at a
+    In simulations, 8 blocks, and 8 more if the first did not exclude zero, are wrong in 9 % of A/A studies at a
     nominal 5 % (Armitage, McPherson & Rowe, "Repeated significance tests …", J. R. Stat. Soc. A 132, 1969).
     """
     plans = {run.plan_digest for run in evidence.runs.good.values()}
@@ -82,7 +82,7 @@ def extended(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def unobserved(evidence: Evidence) -> Iterator[Alarm]:
-    """Of a good run it could not be read what was in force around a side, or which way the connections went."""
+    """For a good run, the limits in force around a side, or the path of its connections, could not be read."""
     if evidence.study.imported is not None:
         return
     unseen = [_unseen(run) for run in evidence.columns.records]
@@ -111,7 +111,7 @@ _PARTS = (
 
 
 def _unseen(run: RunRecord) -> tuple[bool, bool, bool, bool]:
-    """Which of `_PARTS` could not be read. A program that is itself the SUT has no client and no path."""
+    """Flags of the `_PARTS` that could not be read. A program that is itself the SUT has no client and no path."""
     parity, path, both = run.parity, run.path, run.settings.get("client", "") is not None
     return (
         not parity.get("sut"),
@@ -122,11 +122,11 @@ def _unseen(run: RunRecord) -> tuple[bool, bool, bool, bool]:
 
 
 SHORT = 0.01
-"""Of the operations asked for: half of the target width of an overhead."""
+"""Share of the requested operations: half of the target width of an overhead."""
 
 
 def under_delivery(evidence: Evidence) -> Iterator[Alarm]:
-    """A run delivered over 1 % fewer operations a second than its target asks for."""
+    """A run delivered over 1 % fewer operations per second than its target rate."""
     shares = evidence.columns.number("measurement", "details", "delivered_share")
     for arm in evidence.arms:
         rows = evidence.rows(arm)

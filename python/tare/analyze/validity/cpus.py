@@ -1,4 +1,4 @@
-"""Which CPUs the arms ran on, and who got more of them than the other could have."""
+"""Rules on the CPUs of arms: different CPU sets, and CPU time that the baseline could not get."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tare.analyze.validity.load import OTHERS, parts_of_machine
 from tare.run.record import RunRecord
 
 CORE = 0.02
-"""By how much throughput may differ between two CPU sets: the target width of an overhead."""
+"""Largest relative difference of throughput between two CPU sets: the target width of an overhead."""
 IDLE = 0.05
-"""Share of machine time: below it there is next to nothing that a program could get without another's losing it."""
+"""Idle share of machine time below which a program can hardly get more without taking it from another."""
 MORE = 1.02
-"""CPU time of the proxied arm over the baseline's: by more than the target width."""
+"""Ratio of the proxied arm's CPU time to the baseline's: more than the target width."""
 _CHANCE = 0.01
 _FEWEST = 4
 
@@ -32,16 +32,16 @@ _FEWEST = 4
 def core_effect(evidence: Evidence) -> Iterator[Alarm]:
     """The same arm is faster on one CPU set than on another, by over `CORE` and a t interval of 99 %.
 
-    In a duet by the halves of each run: both arms of a block change places at once, so the mean of their log ratios
-    is what the sets differ by, and what changes with time drops out of it. Else by an arm's log ratios to its
-    baseline in blocks of different CPU sets, where there are any (Welch's t).
+    In a duet, by the halves of each run: both arms of a block swap sets at the same time, so the mean of their log
+    ratios is the difference between the sets, and changes over time cancel out. Otherwise by an arm's log ratios to
+    its baseline in blocks with different CPU sets, if there are any (Welch's t).
     """
     yield from _of_swapped_sets(evidence)
     yield from _of_blocks(evidence)
 
 
 def _of_swapped_sets(evidence: Evidence) -> Iterator[Alarm]:
-    """One alarm for the whole study: which set it is does not depend on the arm."""
+    """Yield one alarm for the whole study, as the faster set does not depend on the arm."""
     by_block: dict[int, list[_SwapRates]] = {}
     columns = evidence.columns
     runs = [columns.records[row] for row in evidence.all_rows] if any(columns.trees("duet")) else []
@@ -93,7 +93,7 @@ def _of_blocks(evidence: Evidence) -> Iterator[Alarm]:
         for one, other in combinations(sorted(by_set), 2):
             sides = [[ratios[run.block] for run in by_set[cpus]] for cpus in (one, other)]
             difference = fmean(sides[0]) - fmean(sides[1])
-            if min(map(len, sides)) >= _FEWEST and _apart(sides) and abs(math.expm1(difference)) > CORE:
+            if min(map(len, sides)) >= _FEWEST and _differ(sides) and abs(math.expm1(difference)) > CORE:
                 yield Alarm(
                     "core-effect",
                     arm,
@@ -103,8 +103,8 @@ def _of_blocks(evidence: Evidence) -> Iterator[Alarm]:
                 )
 
 
-def _apart(sides: Sequence[Sequence[float]]) -> bool:
-    """Welch's t; sides without any spread tell nothing."""
+def _differ(sides: Sequence[Sequence[float]]) -> bool:
+    """Whether two sides differ by Welch's t; never without any spread."""
     known = welch_t(map(term, sides))
     return known is not None and known.p_zero(fmean(sides[0]) - fmean(sides[1])) < _CHANCE
 
@@ -122,12 +122,13 @@ def _cpus(run: RunRecord) -> str | None:
 
 
 def proxy_weight(evidence: Evidence) -> Iterator[Alarm]:
-    """On a machine without idle time, an arm behind docker-proxy got more CPU time than its baseline could.
+    """On a machine without idle time, an arm behind docker-proxy got more CPU time than its baseline could get.
 
-    docker-proxy stands in the engine's control group and has a weight of its own there (kernel,
-    scheduler/sched-design-CFS, group scheduling), while all else of a run shares that of its parent. As long as
-    CPUs are idle this takes nothing from anybody. Where others leave less than `IDLE` idle and use over `OTHERS`,
-    SUT and proxy together get a part that the baseline's SUT was not given. Alarm: so in most blocks, by `MORE`.
+    docker-proxy is in the engine's control group, where it has its own weight (kernel, scheduler/sched-design-CFS,
+    group scheduling), while everything else of a run shares the weight of its parent. While CPUs are idle, this
+    takes nothing from other programs. If others leave less than `IDLE` idle and use over `OTHERS`, SUT and proxy
+    together get a share that the baseline's SUT does not get. Alarm: this holds in most blocks, by the factor
+    `MORE`.
     """
     columns = evidence.columns
     proxied, rate = columns.where(is_proxied), _cpu_rate(columns)
@@ -136,7 +137,7 @@ def proxy_weight(evidence: Evidence) -> Iterator[Alarm]:
         rows, base = evidence.pairs(arm, evidence.study.baseline_of(arm))
         through = proxied[rows] & ~proxied[base]
         rows, base = rows[through], base[through]
-        # On a machine without idle time, and more than the baseline.
+        # no idle time on the machine, and more CPU time than the baseline
         taken = (idle[rows] < IDLE) & (others[rows] > OTHERS) & (rate[rows] > MORE * rate[base])
         if len(rows) and 2 * int(taken.sum()) > len(rows):
             rows, base = rows[taken], base[taken]
@@ -153,6 +154,6 @@ def proxy_weight(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def _cpu_rate(columns: Columns) -> Column:
-    """CPUs' worth of time of the SUT, and of the proxy where there is one; not known where any of it is not."""
+    """CPUs used by the SUT and, if there is one, by the proxy; unknown if either is unknown."""
     proxy = np.where(columns.where(is_proxied), columns.number("usage", "proxy_cpu_s"), 0.0)
     return ratio(sut_cpu_column(columns) + proxy, columns.number("usage", "monotonic_s"))

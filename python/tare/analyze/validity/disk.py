@@ -1,4 +1,4 @@
-"""What set the rate of a run, and whether it was the disk where the study means it to be."""
+"""What limited the rate of a run, and a rule for runs that the study declares disk-bound."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tare.run.record import RunRecord
 from tare.study.rules.levels import is_disk_bound
 
 Limit = Literal["client", "sut", "disk"]
-"""The client's CPU time, the SUT's, or the disk."""
+"""Limits of a rate: the client's CPU time, the SUT's CPU time, or the disk."""
 LIMITS: tuple[Limit, ...] = ("client", "sut", "disk")
 
 
 def disk_busy(columns: Columns) -> Column:
-    """Share of the measure phase in which the busiest disk had a request under way."""
+    """Share of the measure phase in which the busiest disk had a request in progress."""
     return columns.number("usage", "disk", "busy")
 
 
@@ -29,33 +29,33 @@ def waiting_io(columns: Columns) -> Column:
 
 
 def limit_used(columns: Columns) -> Column:
-    """Part of the study's limit on disk operations that the SUT took; not known without such a limit."""
+    """Used share of the study's limit on disk operations; unknown without such a limit."""
     return columns.number("usage", "disk_limit", "used")
 
 
 def disks_reached(columns: Columns) -> Column:
-    """Whether the busiest disk or a limit of its operations was at its end, or I/O was waited for nearly always.
+    """Whether the disk or a limit on its operations was exhausted, or I/O was waited for nearly all the time.
 
-    By the bounds of CPU time: busy for `BUSY` of the time, that part of the limit used, or waited for in `WAITING`
-    of the time. A device that serves many requests at once may do more than it does at that, so it says something
-    only while no CPU is at its end. 1, 0, or not known.
+    With the bounds of CPU time: the busiest disk was busy for `BUSY` of the time, that share of the limit was used,
+    or I/O was waited for in `WAITING` of the time. A device that serves many requests at once may have capacity
+    left then, so the flag counts only while no CPU time is exhausted. 1, 0, or unknown.
     """
     return reached([(disk_busy(columns), BUSY), (limit_used(columns), BUSY), (waiting_io(columns), WAITING)])
 
 
 def all_reached(columns: Columns) -> Mapping[Limit, Column]:
-    """Each of `LIMITS`: 1 where the run reached it, 0 where not, or not known.
+    """Column of each of `LIMITS`: 1 if the run reached it, 0 if not, or unknown.
 
-    A program that is itself the SUT has no client, and never reaches its limit.
+    A program that is itself the SUT has no client, and so never reaches the client's limit.
     """
     client = np.where(columns.where(is_alone), 0.0, limits_reached(columns, "client"))
     return {"client": client, "sut": limits_reached(columns, "sut"), "disk": disks_reached(columns)}
 
 
 def limits_of(run: RunRecord) -> tuple[Limit, ...] | None:
-    """Which of `LIMITS` the run reached, none where something else set its rate (locks, say, or the network).
+    """Limits that the run reached; empty if something else limited its rate, such as locks or the network.
 
-    `None` where none is known to be reached, and of one of them nothing is known.
+    `None` if no limit is known to be reached, and any of them is unknown.
     """
     values = {limit: figure(column) for limit, column in all_reached(Columns((run,))).items()}
     limits = tuple(limit for limit in LIMITS if values[limit])
@@ -63,13 +63,13 @@ def limits_of(run: RunRecord) -> tuple[Limit, ...] | None:
 
 
 def not_disk_bound(evidence: Evidence) -> Iterator[Alarm]:
-    """Of an arm that the study means to be bound by the disk, not most runs were, by their traces.
+    """Half or more of the runs of an arm that the study declares disk-bound were not, by their traces.
 
-    Such a run has the disk at its end (`disk_reached`) and neither side at the end of its CPU time. Else the arms
-    differ by what they cost in CPU time, or in waiting for each other, and the storage beneath hardly shows.
+    A disk-bound run exhausts the disk (`disks_reached`), and neither side exhausts its CPU time. Otherwise arms
+    differ by their cost in CPU time, or in waiting for each other, and the storage hardly matters.
     """
     columns, bound = evidence.columns, [arm for arm in evidence.arms if is_disk_bound(evidence.study, arm)]
-    # What is not known is not shown.
+    # An unknown limit is not evidence.
     alone = np.all([each == (limit == "disk") for limit, each in all_reached(columns).items()], axis=0)
     for arm in bound:
         rows = evidence.rows(arm)
@@ -86,7 +86,7 @@ def not_disk_bound(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def _evidence_text(columns: Columns, rows: Rows) -> str:
-    """What was seen instead: of each figure the largest of any of these runs."""
+    """Text on the figures of these runs: the largest value of each."""
     usages = [columns.records[row].usage or {} for row in rows[known(disk_busy(columns)[rows])]]
     disks = sorted({str(usage["disk"]["name"]) for usage in usages})
     figures = (

@@ -1,4 +1,4 @@
-"""What rules look at, and what they say."""
+"""Input of validity rules (evidence) and their output (alarms)."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from tare.study.model import Study
 
 @dataclass(frozen=True)
 class Slope:
-    """Of log throughput per unit, and whether its 99 % t interval leaves zero out."""
+    """Slope of log throughput per unit. `real`: its 99 % t interval excludes zero."""
 
     per_unit: float
     real: bool
     range: float
-    """Of the regressor, from the least to the most of a block, in the mean."""
+    """Mean range of the regressor within a block."""
 
     def over(self, units: float) -> float:
-        """The relative change that so many units make."""
+        """Relative change over a number of units."""
         return math.expm1(self.per_unit * units)
 
 
 def slope_within(evidence: Evidence, regressor: Column) -> Slope | None:
-    """Log throughput on `regressor`, with an effect of every block and every arm taken out.
+    """Regress log throughput on `regressor`, with effects of every block and every arm removed.
 
     Two-way least squares (Frisch & Waugh 1933) over the blocks in which every arm has a good run with both figures;
-    `None` for fewer than 4, or where the regressor does not move.
+    `None` for fewer than 4 blocks, or if the regressor is constant.
     """
     rows = evidence.all_rows
     rows = rows[known(regressor[rows]) & known(evidence.log_throughput[rows])]
@@ -48,7 +48,7 @@ def slope_within(evidence: Evidence, regressor: Column) -> Slope | None:
     free = (blocks - 1) * (len(evidence.arms) - 1) - 1
     if blocks < 4 or free < 3:
         return None
-    # Arm by arm, and the blocks of each in order: turned, a row a block.
+    # Rows are arm by arm, with blocks in order; transposed: one row for each block.
     at, value = (column[rows].reshape(-1, blocks).T for column in (regressor, evidence.log_throughput))
     x, y = _two_way(np.ascontiguousarray(at)), _two_way(np.ascontiguousarray(value))
     if float((x * x).sum()) < 1e-9:
@@ -65,7 +65,7 @@ def _two_way(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Alarm:
-    """A rule that is broken: in which runs, and what to do. `arm`: `None` where it is the whole study's."""
+    """A broken rule, with the runs concerned and advice. `arm`: `None` if it concerns the whole study."""
 
     rule: str
     arm: str | None
@@ -76,37 +76,37 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A study's runs. What a run did not record is left out by the rules, never taken as good or bad."""
+    """A study's runs. Rules ignore what a run did not record; they never count it as good or bad."""
 
     study: Study
     runs: Runs
 
     def good(self, arm: str) -> tuple[RunRecord, ...]:
-        """The runs of an arm that count, in the order of the blocks."""
+        """Good runs of an arm, in the order of the blocks."""
         return self.runs.good_of(arm)
 
     @property
     def columns(self) -> Columns:
-        """The figures of all runs that count; `rows` says which are an arm's."""
+        """Columns of all good runs; `rows` gives the rows of an arm."""
         return self.runs.columns
 
     def between(self, arm: str) -> list[RunRecord]:
-        """Those of `good` that were made between two hosts."""
+        """Good runs of an arm that were made between two hosts."""
         rows = self.rows(arm)
         return [self.columns.records[row] for row in rows[self.columns.where(_is_between)[rows]]]
 
     def rows(self, arm: str) -> Rows:
-        """The places of `good` in the columns."""
+        """Rows of an arm's good runs in the columns."""
         return self.runs.rows(arm)
 
     def pairs(self, arm: str, baseline: str) -> tuple[Rows, Rows]:
-        """The rows of an arm in blocks that the baseline has too, and the baseline's."""
+        """Rows of an arm in blocks that the baseline has too, and the baseline's rows."""
         rows = self.rows(arm)
         base = self.runs.rows_in(baseline, self.runs.row_blocks[rows])
         return rows[base >= 0], base[base >= 0]
 
     def ids(self, rows: Rows | Sequence[int]) -> tuple[str, ...]:
-        """Names of runs."""
+        """Ids of the runs in these rows."""
         return tuple([self._names[row] for row in rows])
 
     @cached_property
@@ -115,24 +115,24 @@ class Evidence:
 
     @cached_property
     def all_rows(self) -> Rows:
-        """Arm by arm."""
+        """Rows of all good runs, arm by arm."""
         return np.concatenate([self.rows(arm) for arm in self.arms] or [np.array([], dtype=np.intp)])
 
     @cached_property
     def log_throughput(self) -> Column:
-        """Of all runs; not known where there was none."""
+        """Log throughput of all good runs; NaN without throughput."""
         values = self.runs.column(METRICS[PRIMARY]).tolist()
         return np.array([math.log(value) if value > 0 else math.nan for value in values])
 
     @cached_property
     def arms(self) -> tuple[str, ...]:
-        """All arms with a good run, the baseline among them."""
+        """Arms with a good run, including the baseline."""
         having = {arm for _, arm in self.runs.good}
         return tuple(arm.name for arm in self.study.arms if arm.name in having)
 
     @cached_property
     def attempted(self) -> tuple[str, ...]:
-        """All arms of which a run was attempted, those without a good one among them."""
+        """Arms with an attempted run, including arms without a good one."""
         tried = {arm for _, arm in self.runs.attempted}
         return tuple(arm.name for arm in self.study.arms if arm.name in tried)
 
@@ -153,14 +153,14 @@ Rule = Callable[[Evidence], Iterator[Alarm]]
 
 @dataclass(frozen=True)
 class Shift:
-    """Mean of differences, and whether its 99 % t interval leaves zero out."""
+    """Mean of differences. `real`: its t interval (99 % by default) excludes zero."""
 
     mean: float
     real: bool
 
 
 def shift(values: Sequence[float], confidence: float = 0.99) -> Shift | None:
-    """Student's t on differences; `None` for fewer than 4, over which t has no power to speak of."""
+    """Student's t on differences; `None` for fewer than 4, where t has hardly any power."""
     if len(values) < 4:
         return None
     mean, spread = fmean(values), stdev(values)
@@ -174,5 +174,5 @@ def ids(records: Sequence[RunRecord]) -> tuple[str, ...]:
 
 
 def share(part: float) -> str:
-    """A fraction as people read it."""
+    """Format a fraction in percent."""
     return f"{100 * part:.1f} %"

@@ -1,4 +1,4 @@
-"""Who was at their limit, and who else used the machine."""
+"""Rules on load: sides at their limit, and other users of the machine."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ import numpy as np
 
 from tare.analyze.columns import Column, Columns, Rows, figure, known, known_values, or_zero, ratio, reached
 from tare.analyze.derived import is_proxied, sut_cpu_column
-from tare.analyze.guilt import client_share, guilt_of, is_taken_apart
+from tare.analyze.guilt import client_share, guilt_of, has_latency_parts
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift, slope_within
 from tare.run.record import RunRecord
 
 BUSY = 0.9
-"""Of the CPU time that a side may use. From there on waiting grows with 1 / (1 - utilisation): 10 times the service
-time in an M/M/1 queue (Kleinrock, Queueing Systems I, 1975), so that the busier side sets the rate."""
+"""Share of the CPU time available to a side. Waiting grows with 1 / (1 - utilisation); at this share it is 10 times
+the service time of an M/M/1 queue (Kleinrock, Queueing Systems I, 1975), so the busier side limits the rate."""
 STEAL = 0.005
-"""Share of machine time. Half a percent of it moves throughput by as much, a quarter of the target width of 2 %."""
+"""Share of machine time. Half a percent changes throughput by as much: a quarter of the target width of 2 %."""
 OTHERS = 0.02
-"""Share of machine time: work that neither side did, nor docker-proxy, nor what serves a storage. More than that is
-the size of the target."""
+"""Share of machine time used by none of: SUT, client, docker-proxy, servers of a storage. The limit is the target
+width."""
 NOISE = 0.01
-"""Effect from the least to the most of a block: half of the target width."""
+"""Effect over the range within a block: half of the target width."""
 OWN = 0.5
-"""Of a latency: from there on more of it is the client's than everybody else's together."""
+"""Share of a latency: from here on, the client causes at least as much as everything else together."""
 WAITING = BUSY**2
-"""Of the time, in which a thread waits for a CPU: as often as at `BUSY` in an M/M/1 queue, where somebody waits
-with probability utilisation². So a side is found that others keep from the CPU that it may use."""
+"""Share of the time in which a thread waits for a CPU: as at `BUSY` in an M/M/1 queue, where something waits with
+probability utilisation². This finds a side that other programs keep from its CPUs."""
 THROTTLED = 0.5
-"""Of the enforcement periods: its quota ran out in more of them than it did not."""
+"""Share of the enforcement periods in which a side's quota ran out."""
 
 
 def client_bottleneck(evidence: Evidence) -> Iterator[Alarm]:
-    """In most runs of an arm the client was at the end of its CPU time and the SUT was not.
+    """In most runs of an arm, the client exhausted its CPU time and the SUT did not.
 
-    That is: it used `BUSY` of what it may use (and has threads for), or waited for a CPU `WAITING` of the time, or
-    was throttled by its quota in `THROTTLED` of the periods. What is measured then is the client: every arm seems
-    alike, or differs by what it costs the client.
+    That is, the client used `BUSY` of the CPU time available to it (and to its threads), waited for a CPU `WAITING`
+    of the time, or was throttled by its quota in `THROTTLED` of the periods. The study then measures the client:
+    all arms seem alike, or differ by their cost to the client.
     """
     columns = evidence.columns
-    # A side of which nothing is known is not called busy; the SUT then is not called idle either.
+    # An unknown side counts as neither busy nor idle.
     is_bound = (limits_reached(columns, "client") == 1) & (limits_reached(columns, "sut") == 0)
     for arm in evidence.arms:
         rows = evidence.rows(arm)
@@ -58,13 +58,13 @@ def client_bottleneck(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def client_latency(evidence: Evidence) -> Iterator[Alarm]:
-    """Around a percentile, the client itself made `OWN` of the latency or more, in the median of an arm's runs.
+    """Around a percentile, the client caused at least `OWN` of the latency, in the median of an arm's runs.
 
-    By what tare-load reports: requests sent late, and replies that lay unread. Such a percentile is void: it says
-    how busy the client was.
+    From the reports of tare-load: requests sent late, and replies that waited to be read. Such a percentile is
+    void: it shows how busy the client was.
     """
     columns = evidence.columns
-    apart = columns.where(is_taken_apart)
+    apart = columns.where(has_latency_parts)
     for arm in evidence.arms:
         rows = evidence.rows(arm)
         good = [columns.records[row] for row in rows[apart[rows]]]
@@ -83,10 +83,10 @@ def client_latency(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def machine_shift(evidence: Evidence) -> Iterator[Alarm]:
-    """Steal, or work of others, differs between an arm and the baseline in the same blocks.
+    """Steal, or work of other programs, differs between an arm and the baseline in the same blocks.
 
-    By more than `STEAL` or `OTHERS` in the mean, and by a t interval of 99 % over blocks that leaves zero out. Idle
-    time that the arms' own use explains is no alarm: what is left over is what others worked.
+    By more than `STEAL` or `OTHERS` in the mean, and by a t interval of 99 % over blocks that excludes zero. A
+    difference of idle time that the arms' own use explains raises no alarm.
     """
     if evidence.runs.at_once:
         return  # both arms have the same machine at the same time, and each is the other's "others"
@@ -109,11 +109,11 @@ def machine_shift(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def machine_noise(evidence: Evidence) -> Iterator[Alarm]:
-    """Within the blocks and whatever the arm, runs are slower the more of the machine was taken away from them.
+    """Within blocks, whatever the arm, runs are slower the more of the machine others took.
 
-    By `slope_within` on the share that the hypervisor stole, and on that of other programs. Alarm: t of 99 %, and
-    from the least to the most of a block throughput falls by more than `NOISE`. A rise is none: a faster run makes
-    more work in the kernel, which counts as that of others.
+    By `slope_within` on the share that the hypervisor stole, and on the share of other programs. Alarm: t of 99 %,
+    and throughput falls by more than `NOISE` over the range within a block. A rise raises no alarm: a faster run
+    causes more work in the kernel, which counts as work of others.
     """
     if evidence.runs.at_once:
         return
@@ -132,16 +132,16 @@ def machine_noise(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def between(shares: Sequence[float]) -> str:
-    """`1.2 % to 3.4 %`; what is left over of a machine's time is below zero only by the error of its counters."""
+    """Format a range such as `1.2 % to 3.4 %`; a rest of machine time is negative only by counter errors."""
     least, most = min(shares), max(shares)
     return f"up to {share(most)}" if least < 0 else f"{share(least)} to {share(most)}"
 
 
 def clock_step(evidence: Evidence) -> Iterator[Alarm]:
-    """The wall clock went further than the monotonic one in a measure phase, or less far.
+    """The wall clock and the monotonic clock disagree on the length of a measure phase.
 
-    By more than 50 ms and 500 ppm, the fastest that the kernel slews (adjtimex(2)): somebody set the clock. tare's
-    durations are monotonic, but a generator or server that times by the wall clock is wrong.
+    By more than 50 ms plus 500 ppm, the fastest rate at which the kernel slews (adjtimex(2)): the clock was set.
+    tare's durations are monotonic, but a generator or server that uses the wall clock is wrong.
     """
     columns = evidence.columns
     wall, monotonic = columns.number("usage", "wall_s"), columns.number("usage", "monotonic_s")
@@ -158,25 +158,25 @@ def clock_step(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def busy(run: RunRecord, side: str) -> float | None:
-    """Of one run: as `busy_parts`."""
+    """`busy_parts` of a single run."""
     return figure(busy_parts(Columns((run,)), side))
 
 
 def limit_reached(run: RunRecord, side: str) -> bool | None:
-    """Of one run: as `limits_reached`; `None`: nothing is known."""
+    """`limits_reached` of a single run; `None` if unknown."""
     value = figure(limits_reached(Columns((run,)), side))
     return None if value is None else value == 1
 
 
 def part_of_machine(run: RunRecord, kind: str) -> float | None:
-    """Of one run: as `parts_of_machine`."""
+    """`parts_of_machine` of a single run."""
     return figure(parts_of_machine(Columns((run,)), kind))
 
 
 def busy_parts(columns: Columns, side: str) -> Column:
-    """Part of the CPU time that a side could use: by the trace, else by the counters around the phase.
+    """Used share of the CPU time available to a side: by the trace, else by the counters around the phase.
 
-    Without what the client polled, waiting for the next arrival to be due: it would have found time for a request.
+    Excludes the client's polling for the next arrival, as it could have handled a request in that time.
     """
     return columns.once(("busy", side), lambda: _busy_parts(columns, side))
 
@@ -194,7 +194,7 @@ def _busy_parts(columns: Columns, side: str) -> Column:
 
 
 def limits_reached(columns: Columns, side: str) -> Column:
-    """Whether the side was at the end of its CPU time, as `client_bottleneck` has it: 1, 0, or not known."""
+    """Whether a side exhausted its CPU time, as `client_bottleneck` defines it: 1, 0, or unknown."""
     return reached([
         (busy_parts(columns, side), BUSY),
         (_saturation(columns, side, "waiting"), WAITING),
@@ -203,7 +203,7 @@ def limits_reached(columns: Columns, side: str) -> Column:
 
 
 def parts_of_machine(columns: Columns, kind: str) -> Column:
-    """Share of the machine's time: `idle` (`iowait` too), `iowait`, `steal`, or `others`, no part of the run."""
+    """Share of machine time by kind: `idle` (with `iowait`), `iowait`, `steal`, or `others` (not of the run)."""
     return columns.once(("part of machine", kind), lambda: _parts_of_machine(columns, kind))
 
 
@@ -226,18 +226,18 @@ def _parts_of_machine(columns: Columns, kind: str) -> Column:
 
 
 def is_alone(run: RunRecord) -> bool:
-    """A program that is itself the SUT has no client, which is not the same as one whose time is unknown."""
+    """Whether a program is itself the SUT, without a client; a client with unknown time is something else."""
     return run.settings.get("client", "") is None
 
 
 def _is_client_here(run: RunRecord) -> bool:
-    """A client on another machine is no part of this one's time; on one kernel both hosts have the same."""
+    """Whether the client's time is part of this machine's: not on another machine, but on a shared kernel."""
     apart = run.between is not None and not run.between.get("one_boot")
     return not apart and not is_alone(run)
 
 
 def _machine_s(columns: Columns) -> Column:
-    """Time of all CPUs of a machine, in every mode; not known where the kernel does not tell what was stolen."""
+    """Time of all CPUs of a machine in all modes; unknown if the kernel does not report steal."""
     machines = columns.trees("usage", "machine")
     return np.array(
         [sum(each.values()) if each and "steal" in each else math.nan for each in machines], dtype=float
@@ -253,7 +253,7 @@ def _saturation(columns: Columns, side: str, key: str) -> Column:
 
 
 def _limit_of(columns: Columns, rows: Rows, side: str) -> str:
-    """What a side did in the runs in which it did most of it."""
+    """Text on what a side did, by the largest values over the runs."""
     used = known_values(busy_parts(columns, side)[rows])
     reasons = [f"used {share(max(used))} of the CPU time that it could use"] if used else []
     for key, limit, words in (("waiting", WAITING, "waited for a CPU"), ("throttled", THROTTLED, "was throttled")):

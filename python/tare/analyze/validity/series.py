@@ -1,4 +1,4 @@
-"""Whether the windows of a measure phase are of one kind."""
+"""Rules on the windows of a measure phase: warm-up and change points."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from tare.run.duet.swap import windows_kept
 from tare.run.record import RunRecord
 
 RISE = 0.02
-"""By how much the beginning may differ from the rest: the target width of an overhead."""
+"""Largest relative difference of the beginning from the rest: the target width of an overhead."""
 STEP = 0.05
-"""By how much the medians before and after a change point must differ to be worth a name."""
+"""Least difference of the log medians before and after a change point."""
 _FEWEST_FOR_MSER = 50
 _FEWEST_FOR_CHANGE = 20
 
 
 def warm_up(evidence: Evidence) -> Iterator[Alarm]:
-    """The beginning of the measure phase is faster or slower than the rest, in an arm's runs together.
+    """The beginning of the measure phase is faster or slower than the rest, over all runs of an arm.
 
     The beginning is what MSER-5 would cut off the arm's mean series (Welch averaging over replications, The
-    Statistical Analysis of Simulation Results, 1983), or a quarter of the windows where there are fewer than 50.
-    Alarm: by more than `RISE`, and by a t interval of 99 % over the arm's runs that leaves zero out.
+    Statistical Analysis of Simulation Results, 1983), or a quarter of the windows if there are fewer than 50.
+    Alarm: by more than `RISE`, and by a t interval of 99 % over the arm's runs that excludes zero.
     """
     for arm in evidence.arms:
-        long = [(run, windows) for run in _having(evidence, arm, 4) if len(windows := _windows(run)) >= 4]
+        long = [
+            (run, windows) for run in _runs_with_windows(evidence, arm, 4) if len(windows := _windows(run)) >= 4
+        ]
         if len(long) < 4:
             continue
         length = min(len(windows) for _, windows in long)
@@ -48,16 +50,16 @@ def warm_up(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def change_point(evidence: Evidence) -> Iterator[Alarm]:
-    """A run's throughput changes for good in the middle of its measure phase.
+    """A run's throughput changes permanently in the middle of its measure phase.
 
     Pettitt, "A non-parametric approach to the change-point problem", Appl. Stat. 28 (1979): K = max |U_t|,
     p ≈ 2 exp(-6 K² / (n³ + n²)). Alarm: p below 0.01 over the number of runs (Bonferroni), and medians that
-    differ by more than `STEP`. From 20 windows on. Of a duet in parts of each half's median, so that what its two
-    sets of CPUs differ by, which changes on purpose, is no alarm.
+    differ by more than `STEP`. Needs 20 windows. In a duet, windows are relative to the median of their half, so
+    that the deliberate swap of CPU sets raises no alarm.
     """
     fewest = _FEWEST_FOR_CHANGE
     long = {
-        arm: [run for run in _having(evidence, arm, fewest) if len(_levelled(run)) >= fewest]
+        arm: [run for run in _runs_with_windows(evidence, arm, fewest) if len(_levelled(run)) >= fewest]
         for arm in evidence.arms
     }
     p_least = 0.01 / max(1, sum(map(len, long.values())))
@@ -74,7 +76,7 @@ def change_point(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def pettitt(values: Sequence[float]) -> tuple[int, float]:
-    """Where the series most likely changes (the number of values before it), and the approximate p."""
+    """Most likely change point (number of values before it), and its approximate p value."""
     x = np.asarray(values, dtype=float)
     n = len(x)
     signs = np.sign(x[:, None] - x[None, :])
@@ -100,16 +102,16 @@ def _beginning(mean: Sequence[float]) -> int:
 
 
 def _windows(run: RunRecord) -> list[float]:
-    """Throughput of each window; one without any is taken as a thousandth of the mean, for the logarithm.
+    """Throughput of each window; zero counts as a thousandth of the mean, for the logarithm.
 
-    Of a duet only those that count: others are of one arm alone, or of CPUs that changed.
+    For a duet, only the windows that count: in others, only one arm runs, or CPUs are swapped.
     """
     by_half = windows_kept(run)
     return _rates((run.measurement or {}).get("windows") or () if by_half is None else [*by_half[0], *by_half[1]])
 
 
-def _having(evidence: Evidence, arm: str, windows: int) -> list[RunRecord]:
-    """Good runs that have so many, those counted that do not count: most of 100,000 runs have none, soon known."""
+def _runs_with_windows(evidence: Evidence, arm: str, windows: int) -> list[RunRecord]:
+    """Good runs of an arm with that many recorded windows; quick, as most of 100,000 runs may have none."""
     columns, rows = evidence.columns, evidence.rows(arm)
     return [columns.records[row] for row in rows[columns.of(_recorded)[rows] >= windows]]
 
@@ -126,7 +128,7 @@ def _levelled(run: RunRecord) -> list[float]:
 
 
 def _rates(windows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Windows that tell no throughput are left out."""
+    """Throughput of windows; windows without it are left out."""
     rates = [float(rate) for window in windows if (rate := window.get("throughput_per_s")) is not None]
     least = sum(rates) / len(rates) / 1000 if rates else 0.0
     return [max(least, rate) for rate in rates] if least > 0 else []

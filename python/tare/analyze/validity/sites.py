@@ -1,4 +1,4 @@
-"""Whether one of several sites differs from the rest."""
+"""Rule for a site that differs from the others."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tare.analyze.validity.evidence import Alarm, Evidence, share
 
 CHANCE = 0.01
 LEAST = 0.01
-"""Of the effect: half of the target width, as for the order within a block."""
+"""Least difference of effects: half of the target width, as for the order within a block."""
 
 
 def site_differs(evidence: Evidence) -> Iterator[Alarm]:
-    """The mean effect on one of 4 sites or more differs from that on the others, by 1 % chance and over 1 %.
+    """The mean effect on one of 4 sites or more differs from the others' by over 1 %, with p below 1 %.
 
-    By `stands_out`: sites may well differ, and what is asked is whether one differs more than the others do.
+    By `stands_out`: sites may differ, so the question is whether one differs more than the others do.
     """
     for arm, ratios in evidence.log_ratios.items():
         by_site = evidence.runs.by_site(ratios.items())

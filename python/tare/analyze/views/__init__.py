@@ -1,6 +1,7 @@
-"""What other monitors would have printed, computed from one trace of tare-probe's.
+"""Views: what other monitors would have printed, computed from one trace of tare-probe.
 
-Each tool is a file: its formulas as pure functions, their source cited. `VIEWS` lists them.
+Each tool has its own file, with its formulas as pure functions and citations of its source. `VIEWS` lists the
+tools.
 """
 
 from __future__ import annotations

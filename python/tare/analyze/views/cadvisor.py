@@ -1,4 +1,4 @@
-"""cAdvisor's counters as Prometheus's rate() turns them into figures."""
+"""cAdvisor's counters, converted to figures by Prometheus's rate()."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ HANDLER = "google/cadvisor lib/container/libcontainer/handler.go"
 RATE = "prometheus/prometheus promql/functions.go extrapolatedRate"
 INSTANT = "prometheus/prometheus promql/functions.go instantValue"
 RANGE_S = 5.0
-"""Of the range selector: rate(counter[5s]). Prometheus has no default; Grafana takes four scrapes and more."""
+"""Range of rate(counter[5s]) in seconds. Prometheus has no default; Grafana uses at least four scrapes."""
 
 
 def rate(readings: pl.DataFrame, counter: str, range_s: float) -> pl.DataFrame:
-    """Increase of a counter over a range, extrapolated to its borders, a second; evaluated at each scrape.
+    """Increase of a counter per second over a range, extrapolated to its borders; evaluated at each scrape.
 
-    A fall counts as a reset. A border that is nearer than 1.1 mean gaps is reached by extrapolation, a farther one
-    by half a gap, and never further back than where the counter was 0. Null with fewer than two samples.
+    A fall counts as a reset. The increase is extrapolated to a border nearer than 1.1 mean gaps, else by half a
+    gap, and never further back than where the counter would be 0. Null with fewer than two samples.
     """
     lost = pl.when(grown(counter) < 0).then(pl.col(counter).shift(1).over("series")).otherwise(0)
     steady = readings.filter(pl.col(counter).is_not_null()).with_columns(
@@ -42,7 +42,7 @@ def rate(readings: pl.DataFrame, counter: str, range_s: float) -> pl.DataFrame:
     to_start = (pl.col("first_ns") - (pl.col("at_ns") - range_ns)) / NS
     to_start = pl.when(to_start >= gap * 1.1).then(gap / 2).otherwise(to_start)
     to_zero = pl.when(pl.col("increase") > 0).then(sampled * pl.col("first") / pl.col("increase"))
-    # The evaluation is at the last sample, so there is nothing to extrapolate at the end.
+    # Evaluated at the last sample, so there is nothing to extrapolate at the end.
     value = pl.col("increase") * (sampled + pl.min_horizontal(to_start, to_zero)) / sampled / range_s
     return windows.select(
         "subject",
@@ -54,9 +54,9 @@ def rate(readings: pl.DataFrame, counter: str, range_s: float) -> pl.DataFrame:
 
 
 def cpu_cores(readings: pl.DataFrame, range_s: float = RANGE_S) -> pl.DataFrame:
-    """CPUs by rate(container_cpu_usage_seconds_total[range]), once the trace is as long as the range.
+    """CPUs by rate(container_cpu_usage_seconds_total[range]), from when the trace is as long as the range.
 
-    Before that it would be the figure of a container that Prometheus had not seen before, which is not meant here.
+    Earlier values would be those of a container that Prometheus sees for the first time.
     """
     first = readings.group_by("series").agg(pl.col("at_ns").min().alias("began_ns"))
     whole = rate(readings, "usage_ns", range_s).join(first, on="series")
@@ -65,23 +65,23 @@ def cpu_cores(readings: pl.DataFrame, range_s: float = RANGE_S) -> pl.DataFrame:
 
 
 def cpu_cores_irate(readings: pl.DataFrame) -> pl.DataFrame:
-    """CPUs by irate(): the two newest samples, nothing extrapolated. Usage that fell began again at 0."""
+    """CPUs by irate(): from the two newest samples, without extrapolation. Usage that fell restarted at 0."""
     usage = grown("usage_ns")
     return over_intervals(readings, pl.when(usage < 0).then("usage_ns").otherwise(usage) / grown("at_ns"))
 
 
 def working_set_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Usage less inactive page cache, not below 0."""
+    """Memory usage minus inactive page cache, not below 0."""
     return at_readings(readings, (pl.col("memory_bytes") - pl.col("inactive_file_bytes")).clip(lower_bound=0))
 
 
 def fs_reads_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """container_fs_reads_bytes_total: BFQ's file before the throttle's; no entry, no series."""
+    """container_fs_reads_bytes_total: from BFQ's file, else the throttle's; null without entries."""
     return at_readings(readings, pl.coalesce("bfq_read_bytes", "read_bytes"))
 
 
 def fs_writes_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """container_fs_writes_bytes_total: BFQ's file before the throttle's; no entry, no series."""
+    """container_fs_writes_bytes_total: from BFQ's file, else the throttle's; null without entries."""
     return at_readings(readings, pl.coalesce("bfq_written_bytes", "written_bytes"))
 
 

@@ -1,8 +1,9 @@
-"""What a tool really printed beside what the trace says it should have.
+"""Comparison of what a tool printed with what it should have printed by the trace.
 
-A tool reads the counters at moments that are known to `within_ns` only, and the trace knows them at its own. So the
-view of a whole window is computed between every pair of readings at which the tool may have begun and ended: the
-real mean has to lie among these, give or take what the tool's own arithmetic loses (docs/reference/views.md).
+The times at which a tool reads counters are known only to `within_ns`, and the trace has readings at its own times.
+So the view of a whole window is computed between every pair of readings at which the tool may have begun and ended.
+The real mean must lie among these values, plus or minus the loss of the tool's own arithmetic
+(docs/reference/views.md).
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from tare.analyze.views.readings import READINGS
 from tare.store.trace import Trace
 
 OBSERVED = {**SCHEMA, "within_ns": pl.Int64}
-"""Samples of a real tool. `within_ns`: how far the tool's reading may lie from `from_ns` and `to_ns`."""
+"""Schema of a real tool's samples. `within_ns`: uncertainty of `from_ns` and `to_ns`."""
 _MOST_CANDIDATES = 12
-"""Readings tried at each end of a window; more change nothing that a counter could show."""
+"""Readings to try at each end of a window; more make no difference that a counter could show."""
 _FEWEST_TO_SPARE_ONE = 4
-"""Samples of a level of which one may have met what no reading of the trace did."""
+"""Fewest samples of a level to allow for one that no reading of the trace matches."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +41,21 @@ class Comparison:
     view: float
     low: float
     high: float
-    """Between which the real mean lies if view and tool agree."""
+    """Upper end of the range, from `low`, in which the real mean lies if view and tool agree."""
 
     @property
     def difference(self) -> float:
-        """Real less view."""
+        """Real mean minus the view's mean."""
         return self.real - self.view
 
     @property
     def agrees(self) -> bool:
-        """Whether the real mean is where it should be."""
+        """Whether the real mean lies in the expected range."""
         return self.low <= self.real <= self.high
 
 
 def compare(trace: Trace, observed: pl.DataFrame, views: Mapping[str, View] = VIEWS) -> tuple[Comparison, ...]:
-    """Every quantity that a real tool printed and the trace has counters of. `observed`: a table of `OBSERVED`."""
+    """Compare every quantity that a tool printed and the trace has counters for. `observed`: schema `OBSERVED`."""
     readings = {name: read(trace) for name, read in READINGS.items()}
     comparisons = []
     for view in views.values():
@@ -79,7 +80,7 @@ def compare(trace: Trace, observed: pl.DataFrame, views: Mapping[str, View] = VI
 
 @dataclass(frozen=True)
 class _Figures:
-    """As in `Comparison`."""
+    """Figures of a `Comparison`."""
 
     samples: int
     real: float
@@ -89,7 +90,7 @@ class _Figures:
 
 
 def _series(readings: pl.DataFrame, subject: str, rows: pl.DataFrame) -> pl.DataFrame:
-    """Readings of that incarnation of the subject that was there in the middle of the samples."""
+    """Readings of the series of the subject that existed in the middle of the samples."""
     own = readings.filter(pl.col("subject") == subject)
     middle = rows["to_ns"].sort()[len(rows) // 2]
     spans = own.group_by("series").agg(pl.col("at_ns").min().alias("first"), pl.col("at_ns").max().alias("last"))
@@ -98,7 +99,7 @@ def _series(readings: pl.DataFrame, subject: str, rows: pl.DataFrame) -> pl.Data
 
 
 def _weighed(rows: pl.DataFrame, weights: pl.DataFrame, quantity: Quantity) -> pl.DataFrame:
-    """Samples with `weight`, in seconds or in events."""
+    """Add the column `weight` to samples, in seconds or in events."""
     seconds = (pl.col("to_ns") - pl.col("from_ns")) / 1e9
     if quantity.weighted_by is None:
         return rows.with_columns(seconds.alias("weight"))
@@ -128,7 +129,7 @@ def _compare(trace: Trace, quantity: Quantity, readings: pl.DataFrame, rows: pl.
 
 @dataclass(frozen=True)
 class _Seen:
-    """A view at a moment that is known to some nanoseconds: nearest reading, least and most about it."""
+    """A view at an uncertain moment: value of the nearest reading, and range of the readings around it."""
 
     value: float
     low: float
@@ -144,9 +145,9 @@ def _seen(values: pl.DataFrame, rows: pl.DataFrame) -> list[_Seen]:
 
 
 def _means(values: pl.DataFrame, rows: pl.DataFrame, half: float) -> _Figures:
-    """Of levels, which between two readings may have been beyond both.
+    """Compare levels, which may have been outside two readings in between.
 
-    `half`: of the step by which they move, and the lags of tool and trace, each of which has its own.
+    `half`: half of the step by which levels move, plus the lags of tool and trace.
     """
     seen, n, real = _seen(values, rows), len(rows), rows["value"].to_list()
     beyond, spared = _beyond(values["value"].to_numpy(), n), _spared(seen, real, half)
@@ -161,37 +162,37 @@ def _means(values: pl.DataFrame, rows: pl.DataFrame, half: float) -> _Figures:
 
 @dataclass(frozen=True)
 class _Beyond:
-    """How far the mean of a level at moments between readings may lie beyond what these readings show."""
+    """How far the mean of a level may lie outside the range of the readings around its moments."""
 
     below: float
     above: float
 
 
 def _spared(seen: Sequence[_Seen], real: Sequence[float], half: float) -> _Beyond:
-    """By how much the one sample that is farthest beyond its readings moves the mean; of few samples nothing.
+    """Shift of the mean by the one sample that is farthest outside its readings; 0 for few samples.
 
-    How often a level seldom comes and goes no trace of some seconds can tell: docs/journal/2026-11-23-gauges.md.
-    What the others are beyond their readings is held against it: a tool that counts something twice is off in all.
+    A trace of some seconds cannot show how often a rare level occurs: docs/journal/2026-11-23-gauges.md. The
+    deviations of the other samples are subtracted: a tool that counts something twice deviates in all samples.
     """
     if len(seen) < _FEWEST_TO_SPARE_ONE:
         return _Beyond(0.0, 0.0)
     pairs = list(zip(seen, real, strict=True))
     return _Beyond(
-        below=_of_one([max(one.low - half - value, 0.0) for one, value in pairs]),
-        above=_of_one([max(value - one.high - half, 0.0) for one, value in pairs]),
+        below=_share_of_largest([max(one.low - half - value, 0.0) for one, value in pairs]),
+        above=_share_of_largest([max(value - one.high - half, 0.0) for one, value in pairs]),
     )
 
 
-def _of_one(excess: Sequence[float]) -> float:
-    """What the mean would lose if the greatest were as the mean of the others."""
+def _share_of_largest(excess: Sequence[float]) -> float:
+    """Decrease of the mean if the largest excess were the mean of the others."""
     greatest, n = max(excess), len(excess)
     return (greatest - (sum(excess) - greatest) / (n - 1)) / n
 
 
 def _beyond(values: NDArray[np.float64], samples: int) -> _Beyond:
-    """How far each reading is beyond its two neighbours, as one that nobody made may be beyond those about it.
+    """Estimate how far a level between readings may lie outside them, by how far readings lie outside neighbours.
 
-    The mean of that, and three standard errors of a mean of so many samples.
+    The mean of these distances, plus three standard errors of a mean of `samples` values.
     """
     if len(values) < 3:
         return _Beyond(0.0, 0.0)
@@ -213,10 +214,10 @@ def _growth(step: float, values: pl.DataFrame, rows: pl.DataFrame) -> _Figures:
 
 
 def _rates(trace: Trace, quantity: Quantity, readings: pl.DataFrame, rows: pl.DataFrame) -> _Figures | None:
-    """Stretch by stretch: pidstat prints no line for a process that did nothing, so samples may be missing.
+    """Compare rates stretch by stretch: pidstat prints no line for an idle process, so samples may be missing.
 
-    Samples that overlap, as rate() over a range does, are a stretch each. One that begins where another ended, as
-    far as either moment is known, begins with the reading that ended the other.
+    Overlapping samples, as of rate() over a range, are a stretch each. A sample that begins where another ended, as
+    far as their times are known, continues that stretch.
     """
     middle_before = (pl.col("from_ns").shift(1) + pl.col("to_ns").shift(1)) / 2
     same = pl.min_horizontal(pl.col("within_ns"), (pl.col("to_ns") - pl.col("from_ns")) / 2)
@@ -233,7 +234,7 @@ def _rates(trace: Trace, quantity: Quantity, readings: pl.DataFrame, rows: pl.Da
     whole = sum(weight for _, weight in known)
 
     def mean(of: Callable[[_Figures], float]) -> float:
-        if whole <= 0:  # no event in any sample, of which there could be a mean
+        if whole <= 0:  # no event in any sample: equal weights
             return sum(of(figures) for figures, _ in known) / len(known)
         return sum(of(figures) * weight for figures, weight in known) / whole
 
@@ -261,10 +262,10 @@ def _stretch(
     values, n, whole = rows["value"], len(rows), float(weights.sum())
     real = float((values * weights).sum()) / whole if whole > 0 else float(values.sum()) / n
     passed_s = (ended - began) / 1e9
-    # What a reading's time is uncertain by: the tool's own, and the distance of the trace's readings about it.
+    # Uncertainty of a reading's time: the tool's own, and the distance of the trace's readings around it.
     apart_s = (_gap(starts) + _gap(ends)) / 2e9
     clock_s = quantity.clock_s(trace)
-    # A sample's weight is off by so much of it; errors of neighbours cancel but for the two at the ends.
+    # Relative error of a sample's weight; errors of neighbours cancel except for the two at the ends.
     off = (clock_s + 2 * rows["within_ns"] / 1e9) / (passed_s / n)
     loss = float(((values - real).abs() * off).sum()) / n + quantity.moves_by(trace) / 2
     stretch = (apart_s + clock_s) / passed_s
@@ -282,7 +283,7 @@ def _weights(quantity: Quantity, readings: pl.DataFrame, rows: pl.DataFrame) -> 
 
 
 def _by_trace(weight: Formula, readings: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
-    """Weights by what the trace says the tool divided by, sample by sample."""
+    """Weights of samples: the tool's divisor, computed from the trace."""
     parts = [
         weight(_pairs(_nearest(readings, began), _nearest(readings, ended)))["value"]
         for began, ended in rows.select("from_ns", "to_ns").iter_rows()
@@ -291,7 +292,7 @@ def _by_trace(weight: Formula, readings: pl.DataFrame, rows: pl.DataFrame) -> pl
 
 
 def _bracket(readings: pl.DataFrame, at: int, within: int) -> pl.DataFrame:
-    """Readings from the last at or before `at - within` to the first at or after `at + within`."""
+    """Readings from the last one at or before `at - within` to the first one at or after `at + within`."""
     times = readings["at_ns"]
     first = max(int((times <= at - within).sum()) - 1, 0)
     last = min(int((times < at + within).sum()), len(times) - 1)
@@ -312,7 +313,7 @@ def _gap(readings: pl.DataFrame) -> int:
 
 
 def _pairs(starts: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
-    """Every start with every later end, each pair a series of its own."""
+    """Pair every start with every later end; each pair is a separate series."""
     return pl.concat(list(_each_pair(starts, ends)) or [starts.clear()])
 
 

@@ -1,4 +1,4 @@
-"""Every view of a trace, as one tidy table of samples."""
+"""All views of a trace as one tidy table of samples."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SCHEMA = {
     "to_ns": pl.Int64,
     "value": pl.Float64,
 }
-"""Of samples, computed and real ones alike. Times are CLOCK_MONOTONIC; a gauge has `from_ns` = `to_ns`."""
+"""Schema of samples, computed or real. Times are CLOCK_MONOTONIC; a gauge has `from_ns` = `to_ns`."""
 
 
 def samples(trace: Trace, interval_s: float = 1.0, views: Mapping[str, View] = VIEWS) -> pl.DataFrame:
-    """What each tool would have printed had it sampled every `interval_s` seconds: a table of `SCHEMA`.
+    """Compute what each tool would have printed, sampling every `interval_s` seconds: a table of `SCHEMA`.
 
-    Subjects that the trace does not have give no rows; `value` is null where the tool would have printed nothing.
+    Subjects that the trace lacks have no rows; `value` is null where the tool would have printed nothing.
     """
     thinned = {name: every(read(trace), interval_s) for name, read in READINGS.items()}
     parts = [

@@ -1,4 +1,4 @@
-"""docker stats: the daemon's frames as the client turns them into a table, on control groups v1 and v2."""
+"""docker stats: the client's table from the daemon's frames, on control groups v1 and v2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SYSTEM = "moby/moby daemon/stats_unix.go getSystemCPUUsage"
 
 
 def _system_share() -> pl.Expr:
-    """Δsystem as the daemon has it, in nanoseconds: ticks of all CPUs, user to softirq, without steal."""
+    """Δsystem as the daemon computes it, in nanoseconds: ticks of all CPUs, user to softirq, without steal."""
     return grown("system_ticks") * 1_000_000_000 / pl.col("user_hz")
 
 
@@ -25,45 +25,45 @@ def cpu_percent(readings: pl.DataFrame) -> pl.DataFrame:
 
 
 def system_seconds(readings: pl.DataFrame) -> pl.DataFrame:
-    """Δsystem / CPUs, in seconds: what docker takes for the time that passed."""
+    """Δsystem / CPUs in seconds, which docker uses as the elapsed time."""
     return over_intervals(readings, _system_share() / pl.col("cpus") / 1e9)
 
 
 def memory_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Usage less inactive page cache, and the whole usage where that would leave nothing."""
+    """Memory usage minus inactive page cache; the whole usage if nothing would be left."""
     usage, inactive = pl.col("memory_bytes"), pl.col("inactive_file_bytes")
     return at_readings(readings, pl.when(inactive < usage).then(usage - inactive).otherwise(usage))
 
 
 def memory_bytes_19_03(readings: pl.DataFrame) -> pl.DataFrame:
-    """Usage less all page cache, as clients up to 19.03 had it."""
+    """Memory usage minus all page cache, as in clients up to 19.03."""
     return at_readings(readings, pl.col("memory_bytes") - pl.col("cache_bytes"))
 
 
 def memory_percent(readings: pl.DataFrame) -> pl.DataFrame:
-    """The same as part of the limit, or of the machine's memory where there is no lower limit."""
+    """`memory_bytes` in percent of the limit, or of the machine's memory if there is no lower limit."""
     usage, inactive = pl.col("memory_bytes"), pl.col("inactive_file_bytes")
     used = pl.when(inactive < usage).then(usage - inactive).otherwise(usage)
     return at_readings(readings, used / pl.col("limit_bytes") * 100)
 
 
 def block_read_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Bytes read so far; an empty list of entries adds up to 0."""
+    """Bytes read so far; 0 without entries."""
     return at_readings(readings, pl.col("read_bytes").fill_null(0))
 
 
 def block_written_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Bytes written so far; an empty list of entries adds up to 0."""
+    """Bytes written so far; 0 without entries."""
     return at_readings(readings, pl.col("written_bytes").fill_null(0))
 
 
 def network_rx_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Bytes received so far by the sandbox's interfaces, added up."""
+    """Bytes received so far over all interfaces of the sandbox."""
     return at_readings(readings, pl.col("rx_bytes"))
 
 
 def network_tx_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Bytes sent so far by the sandbox's interfaces, added up."""
+    """Bytes sent so far over all interfaces of the sandbox."""
     return at_readings(readings, pl.col("tx_bytes"))
 
 
@@ -90,7 +90,7 @@ DOCKER_STATS = View(
             grain=Grain("cgroup", "usage_ns", lambda _: 100 / 1e9),
             cores=lambda _: 1.0,
             weight=system_seconds,
-            # Each of seven fields is cut down to a tick.
+            # Each of seven fields is rounded down to a tick.
             clock_s=lambda trace: 7 / trace.user_hz / trace.cpus,
         ),
         Quantity(

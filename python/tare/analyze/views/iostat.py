@@ -12,28 +12,28 @@ from tare.analyze.views.sysstat import SOURCE, per_second
 
 
 def per_s(readings: pl.DataFrame, counter: str) -> pl.DataFrame:
-    """Completed requests a second."""
+    """Completed requests per second."""
     return over_intervals(readings, risen(counter) / hundredths())
 
 
 def kib_per_s(readings: pl.DataFrame, counter: str) -> pl.DataFrame:
-    """Sectors of 512 bytes a second, halved."""
+    """KiB per second: half of the sectors of 512 bytes."""
     return over_intervals(readings, risen(counter) / 2 / hundredths())
 
 
 def await_ms(readings: pl.DataFrame, time: str, count: str) -> pl.DataFrame:
-    """Mean time of the requests that completed, 0 where none did."""
+    """Mean time of completed requests; 0 without any."""
     done = grown(count)
     return over_intervals(readings, pl.when(done > 0).then(grown(time) / done).when(done.is_not_null()).then(0.0))
 
 
 def util_percent(readings: pl.DataFrame) -> pl.DataFrame:
-    """Part of the time in which any request was under way."""
+    """Percent of the time in which any request was in progress."""
     return over_intervals(readings, risen("busy_ms") / 1000 / hundredths() * 100)
 
 
 def queue(readings: pl.DataFrame) -> pl.DataFrame:
-    """Mean number of requests under way: their time added up / time."""
+    """Mean number of requests in progress: total time of requests / time."""
     return over_intervals(readings, risen("weighted_ms") / 1000 / hundredths())
 
 

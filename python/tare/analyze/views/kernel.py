@@ -1,4 +1,4 @@
-"""What the counters themselves say, as tare-probe read them: the measure that the other views are held against."""
+"""The kernel's counters as tare-probe reads them: the reference for the other views."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tare.analyze.views.model import Formula, Grain, Kind, Measure, Quantity, Vi
 
 
 def cpu_percent(readings: pl.DataFrame) -> pl.DataFrame:
-    """CPU time / time, in percent of one CPU; null where the counter fell."""
+    """CPU time / time, in percent of one CPU; null if the counter fell."""
     usage = grown("usage_ns")
     return over_intervals(readings, pl.when(usage >= 0).then(usage / grown("at_ns") * 100))
 
 
 def memory_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """All that is charged to the group."""
+    """All memory that is charged to the group."""
     return at_readings(readings, pl.col("memory_bytes"))
 
 
 def anon_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Of that, memory of programs."""
+    """Anonymous memory of the group's programs."""
     return at_readings(readings, pl.col("anon_bytes"))
 
 

@@ -1,4 +1,4 @@
-"""Traces and samples of several hosts of a run, laid on one clock and told apart by name."""
+"""Traces and samples of several hosts of a run, converted to one clock and distinguished by name."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tare.store.trace import Trace
 _OF_SIDES = ("cgroup", "process", "interface")
 _SIDE = r"^(sut|client|warm-up)\b"
 _OWN_OF_OTHERS = r" of (client|sut-\d+)$"
-"""What is another host's own (docs/reference/monitors.md)."""
+"""Subjects of another host (docs/reference/monitors.md)."""
 
 
 def laid(host: OtherHost, samples: pl.DataFrame) -> pl.DataFrame:
-    """Samples of its clock on that of the run, what is the host's own named by whose it is."""
+    """Convert a host's samples to the run's clock, and add the host's role to its own subjects."""
     return laid_table(samples, host.of, host.ahead_s)
 
 
 def taken_back(host: OtherHost, everything: pl.DataFrame) -> pl.DataFrame:
-    """Of samples of all hosts those of this one, on its own clock under its own names."""
+    """Select one host's samples from all samples, on the host's own clock and with its own names."""
     side = rf"^({'client|warm-up' if host.of == CLIENT else host.of})\b"
     subject, own = pl.col("subject").str, f" of {host.of}"
     mine = everything.filter(subject.ends_with(own) | subject.contains(side))
@@ -34,9 +34,9 @@ def taken_back(host: OtherHost, everything: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_sides_elsewhere(trace: Trace, record: RunRecord, raw: Path) -> Trace:
-    """The trace of the SUT's host with the sides and nodes that stood on others, laid on its clock.
+    """Add sides and nodes of other hosts to the trace of the SUT's host, on its clock.
 
-    What those hosts did beside is left out. `raw`: the run's raw files.
+    Everything else of those hosts is left out. `raw`: directory of the run's raw files.
     """
     tables = dict(trace.tables)
     there = [Elsewhere(raw / host.trace, host.ahead_s, host.of) for host in other_hosts(record)]
@@ -50,5 +50,5 @@ def with_sides_elsewhere(trace: Trace, record: RunRecord, raw: Path) -> Trace:
 
 
 def of_first(samples: pl.DataFrame) -> pl.DataFrame:
-    """Of samples of all hosts those that are not another host's own."""
+    """Select samples that are not another host's own."""
     return samples.filter(~pl.col("subject").str.contains(_OWN_OF_OTHERS))

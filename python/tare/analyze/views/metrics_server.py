@@ -1,4 +1,4 @@
-"""metrics-server, and so kubectl top: the kubelet's cAdvisor, two scrapes apart."""
+"""metrics-server, and so kubectl top: differences of two scrapes of the kubelet's cAdvisor."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
 
 
 def cpu_cores(readings: pl.DataFrame) -> pl.DataFrame:
-    """Δusage / Δtime stamp in CPUs; null where usage fell, for which it prints nothing."""
+    """Δusage / Δtime stamp in CPUs; null if usage fell, as metrics-server then prints nothing."""
     usage = grown("usage_ns")
     return over_intervals(readings, pl.when(usage >= 0).then(usage / grown("at_ns")))
 
 
 def memory_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """The working set: usage less inactive page cache, not below 0."""
+    """Working set: memory usage minus inactive page cache, not below 0."""
     return at_readings(readings, (pl.col("memory_bytes") - pl.col("inactive_file_bytes")).clip(lower_bound=0))
 
 

@@ -1,4 +1,4 @@
-"""What a view is: a tool, the quantities it prints, and how each follows from the kernel's counters."""
+"""Model of a view: a tool, the quantities it prints, and how they follow from the kernel's counters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Formula = Callable[[pl.DataFrame], pl.DataFrame]
 
 
 class Measure(StrEnum):
-    """The question that a quantity answers; quantities under one can be laid side by side."""
+    """What a quantity measures; quantities of the same measure can be compared."""
 
     CONTAINER_CPU = "CPU of a control group"
     PROCESS_CPU = "CPU of a process"
@@ -33,7 +33,7 @@ class Measure(StrEnum):
 
 
 class Kind(StrEnum):
-    """How values over a window become one figure: weighted mean of rates, mean of gauges, growth of totals."""
+    """How the values of a window become one figure: weighted mean of rates, mean of gauges, growth of totals."""
 
     RATE = "rate"
     GAUGE = "gauge"
@@ -42,7 +42,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Grain:
-    """The counter whose steps limit a quantity, a column of the trace; what one unit of it a second is worth."""
+    """Counter (a column of the trace) whose steps limit a quantity. `worth`: of one unit of it per second."""
 
     table: str
     column: str
@@ -55,45 +55,45 @@ class Quantity:
 
     name: str
     shown: str
-    """What the tool calls it."""
+    """Name that the tool prints."""
     unit: str
     measure: Measure
     kind: Kind
     readings: str
-    """Which counters it is made of: a name in `readings.READINGS`."""
+    """Counters that the formula uses: a name in `readings.READINGS`."""
     formula: Formula
     says: str
     """The formula in one line."""
     cites: str
-    """The tool's own source: repository, file, function."""
+    """Source code of the tool: repository, file, function."""
     step: float
-    """The smallest difference that the tool prints, in `unit`."""
+    """Smallest difference that the tool prints, in `unit`."""
     paged: float = 0.0
-    """What a byte is worth of what the kernel counts in whole pages; 0: it does not."""
+    """Worth of one byte, in `unit`, if the kernel counts in whole pages; 0 otherwise."""
     one: float = 0.0
-    """What one more event is worth where a sample lasts a second."""
+    """Worth of one more event in a sample of one second."""
     grain: Grain | None = None
     cores: Callable[[Trace], float] | None = None
-    """What to multiply with to have percent of one CPU; `None` for what is no CPU time."""
+    """Factor that converts to percent of one CPU; `None` if the quantity is no CPU time."""
     lags: Callable[[Trace, pl.DataFrame], float] | None = None
-    """How far the kernel may let what these readings count lag behind what is so, in `unit`; `None`: not at all."""
+    """How far the kernel's counts may lag behind the true value, in `unit`; `None`: not at all."""
     between: Formula | None = None
-    """The same over exactly two readings, where `formula` looks further back than one."""
+    """Formula for exactly two readings, if `formula` looks back further."""
     weight: Formula | None = None
-    """By what the tool divides, where that is not the time between readings: its samples' means are weighted so."""
+    """Divisor of the tool, if it is not the time between readings; means over samples are weighted by it."""
     weighted_by: str | None = None
-    """Another quantity of the tool, a rate, of whose events this is the mean."""
+    """Rate of the tool over whose events this quantity is the mean."""
     clock_s: Callable[[Trace], float] = lambda _: 0.0
-    """How far that by which the tool divides may be off the time that passed."""
+    """Largest difference in seconds of the tool's divisor from the elapsed time."""
 
     def moves_by(self, trace: Trace) -> float:
-        """The smallest difference between two figures of this machine, in `unit`."""
+        """Smallest difference between two figures on this machine, in `unit`."""
         return max(self.step, self.paged * trace.page_bytes)
 
     def resolution(self, trace: Trace, interval_s: float, subject: str = "") -> float:
-        """The smallest difference that two samples `interval_s` apart can show, in `unit`.
+        """Smallest difference that two samples `interval_s` apart can show, in `unit`.
 
-        A mean over all CPUs (subject `all`) is finer than one CPU by their number.
+        A mean over all CPUs (subject `all`) is finer than the figure of one CPU by the number of CPUs.
         """
         quantum = None if self.grain is None else trace.quantum(self.grain.table, self.grain.column)
         moved = 0.0 if quantum is None or self.grain is None else quantum * self.grain.worth(trace) / interval_s
@@ -104,11 +104,11 @@ class Quantity:
 
 @dataclass(frozen=True)
 class View:
-    """A tool as its source says it computes, and what it cannot see."""
+    """A tool: what it computes by its source code, and what it cannot see."""
 
     tool: str
     title: str
     cadence: str
-    """How often it samples, and what that does."""
+    """How often the tool samples, and the effects of that."""
     quantities: tuple[Quantity, ...]
     blind_to: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""mpstat: where the time of each CPU went."""
+"""mpstat: time of each CPU by mode."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FIELDS = tuple(_PRINTED)
 
 
 def share(readings: pl.DataFrame, field: str) -> pl.DataFrame:
-    """A field's growth in percent of the growth of all fields."""
+    """Growth of a field in percent of the growth of all fields."""
     return share_of(readings, _PRINTED[field], idle=field == "idle")
 
 

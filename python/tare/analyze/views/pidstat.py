@@ -12,13 +12,13 @@ from tare.analyze.views.sysstat import OF_ONE_CPU, SOURCE, per_second
 
 
 def cpu_percent(readings: pl.DataFrame) -> pl.DataFrame:
-    """Δ(utime + stime) / interval: 100 % is one CPU."""
+    """Δ(utime + stime) / interval in percent of one CPU."""
     ticks = grown("user_ticks") + grown("system_ticks")
     return over_intervals(readings, ticks / pl.col("user_hz") / hundredths() * 100)
 
 
 def usr_percent(readings: pl.DataFrame) -> pl.DataFrame:
-    """Δutime / interval; the guest time that pidstat takes off is not in the trace, and 0 but for hypervisors."""
+    """Δutime / interval. pidstat also subtracts guest time, which the trace lacks; only hypervisors have any."""
     return over_intervals(readings, risen("user_ticks") / pl.col("user_hz") / hundredths() * 100)
 
 
@@ -28,17 +28,17 @@ def system_percent(readings: pl.DataFrame) -> pl.DataFrame:
 
 
 def resident_kib(readings: pl.DataFrame) -> pl.DataFrame:
-    """Resident pages."""
+    """Resident memory in KiB."""
     return at_readings(readings, pl.col("resident_bytes") / 1024)
 
 
 def faults_per_s(readings: pl.DataFrame, counter: str) -> pl.DataFrame:
-    """Page faults a second."""
+    """Page faults per second."""
     return over_intervals(readings, grown(counter) / hundredths())
 
 
 def disk_kib(readings: pl.DataFrame, counter: str) -> pl.DataFrame:
-    """Bytes of /proc/PID/io a second / 1024."""
+    """KiB per second, from bytes in /proc/PID/io."""
     return over_intervals(readings, grown(counter) / 1024 / hundredths())
 
 

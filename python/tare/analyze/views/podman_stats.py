@@ -1,4 +1,4 @@
-"""podman stats, current version on control groups v2; versions before 6 on v1 where said."""
+"""podman stats: the current version on control groups v2, and versions before 6 on v1 where noted."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ def cpu_percent(readings: pl.DataFrame) -> pl.DataFrame:
 
 
 def memory_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Usage less inactive page cache, and 0 where that would leave nothing."""
+    """Memory usage minus inactive page cache; 0 if nothing would be left."""
     usage, inactive = pl.col("memory_bytes"), pl.col("inactive_file_bytes")
     return at_readings(readings, pl.when(inactive < usage).then(usage - inactive).otherwise(0))
 
 
 def memory_bytes_raw(readings: pl.DataFrame) -> pl.DataFrame:
-    """Usage, page cache and all, as versions had it before the library took inactive page cache off."""
+    """Memory usage with page cache, as in versions before the library subtracted inactive page cache."""
     return at_readings(readings, pl.col("memory_bytes"))
 
 
 def block_read_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Bytes read so far; no entries add up to 0."""
+    """Bytes read so far; 0 without entries."""
     return at_readings(readings, pl.col("read_bytes").fill_null(0))
 
 
 def block_written_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Bytes written so far; no entries add up to 0."""
+    """Bytes written so far; 0 without entries."""
     return at_readings(readings, pl.col("written_bytes").fill_null(0))
 
 
 def network_rx_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Bytes received so far by the interfaces of its network namespace, added up."""
+    """Bytes received so far over all interfaces of the network namespace."""
     return at_readings(readings, pl.col("rx_bytes"))
 
 
 def network_tx_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Bytes sent so far by the interfaces of its network namespace, added up."""
+    """Bytes sent so far over all interfaces of the network namespace."""
     return at_readings(readings, pl.col("tx_bytes"))
 
 

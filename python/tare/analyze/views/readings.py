@@ -1,4 +1,4 @@
-"""The trace's tables as readings: who (`subject`, `series`), when (`at_ns`, the middle of the window), what."""
+"""Readings from the trace's tables: `subject`, `series`, `at_ns` (middle of the reading's window) and counters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _sorted(readings: pl.DataFrame) -> pl.DataFrame:
 
 
 def host_cpu(trace: Trace) -> pl.DataFrame:
-    """Ticks of each CPU; `all` is their sum, as mpstat and sar add them up (mpstat.c, rd_stats.c)."""
+    """Ticks of each CPU; subject `all` is their sum, as in mpstat and sar (mpstat.c, rd_stats.c)."""
     table = trace.table("cpu")
     if table is None:
         return NO_READINGS
@@ -44,7 +44,7 @@ def host_cpu(trace: Trace) -> pl.DataFrame:
 
 
 def cgroup_cpu(trace: Trace) -> pl.DataFrame:
-    """CPU time of control groups with what docker divides it by: `system_ticks`, seven fields of /proc/stat."""
+    """CPU time of control groups with docker's divisor `system_ticks`, the sum of seven fields of /proc/stat."""
     table, host = trace.table("cgroup"), trace.table("cpu")
     if table is None:
         return NO_READINGS
@@ -56,7 +56,7 @@ def cgroup_cpu(trace: Trace) -> pl.DataFrame:
         whole = host.filter(pl.col("name") == "all").select(
             "tick", pl.sum_horizontal([f"{field}_ticks" for field in DOCKER_FIELDS]).alias("system_ticks")
         )
-        # Only where both were read in one tick: the host may be sampled less often.
+        # Only ticks that read both, as the host may be sampled less often.
         groups = groups.join(whole, on="tick", how="inner")
     else:
         groups = groups.join(whole, on="tick", how="left")
@@ -66,9 +66,9 @@ def cgroup_cpu(trace: Trace) -> pl.DataFrame:
 
 
 def cgroup_memory(trace: Trace) -> pl.DataFrame:
-    """Memory of control groups with limit (the machine's memory where there is none) and page cache.
+    """Memory of control groups with page cache and limit (the machine's memory if there is none).
 
-    Limits are read once a second: before the first reading of a cut the next one holds.
+    Limits are read once a second; before the first reading in a cut trace, the next one applies.
     """
     table, host = trace.table("cgroup"), trace.table("memory")
     if table is None:
@@ -93,7 +93,7 @@ def cgroup_memory(trace: Trace) -> pl.DataFrame:
 
 
 def cgroup_io(trace: Trace) -> pl.DataFrame:
-    """Bytes that the block I/O files state, null while a file is empty: throttle or io.stat, and BFQ's."""
+    """Bytes in the block I/O files (throttle or io.stat, and BFQ's); null while a file is empty."""
     table = trace.table("cgroup")
     if table is None:
         return NO_READINGS
@@ -117,13 +117,13 @@ def cgroup_block(trace: Trace) -> pl.DataFrame:
 
 
 def processes(trace: Trace) -> pl.DataFrame:
-    """CPU time, memory and faults of processes, by /proc/PID/stat."""
+    """CPU time, memory and page faults of processes, from /proc/PID/stat."""
     columns = ("user_ticks", "system_ticks", "minor_faults", "major_faults", "virtual_bytes", "resident_bytes")
     return _of_processes(trace, "stat", columns)
 
 
 def process_io(trace: Trace) -> pl.DataFrame:
-    """Bytes that processes caused to be read and written, by /proc/PID/io."""
+    """Bytes that processes caused to be read and written, from /proc/PID/io."""
     return _of_processes(trace, "io", ("read_bytes", "written_bytes", "cancelled_bytes"))
 
 
@@ -138,7 +138,7 @@ def _of_processes(trace: Trace, window: str, columns: tuple[str, ...]) -> pl.Dat
 
 
 def disks(trace: Trace) -> pl.DataFrame:
-    """/proc/diskstats, one series a device; partitions are left out."""
+    """Counters of /proc/diskstats, one series for each device, without partitions."""
     table = trace.table("disk")
     if table is None:
         return NO_READINGS
@@ -148,7 +148,7 @@ def disks(trace: Trace) -> pl.DataFrame:
 
 
 def host_memory(trace: Trace) -> pl.DataFrame:
-    """/proc/meminfo."""
+    """Memory of the host from /proc/meminfo."""
     table = trace.table("memory")
     if table is None:
         return NO_READINGS
@@ -158,7 +158,7 @@ def host_memory(trace: Trace) -> pl.DataFrame:
 
 
 def interfaces(trace: Trace) -> pl.DataFrame:
-    """Interfaces of the host's own network namespace, by name."""
+    """Interfaces of the host's network namespace, by name."""
     table = trace.table("interface")
     if table is None:
         return NO_READINGS
@@ -168,7 +168,7 @@ def interfaces(trace: Trace) -> pl.DataFrame:
 
 
 def sandboxes(trace: Trace) -> pl.DataFrame:
-    """Sums over the interfaces of each other network namespace, loopback left out."""
+    """Sums over the interfaces of each other network namespace, without loopback."""
     table = trace.table("interface")
     if table is None:
         return NO_READINGS
@@ -197,7 +197,7 @@ READINGS: Mapping[str, Callable[[Trace], pl.DataFrame]] = {
 
 
 def every(readings: pl.DataFrame, interval_s: float) -> pl.DataFrame:
-    """The readings that a tool would have made: in each series the nearest to each multiple of the interval."""
+    """Select the readings that a tool would have made: those nearest to each multiple of the interval."""
     if readings.is_empty():
         return readings
     interval_ns = round(interval_s * 1e9)

@@ -29,28 +29,28 @@ _PRINTED = {
 
 
 def share(readings: pl.DataFrame, field: str) -> pl.DataFrame:
-    """As mpstat, but guests count as user and interrupts as system time."""
+    """Like mpstat, but guests count as user time and interrupts as system time."""
     return share_of(readings, _PRINTED[field], idle=field == "idle")
 
 
 def memory_used_kib(readings: pl.DataFrame) -> pl.DataFrame:
-    """What is neither free nor buffers, page cache or slab, as 11.7 to 12.7.7 had it."""
+    """Memory that is not free, buffers, page cache or slab, as in 11.7 to 12.7.7."""
     unused = pl.sum_horizontal("free_bytes", "buffers_bytes", "cached_bytes", "slab_bytes", ignore_nulls=False)
     return at_readings(readings, (pl.col("total_bytes") - unused).clip(lower_bound=0) / 1024)
 
 
 def memory_used_kib_12_7_8(readings: pl.DataFrame) -> pl.DataFrame:
-    """What is not available, as versions since 12.7.8 have it."""
+    """Memory that is not available, as in versions since 12.7.8."""
     return at_readings(readings, (pl.col("total_bytes") - pl.col("available_bytes")) / 1024)
 
 
 def disk_kib(readings: pl.DataFrame, sectors: str) -> pl.DataFrame:
-    """Sectors of 512 bytes a second, halved."""
+    """KiB per second: half of the sectors of 512 bytes."""
     return over_intervals(readings, risen(sectors) / 2 / hundredths())
 
 
 def interface_kib(readings: pl.DataFrame, counter: str) -> pl.DataFrame:
-    """Bytes a second / 1024."""
+    """KiB per second."""
     return over_intervals(readings, risen(counter) / 1024 / hundredths())
 
 

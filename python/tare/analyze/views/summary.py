@@ -1,4 +1,4 @@
-"""The views of a run as lines: one quantity of one tool about one subject, beside what the real tool printed."""
+"""Views of a run as lines: one quantity of one tool for one subject, with the real tool's figure."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from tare.store.trace import TRACE_HEAD, Trace, is_trace, read_trace
 
 _MONITORS = "monitors"
 _MOST_SAMPLES = 300
-"""In one chart; a longer run is looked at less often."""
+"""Samples in one chart; longer runs are sampled less often."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Over the whole trace, in the quantity's unit; `None` where the tool would have printed nothing."""
+    """Figures over the whole trace, in the quantity's unit; `None` if the tool would have printed nothing."""
 
     samples: int
     value: float | None
-    """Mean of a rate or gauge, growth of a total; a mean time of requests is weighted with the requests."""
+    """Mean of a rate or gauge, or growth of a total; a mean time of requests is weighted by the requests."""
     least: float | None
     most: float | None
 
 
 @dataclass(frozen=True)
 class Line:
-    """One quantity of one tool about one subject."""
+    """One quantity of one tool for one subject."""
 
     view: View
     quantity: Quantity
     subject: str
     figures: Figures
     cores: float | None
-    """What makes percent of one CPU of CPU time in the tool's unit."""
+    """Factor from the tool's unit to percent of one CPU; `None` if the quantity is no CPU time."""
     resolution: float
     real: Comparison | None
 
@@ -60,45 +60,45 @@ class Line:
 
     @property
     def measure(self) -> Measure:
-        """The question that it answers."""
+        """What the quantity measures."""
         return self.quantity.measure
 
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """All that is shown of a trace."""
+    """All views of a trace."""
 
     interval_s: float
     seconds: float
-    """How long the trace is."""
+    """Length of the trace."""
     complete: bool
     lines: tuple[Line, ...]
     why: tuple[str, ...]
-    """Why the tools differ here, a sentence each."""
+    """Reasons why the tools differ, one or two sentences each."""
     samples: pl.DataFrame
-    """What each tool would have printed, in time: `compute.SCHEMA`."""
+    """Samples that each tool would have printed: `compute.SCHEMA`."""
     observed: pl.DataFrame
-    """What real tools printed: `compare.OBSERVED`."""
+    """Samples that real tools printed: `compare.OBSERVED`."""
     emulated: tuple[Side, ...] | None = None
-    """Which sides of the run had an emulated CPU; `None`: a trace without a run, of which it is not known."""
+    """Sides of the run with an emulated CPU; `None`: unknown, for a trace without a run."""
     hosts: Mapping[str, str] = field(default_factory=dict)
-    """Side or node → the host that it stood on; empty where one host played all parts."""
+    """Side or node → its host; empty if one host had all roles."""
 
     @property
     def compared(self) -> tuple[Line, ...]:
-        """Lines beside which a real tool stands."""
+        """Lines with a real tool's figure."""
         return tuple(line for line in self.lines if line.real is not None)
 
     @property
     def tools(self) -> tuple[View, ...]:
-        """Those that have a line."""
+        """Tools that have a line."""
         return tuple(dict.fromkeys(line.view for line in self.lines))
 
 
 def views_of(trace: Trace, interval_s: float = 1.0, observed: pl.DataFrame | None = None) -> Views:
-    """Every view of a trace, had the tools sampled every `interval_s`; `observed`: what real ones said.
+    """Compute every view of a trace, sampled every `interval_s` seconds. `observed`: samples of real tools.
 
-    No tool is shown more often than the trace has readings.
+    The interval is at least the period of the trace.
     """
     interval_s = max(interval_s, trace.period_ns / NS)
     observed = pl.DataFrame(schema=OBSERVED) if observed is None else observed
@@ -130,7 +130,7 @@ def _lines(
 
 
 def _with_events(of_tool: pl.DataFrame, quantity: Quantity) -> pl.DataFrame:
-    """Samples of a quantity; of a mean over events with the `events` a second that it is a mean of."""
+    """Samples of a quantity; for a mean over events, with their rate in the column `events`."""
     own = of_tool.filter(pl.col("quantity") == quantity.name)
     if quantity.weighted_by is None:
         return own
@@ -161,7 +161,7 @@ def _figure(kind: Kind, rows: pl.DataFrame) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RunViews:
-    """What monitors would have said of a run, and what those that ran did say."""
+    """Views of a run, with the samples of monitors that ran."""
 
     run_id: str
     arm: str
@@ -169,22 +169,22 @@ class RunViews:
 
     @property
     def of_sut(self) -> tuple[str, ...]:
-        """What the SUT is called in the trace, or each of its nodes; empty where it had no group of its own."""
+        """Names of the SUT or its nodes in the trace; empty if the SUT had no control group of its own."""
         return tuple(dict.fromkeys(line.subject for line in self.views.lines if re.match(OF_SUT, line.subject)))
 
 
 def has_trace(store: Store, record: RunRecord) -> bool:
-    """Whether a trace of it was kept; runs of older stores have none."""
+    """Whether the run has a trace; runs in older stores have none."""
     head = f"{TRACE}/{TRACE_HEAD}"
-    if record.raw and head not in record.raw:  # of 100,000 runs, each look at a disk counts
+    if record.raw and head not in record.raw:  # with 100,000 runs, each disk access counts
         return False
     return store.holds(record, head)
 
 
 def views_of_run(store: Store, record: RunRecord, interval_s: float | None = None) -> RunViews:
-    """Views over the measure phase. `interval_s`: `None` for 1 s, more where the run is long.
+    """Compute views over the measure phase. `interval_s`: `None` for 1 s, or more if the run is long.
 
-    Raises `StoreError` where the run has no trace, or files of it are damaged.
+    Raises `StoreError` if the run has no trace, or its files are damaged.
     """
     if not has_trace(store, record):
         hint = "imported runs have none, nor do runs that failed before it or because of it"
@@ -205,7 +205,7 @@ def views_of_run(store: Store, record: RunRecord, interval_s: float | None = Non
 def _of_host(
     host: OtherHost, raw: Path, measured: tuple[int, int] | None, seen: pl.DataFrame, every_s: float
 ) -> Views:
-    """From that host's own trace, on its clock."""
+    """Compute the views of another host from its own trace, on its own clock."""
     trace, ahead_ns = read_trace(raw / host.trace), round(host.ahead_s * NS)
     if measured is not None:
         trace = trace.between(*(moment + ahead_ns for moment in measured))
@@ -213,7 +213,7 @@ def _of_host(
 
 
 def _with_host(views: Views, host: OtherHost, there: Views) -> Views:
-    """With the lines of another host below those of the same measure."""
+    """Add the lines of another host after those of the same measure."""
     names = pl.DataFrame({"subject": [line.subject for line in there.lines]}, schema={"subject": pl.String})
     named = laid(host, names.with_columns(from_ns=pl.lit(0), to_ns=pl.lit(0)))["subject"]
     lines = [replace(line, subject=name) for line, name in zip(there.lines, named, strict=True)]
@@ -228,7 +228,7 @@ def _with_host(views: Views, host: OtherHost, there: Views) -> Views:
 
 
 def observed(monitors: Path) -> pl.DataFrame:
-    """Samples that the study keeps, of all tools that left any (docs/reference/monitors.md): `compare.OBSERVED`."""
+    """Read the kept samples of all tools (docs/reference/monitors.md): `compare.OBSERVED`."""
     parts = [pl.DataFrame(schema=OBSERVED)]
     for path in sorted(monitors.glob("*.parquet")):
         table = read_samples(path)
@@ -239,7 +239,7 @@ def observed(monitors: Path) -> pl.DataFrame:
 
 
 def read_samples(path: Path) -> pl.DataFrame:
-    """A table of a tool's samples. Raises `StoreError` where it is damaged."""
+    """Read a table of a tool's samples. Raises `StoreError` if it is damaged."""
     try:
         return pl.read_parquet(path)
     except (OSError, PolarsError) as error:
@@ -247,7 +247,7 @@ def read_samples(path: Path) -> pl.DataFrame:
 
 
 def telling(store: Store, records: Sequence[RunRecord], others: Collection[str]) -> RunViews | None:
-    """Views of one good run with a trace: one that real tools watched, rather not of arms in `others`, the last."""
+    """Views of one good traced run: preferably with most monitors, not of arms in `others`, and the latest."""
     good = [each for each in records if each.outcome.ok and has_trace(store, each)]
     if not good:
         return None

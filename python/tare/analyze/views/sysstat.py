@@ -1,4 +1,4 @@
-"""What mpstat, sar, iostat and pidstat share: how sysstat divides CPU time, and by which clock all else."""
+"""Common parts of mpstat, sar, iostat and pidstat: sysstat's division of CPU time, and its clock."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from tare.analyze.views.model import Grain, Kind, Measure, Quantity
 SOURCE = "sysstat/sysstat"
 INTERVAL = f"{SOURCE} rd_stats.c get_per_cpu_interval"
 OF_ONE_CPU = partial(Grain, column="user_ticks", worth=lambda trace: 100 / trace.user_hz)
-"""Ticks of user time, of which a second's are 100 % of one CPU; the mean over all CPUs is finer by their number."""
+"""Ticks of user time; those of one second are 100 % of one CPU. The mean over all CPUs is finer by their number."""
 per_second = partial(Quantity, kind=Kind.RATE, step=0.01, clock_s=lambda _: 0.01)
-"""A quantity divided by /proc/uptime in hundredths of a second, and printed with two decimals."""
+"""Makes a quantity that is divided by /proc/uptime in hundredths of a second, and printed with two decimals."""
 _RISING = ("user_ticks", "nice_ticks", "system_ticks", "irq_ticks", "softirq_ticks", "steal_ticks")
 
 
 def idle_ticks() -> pl.Expr:
-    """Growth of idle time; a CPU whose counter fell came back and counts from 0."""
+    """Growth of idle time; a counter that fell belongs to a CPU that came back online and counts from 0."""
     passed = grown("idle_ticks")
     return pl.when(passed < 0).then("idle_ticks").otherwise(passed)
 
 
 def iowait_ticks() -> pl.Expr:
-    """Growth of iowait, which may fall: none where idle time grew, else that of a CPU that came back."""
+    """Growth of iowait. If it fell: 0 if idle time grew, else the count of a CPU that came back online."""
     passed = grown("iowait_ticks")
     fell = passed < 0
     return pl.when(fell & (grown("idle_ticks") > 0)).then(0).when(fell).then("iowait_ticks").otherwise(passed)
 
 
 def cpu_interval() -> pl.Expr:
-    """Ticks that passed for a CPU: the growth of its eight fields, guest time being within user and nice.
+    """Ticks that passed for a CPU: growth of its eight fields, where user and nice include guest time.
 
-    Where guest time grew faster than the user time that holds it, the difference is added.
+    If guest time grew faster than the user time that includes it, the difference is added.
     """
     fields = [risen(column) for column in _RISING]
     guests = (_ahead("user", "guest"), _ahead("nice", "guest_nice"))
@@ -42,12 +42,12 @@ def cpu_interval() -> pl.Expr:
 
 
 def passed(readings: pl.DataFrame) -> pl.DataFrame:
-    """The ticks by which mpstat and sar divide, of which each sample's percentages are parts."""
+    """Ticks by which mpstat and sar divide: 100 % of each sample."""
     return over_intervals(readings, cpu_interval())
 
 
 def share_of(readings: pl.DataFrame, ticks: pl.Expr, *, idle: bool) -> pl.DataFrame:
-    """Ticks in percent of the growth of all fields, steal included; a CPU without ticks was idle."""
+    """Ticks in percent of the growth of all fields, including steal; a CPU without ticks was idle."""
     whole, still = cpu_interval(), 100.0 if idle else 0.0
     return over_intervals(readings, pl.when(whole > 0).then(ticks / whole * 100).when(whole == 0).then(still))
 
@@ -61,14 +61,14 @@ share_of_cpus = partial(
     step=0.01,
     grain=OF_ONE_CPU("cpu"),
     weight=passed,
-    # Each of eight fields is cut down to a tick.
+    # Each of eight fields is rounded down to a tick.
     clock_s=lambda trace: 8 / trace.user_hz,
 )
-"""A quantity that `share_of` gives."""
+"""Makes a quantity that `share_of` computes."""
 
 
 def without_guest(field: str, guest: str) -> pl.Expr:
-    """Growth of user (nice) time without the guest time in it, not below 0."""
+    """Growth of user (or nice) time without its guest time, not below 0."""
     return (grown(f"{field}_ticks") - grown(f"{guest}_ticks")).clip(lower_bound=0)
 
 

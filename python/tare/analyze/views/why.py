@@ -1,4 +1,4 @@
-"""Why the tools differ on this trace: each reason looks at the counters, and speaks only where it applies."""
+"""Reasons why tools differ on a trace; each checks the counters and yields sentences only if it applies."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tare.analyze.views.readings import cgroup_block, cgroup_cpu, cgroup_io, cgr
 from tare.store.trace import Trace
 
 _WORTH_TELLING = 0.001
-"""Part of the host's time from which steal, and part of memory from which a difference, is reported."""
+"""Least share worth reporting: of the host's time for steal, and of memory for page cache."""
 
 
 def why(trace: Trace, interval_s: float) -> tuple[str, ...]:
-    """The reasons that apply, a sentence or two each."""
+    """Reasons that apply, one or two sentences each."""
     return tuple(sentence for reason in REASONS for sentence in reason(trace, interval_s))
 
 
 def steps(trace: Trace, interval_s: float) -> Iterator[str]:
-    """Counters of time move in steps."""
+    """Yield the steps in which counters of time move."""
     quantum = trace.quantum("cgroup", "usage_ns")
     if quantum is not None and trace.table("cgroup") is not None:
         points = quantum / 1e9 / interval_s * 100
@@ -38,7 +38,7 @@ def steps(trace: Trace, interval_s: float) -> Iterator[str]:
 
 
 def hundred(trace: Trace, _interval_s: float) -> Iterator[str]:
-    """What 100 % is."""
+    """Yield the meanings of 100 %."""
     if trace.cpus > 1 and trace.table("cpu") is not None:
         yield (
             f"100 % is one CPU to docker stats, podman stats and pidstat, and all {trace.cpus} CPUs to mpstat "
@@ -47,7 +47,7 @@ def hundred(trace: Trace, _interval_s: float) -> Iterator[str]:
 
 
 def steal(trace: Trace, _interval_s: float) -> Iterator[str]:
-    """Time that the hypervisor kept."""
+    """Yield the effect of time that the hypervisor kept (steal)."""
     whole = _ends(host_cpu(trace).filter(pl.col("subject") == "all"))
     if whole.is_empty():
         return
@@ -64,7 +64,7 @@ def steal(trace: Trace, _interval_s: float) -> Iterator[str]:
 
 
 def docker_clock(trace: Trace, interval_s: float) -> Iterator[str]:
-    """The daemon's denominator instead of a clock."""
+    """Yield the effect of docker's denominator, which is not a clock."""
     readings = every(cgroup_cpu(trace), interval_s)
     if readings.is_empty():
         return
@@ -79,7 +79,7 @@ def docker_clock(trace: Trace, interval_s: float) -> Iterator[str]:
 
 
 def page_cache(trace: Trace, _interval_s: float) -> Iterator[str]:
-    """What is taken off memory."""
+    """Yield what each tool subtracts from memory usage."""
     reasons = []
     for (subject,), rows in cgroup_memory(trace).group_by("subject", maintain_order=True):
         usage, inactive, cache = (
@@ -98,7 +98,7 @@ def page_cache(trace: Trace, _interval_s: float) -> Iterator[str]:
 
 
 def empty_files(trace: Trace, _interval_s: float) -> Iterator[str]:
-    """Empty is not zero."""
+    """Yield a note on empty block I/O files, which do not mean zero."""
     stated, counted = cgroup_io(trace), cgroup_block(trace)
     files = ("read_bytes", "written_bytes", "bfq_read_bytes", "bfq_written_bytes")
     empty = [
@@ -135,7 +135,7 @@ def _listed(names: list[str]) -> str:
 
 
 def writeback(trace: Trace, _interval_s: float) -> Iterator[str]:
-    """Writes of the device that no group is charged with."""
+    """Yield the writes of devices that no group is charged with."""
     devices = disks(trace)
     below = lowest(devices["subject"].unique().to_list())
     sectors = _moved(devices.filter(pl.col("subject").is_in(list(below))), "written_sectors")
@@ -153,7 +153,7 @@ def writeback(trace: Trace, _interval_s: float) -> Iterator[str]:
 
 
 def ranges(trace: Trace, interval_s: float) -> Iterator[str]:
-    """rate() looks back."""
+    """Yield the effect of the range of rate()."""
     if trace.table("cgroup") is not None:
         yield (
             "rate() spreads what happened over its range (5 s here) and guesses beyond its first sample, so "
@@ -174,7 +174,7 @@ REASONS: tuple[Callable[[Trace, float], Iterator[str]], ...] = (
 
 
 def _moved(readings: pl.DataFrame, column: str) -> float | None:
-    """By how much the counters of all series grew; `None` where no two readings tell of any."""
+    """Total growth of the counters of all series; `None` without two readings of any."""
     if readings.is_empty():
         return None
     known = readings.select(risen(column))[column].drop_nulls()
@@ -182,7 +182,7 @@ def _moved(readings: pl.DataFrame, column: str) -> float | None:
 
 
 def _ends(readings: pl.DataFrame) -> pl.DataFrame:
-    """First and last reading."""
+    """First and last reading; empty for a single reading."""
     return pl.concat([readings[:1], readings[-1:]]) if len(readings) > 1 else readings.clear()
 
 
