@@ -53,7 +53,7 @@ def plan_with(**monitors: MonitorSpec) -> Plan:
 
 
 def record(**monitors: dict[str, Any]) -> Any:
-    return SimpleNamespace(pilot=None, plan_digest="d", monitors=monitors)
+    return SimpleNamespace(pilot=None, plan_digest="d", monitors=monitors, usage=None)
 
 
 def test_a_monitor_that_is_not_installed_is_told_with_a_way_forward_before_anything_is_run() -> None:

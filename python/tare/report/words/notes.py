@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TypeVar
 
 from tare.analyze import Analysis, Finding
 from tare.analyze.metrics import PRIMARY
+from tare.analyze.numbers import number_at
 from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
 from tare.plural import counted
@@ -30,7 +32,7 @@ T = TypeVar("T", bound=Hashable)
 
 def made(records: Sequence[RunRecord]) -> tuple[str, ...]:
     """A sentence each."""
-    return (*_pilot(records), *_extended(records), *_unwatched(records))
+    return (*_pilot(records), *_extended(records), *_unwatched(records), *_throttled(records))
 
 
 def _pilot(records: Sequence[RunRecord]) -> Iterator[str]:
@@ -57,6 +59,22 @@ def _unwatched(records: Sequence[RunRecord]) -> Iterator[str]:
     )
     for (name, why), runs in missed.items():
         yield f"The monitor {plain(name, 40)} did not watch {runs} of {len(records)} runs: {plain(why, 300)}."
+
+
+def _throttled(records: Sequence[RunRecord]) -> Iterator[str]:
+    """How often a CPU quota held the server back, of each arm with one."""
+    shares: dict[str, list[float]] = {}
+    for record in records:
+        share = number_at(record.usage, ("saturation", "sut", "throttled"))
+        if share is not None and record.outcome.ok:
+            shares.setdefault(record.arm, []).append(share)
+    if any(map(any, shares.values())):
+        each = ", ".join(
+            f"{plain(arm, 60)} {percent(median(of_arm), signed=False)}"
+            for arm, of_arm in list(shares.items())[:_NAMED_ARMS]
+        )
+        more = "" if len(shares) <= _NAMED_ARMS else f" and {len(shares) - _NAMED_ARMS} more arms"
+        yield f"The server's CPU quota ran out in this share of its periods (median of the runs): {each}{more}."
 
 
 def warnings(alarms: Sequence[Alarm]) -> tuple[str, ...]:

@@ -1,0 +1,38 @@
+"""A report tells how often a CPU quota held a server back, since throughput and latency do not name the cause."""
+
+from __future__ import annotations
+
+from tests.unit.analyze.synthetic import record
+
+from tare.report.words.notes import made
+from tare.run.record import RunRecord
+
+
+def held_back(arm: str, block: int, share: float | None, tps: float | None = 100.0) -> RunRecord:
+    saturation = {"sut": {"throttled": share}, "client": {"throttled": 0.9}}
+    return record(block, arm, tps).model_copy(update={"usage": {"saturation": saturation}})
+
+
+def test_the_share_of_throttled_periods_is_told_of_each_arm_with_a_quota() -> None:
+    half = [held_back("half-quota", block, share) for block, share in enumerate((0.7, 0.6, 0.1))]
+    whole = [held_back("quota", block, 0.0) for block in range(3)]
+    cpuset = [held_back("cpuset", block, None) for block in range(3)]
+    (sentence,) = made([*half, *whole, *cpuset])
+    assert sentence == (
+        "The server's CPU quota ran out in this share of its periods (median of the runs): half-quota 60.0 %, "
+        "quota 0.0 %."
+    )
+
+
+def test_failed_runs_tell_nothing_of_it() -> None:
+    assert made([held_back("quota", 0, 0.5, tps=None)]) == ()
+
+
+def test_nothing_is_told_where_no_quota_ran_out_or_none_is_set() -> None:
+    assert made([held_back("quota", 0, 0.0), held_back("cpuset", 0, None)]) == ()
+    assert made([record(0, "host", 100.0)]) == ()
+
+
+def test_many_arms_are_not_all_named() -> None:
+    (sentence,) = made([held_back(f"quota-{number}", 0, 0.5) for number in range(11)])
+    assert sentence.endswith("quota-7 50.0 % and 3 more arms.")
