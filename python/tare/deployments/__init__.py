@@ -1,8 +1,8 @@
-"""Deployments: how a SUT or a client is placed.
+"""Deployments: how a SUT or a client is placed on a host.
 
-A `Task` says what to run from which image; a `Deployment` puts it on a host. Everything an arm may not
-differ in by accident (user, environment, limits, cgroup parent, data path) is in the `Task`, so that two
-deployments given the same task differ only in what they are.
+A `Task` says what to run from which image; a `Deployment` puts it on a host. Everything that must not differ
+between arms by accident (user, environment, limits, cgroup parent, data path) is in the `Task`. Two deployments
+that are given the same task therefore differ only in the kind of deployment.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 
 
 class Right(StrEnum):
-    """What a deployment needs of the user; checked when the plan is made."""
+    """A right that a deployment needs from the user; checked when the plan is made."""
 
     ROOT = "root"
     ENGINE = "engine"
 
 
 MACHINES = frozenset({"vm", "vm-container"})
-"""Deployments whose tasks stand in a virtual machine of their own."""
+"""Deployments that run each task in a virtual machine of its own."""
 POD = "pod"
-"""The deployment whose tasks are pods of a cluster, in control groups that kubelet makes."""
+"""The deployment that runs tasks as pods of a cluster, in control groups made by kubelet."""
 CONTAINERD = "containerd"
-"""The deployment whose containers are made by containerd itself, without an engine."""
+"""The deployment that makes containers through containerd itself, without an engine."""
 IN_TREE = frozenset({"bare"})
-"""Deployments whose tasks run in the image's own tree, and those of root could write to it."""
+"""Deployments whose tasks run in the unpacked tree of the image; a task of root could write to this tree."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Resource limits, the same words for every deployment. `None`: not limited.
+    """Resource limits, under the same names for every deployment. `None`: not limited.
 
-    `cpus`: CPU list as in cpuset.cpus (`"0-1,3"`). `cpu_quota`: CPUs' worth of time (1.5 = 150 ms in each
-    100 ms). `cpu_weight`: share of CPU time where others want it too; 100 is the kernel's own. `memory_bytes`: hard
-    limit. `nofile`, `nproc`: soft = hard resource limits. `disk_iops`: reads, and as many writes, a second on each
-    disk of the host.
+    `cpus`: CPU list as in cpuset.cpus (`"0-1,3"`). `cpu_quota`: CPU time in CPUs (1.5 = 150 ms in each 100 ms).
+    `cpu_weight`: share of CPU time under contention; the kernel's default is 100. `memory_bytes`: hard limit.
+    `nofile`, `nproc`: resource limits, soft = hard. `disk_iops`: limit of reads per second, and the same limit of
+    writes per second, on each disk of the host.
     """
 
     cpus: str | None = None
@@ -57,7 +57,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Bind:
-    """A directory or file of the host made visible inside: absolute paths."""
+    """A directory or file of the host that a task sees at `target`; both paths are absolute."""
 
     source: str
     target: str
@@ -66,7 +66,7 @@ class Bind:
 
 @dataclass(frozen=True)
 class Volume:
-    """A volume of the engine's, by name, made visible at an absolute path."""
+    """A named volume of the engine that a task sees at the absolute path `target`."""
 
     name: str
     target: str
@@ -74,7 +74,10 @@ class Volume:
 
 @dataclass(frozen=True)
 class Claim:
-    """A cluster's PersistentVolumeClaim, by name, made visible at a path; `below`: only that directory in it."""
+    """A named PersistentVolumeClaim of a cluster, mounted at `target`.
+
+    `below`: mount only this directory of the volume.
+    """
 
     name: str
     target: str
@@ -83,10 +86,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Layer:
-    """A directory of the host whose content is put into the container's own layers at `target`, before it starts.
+    """A directory of the host whose content is copied into the container's own layers at `target` before it starts.
 
-    `copy_up`: into a layer of the image, so that the first write to each file copies it up; else into the writable
-    one. `warmed`: read once afterwards; else out of the page cache.
+    `copy_up`: copy into a layer of the image, so that the first write to each file copies it up; otherwise into the
+    writable layer. `warmed`: read the data once afterwards; otherwise drop it from the page cache.
     """
 
     source: str
@@ -97,9 +100,10 @@ class Layer:
 
 @dataclass(frozen=True)
 class MachineSetting:
-    """How a virtual machine is set up. `cache`, `aio`: of its disks, in QEMU's words; `disk_bytes`: size of each.
+    """Setup of a virtual machine.
 
-    `pin`: each virtual CPU on one CPU of the task's.
+    `cache`, `aio`: QEMU's settings of its disks. `disk_bytes`: size of each disk. `pin`: pin each virtual CPU to
+    one CPU of the task.
     """
 
     cache: str = "none"
@@ -110,9 +114,9 @@ class MachineSetting:
 
 @dataclass(frozen=True)
 class Confinement:
-    """What a container's program may not do, `default` being as the engine has it.
+    """Restrictions on a container's program; `default` leaves the engine's own setting.
 
-    `seccomp`: also `unconfined`, or the path of a profile. `capabilities`: also `all` and `none`.
+    `seccomp` also takes `unconfined` or the path of a profile; `capabilities` also takes `all` and `none`.
     """
 
     seccomp: str = "default"
@@ -122,7 +126,10 @@ class Confinement:
 
 @dataclass(frozen=True)
 class Lan:
-    """The network between hosts, for a container that has an address of its own there. `device`: the host's."""
+    """The network between hosts, for a container with an address of its own there.
+
+    `device`: the host's interface.
+    """
 
     device: str
     address: str
@@ -131,7 +138,10 @@ class Lan:
 
 @dataclass(frozen=True)
 class PodSetting:
-    """The pod around a container: `cni`, `proxy`, `services` as in a study. `qos`: `None`: in the run's group."""
+    """The pod around a container. `cni`, `proxy`, `services`: as in a study.
+
+    `qos`: `None` puts it in the run's cgroup.
+    """
 
     cni: str = "bridge"
     proxy: str = "iptables"
@@ -143,13 +153,13 @@ class PodSetting:
 
 @dataclass(frozen=True)
 class Task:
-    """One program to run from an image, apart from where it runs.
+    """One program to run from an image, independent of where it runs.
 
-    `name` is unique on the host and becomes container, cgroup and host name. `cgroup_parent` is the one
-    parent that all tasks of a run share, relative to the cgroup root (`"tare/RUN"`). `port` is what the
-    program will listen on, 0 if nothing. `beside` is the instance whose namespace `shared` means. `listen`: at
-    which of the host's addresses it is found in the host's namespace. `publish_at`: the host's address at which a
-    port is published for other hosts; `None`: the one on tare's bridge, for this host alone.
+    `name` is unique on the host and names the container, the cgroup and the host inside. `cgroup_parent`, relative
+    to the cgroup root (`"tare/RUN"`), is the parent of all tasks of a run. `port`: port that the program will
+    listen on; 0 for none. `beside`: instance whose network namespace a `shared` network joins. `listen`: address of
+    the host at which the task is reached if it runs in the host's namespace. `publish_at`: address of the host at
+    which a port is published for other hosts; `None` publishes it on tare's bridge, for this host only.
     """
 
     name: str
@@ -164,7 +174,7 @@ class Task:
     volumes: tuple[Volume, ...] = ()
     layers: tuple[Layer, ...] = ()
     claims: tuple[Claim, ...] = ()
-    """Of a cluster's pods only."""
+    """Only for pods of a cluster."""
     limits: Limits = field(default_factory=Limits)
     network: NetworkKind = NetworkKind.HOST
     beside: Instance | None = None
@@ -172,27 +182,27 @@ class Task:
     listen: str = "127.0.0.1"
     publish_at: str | None = None
     lan: Lan | None = None
-    """Of `macvlan` and `ipvlan` only."""
+    """Only for `macvlan` and `ipvlan`."""
     cgroup: CgroupPlace = CgroupPlace.RUN
     machine: MachineSetting = field(default_factory=MachineSetting)
-    """Of virtual machines only."""
+    """Only for virtual machines."""
     runtime: str | None = None
-    """Of an engine's containers: by its name for it; `None`: its default."""
+    """Only for containers of an engine: the engine's name of the OCI runtime; `None`: the engine's default."""
     confinement: Confinement = field(default_factory=Confinement)
-    """Of an engine's containers only."""
+    """Only for containers of an engine."""
     pod: PodSetting | None = None
-    """Of an engine's containers, and of a cluster's pods: there only class of service and requests say anything."""
+    """For containers of an engine and pods of a cluster; a cluster uses only the QoS class and the requests."""
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Paths inside at which something of the host or of the engine is given."""
+        """Paths inside the task at which something of the host, the engine or the cluster is mounted."""
         given: tuple[Bind | Volume | Layer | Claim, ...] = (*self.binds, *self.volumes, *self.layers, *self.claims)
         return tuple(each.target for each in given)
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a client finds a server."""
+    """Address and port at which a client reaches a server."""
 
     address: str
     port: int
@@ -200,9 +210,10 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Guest:
-    """How a virtual machine is spoken to. `line`: path of its FIFOs; `script`: what speaks there.
+    """How tare communicates with a virtual machine.
 
-    `pid`: the task's, inside. `status`: the file in which the machine writes the task's end.
+    `line`: path of its FIFOs. `script`: path of the script that talks through them. `pid`: the task's process ID
+    inside the machine. `status`: file to which the machine writes the task's exit code.
     """
 
     line: str
@@ -213,25 +224,26 @@ class Guest:
 
 @dataclass(frozen=True)
 class Instance:
-    """A started task. `process` is its first process as the host sees it."""
+    """A started task. `process` is the task's first process as the host sees it."""
 
     task: Task
     deployment: str
     process: Process
     container_id: str | None
     address: str
-    """Its own address: that which its task listens at in the host's namespace, else the one on tare's bridge."""
+    """Address of the task: where it listens in the host's namespace, otherwise its address on tare's bridge."""
     published: Endpoint | None
     """The host's side of a published port."""
     emulated: bool = False
-    """Its CPU is emulated in software (QEMU's TCG), as what was started reports; results then bear a mark."""
+    """Whether the CPU is emulated in software (QEMU's TCG), as the started machine reports; its results are
+    marked."""
     guest: Guest | None = None
-    """The virtual machine around it; `process` is then QEMU, which lives as long as the task."""
+    """The virtual machine around the task; `process` is then QEMU, which lives as long as the task."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What is in force around an instance, read from the kernel and never from what was asked for.
+    """What is in force around an instance, as read from the kernel and never copied from the request.
 
     `None`: could not be read. Paths are as /proc/PID/cgroup prints them.
     """
@@ -246,54 +258,55 @@ class Observation:
     seccomp: str | None
     speculation: Mapping[str, str]
     namespaces: Mapping[str, str]
-    """Kind → inode of /proc/PID/ns/*."""
+    """Kind of namespace → inode of /proc/PID/ns/*."""
     binary_digest: str | None
     """sha256 of /proc/PID/exe."""
     scheduler: str | None
     oom_score_adj: int | None
     mounts: Mapping[str, str] = field(default_factory=dict)
-    """Each of the task's targets → "fstype device", and a server's address, by its /proc/PID/mountinfo; of a
-    target on a virtual machine's disk, where that disk's file lies."""
+    """Target of the task → "fstype device", with the server's address for a network file system, from the task's
+    /proc/PID/mountinfo. For a target on a virtual disk: where the file of this disk lies."""
     disk_iops: int | None = None
-    """Reads or writes a second on a disk, the lowest limit of any; `None`: none."""
+    """Reads or writes per second on a disk, the lowest of all limits; `None`: not limited."""
     environment: Mapping[str, str] | None = None
-    """The program's variables, of /proc/PID/environ; `None`: not readable, or written over by the program."""
+    """The program's variables from /proc/PID/environ; `None`: not readable, or overwritten by the program."""
     capabilities: str | None = None
-    """CapBnd of /proc/PID/status: what the program and its children can ever have, in hexadecimal."""
+    """CapBnd of /proc/PID/status, in hexadecimal: all capabilities that the program and its children can ever
+    have."""
     no_new_privileges: str | None = None
     """NoNewPrivs of /proc/PID/status."""
     id_map: str | None = None
-    """Users of its namespace, of /proc/PID/uid_map: `INSIDE:OUTSIDE:COUNT`, joined by commas."""
+    """User IDs of the task's namespace, from /proc/PID/uid_map: `INSIDE:OUTSIDE:COUNT`, joined by commas."""
     root_mount: str | None = None
-    """"fstype major:minor" of its root: an overlay of the kernel's, fuse-overlayfs, or the host's file system."""
+    """"fstype major:minor" of the task's root: a kernel overlay, fuse-overlayfs, or the host's file system."""
     containerd: Mapping[str, Any] | None = None
-    """Of a container that containerd itself made: its shim, namespace, socket, snapshotter, versions."""
+    """For a container made by containerd itself: its shim, namespace, socket, snapshotter and versions."""
     pod: Mapping[str, Any] | None = None
-    """Of a container in a pod: namespaces of its sandbox, interface, rules of Services, class of service."""
+    """For a container in a pod: namespaces of the sandbox, interface, rules of Services and QoS class."""
     guest: Mapping[str, Any] | None = None
-    """Of a virtual machine: accelerator, kernel, CPUs, memory, mounts, disks, CPUs of its threads, container."""
+    """For a virtual machine: accelerator, kernel, CPUs, memory, mounts, disks, CPUs of its threads, container."""
 
 
 class Deployment(Protocol):
-    """Puts tasks on one host. All methods are safe to call again after a failure."""
+    """Puts tasks on one host. Every method can safely be called again after a failure."""
 
     needs: ClassVar[frozenset[Right]]
     isolates_network: ClassVar[bool]
     """Whether a task of this deployment can have a network namespace of its own."""
     own_root: ClassVar[bool]
-    """Whether a task sees the image's root and its binds; else paths are the host's own."""
+    """Whether a task sees the image's root and its binds; otherwise it sees the paths of the host."""
 
     def start(self, task: Task) -> Instance:
-        """Start the task; `RunFailed` where its program cannot be begun.
+        """Start the task; `RunFailed` if its program cannot be started.
 
-        One that was begun and has ended meanwhile is handed back as any other: `wait` returns its end.
+        A task that was started but has already ended is returned like any other: `wait` returns its exit code.
         """
         ...
 
     def exec(
         self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
     ) -> Completed:
-        """Run a program inside the instance, as `user` (default: the task's)."""
+        """Run a program inside the instance, as `user` (default: the task's user)."""
         ...
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
@@ -305,5 +318,5 @@ class Deployment(Protocol):
         ...
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """End the task (SIGTERM, then SIGKILL after `grace_s`) and remove all that `start` made."""
+        """End the task (SIGTERM, then SIGKILL after `grace_s`) and remove everything that `start` made."""
         ...

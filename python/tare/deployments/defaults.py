@@ -1,4 +1,4 @@
-"""What an engine gives without being asked, written down once so that every deployment gives the same."""
+"""Engine defaults that every deployment applies, so that all deployments give a task the same."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ CPU_PERIOD_US = 100_000
 
 @dataclass(frozen=True)
 class Scratch:
-    """A tmpfs inside; `mode` in octal."""
+    """A tmpfs inside the task; `mode` in octal."""
 
     target: str
     mode: str
 
 
 SCRATCH = (Scratch("/tmp", "1777"), Scratch("/var/tmp", "1777"), Scratch("/run", "755"))  # noqa: S108 - where images expect them
-"""The only places of a task's root that can be written to. The root itself is read-only in every deployment:
-the bare one's is shared by all runs, and a write to a container's layer would cost what a bare write does not.
-"""
+"""The only places in a task's root that can be written to. The root is read-only in every deployment: a bare task's
+root is shared by all runs, and a write to a container's layer would cost what a bare write does not."""
 
 
 def environment(task: Task) -> Mapping[str, str]:
-    """The image's variables under the task's own; HOME and HOSTNAME depend on the place and come later."""
+    """The image's variables, overridden by the task's.
+
+    HOME and HOSTNAME depend on the deployment and are added later.
+    """
     return {"PATH": PATH, **dict(task.image.config.env), **task.env}
 
 
 def user(task: Task) -> str:
-    """`name`, `uid`, `name:group` or `uid:gid`; empty is root."""
+    """User of a task as `name`, `uid`, `name:group` or `uid:gid`; empty is root."""
     return task.user or task.image.config.user
 
 
 def cpu_shares(weight: int) -> int:
-    """cpu.shares of control groups v1 for a weight as v2 has it: there 1024 is what 100 is here."""
+    """cpu.shares of control groups v1 for a weight of v2: 1024 of v1 corresponds to 100 of v2."""
     return max(2, round(weight * 1024 / 100))
 
 
 def cpu_quota_us(limits: Limits) -> int | None:
-    """CPU time in each period, in microseconds."""
+    """CPU time in each period, in microseconds; `None`: not limited."""
     return None if limits.cpu_quota is None else round(limits.cpu_quota * CPU_PERIOD_US)

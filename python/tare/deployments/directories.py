@@ -1,4 +1,4 @@
-"""Directories of a host: remove one with all mounts below it, or set the state of the page cache over it."""
+"""Directories of a host: remove one with all mounts below it, or set its state in the page cache."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ _REMOVE_S = 600.0
 _UNMOUNT_S = 30.0
 _TRIES = 3
 _SHALLOWEST = 3
-"""Parts of a path that may be removed at all: `/var/lib` never, `/var/lib/tare` if the ledger says so."""
+"""Fewest parts of a path that may be removed: never `/var/lib`, but `/var/lib/tare` if the ledger lists it."""
 
 
 USER_NAMESPACE = ("unshare", "--user", "--map-root-user", "--map-auto")
-"""Root in there is the user, and others are those that subuid(5) gives them, whose files a build may leave."""
+"""Inside, root is the user and other IDs are the user's of subuid(5), to which files of a build may belong."""
 
 _SETTLE_S = 4 * 3600.0
 _WORTH_IT = "+255k"
-"""A database keeps some hundred small files of settings and definitions; what matters is in the large ones."""
+"""Smallest file to evict. A database keeps about a hundred small files; its data is in the large ones."""
 _AT_ONCE = ("xargs", "-0", "-r", "-P", "16", "-n", "16")
-"""Small files synced one after the other wait for a commit of the journal each; at once they share them."""
+"""Sync small files in parallel, so that they share commits of the journal; one by one, each waits for its own."""
 
 
 def remove_tree(host: Host, path: str) -> None:
-    """Unmount what is mounted at and below `path`, then remove it. Raises `RunFailed` if it does not go.
+    """Unmount everything at and below `path`, then remove it. Raises `RunFailed` if it cannot be removed.
 
-    What a user's own build left to other users of its namespace goes as from within one.
-    Nothing is removed while a mount is left: `rm` must not reach into what was only lent.
+    Files that a user's build left to other IDs of its user namespace are removed from within such a namespace.
+    Nothing is removed while a mount is left: `rm` must not reach into a mounted directory.
     """
     refuse_wide(path)
     mounted = below(parse_mountinfo(_mountinfo(host)), path)
@@ -53,10 +53,11 @@ def remove_tree(host: Host, path: str) -> None:
 
 
 def force_unmount(host: Host, target: str) -> bool:
-    """Take away a mount whose server may be gone; whether there was one. Raises `RunFailed` if it does not go.
+    """Unmount a file system whose server may be gone; return whether it was mounted.
 
-    Forced, so that nothing waits for answers that will not come, and lazily, in case somebody still has it open;
-    without a helper program or a look at the path, either of which might ask the server (umount(8)).
+    Raises `RunFailed` if it stays. The unmount is forced, so that it waits for no answers, and lazy, as a program
+    may still have files open; it uses no helper program and does not look at the path, since either might ask the
+    server (umount(8)).
     """
     refuse_wide(target)
     there = False
@@ -72,7 +73,10 @@ def force_unmount(host: Host, target: str) -> bool:
 
 
 def refuse_wide(path: str) -> None:
-    """A damaged ledger must not cost a home or a system directory."""
+    """Raise `RunFailed` for a path that tare cannot have made.
+
+    A damaged ledger must not cost a home or system directory.
+    """
     parts = PurePosixPath(path).parts
     if parts[:1] != ("/",) or ".." in parts or len(parts) < _SHALLOWEST:
         raise RunFailed(f"{path!r} was not made by tare; it was left unchanged")
@@ -83,10 +87,10 @@ def _mountinfo(host: Host) -> str:
 
 
 def sync_and_evict(host: Host, directory: str, *, warmed: bool) -> None:
-    """Written back to disk, then out of the page cache; with `warmed`, every file is read once after that.
+    """Write all files back to disk and drop them from the page cache; with `warmed`, then read each file once.
 
-    What was just written would else be written back during the measure phase, and its cached pages would be charged
-    to nobody's memory limit (Documentation/admin-guide/cgroup-v1/memory.rst, 2.3: first touch is charged).
+    Otherwise fresh writes would be written back during the measure phase, and their cached pages would not count
+    against any memory limit (Documentation/admin-guide/cgroup-v1/memory.rst, 2.3: first touch is charged).
     """
     names = host.run(["find", directory, "-type", "f", "-print0"], timeout_s=_SETTLE_S).stdout
     host.run([*_AT_ONCE, "sync", "--"], timeout_s=_SETTLE_S, stdin=names)

@@ -9,26 +9,29 @@ from dataclasses import dataclass
 from tare.errors import EnvironmentLacks
 
 _STACKED = re.compile(r"(loop|ram|zram|dm-|md|sr|fd)\d")
-"""Devices in memory, and such as lie on others, whose operations count there."""
+"""Devices in memory, and devices stacked on others, whose operations are counted there."""
 
 Read = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True)
 class Disk:
-    """A whole device. `device`: "major:minor"."""
+    """A whole disk. `device`: "major:minor"."""
 
     name: str
     device: str
 
     @property
     def path(self) -> str:
-        """Where it is to be opened."""
+        """Path of the device file."""
         return f"/dev/{self.name}"
 
 
 def disks(read: Read) -> tuple[Disk, ...]:
-    """All whole disks, by /proc/partitions; a partition is part of one. Raises `EnvironmentLacks` without any."""
+    """All whole disks listed in /proc/partitions, without partitions.
+
+    Raises `EnvironmentLacks` if there are none.
+    """
     rows = [line.split() for line in (read("/proc/partitions") or b"").decode().splitlines()[1:] if line.strip()]
     devices = tuple(
         Disk(name, f"{major}:{minor}")
@@ -41,6 +44,9 @@ def disks(read: Read) -> tuple[Disk, ...]:
 
 
 def iops_in_force(throttle: str) -> int | None:
-    """The lowest limit in a group's file: v1 "MAJOR:MINOR N", v2 "MAJOR:MINOR rbps=… riops=N …"; `None`: none."""
+    """Lowest limit in a group's file: v1 "MAJOR:MINOR N", v2 "MAJOR:MINOR rbps=… riops=N …".
+
+    `None`: not limited.
+    """
     limits = re.findall(r"(?:\d+:\d+ |[rw]iops=)(\d+)(?!\S)", throttle)
     return min((int(each) for each in limits), default=None)

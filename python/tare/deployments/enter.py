@@ -1,11 +1,11 @@
-"""Running a program in the namespaces and control groups of a running container, by the launcher of bare tasks."""
+"""Run a program in the namespaces and control groups of a running container, through the launcher of bare tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tare.deployments import Instance
-from tare.deployments.bare.bare import for_launcher
+from tare.deployments.bare.bare import launcher_input
 from tare.deployments.cgroup.hierarchy import Cgroups
 from tare.deployments.defaults import environment
 from tare.deployments.defaults import user as user_of
@@ -13,7 +13,7 @@ from tare.deployments.rlimits import ceilings, rlimits
 from tare.sites import Completed, Host
 
 
-def run_inside(  # noqa: PLR0913 - what `exec` of a deployment is given, and where
+def run_inside(  # noqa: PLR0913 - arguments of `Deployment.exec`, and the place
     host: Host,
     cgroups: Cgroups,
     instance: Instance,
@@ -24,7 +24,7 @@ def run_inside(  # noqa: PLR0913 - what `exec` of a deployment is given, and whe
     user: str = "",
     stdin: bytes = b"",
 ) -> Completed:
-    """As the task's user or `user`, under the task's limits. `launcher`: where launcher.py lies on the host."""
+    """Run as the task's user or as `user`, under the task's limits. `launcher`: path of launcher.py on the host."""
     task, pid = instance.task, instance.process.pid
     cgroup = (host.read(f"/proc/{pid}/cgroup") or b"").decode()
     limits = rlimits(task.limits, ceilings(host))
@@ -41,5 +41,5 @@ def run_inside(  # noqa: PLR0913 - what `exec` of a deployment is given, and whe
         "pod_of": pid,
     }
     command = ["python3", "-I", "-S", launcher, "exec"]
-    done = host.run(command, timeout_s=timeout_s, stdin=for_launcher(spec) + stdin, check=False)
+    done = host.run(command, timeout_s=timeout_s, stdin=launcher_input(spec) + stdin, check=False)
     return Completed(tuple(argv), done.code, done.stdout, done.stderr)

@@ -1,7 +1,7 @@
 """A deployment without root and without an engine: tasks are plain processes of the host.
 
-The image, the binds, the user, the limits and the network are ignored; paths are the host's own. It exists
-so that all that is built on deployments can be tested in seconds.
+It ignores image, binds, user, limits and network; paths are the host's own. It lets everything that is built on
+deployments be tested in seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _LOOPBACK = "127.0.0.1"
 _POLL_S = 0.01
 _OURS = uuid4().hex[:8]
-"""In the names of all files: what a killed tare left running is not to leave its exit code for a task of ours."""
+"""Part of all file names, so that a process left by a killed tare cannot write its exit code for a task of this
+one."""
 
 _KEEP_CODE = """
 code_file=$1
@@ -42,11 +43,12 @@ done
 [ "$code" -le 128 ] || code=$((128 - code))
 echo "$code" >"$code_file.part" && mv "$code_file.part" "$code_file"
 """
-"""Runs a program, hands SIGTERM on to it, leaves its exit code in a file. Killed, it takes the program along."""
+"""Runs a program, forwards SIGTERM to it, and writes its exit code to a file. If killed, it takes the program
+along."""
 
 
 class FakeDeployment:
-    """Plain processes, each in a session of its own. `emulated`: whether they are said to be."""
+    """Plain processes, each in a session of its own. `emulated`: report their CPU as emulated."""
 
     needs: ClassVar[frozenset[Right]] = frozenset()
     isolates_network: ClassVar[bool] = True
@@ -85,12 +87,12 @@ class FakeDeployment:
         user: str = "",  # noqa: ARG002 - everything runs as tare's own user
         stdin: bytes = b"",
     ) -> Completed:
-        """Run a program on the host; a non-zero exit is the caller's to judge."""
+        """Run a program on the host; the caller judges a non-zero exit code."""
         env = {"PATH": os.environ.get("PATH", os.defpath), **instance.task.env}
         return self._host.run(argv, timeout_s=timeout_s, stdin=stdin, env=env, check=False)
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
-        """The program's exit code, or minus the number of the signal that ended it."""
+        """Return the program's exit code, or minus the number of the signal that ended it."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             ended = not alive(self._host, instance.process)
@@ -102,7 +104,7 @@ class FakeDeployment:
         raise TimedOut(f"{instance.task.name} did not end within {timeout_s:g} s")
 
     def observe(self, instance: Instance) -> Observation:  # noqa: ARG002 - there is nothing around it
-        """Nothing is in force, and nothing is made up."""
+        """Return an observation without values: nothing is in force around the process."""
         return Observation(
             cgroups={},
             cpu_weight=None,
@@ -119,7 +121,7 @@ class FakeDeployment:
         )
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """SIGTERM to the session, SIGKILL after `grace_s`."""
+        """Send SIGTERM to the session, then SIGKILL after `grace_s`."""
         for signal_name, patience_s in (("TERM", grace_s), ("KILL", 5.0)):
             if self._ended_within(instance, 0):
                 break
@@ -140,14 +142,14 @@ class FakeDeployment:
 
 
 class FakeEmulated:
-    """Makes a fake that says of all that it starts that its CPU is emulated."""
+    """Makes fake deployments that report the CPU of every instance as emulated."""
 
     needs = FakeDeployment.needs
     isolates_network = FakeDeployment.isolates_network
     own_root = FakeDeployment.own_root
 
     def __call__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> FakeDeployment:
-        """As `FakeDeployment`."""
+        """Make the deployment."""
         return FakeDeployment(host, ledger, engine, emulated=True)
 
 

@@ -1,4 +1,4 @@
-"""/proc/PID/mountinfo (proc_pid_mountinfo(5)) as values, and the disk that a directory lies on."""
+"""/proc/PID/mountinfo (proc_pid_mountinfo(5)) as values, and the file system that a directory lies on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True)
 class Mount:
-    """One mount. `root` is the part of its file system that is mounted, `device` its "major:minor"."""
+    """One mount. `root`: the part of its file system that is mounted; `device`: "major:minor"."""
 
     device: str
     root: str
@@ -25,18 +25,21 @@ class Mount:
 
 
 def parse_mountinfo(text: str) -> tuple[Mount, ...]:
-    """In the order of the file, in which a later mount on the same target covers an earlier one."""
+    """Mounts in the order of the file: a later mount on the same target covers an earlier one."""
     return tuple(_parse_line(line) for line in text.splitlines() if line)
 
 
 def describe_mount(mount: Mount) -> str:
-    """`ext4 254:0`; of a network's file system with the server's address: `nfs4 0:53 10.231.0.2`."""
+    """Describe a mount as `ext4 254:0`.
+
+    A network file system also has the server's address: `nfs4 0:53 10.231.0.2`.
+    """
     address = next((option.partition("=")[2] for option in mount.super_options if option.startswith("addr=")), "")
     return f"{mount.fstype} {mount.device} {address}".rstrip()
 
 
 def covering(mounts: tuple[Mount, ...], path: str) -> Mount | None:
-    """The mount on which `path` (absolute, without links) lies."""
+    """The mount that `path` (absolute, without links) lies on."""
     best: Mount | None = None
     for mount in mounts:
         inside = path == mount.target or path.startswith(mount.target.rstrip("/") + "/")
@@ -46,7 +49,7 @@ def covering(mounts: tuple[Mount, ...], path: str) -> Mount | None:
 
 
 def below(mounts: tuple[Mount, ...], path: str) -> tuple[str, ...]:
-    """Targets at or below `path`, in the order in which they can be unmounted."""
+    """Mount targets at or below `path`, in the order in which they can be unmounted."""
     prefix = path.rstrip("/") + "/"
     inside = [mount.target for mount in mounts if mount.target == path or mount.target.startswith(prefix)]
     return tuple(reversed(inside))
@@ -73,8 +76,8 @@ def _unescape(text: str) -> str:
 _CALL_S = 60.0
 
 
-def lying_under(host: Host, path: str) -> Mount:
-    """The mount on which a directory of the host lies."""
+def mount_under(host: Host, path: str) -> Mount:
+    """The mount that a directory of the host lies on."""
     text = (host.read("/proc/self/mountinfo") or b"").decode(errors="replace")
     real = host.run(["realpath", "--", path], timeout_s=_CALL_S).text.rstrip("\n")
     mount = covering(parse_mountinfo(text), real)
@@ -84,9 +87,9 @@ def lying_under(host: Host, path: str) -> Mount:
 
 
 def must_share_disk(host: Host, engines: str, ours: str) -> None:
-    """Raise `EnvironmentLacks` where what the engine keeps is on another disk than tare's own directories."""
-    theirs, own = lying_under(host, engines), lying_under(host, ours)
-    # Subvolumes of one btrfs have a device number each, and their device in common.
+    """Raise `EnvironmentLacks` if the engine's directory lies on another disk than tare's own."""
+    theirs, own = mount_under(host, engines), mount_under(host, ours)
+    # Subvolumes of one btrfs differ in device number but share the device.
     if theirs.device == own.device or (theirs.source == own.source and own.source.startswith("/dev/")):
         return
     there, here = (f"{each.fstype} on {each.source} ({each.device})" for each in (theirs, own))
@@ -98,23 +101,23 @@ def must_share_disk(host: Host, engines: str, ours: str) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a mount of a process's lies on its host."""
+    """Path on the host that a mount of a process shows."""
 
     path: str
     mount: Mount
 
 
 def place_on_host(host: Host, pid: int, target: str) -> Place | None:
-    """The directory of the host's that a process sees at `target`, `None` where no mount of the host's shows it.
+    """The host directory that a process sees at `target`; `None` if no mount of the host shows it.
 
-    By device and root of both mounts, and by the directory being the very same one.
+    The mounts are matched by device and root, and the directory must be the same inode.
     """
     texts = [(host.read(f"/proc/{who}/mountinfo") or b"").decode(errors="replace") for who in (pid, "self")]
     inside, outside = (parse_mountinfo(text) for text in texts)
     mount = covering(inside, target)
     if mount is None or mount.target != target:
         return None
-    for path in _shown_at(mount, outside):
+    for path in _paths_of(mount, outside):
         argv = ["stat", "-c", "%d:%i", "--", path, f"/proc/{pid}/root{target}"]
         done = host.run(argv, timeout_s=_CALL_S, check=False)
         if done.code == 0 and len(set(done.text.split())) == 1:
@@ -122,7 +125,7 @@ def place_on_host(host: Host, pid: int, target: str) -> Place | None:
     return None
 
 
-def _shown_at(mount: Mount, outside: tuple[Mount, ...]) -> list[str]:
+def _paths_of(mount: Mount, outside: tuple[Mount, ...]) -> list[str]:
     """Paths at which mounts of the same file system would show it, the closest mount first."""
     shown = [
         (len(each.root), each.target.rstrip("/") + mount.root[len(each.root.rstrip("/")) :].rstrip("/"))

@@ -1,4 +1,4 @@
-"""What is in force around a process, read from the kernel. The same reading serves every deployment."""
+"""What is in force around a process, read from the kernel. Every deployment uses the same reading."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _LIMIT_FILES = (
     ("blkio", "blkio.throttle.write_iops_device"),
     ("io", "io.max"),
 )
-"""What is read below /proc/PID, and by controller in its control groups: each at once, as over SSH every question
-takes a round trip."""
+"""Files of the control groups, by controller. These and the files of /proc/PID are each read in one call, as every
+call takes a round trip over SSH."""
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 _SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
-"""SCHED_* of include/uapi/linux/sched.h."""
+"""Numbers of SCHED_* in include/uapi/linux/sched.h."""
 _V1_NO_LIMIT = 1 << 62
-"""memory.limit_in_bytes without a limit is LONG_MAX rounded down to a page."""
+"""Without a limit, memory.limit_in_bytes is LONG_MAX rounded down to a page."""
 _DIGEST_S = 60.0
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _ENDED = ("Z", "X")
@@ -41,9 +41,9 @@ _ENDED = ("Z", "X")
 
 
 def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> Observation:
-    """Read all of /proc/PID and its cgroups; `targets` are the bind targets to look up.
+    """Read /proc/PID and the process's cgroups; `targets`: mount targets to look up.
 
-    `RunFailed` when the process ended meanwhile: what is missing of it then says nothing of how it was placed.
+    Raises `RunFailed` if the process ended meanwhile: missing values would then say nothing about its placement.
     """
     process = fetched(host, [f"/proc/{pid}/{name}" for name in _OF_PROCESS])
     paths = parse_proc_cgroup(_text(process, f"/proc/{pid}/cgroup") or "")
@@ -83,7 +83,7 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
 
 
 def _last_look(host: Host, pid: int) -> Stat:
-    """Taken after all that belongs to the process was read: while it lives, all of that was its own."""
+    """Check that the process lives after everything else was read, so that all values are its own."""
     raw = host.read(f"/proc/{pid}/stat")
     stat = parse_stat(raw) if raw else None
     if stat is None or stat.exiting or stat.state in _ENDED:
@@ -92,22 +92,22 @@ def _last_look(host: Host, pid: int) -> Stat:
 
 
 def parse_status(text: str) -> Mapping[str, str]:
-    """/proc/PID/status (proc_pid_status(5)): name → value."""
+    """Parse /proc/PID/status (proc_pid_status(5)): name → value."""
     lines = [line.partition(":") for line in text.splitlines()]
     return {name.strip(): value.strip() for name, colon, value in lines if colon}
 
 
 def parse_limits(text: str) -> Mapping[str, str]:
-    """/proc/PID/limits: name → "soft hard"; the columns stand where the heading has them."""
+    """Parse /proc/PID/limits: name → "soft hard"; the heading gives the columns."""
     heading, *lines = text.splitlines() or [""]
     soft, hard, units = (heading.find(word) for word in ("Soft Limit", "Hard Limit", "Units"))
     return {line[:soft].strip(): f"{line[soft:hard].strip()} {line[hard:units].strip()}" for line in lines if line}
 
 
 def parse_environ(text: str) -> Mapping[str, str] | None:
-    """/proc/PID/environ: name → value; `None` where it holds nothing, or anything that is no variable.
+    """Parse /proc/PID/environ: name → value; `None` if it is empty or holds anything but variables.
 
-    A program may write over that memory, as those do that tell their state in the process list
+    A program may overwrite this memory, as those do that show their state in the process list
     (proc_pid_environ(5)).
     """
     entries = text.rstrip("\0").split("\0")
@@ -117,19 +117,19 @@ def parse_environ(text: str) -> Mapping[str, str] | None:
 
 
 def parse_id_map(text: str) -> str | None:
-    """/proc/PID/uid_map (user_namespaces(7)) in one line; `None` where there is nothing to read."""
+    """Put /proc/PID/uid_map (user_namespaces(7)) on one line; `None` if it is empty."""
     return ",".join(":".join(line.split()) for line in text.splitlines() if line.strip()) or None
 
 
 def mounts_of(mountinfo: str, targets: Sequence[str]) -> Mapping[str, str]:
-    """Each target → "fstype major:minor" of the mount that it lies on, and its server's address if it has one."""
+    """Target → "fstype major:minor" of the mount that it lies on, with the server's address if it has one."""
     mounts = parse_mountinfo(mountinfo)
     covering_mounts = {target: covering(mounts, target) for target in targets}
     return {target: describe_mount(mount) for target, mount in covering_mounts.items() if mount}
 
 
 def _cpu_weight(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:
-    """cpu.shares on v1 (default 1024), cpu.weight on v2 (default 100)."""
+    """CPU weight: cpu.shares on v1 (default 1024), cpu.weight on v2 (default 100)."""
     value = _in_cgroup(host, cgroups, paths, "cpu", "cpu.shares") or _in_cgroup(
         host, cgroups, paths, "cpu", "cpu.weight"
     )
@@ -137,7 +137,7 @@ def _cpu_weight(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int |
 
 
 def _cpu_quota(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> float | None:
-    """CPUs' worth of time; `None` without a quota."""
+    """CPU quota in CPUs; `None` without a quota."""
     if maximum := _in_cgroup(host, cgroups, paths, "cpu", "cpu.max"):
         quota, period = maximum.split()
     else:
@@ -147,7 +147,7 @@ def _cpu_quota(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> float 
 
 
 def _memory_bytes(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:
-    """The hard limit; `None` without one."""
+    """Hard memory limit in bytes; `None` without a limit."""
     value = _in_cgroup(host, cgroups, paths, "memory", "memory.limit_in_bytes") or _in_cgroup(
         host, cgroups, paths, "memory", "memory.max"
     )
@@ -155,7 +155,7 @@ def _memory_bytes(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int
 
 
 def _disk_iops(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:
-    """Of all disks, reads and writes the lowest."""
+    """Lowest limit of reads or writes per second of all disks; `None` without a limit."""
     v1 = [
         _in_cgroup(host, cgroups, paths, "blkio", f"blkio.throttle.{way}_iops_device") for way in ("read", "write")
     ]
@@ -170,7 +170,7 @@ def _in_cgroup(host: Host, cgroups: Cgroups, paths: Mapping[str, str], controlle
 
 
 def _file_of(cgroups: Cgroups, paths: Mapping[str, str], controller: str, name: str) -> str | None:
-    """A file of the process's cgroup in the hierarchy that holds `controller`."""
+    """Path of a file of the process's cgroup in the hierarchy that holds `controller`."""
     mount = cgroups.mount_of(controller)
     path = next((path for names, path in paths.items() if controller in names.split(",")), paths.get(""))
     if mount is None or path is None:
@@ -179,7 +179,7 @@ def _file_of(cgroups: Cgroups, paths: Mapping[str, str], controller: str, name: 
 
 
 def namespaces_of(host: Host, pid: int | str) -> Mapping[str, str]:
-    """Kind → inode, of the kinds that this kernel has."""
+    """Kind of namespace → inode, for the kinds that this kernel has."""
     links = [f"/proc/{pid}/ns/{kind}" for kind in _NAMESPACES]
     shown = host.run(["readlink", *links], timeout_s=10, check=False).text.split()
     pairs = [link.rstrip("]").partition(":[") for link in shown]
@@ -187,7 +187,7 @@ def namespaces_of(host: Host, pid: int | str) -> Mapping[str, str]:
 
 
 def _digest(host: Host, pid: int) -> str | None:
-    """sha256 of the program, through the kernel's own link to it."""
+    """sha256 of the program, read through /proc/PID/exe; `None` if it cannot be read."""
     done = host.run(["sha256sum", f"/proc/{pid}/exe"], timeout_s=_DIGEST_S, check=False)
     return f"sha256:{done.text.split()[0]}" if done.code == 0 and done.stdout else None
 

@@ -1,4 +1,4 @@
-"""Every deployment by name, and how one is made."""
+"""Every deployment by name, and the factories that make them."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 
 class DeploymentFactory(Protocol):
-    """How every deployment is made.
+    """Makes a deployment.
 
-    `engine` is the host's container engine. Give it to `bare` too where there is one: its cgroup driver
-    decides where a bare task's cgroup goes, so that both have the same parent.
+    `engine` is the host's container engine. Pass it to `bare` too if there is one: its cgroup driver decides where
+    the cgroup of a bare task lies, so that both have the same parent.
     """
 
     @property
     def needs(self) -> frozenset[Right]:
-        """As the deployment's own, known before one is made."""
+        """`Deployment.needs`, known before a deployment is made."""
         ...
 
     @property
     def isolates_network(self) -> bool:
-        """As the deployment's own, known before one is made."""
+        """`Deployment.isolates_network`, known before a deployment is made."""
         ...
 
     @property
     def own_root(self) -> bool:
-        """As the deployment's own, known before one is made."""
+        """`Deployment.own_root`, known before a deployment is made."""
         ...
 
     def __call__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> Deployment:
-        """A deployment on `host` that notes what it makes in `ledger`."""
+        """Make a deployment on `host` that notes everything it makes in `ledger`."""
         ...
 
 
@@ -58,9 +58,9 @@ BUILT_IN: Mapping[str, DeploymentFactory] = {
     "vm": Vm,
     "vm-container": VmContainer(),
 }
-"""Name → factory of those that come with tare."""
+"""Name → factory, of the deployments that come with tare."""
 
 DEPLOYMENTS: Implementations[DeploymentFactory] = Implementations(
     "deployment", BUILT_IN, breach_of_factory(Deployment)
 )
-"""These, and those of other packages: docs/guides/plugins.md."""
+"""Name → factory, including deployments of other packages: docs/guides/plugins.md."""

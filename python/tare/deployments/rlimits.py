@@ -1,6 +1,6 @@
-"""Resource limits (getrlimit(2)), all of them set, and to the same values in every deployment.
+"""Resource limits (getrlimit(2)): all are set, to the same values in every deployment.
 
-What is not set, a task inherits: a container from its engine's daemon, a bare one from the user's shell.
+A task inherits limits that are not set: a container from its engine's daemon, a bare one from the user's shell.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tare.deployments.observe import parse_limits, parse_status
 from tare.sites import Host
 
 OWN_STATUS = "/proc/self/status"
-"""Of whatever acts on the host for tare."""
+"""Status of the process that acts on the host for tare."""
 UNLIMITED = -1
 _STACK_BYTES = 8 << 20
 _MSGQUEUE_BYTES = 819_200
@@ -46,7 +46,7 @@ class Rlimit:
 
 
 def rlimits(limits: Limits, ceilings: Mapping[str, int]) -> Mapping[str, Rlimit]:
-    """Every limit by the engine's name for it, none above its ceiling."""
+    """Every limit under the engine's name, none above its ceiling."""
     unlimited = Rlimit(UNLIMITED, UNLIMITED)
     nproc = UNLIMITED if limits.nproc is None else limits.nproc
     wanted = {
@@ -66,16 +66,16 @@ def rlimits(limits: Limits, ceilings: Mapping[str, int]) -> Mapping[str, Rlimit]
         "stack": Rlimit(_STACK_BYTES, UNLIMITED),
     }
     return {
-        name: Rlimit(_lower(limit.soft, ceilings.get(name)), _lower(limit.hard, ceilings.get(name)))
+        name: Rlimit(_capped(limit.soft, ceilings.get(name)), _capped(limit.hard, ceilings.get(name)))
         for name, limit in wanted.items()
     }
 
 
 def ceilings(host: Host) -> Mapping[str, int]:
-    """What even root cannot go beyond where CAP_SYS_RESOURCE is withheld, as inside many machines.
+    """Limits that even root cannot exceed without CAP_SYS_RESOURCE, as on many machines; empty with the capability.
 
-    Empty where the capability is there. The engine's daemon is taken to be under the same ceilings; Podman lowers
-    its own number of processes to the kernel's `pid_max`, above which there are none anyway.
+    The engine's daemon is assumed to have the same ceilings. Podman lowers its own number of processes to the
+    kernel's `pid_max`, which no process count can exceed anyway.
     """
     status = parse_status((host.read(OWN_STATUS) or b"").decode())
     if int(status.get("CapEff", "0"), 16) >> _CAP_SYS_RESOURCE & 1:
@@ -87,13 +87,13 @@ def ceilings(host: Host) -> Mapping[str, int]:
 
 
 def process_ceilings(host: Host, pid: int | str) -> dict[str, int]:
-    """The hard limits of a process, beyond which it can give nothing; none for what is unlimited."""
+    """Hard limits of a process, which it cannot exceed for its children; unlimited ones are left out."""
     own = parse_limits((host.read(f"/proc/{pid}/limits") or b"").decode())
     hard = {name: own[kernel].split()[1] for name, kernel in _KERNEL_NAMES.items() if kernel in own}
     return {name: int(value) for name, value in hard.items() if value != "unlimited"}
 
 
-def _lower(wanted: int, ceiling: int | None) -> int:
+def _capped(wanted: int, ceiling: int | None) -> int:
     if ceiling is None:
         return wanted
     return ceiling if wanted == UNLIMITED else min(wanted, ceiling)

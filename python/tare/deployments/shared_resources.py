@@ -1,4 +1,4 @@
-"""What the tasks of one run share, whoever of them comes first: the parent cgroup and the bridge."""
+"""Resources that the tasks of one run share: the parent cgroup and the bridge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SharedResources:
-    """Made on demand, taken away by whoever is the last of the run to leave."""
+    """Makes shared resources on demand; the last task of the run to leave removes them."""
 
     def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None) -> None:
         self._host = host
@@ -30,9 +30,9 @@ class SharedResources:
 
     @cached_property
     def placement(self) -> Placement:
-        """How cgroups are made here; asked of host and engine once, when it is first needed.
+        """How cgroups are made on this host; determined once, when it is first needed.
 
-        A rootless engine has no say in it: what a user may make is no place for the tasks of a run.
+        A rootless engine does not decide it: a user's cgroups are no place for the tasks of a run.
         """
         if self.rootless:
             return plain_placement(self._host, self._ledger)
@@ -40,7 +40,7 @@ class SharedResources:
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """What the engine says of itself; empty where there is none."""
+        """Facts that the engine reports; empty without an engine."""
         return {} if self._engine is None else engine_facts(self._engine)
 
     @property
@@ -50,23 +50,26 @@ class SharedResources:
 
     @property
     def rootless(self) -> bool:
-        """Whether it is one that runs as a user."""
+        """Whether the engine runs as a user."""
         return bool(self.facts.get("engine_rootless"))
 
     def bridge(self, parent: str) -> Bridge:
-        """The run's bridge; a host-network server that clients on it shall reach listens on its gateway."""
+        """The run's bridge.
+
+        A server in the host's network that clients on the bridge must reach listens on its gateway.
+        """
         if self._engine is None:
             raise EnvironmentLacks("a bridge network needs a container engine", hint="start one, see `tare doctor`")
         return ensure_bridge(self._engine, self._ledger, self._host.name, parent)
 
     def lan(self, parent: str, kind: NetworkKind, lan: Lan) -> dict[str, Any]:
-        """How a container is attached to the network between hosts by an address of its own."""
+        """Options that attach a container to the network between hosts with an address of its own."""
         if self._engine is None:
             raise EnvironmentLacks(f"`{kind}` needs a container engine", hint="start one, see `tare doctor`")
         return attach_to_lan(self._engine, self._ledger, self._host.name, parent, kind, lan)
 
     def leave(self, parent: str) -> None:
-        """While anything of the run still stands in the parent cgroup, this does nothing."""
+        """Remove the shared resources, unless a task of the run is still in the parent cgroup."""
         if self.of_podman:
             clear_watchers(self._host, self.placement.cgroups, self.placement.path(parent))
         if self.placement.prune_parent(parent) and self._engine is not None:

@@ -1,7 +1,7 @@
-"""Removing what the ledger lists: after a tare that was killed, or on the user's wish.
+"""Remove what the ledger lists: after a tare that was killed, or when the user asks for it.
 
-Nothing is found by the pattern of its name. A container or a network must also carry tare's label, a process
-must be the very one that was started; else it is somebody else's and is left alone.
+Nothing is removed because of its name alone. A container or network must also carry tare's label, and a process
+must be the very one that was started; otherwise it belongs to somebody else and stays.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ REMAINS = "remains of a killed run"
 
 @dataclass
 class Swept:
-    """What came of it: a sentence each. What failed still stands in the ledger."""
+    """Results of a sweep, one sentence each. Whatever failed is still in the ledger."""
 
     removed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
     def sentences(self, of_what: str) -> tuple[str, ...]:
-        """`removed OF WHAT: …` of each that went, then those of what did not, as they are."""
+        """`removed OF WHAT: …` for each removed entry, then the sentences of `failed`."""
         return (*(f"removed {of_what}: {each}" for each in self.removed), *self.failed)
 
 
@@ -63,9 +63,9 @@ def sweep(
     ledger: Ledger,
     others: Engines | None = None,
 ) -> Swept:
-    """Remove every entry, users before what they use; one that fails does not keep the next from its turn.
+    """Remove every entry, users before the resources that they use; a failure does not stop the next entry.
 
-    `others`: the engines that entries name; those of `engine` name none.
+    `others`: engines that entries name; entries of `engine` name none.
     """
     others = others or Engines()
     swept = Swept()
@@ -84,9 +84,9 @@ def sweep(
 
 
 def orphans(engine: DockerClient, here: Host, *, engine_host: str = "local") -> tuple[Made, ...]:
-    """Containers and networks whose label names a tare of this boot that lives no more.
+    """Containers and networks whose label names a tare of this boot that is no longer running.
 
-    The ledger lists them too, but for one that the engine was still making when its tare was killed and that an
+    The ledger lists them too, except one that the engine was still making when its tare was killed, and that an
     earlier sweep therefore did not find.
     """
     boot, orphaned = boot_id(here), []
@@ -96,7 +96,7 @@ def orphans(engine: DockerClient, here: Host, *, engine_host: str = "local") -> 
     networks = [each for each in engine.networks.list(filters=wanted) if is_ours(each)]
     seen += [(Kind.NETWORK, str(each.name), each.attrs["Labels"][LABEL]) for each in networks]
     for kind, name, label in seen:
-        with contextlib.suppress(ValueError):  # not written by this tare: not ours to judge
+        with contextlib.suppress(ValueError):  # not written by this tare, so not to be judged
             owner = from_ident(label)
             if owner.boot_id == boot and not alive(here, owner):
                 orphaned.append(Made(kind, name, engine_host, owner))
@@ -104,7 +104,7 @@ def orphans(engine: DockerClient, here: Host, *, engine_host: str = "local") -> 
 
 
 def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None, others: Engines) -> bool:
-    """Whether there was anything to remove."""
+    """Remove one entry; return whether there was anything to remove."""
     host = hosts.get(entry.host)
     if host is None:
         raise RunFailed(f"this tare does not know the host {entry.host}")
@@ -181,7 +181,7 @@ def _remove_container(engine: DockerClient, name: str) -> bool:
     except APIError as error:
         if error.status_code != HTTPStatus.CONFLICT:
             raise
-        _wait_until_gone(engine, name)  # the engine is at it: a dead tare had asked for it
+        _wait_until_gone(engine, name)  # the engine is removing it already: a dead tare had asked for it
     return True
 
 
@@ -221,7 +221,10 @@ def _remove_volume(engine: DockerClient, name: str) -> bool:
 
 
 def _remove_image(engine: DockerClient, name: str) -> bool:
-    """The name; the image itself goes with the last of its names, so not while another home has it."""
+    """Remove a name of an image.
+
+    The image itself goes with its last name, so it stays while another home uses it.
+    """
     try:
         engine.images.remove(name, force=True, noprune=True)
     except ImageNotFound:

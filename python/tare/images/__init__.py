@@ -1,8 +1,8 @@
-"""Images: the only source of a SUT's or a client's bits.
+"""Images: the only source of a SUT's or a client's programs and files.
 
 Whatever the source (a recipe, a registry reference, an OCI layout, a saved tar), the result is one
-content-addressed root file system and one engine image made from it, so that every deployment of an arm
-runs the same bits.
+content-addressed root file system and one engine image made from it, so that every deployment of an arm runs the
+same bits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImageConfig:
-    """What an engine would apply by default: the part of the OCI image configuration that tare honours."""
+    """Defaults that an engine would apply: the part of the OCI image configuration that tare uses."""
 
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
@@ -32,11 +32,11 @@ class ImageConfig:
 
 @dataclass(frozen=True)
 class Image:
-    """An image ready for every deployment of one host.
+    """An image that is ready for every deployment of one host.
 
-    `digest`: sha256 over configuration and sorted tree (path, type, mode, owner, content or target; never times).
-    `rootfs`: absolute path of the unpacked tree on the host, never written to once made.
-    `engine_id`: id of the image in the engine, `None` where no engine was asked for.
+    `digest`: sha256 over the configuration and the sorted tree (path, type, mode, owner, content or target; never
+    times). `rootfs`: absolute path of the unpacked tree on the host, which is never written to. `engine_id`: ID of
+    the image in the engine; `None` if no engine was asked for.
     """
 
     reference: str
@@ -45,17 +45,18 @@ class Image:
     engine_id: str | None
     config: ImageConfig
     packages: tuple[tuple[str, str], ...] = ()
-    """Name and version of what the root file system was made from, where the source can tell."""
+    """(name, version) of the packages that the root file system was made from, if the source knows them."""
     labels: tuple[tuple[str, str], ...] = field(default=())
     owner: str | None = None
-    """`UID:GID` of the user that its programs run as, by its own accounts; `None` for root."""
+    """`UID:GID` of the user that its programs run as, from the image's own accounts; `None` for root."""
     listed: bool = False
-    """Whether owners and modes are in the listing of its tree only, as root did not unpack it: nothing bare."""
+    """Whether owners and modes are only in the listing of the tree, as it was not unpacked by root: no bare tasks
+    then."""
 
 
 @dataclass(frozen=True)
 class Archive:
-    """Layers as tar files (plain or gzip), lowest first, with the configuration that came with them.
+    """Layers as tar files (plain or gzip), lowest first, with their configuration.
 
     A layer may hold whiteouts, as the OCI image specification (layer.md) defines them.
     """
@@ -66,9 +67,9 @@ class Archive:
 
 @dataclass(frozen=True)
 class Workshop:
-    """What a source works with. `engine` is `None` where none answers; `TARE_HOME` lies on `host`.
+    """Tools that a source works with. `engine`: `None` if none answers; `TARE_HOME` lies on `host`.
 
-    `bases`: `None` where nothing is kept but the image.
+    `bases`: `None` if only the image is kept.
     """
 
     host: Host
@@ -77,10 +78,10 @@ class Workshop:
 
 
 class ImageSource(Protocol):
-    """One way to come by an image."""
+    """One way to obtain an image."""
 
     def cache_key(self, reference: str, workshop: Workshop) -> str | None:
-        """A digest of all that the result depends on, `None` where only fetching can tell."""
+        """A digest of everything that the result depends on; `None` if only fetching can tell."""
         ...
 
     def fetch(self, reference: str, workshop: Workshop, scratch: Path) -> Archive:

@@ -1,4 +1,4 @@
-"""Who an image's programs run as, by the image's own accounts."""
+"""The user that an image's programs run as, from the image's own accounts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tare.images.oci.rooted import read_inside
 def owner_in(root: Path, user: str) -> str | None:
     """`UID:GID` of an image's user (`name`, `uid`, `name:group`, `uid:gid`) in its tree; `None` for root.
 
-    Numbers are the image's own: a host may know neither the name nor the number.
+    IDs are the image's own: the host may know neither the name nor the ID.
     """
     name, _, group = user.partition(":")
     if name in ("", "root", "0"):

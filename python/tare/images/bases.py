@@ -1,4 +1,4 @@
-"""What several images start from: kept on the machine that builds them, beside the images."""
+"""Root file systems that several images start from, kept beside the images on the machine that builds them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import Protocol
 
 
 class Bases(Protocol):
-    """Root file systems that recipes have in common, as tars kept from one build to the next."""
+    """Root file systems that recipes share, kept as tars from one build to the next."""
 
     def base(self, key: str) -> Path:
-        """Where the base made under a key lies, or would lie. Another builder may replace it at any time."""
+        """Path of the base with this key, whether or not it exists.
+
+        Another builder may replace the file at any time.
+        """
         ...
 
     def builder(self, reference: str) -> AbstractContextManager[None]:
-        """One builder of a thing at a time; the others wait."""
+        """Let one builder of a thing work at a time; others wait."""
         ...
 
     def keep_base(self, key: str, made: Path) -> None:
-        """Move a finished tar in, in place of an older one."""
+        """Move a finished tar in and replace an older one."""
         ...

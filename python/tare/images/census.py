@@ -1,4 +1,4 @@
-"""Whether an image's tree is as it was unpacked: programs of root that run bare in it could have changed it."""
+"""Whether an image's tree is still as it was unpacked: a bare program of root could have changed it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PROGRAM = Path(census_taker.__file__)
 _TAKE_S = 300.0
 
 
-def must_be_whole(image: Image) -> None:
-    """Raise `EnvironmentLacks` where the tree on this machine differs from its listing.
+def verify_tree(image: Image) -> None:
+    """Raise `EnvironmentLacks` if the tree on this machine differs from its listing.
 
-    Its files are read only where their inodes tell of a change (a home that was restored from a backup), or nothing
-    was told of them yet. Only under the image store's lock.
+    Its files are read only if their inodes indicate a change (a home restored from a backup), or if there is no
+    census yet. Only under the image store's lock.
     """
     root, home = Path(image.rootfs), Path(image.rootfs).parent
     if census_taker.compare(image.rootfs, _census(image)) == []:
@@ -36,17 +36,17 @@ def must_be_whole(image: Image) -> None:
 
 
 def take(host: Host, image: Image) -> None:
-    """Take down a tree of another host, just unpacked, or of which nothing was taken down yet."""
+    """Record the census of a tree on another host: one just unpacked, or one without a census yet."""
     _ask(host, "take", image)
 
 
 def taken(host: Host, image: Image) -> bool:
-    """Whether there is a census of it."""
+    """Whether the host has a census of the image."""
     return host.run(["test", "-f", _census(image)], timeout_s=_TAKE_S, check=False).code == 0
 
 
 def changed(host: Host, image: Image) -> str | None:
-    """What has changed in the tree since its census, `/etc/x changed, /y new`; `None` where nothing has."""
+    """Changes in the tree since its census, such as `/etc/x changed, /y new`; `None` if there are none."""
     try:
         changes: Sequence[tuple[str, str]] | None = json.loads(_ask(host, "compare", image))
     except ValueError as error:

@@ -1,12 +1,12 @@
-"""Takes down the inodes of a tree, and says what has changed since: reads no file, so it takes milliseconds.
+"""Record the inodes of a tree, and find later changes: it reads no file, so it takes milliseconds.
 
-This file is also run on other hosts by their own Python, so it needs the standard library only:
+This file is also run on other hosts by their own Python, so it uses the standard library only:
 
     python3 -I -S - take ROOT FILE       write the census of ROOT to FILE
     python3 -I -S - compare ROOT FILE    print JSON: up to three [path, what], or null where there is no FILE
 
-No program can set a ctime (inode(7)), so what was changed and set back is seen too, unless root has set the
-clock back or written to the disk itself.
+No program can set a ctime (inode(7)), so files that were changed and changed back are found too, unless root has
+set the clock back or written to the disk itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_TOLD = 3
 
 
 def rows(root: str) -> Iterator[tuple[bytes, bytes]]:
-    """Path below `root` (itself: `.`) and inode, kind and mode, owner, size, mtime and ctime of it."""
+    """Each path below `root` (`.` for itself) with its inode, kind and mode, owner, size, mtime and ctime."""
     yield b".", _facts(os.lstat(root))
     todo = [b""]
     while todo:
@@ -36,14 +36,14 @@ def rows(root: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def take(root: str, file: str) -> None:
-    """Write the census, whole or not at all."""
+    """Write the census, completely or not at all."""
     with open(f"{file}.part", "wb") as part:  # noqa: PTH123 - run by any Python
         part.writelines(b"%s %s\0" % (facts, path) for path, facts in rows(root))
     os.replace(f"{file}.part", file)  # noqa: PTH105 - run by any Python
 
 
 def compare(root: str, file: str) -> list[tuple[str, str]] | None:
-    """What differs from the census: path, and `changed`, `new` or `gone`. `None` where there is no census."""
+    """Differences from the census: (path, `changed`, `new` or `gone`). `None` if there is no census."""
     try:
         with open(file, "rb") as census:  # noqa: PTH123 - run by any Python
             lines = census.read().split(b"\0")[:-1]
@@ -56,7 +56,7 @@ def compare(root: str, file: str) -> list[tuple[str, str]] | None:
         if kept.get(path) != present.get(path):
             what = "new" if path not in kept else "gone" if path not in present else "changed"
             changes.append((path.decode(errors="backslashreplace"), what))
-    # A directory is changed by what is made or removed in it: what lies below says more.
+    # A directory changes with its entries, so changed entries are more informative.
     return sorted(changes, key=lambda each: (each[1] == "changed", each[0] == ".", -each[0].count("/")))[
         :_MOST_TOLD
     ]

@@ -1,4 +1,4 @@
-"""The digest of an image, and the listing of its tree that it is taken from."""
+"""The digest of an image, and the listing of its tree from which it is computed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _KINDS = {stat.S_IFDIR: "directory", stat.S_IFREG: "file", stat.S_IFLNK: "link",
 
 @dataclass(frozen=True)
 class Entry:
-    """One path of a tree. `content`: sha256 (hex) of a file, target of a link; `capability`: in hexadecimal.
+    """One path of a tree. `content`: sha256 (hex) of a file, or target of a link. `capability`: in hexadecimal.
 
-    Times do not count, nor which names share an inode; so the same packages give the same listing.
+    Times and shared inodes are left out, so the same packages give the same listing.
     """
 
     path: str
@@ -34,14 +34,17 @@ class Entry:
 
     @property
     def line(self) -> str:
-        """One line of ASCII, the same for equal entries only; bytes that are no UTF-8 are escaped surrogates."""
+        """One line of ASCII that equals another's only if the entries are equal.
+
+        non-UTF-8 bytes are escaped surrogates.
+        """
         return json.dumps(astuple(self), separators=(",", ":")) + "\n"
 
 
 def list_tree(root: Path, known: Known | None = None) -> Iterator[Entry]:
-    """Every directory, file, link and fifo below `root`, itself first as `.`; sockets and devices are left out.
+    """Every directory, file, link and fifo of the tree, `root` itself first as `.`; without sockets and devices.
 
-    `known`: of a tree whose owners are not on disk.
+    `known`: attributes of a tree whose owners are not on disk.
     """
     seen = dict[tuple[int, int], str]()
     for path in _walk(root):
@@ -71,19 +74,19 @@ def list_tree(root: Path, known: Known | None = None) -> Iterator[Entry]:
 
 
 class Listed:
-    """Attributes by a listing of the tree, which says all of it."""
+    """Attributes from a complete listing of the tree."""
 
     def __init__(self, tree: Iterable[Entry]) -> None:
         self._by_path = {each.path: Attributes(each.mode, each.uid, each.gid, each.capability) for each in tree}
 
     def of(self, path: str, info: os.stat_result) -> Attributes | None:
-        """As `Known` has it; a path that is not listed has what is on disk."""
+        """See `Known.of`; for a path that is not listed, the attributes on disk apply."""
         del info
         return self._by_path.get(path)
 
 
 def image_digest(tree: Iterable[Entry], config: ImageConfig) -> str:
-    """sha256 (hex) over the lines of the tree's listing and the configuration: what makes two images the same."""
+    """sha256 (hex) over the lines of the tree's listing and the configuration: it identifies an image."""
     total = hashlib.sha256(json.dumps(asdict(config), sort_keys=True).encode() + b"\n")
     for entry in tree:
         total.update(entry.line.encode())
@@ -91,12 +94,12 @@ def image_digest(tree: Iterable[Entry], config: ImageConfig) -> str:
 
 
 def parse_listing(text: str) -> Iterator[Entry]:
-    """The reverse of the lines; `ValueError` or `TypeError` for anything else."""
+    """Parse the lines of a listing. Raises `ValueError` or `TypeError` for anything else."""
     return (Entry(*json.loads(line)) for line in text.splitlines())
 
 
 def first_difference(wanted: Iterable[Entry], actual: Iterable[Entry]) -> str | None:
-    """What differs, at the first path by name, in words that follow `the image`; `None` where nothing does."""
+    """The difference at the first path, by name, in words that follow `the image`; `None` if there is none."""
     left, right = ({entry.path: entry for entry in side} for side in (wanted, actual))
     for path in sorted(left.keys() | right.keys()):
         if left.get(path) != right.get(path):
@@ -131,7 +134,7 @@ def _difference(path: str, wanted: Mapping[str, Entry], actual: Mapping[str, Ent
 
 
 def _walk(root: Path) -> Iterator[Path]:
-    """Sorted by bytes, whatever the locale. What cannot be read is an error, never left out."""
+    """All paths of a tree, sorted by bytes in any locale. Raises if a path cannot be read; nothing is left out."""
     yield root
     for directory, directories, files in os.walk(os.fsencode(root), onerror=_raise):
         directories.sort()

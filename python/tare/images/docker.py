@@ -1,4 +1,4 @@
-"""Images from a registry, pulled by the engine, or ones that the engine has already."""
+"""Images of a registry, pulled by the engine, or images that the engine already has."""
 
 from __future__ import annotations
 
@@ -19,28 +19,34 @@ from tare.images.oci.saved import open_saved
 
 PULL_TIMEOUT_S = 3600.0
 _NO_CALL_S = 120
-"""An engine reports progress all the time while it pulls; one that says nothing for so long hangs."""
+"""An engine reports progress all the time while it pulls; after so long without a report it hangs."""
 
 
 class DockerImage:
-    """`docker://REF`. An image that the engine has already is taken as it is, not pulled again."""
+    """`docker://REF`. An image that the engine already has is not pulled again."""
 
     def cache_key(self, reference: str, workshop: Workshop) -> str | None:
-        """The engine's image id; of an image that must be pulled, its name: the first pull fixes what it means."""
+        """The engine's image ID.
+
+        For an image that must be pulled, its name: the first pull decides what it means.
+        """
         return _image_id(workshop, reference) or hashlib.sha256(f"pulled {reference}".encode()).hexdigest()
 
     def fetch(self, reference: str, workshop: Workshop, scratch: Path) -> Archive:
-        """Pull where it is missing, save, and read what was saved. What was pulled leaves the engine again."""
+        """Pull the image if needed, save it, and read the saved tar.
+
+        A pulled image is removed from the engine again.
+        """
         engine, saved = _engine(workshop), scratch / "saved.tar"
         missing = _image_id(workshop, reference) is None
-        with _explained(reference), _there(engine, reference, pull=missing), long_calls(engine):
+        with _explained(reference), _kept_in_engine(engine, reference, pull=missing), long_calls(engine):
             _save(engine, reference, saved)
         return open_saved(saved, workshop, scratch)
 
 
 @contextmanager
-def _there(engine: DockerClient, reference: str, *, pull: bool) -> Iterator[None]:
-    """The image is in the engine while this lasts."""
+def _kept_in_engine(engine: DockerClient, reference: str, *, pull: bool) -> Iterator[None]:
+    """Keep the image in the engine inside the context."""
     if not pull:
         yield
         return
@@ -53,7 +59,10 @@ def _there(engine: DockerClient, reference: str, *, pull: bool) -> Iterator[None
 
 
 def _pull(engine: DockerClient, reference: str) -> None:
-    """Raises what the engine says; `docker`'s own method would only say that there is no such image."""
+    """Pull an image.
+
+    Raises the engine's message; `docker`'s own method would only report that there is no image.
+    """
     deadline = time.monotonic() + PULL_TIMEOUT_S
     name, tag = _name_and_tag(reference)
     before, engine.api.timeout = engine.api.timeout, _NO_CALL_S
@@ -95,7 +104,7 @@ def _image_id(workshop: Workshop, reference: str) -> str | None:
 
 
 def _name_and_tag(reference: str) -> tuple[str, str]:
-    """A reference without a tag means `latest`; a colon may also belong to a registry's port."""
+    """Split a reference. Without a tag it means `latest`; a colon may also belong to a registry's port."""
     if "@" in reference:
         name, _, digest = reference.partition("@")
         return name, digest

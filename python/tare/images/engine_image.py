@@ -1,4 +1,4 @@
-"""The engine's image of a root file system: one layer, made from the very tree that bare tasks run from."""
+"""The engine's image of a root file system: one layer, made from the tree that bare tasks run from."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ GIVEN_BY_ENGINE = (
     ".dockerenv", "dev", "proc", "sys", "etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/mtab",
     "run/.containerenv", "run/secrets",
 )  # fmt: skip
-"""What Docker and Podman add to every container, and so to an export."""
+"""Paths that Docker and Podman add to every container, and therefore to an export."""
 _MARK = 8
-"""Digits that tell homes apart."""
+"""Number of digits that distinguish homes."""
 LONG_CALL_S = 900
-"""Between two bytes of an answer: to save or import gigabytes, an engine works long before it says a word."""
+"""Time limit between two bytes of an answer: an engine works long before it answers when it saves or imports
+gigabytes."""
 
 
 def own_name(image: Image, home: Path) -> str:
-    """The name by which one TARE_HOME has the image; an engine keeps an image for as long as it has a name.
+    """Name under which one TARE_HOME has the image; an engine keeps an image as long as it has a name.
 
-    So homes that share an engine share its images too, and what one of them removes is its own name first.
+    Homes that share an engine share its images too; removing an image first removes only the home's own name.
     """
     mark = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:_MARK]
-    return f"tare/{_tidy(image.reference)}:{image.digest[:12]}-{mark}"
+    return f"tare/{_repository_name(image.reference)}:{image.digest[:12]}-{mark}"
 
 
 def id_of(engine: DockerClient, name: str) -> str | None:
-    """The engine's id of the image with that name or id, `None` where there is none."""
+    """The engine's ID of the image with that name or ID; `None` if there is none."""
     try:
         return str(engine.images.get(name).id)
     except ImageNotFound:
@@ -59,7 +60,7 @@ def id_of(engine: DockerClient, name: str) -> str | None:
 
 @contextmanager
 def long_calls(engine: DockerClient) -> Iterator[None]:
-    """The engine may take its time with every call in here."""
+    """Raise the engine's time limit for calls inside the context."""
     before, engine.api.timeout = engine.api.timeout, LONG_CALL_S
     try:
         yield
@@ -68,14 +69,14 @@ def long_calls(engine: DockerClient) -> Iterator[None]:
 
 
 def import_tree(engine: DockerClient, image: Image, scratch: Path, name: str) -> str:
-    """Import the tree under `name` and return the engine's id of the image.
+    """Import the tree under `name` and return the engine's ID of the image.
 
-    An import made before, by another home too, is found by its label and only given the name.
+    If any home imported this tree before, the image is found by its labels and only gets the name.
     """
-    _must_be_lines(image)
+    _refuse_control_characters(image)
     try:
         marks = {DIGEST_LABEL: image.digest, TIMES_LABEL: _times(Path(image.rootfs))}
-        if (known := _named(engine, marks, name)) is not None:
+        if (known := _tag_known(engine, marks, name)) is not None:
             return known
         archive = scratch / "flat.tar"
         pack(Path(image.rootfs), archive, listing_of(image))
@@ -87,7 +88,7 @@ def import_tree(engine: DockerClient, image: Image, scratch: Path, name: str) ->
                 changes=list(_changes(image.config, marks)),
             )
         _must_have_worked(answer, image.reference)
-        made = _tagged(engine, answer, name)
+        made = _id_under(engine, answer, name)
     except (DockerException, RequestException, OSError) as error:
         raise EnvironmentLacks(
             f"the image {image.reference} cannot be imported into the engine: {error}",
@@ -105,7 +106,7 @@ def import_tree(engine: DockerClient, image: Image, scratch: Path, name: str) ->
 
 
 def engine_config(engine: DockerClient, engine_id: str) -> ImageConfig:
-    """The configuration as the engine understood it; it never learns of a data directory, see `import_tree`."""
+    """The configuration as the engine understood it; it never knows a data directory, see `import_tree`."""
     try:
         return settings_of(Settings.model_validate(engine.images.get(engine_id).attrs["Config"]))
     except (DockerException, RequestException) as error:
@@ -113,7 +114,10 @@ def engine_config(engine: DockerClient, engine_id: str) -> ImageConfig:
 
 
 def config_difference(wanted: ImageConfig, actual: ImageConfig) -> str | None:
-    """What differs, in words that follow `the image`; nothing about the data directory, which is tare's matter."""
+    """The first difference, in words that follow `the image`.
+
+    The data directory, which only tare uses, is left out.
+    """
     before, after = _comparable(wanted), _comparable(actual)
     for key, value in before.items():
         if value != after[key]:
@@ -122,13 +126,13 @@ def config_difference(wanted: ImageConfig, actual: ImageConfig) -> str | None:
 
 
 def _comparable(config: ImageConfig) -> dict[str, object]:
-    """Engines tidy a path, and keep the last of two values of one variable."""
+    """Normalise as engines do: they tidy a path and keep the last of two values of one variable."""
     tidied = {"env": dict(config.env), "workdir": posixpath.normpath(config.workdir)}
     return {**vars(config), **tidied, "data_dir": None}
 
 
 def remove_image(engine: DockerClient, name: str) -> None:
-    """Remove the name from the engine, and with its last name the image; one that is gone already is no error."""
+    """Remove the name from the engine, and the image with its last name; it may be gone already."""
     try:
         engine.images.remove(name, force=False)
     except ImageNotFound:
@@ -140,9 +144,9 @@ def remove_image(engine: DockerClient, name: str) -> None:
 def export_tree(
     engine: DockerClient, engine_id: str, root: Path, *, name: str, labels: Mapping[str, str]
 ) -> Known | None:
-    """Unpack what the engine would give a container of this image into `root`; the container is never started.
+    """Unpack what a container of this image would see into `root`; the container is never started.
 
-    What `unpack` returns: owners that are not on disk.
+    Returns the result of `unpack`: owners that are not on disk.
     """
     archive = root.with_name("export.tar")
     try:
@@ -159,7 +163,7 @@ def export_tree(
 
 
 def listing_of(image: Image) -> Known | None:
-    """Owners of a stored image's files where they are not on disk."""
+    """Owners of a stored image's files if they are not on disk; `None` if they are."""
     if not image.listed:
         return None
     path = Path(image.rootfs).with_name("tree.jsonl")
@@ -170,13 +174,13 @@ def listing_of(image: Image) -> Known | None:
 
 
 def pack(root: Path, target: Path, known: Known | None = None) -> None:
-    """A tar of the tree, sorted, with numeric owners and capabilities, times to the second.
+    """Pack a sorted tar of the tree, with numeric owners and capabilities, and times in seconds.
 
-    `known`: of a tree whose owners are not on disk.
+    `known`: attributes of a tree whose owners are not on disk.
     """
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-        return _plain(member, root, known)
+        return _normalised(member, root, known)
 
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as tar:
         for path in sorted(root.rglob("*")):
@@ -185,14 +189,14 @@ def pack(root: Path, target: Path, known: Known | None = None) -> None:
 
 
 def _times(root: Path) -> str:
-    """sha256 (hex) over when each path was changed, in seconds; the image's digest leaves that out."""
+    """sha256 (hex) over the change times of all paths, in seconds, which the image's digest leaves out."""
     total = hashlib.sha256()
     for path in sorted(root.rglob("*")):
         total.update(b"%s\0%d\0" % (os.fsencode(path.relative_to(root)), int(path.lstat().st_mtime)))
     return total.hexdigest()
 
 
-def _plain(member: tarfile.TarInfo, root: Path, known: Known | None) -> tarfile.TarInfo:
+def _normalised(member: tarfile.TarInfo, root: Path, known: Known | None) -> tarfile.TarInfo:
     member.uname = member.gname = ""
     member.mtime = int(member.mtime)
     has = None if known is None else known.of(member.name, (root / member.name).lstat())
@@ -217,13 +221,13 @@ def _capability(path: Path) -> bytes:
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:
-    """A generator, which requests sends in chunks; docker-py's own chunked header spoils a file's."""
+    """A generator, which requests sends in chunks; a file would clash with docker-py's own chunked header."""
     while block := stream.read(1 << 20):
         yield block
 
 
-def _must_be_lines(image: Image) -> None:
-    """A line break would begin another instruction."""
+def _refuse_control_characters(image: Image) -> None:
+    """Refuse control characters: a line break would begin another instruction."""
     config = image.config
     words = (config.user, config.workdir, *(word for pair in config.env for word in pair))
     if broken := next((word for word in words if not word.isprintable()), None):
@@ -234,9 +238,9 @@ def _must_be_lines(image: Image) -> None:
 
 
 def _changes(config: ImageConfig, marks: Mapping[str, str]) -> Iterator[str]:
-    """Dockerfile instructions that an import takes; Podman takes one label a line.
+    """Dockerfile instructions that an import accepts; Podman takes one label a line.
 
-    No VOLUME for the data directory: a deployment mounts its own, and an anonymous one would be left behind.
+    No VOLUME for the data directory: a deployment mounts its own, and an anonymous volume would be left behind.
     """
     for name, value in {LABEL: "image", **marks}.items():
         yield f"LABEL {name}={value}"
@@ -252,23 +256,23 @@ def _changes(config: ImageConfig, marks: Mapping[str, str]) -> Iterator[str]:
 
 
 def _quoted(value: str, mark: str = '"') -> str:
-    """So that a Dockerfile's parser takes `value` as it stands, its variables too."""
+    """Quote `value` so that a Dockerfile parser takes it literally, variables included."""
     escaped = "".join(f"\\{letter}" if letter in '\\"$' else letter for letter in value)
     return f"{mark}{escaped}{mark}"
 
 
-def _named(engine: DockerClient, marks: Mapping[str, str], name: str) -> str | None:
-    """Give the name to an image with these labels; `None` where the engine has none."""
+def _tag_known(engine: DockerClient, marks: Mapping[str, str], name: str) -> str | None:
+    """Give the name to an image with these labels; `None` if the engine has none."""
     repository, _, tag = name.rpartition(":")
     for match in engine.images.list(filters={"label": [f"{label}={value}" for label, value in marks.items()]}):
-        with suppress(NotFound):  # its last name was taken away meanwhile
+        with suppress(NotFound):  # its last name was removed meanwhile
             match.tag(repository, tag)
             return str(match.id)
     return None
 
 
-def _tagged(engine: DockerClient, answer: str, name: str) -> str | None:
-    """The image's id under `name`. Podman 4 takes an import's repository without its tag: it is `latest`."""
+def _id_under(engine: DockerClient, answer: str, name: str) -> str | None:
+    """ID of the imported image under `name`. Podman 4 ignores the tag of an import and uses `latest`."""
     if (made := id_of(engine, name)) is not None:
         return made
     statuses = [json.loads(line).get("status", "") for line in answer.splitlines() if line.strip()]
@@ -288,7 +292,7 @@ def _must_have_worked(answer: str, reference: str) -> None:
             raise EnvironmentLacks(f"the engine refuses the image {reference}: {tree['error']}")
 
 
-def _tidy(reference: str) -> str:
-    """A repository name: lower case, and only what a reference may hold."""
+def _repository_name(reference: str) -> str:
+    """A valid repository name: lower case, with only the characters that a reference may hold."""
     name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in reference.lower())
     return name[-60:].strip("-") or "image"

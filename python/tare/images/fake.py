@@ -1,4 +1,4 @@
-"""An image source for tests: one layer with one file that says what was asked for."""
+"""An image source for tests: one layer with one file that holds the requested text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FakeImages:
     """`fake:TEXT` is an image whose only file, /text, holds TEXT."""
 
     def cache_key(self, reference: str, workshop: Workshop) -> str | None:
-        """The text decides everything."""
+        """Hash of the text, which determines the image."""
         del workshop
         return hashlib.sha256(reference.encode()).hexdigest()
 

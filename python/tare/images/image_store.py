@@ -1,7 +1,7 @@
 """The images that are ready on this machine.
 
 images/DIGEST/ holds rootfs/, its listing tree.jsonl, the census of its inodes and image.json, written last;
-keys/KEY names a digest. bases/KEY.tar is a root that several recipes start from.
+keys/KEY holds a digest. bases/KEY.tar is a root that several recipes start from.
 """
 
 from __future__ import annotations
@@ -29,49 +29,50 @@ from tare.sites.ledger import Kind, Ledger
 from tare.sites.local import LocalHost
 
 FORMAT, _OF_ROOT = 2, 1
-"""What this tare reads; and writes of a tree that root unpacked, so that an older tare takes no other for one."""
+"""Newest format that this tare reads; and the format of a tree unpacked by root, so that an older tare reads no
+other."""
 _FLOCK = "hhqqi4x"
 """struct flock of 64-bit Linux: type, whence, start, length, process."""
 _LEAST_DIGITS = 4
-"""As git has it."""
+"""Fewest digits of an abbreviated digest, as in git."""
 
 
 @dataclass(frozen=True)
 class StoredImage:
-    """A stored image. `size_bytes`: of the unpacked files; `made_at`: seconds since the epoch."""
+    """A stored image. `size_bytes`: size of the unpacked files; `made_at`: seconds since the epoch."""
 
     image: Image
     size_bytes: int
     made_at: float
 
     def out_of_engine(self) -> StoredImage:
-        """The same, of which no engine has an image."""
+        """A copy without the ID of an engine's image."""
         return replace(self, image=replace(self.image, engine_id=None))
 
 
 @dataclass(frozen=True)
 class ImageStore:
-    """Images kept on one machine. What is here is whole: a rename puts it here."""
+    """Images kept on one machine. They are complete: a rename puts them here."""
 
     layout: Layout
     ledger: Ledger
 
     def find(self, key: str) -> StoredImage | None:
-        """The image that was made under a cache key."""
+        """The image made under a cache key; `None` if there is none."""
         try:
-            digest = (self._keys / _plain(key)).read_text().strip()
+            digest = (self._keys / _file_name(key)).read_text().strip()
         except (FileNotFoundError, NotADirectoryError):
             return None
         return self.get(digest)
 
     def get(self, digest: str) -> StoredImage | None:
-        """The image with that digest, `None` where there is none."""
+        """The image with that digest; `None` if there is none."""
         home = self._home(digest)
         try:
             tree = json.loads((home / "image.json").read_bytes())
             if tree["format"] > FORMAT:
                 raise StoreError(f"{home} was made by a newer tare", hint="update tare")
-            image = _shelved(tree, str(home / "rootfs"))
+            image = _parse_description(tree, str(home / "rootfs"))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, TypeError, KeyError) as error:
@@ -87,9 +88,9 @@ class ImageStore:
             raise StoreError(f"{path} cannot be read: {error}", hint="`tare images build --rebuild`") from error
 
     def resolve(self, given: str) -> tuple[StoredImage, ...]:
-        """What a digest, the beginning of one (four digits or more), or a reference means.
+        """Images that a digest, its beginning (four digits or more), or a reference means.
 
-        A reference may have several images, of which all are meant; a beginning that fits several is an error.
+        A reference means all of its images; a beginning that fits several images is an error.
         """
         known = self.all()
         if by_reference := tuple(each for each in known if each.image.reference == given):
@@ -111,7 +112,7 @@ class ImageStore:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Nobody else changes what is here; for as long as an image is looked up, moved in or removed."""
+        """Let nobody else change the store; use it while an image is looked up, moved in or removed."""
         self._open()
         with (self.layout.images / "lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -119,9 +120,9 @@ class ImageStore:
 
     @contextmanager
     def builder(self, reference: str) -> Iterator[None]:
-        """One builder of an image at a time; the others wait and then find what it built. Not under the lock.
+        """Let one builder of an image work at a time; others wait and then find what it built. Not under the lock.
 
-        A byte of the lock's file stands for the image (F_OFD_SETLKW of fcntl(2)), so that no file is left.
+        A byte of the lock file stands for the image (F_OFD_SETLKW of fcntl(2)), so that no file is left.
         """
         self._open()
         byte = int.from_bytes(hashlib.sha256(reference.encode()).digest()[:7], "big")
@@ -130,22 +131,22 @@ class ImageStore:
             yield
 
     def _open(self) -> None:
-        """Make the directory. Root's is closed to others: a tree has set-uid programs of whoever made the image."""
+        """Make the directory. Root's is closed to others, as a tree may hold set-uid programs of the image's maker."""
         images = self.layout.images
         images.mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0:
             images.chmod(0o700)
 
     def hold(self, digest: str) -> None:
-        """Keep `remove` from this image for as long as this process lives, however it ends.
+        """Prevent `remove` from removing this image as long as this process lives, however it ends.
 
-        The descriptor is left open on purpose: a flock(2) goes away with it, after a `kill -9` too.
+        The descriptor stays open on purpose: a flock(2) goes away with it, even after a `kill -9`.
         """
         fcntl.flock(os.open(self._home(digest), os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_SH)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A directory on the same file system, removed at the end; after a `kill -9` the ledger still names it."""
+        """A directory on the same file system, removed at the end; after a `kill -9` the ledger still lists it."""
         path = self.layout.images / f".scratch-{uuid4().hex}"
         self.ledger.note(Kind.PATH, str(path))
         path.mkdir(parents=True)
@@ -155,13 +156,13 @@ class ImageStore:
             self._discard(path)
 
     def sweep(self) -> None:
-        """Remove what builders that live no more have left here. Only under the lock."""
+        """Remove what dead builders have left here. Only under the lock."""
         for entry in self.ledger.abandoned():
             if entry.kind is Kind.PATH and Path(entry.ident).parent == self.layout.images:
                 self._discard(Path(entry.ident))
 
     def put(self, image: Image, tree: Sequence[Entry], rootfs: Path) -> StoredImage:
-        """Move a finished tree in. One of that digest that is here and whole is kept."""
+        """Move a finished tree in. An intact image with this digest that is already here is kept."""
         home, standing = self._home(image.digest), self.get(image.digest)
         if standing is not None and standing.image.listed == image.listed:
             known = Listed(tree) if image.listed else None
@@ -176,23 +177,23 @@ class ImageStore:
         with (home / "tree.jsonl").open("w", encoding="ascii") as listing:
             listing.writelines(entry.line for entry in tree)
         census_taker.take(str(home / "rootfs"), str(home / "census"))
-        os.sync()  # the tree's files before the description that calls them whole
+        os.sync()  # write the tree's files before the description that calls them complete
         stored = StoredImage(replace(image, rootfs=str(home / "rootfs")), _size(home / "rootfs"), time.time())
         self.rewrite(stored)
         return stored
 
     def remember(self, key: str, digest: str) -> None:
-        """The cache key leads to the digest from now on."""
+        """Map the cache key to the digest from now on."""
         self._keys.mkdir(parents=True, exist_ok=True)
-        self.ledger.note(Kind.PATH, str(self._keys / _plain(key)), keep=True)
-        _write_whole(self._keys / _plain(key), digest.encode())
+        self.ledger.note(Kind.PATH, str(self._keys / _file_name(key)), keep=True)
+        _write_whole(self._keys / _file_name(key), digest.encode())
 
     def base(self, key: str) -> Path:
-        """Where the root lies that recipes of one Debian release start from; as `Bases` has it."""
-        return self.layout.images / "bases" / f"{_plain(key)}.tar"
+        """Path of the root that recipes of one Debian release start from; see `Bases`."""
+        return self.layout.images / "bases" / f"{_file_name(key)}.tar"
 
     def keep_base(self, key: str, made: Path) -> None:
-        """As `Bases` has it: what is at `base` is whole, on disk too."""
+        """See `Bases`: the file at `base` is complete, and synced to disk."""
         base = self.base(key)
         base.parent.mkdir(parents=True, exist_ok=True)
         with made.open("rb") as file:
@@ -201,14 +202,14 @@ class ImageStore:
         made.replace(base)
 
     def rewrite(self, stored: StoredImage) -> None:
-        """Store what changed about an image, such as the engine's id of it."""
+        """Store what changed about an image, such as its ID in the engine."""
         tree = asdict(stored) | {"format": FORMAT if stored.image.listed else _OF_ROOT}
         del tree["image"]["rootfs"], tree["image"]["owner"]
         _write_whole(self._home(stored.image.digest) / "image.json", json.dumps(tree, indent=1).encode())
 
     @contextmanager
     def exclusive(self, digest: str) -> Iterator[None]:
-        """Nobody holds the image while this lasts; `EnvironmentLacks` where somebody does."""
+        """Ensure that nobody holds the image inside the context; `EnvironmentLacks` if somebody does."""
         handle = os.open(self._home(digest), os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -221,7 +222,7 @@ class ImageStore:
             os.close(handle)
 
     def remove(self, digest: str) -> None:
-        """Remove an image as a whole, by a rename first. Only under the lock and `alone`."""
+        """Remove an image atomically, by a rename first. Only under the lock and inside `exclusive`."""
         home, gone = self._home(digest), self.layout.images / f".removed-{uuid4().hex}"
         self.ledger.note(Kind.PATH, str(gone))
         home.rename(gone)
@@ -233,20 +234,20 @@ class ImageStore:
                 self.ledger.forget(Kind.PATH, str(path))
 
     def _discard(self, path: Path) -> None:
-        """With what a killed builder may have mounted in it. What does not go stays in the ledger for a sweep."""
+        """Remove a directory with everything that a killed builder mounted in it; what stays is left to a sweep."""
         with suppress(RunFailed):
             remove_tree(LocalHost(), str(path))
             self.ledger.forget(Kind.PATH, str(path))
 
     def _home(self, digest: str) -> Path:
-        return self.layout.images / _plain(digest)
+        return self.layout.images / _file_name(digest)
 
     @property
     def _keys(self) -> Path:
         return self.layout.images / "keys"
 
 
-def _shelved(tree: dict[str, Any], rootfs: str) -> StoredImage:
+def _parse_description(tree: dict[str, Any], rootfs: str) -> StoredImage:
     image, config = tree["image"], tree["image"]["config"]
     pairs = {name: tuple((key, value) for key, value in image[name]) for name in ("packages", "labels")}
     return StoredImage(
@@ -273,8 +274,8 @@ def _shelved(tree: dict[str, Any], rootfs: str) -> StoredImage:
     )
 
 
-def _plain(key: str) -> str:
-    """Keys and digests are hexadecimal, some with an algorithm before a colon."""
+def _file_name(key: str) -> str:
+    """File name of a key or digest: hexadecimal, some with an algorithm before a colon."""
     name = key.replace(":", "-")
     if not name or not all(letter.isalnum() or letter == "-" for letter in name):
         raise StoreError(f"{key!r} is no digest")

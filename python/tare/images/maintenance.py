@@ -1,4 +1,4 @@
-"""Verify or remove a stored image: its tree on disk, and the engine's image of it."""
+"""Verify or remove a stored image: its tree on disk, and the engine's image."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tare.sites.ledger import Kind
 
 @dataclass(frozen=True)
 class Verified:
-    """What came of it: the first difference of each in words, `None` where there is none.
+    """Result of a verification: the first difference of tree and engine image in words; `None` if there is none.
 
-    `engine_checked`: whether the engine was asked; it is not where none answers or the image was never in it.
+    `engine_checked`: whether the engine was asked; it is not if none answers or the image was never in it.
     """
 
     digest: str
@@ -39,12 +39,12 @@ class Verified:
 
     @property
     def good(self) -> bool:
-        """Nothing differs, as far as was checked."""
+        """Whether nothing differs, as far as it was checked."""
         return self.tree is None and self.engine is None
 
 
 def verify(stored: StoredImage, image_store: ImageStore, engine: DockerClient | None) -> Verified:
-    """Compare tree and engine image with what was listed when the image was made; reads every file twice."""
+    """Compare the tree and the engine's image with the listing made with the image; reads every file twice."""
     image = stored.image
     try:
         wanted = image_store.listing(image.digest)
@@ -78,7 +78,7 @@ def _in_engine(
 
 
 def _image_only(tree: Iterable[Entry], wanted: Iterable[Entry]) -> list[Entry]:
-    """Without what engines add; directories that they add it to count where the image has them itself."""
+    """Leave out what engines add, and the directories that they add for it unless the image has them itself."""
     own = {entry.path for entry in wanted}
     added = [*GIVEN_BY_ENGINE, *(path for path in ("etc", "run") if path not in own)]
     return [entry for entry in tree if not any(entry.path == path or _below(entry.path, path) for path in added)]
@@ -89,10 +89,10 @@ def _below(path: str, folder: str) -> bool:
 
 
 def remove(stored: StoredImage, image_store: ImageStore, engine: DockerClient | None) -> None:
-    """Remove tree, this home's name of the engine's image, keys and their ledger entries. Only under the lock.
+    """Remove tree, this home's name in the engine, keys and their ledger entries. Only under the lock.
 
-    Raises `EnvironmentLacks`, with nothing removed, while a run uses it, while a container is made of it, and
-    where the engine that has it does not answer.
+    Raises `EnvironmentLacks`, with nothing removed, while a run uses the image, while a container is made of it, or
+    if the engine that has the image does not answer.
     """
     image = stored.image
     with image_store.exclusive(image.digest):

@@ -1,4 +1,4 @@
-"""Which packages a root file system was made from, by its own package database."""
+"""The packages that a root file system was made from, from its own package database."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from tare.images.oci.rooted import read_inside
 
 BUILT_HERE = "usr/share/tare/programs"
-"""Programs that a recipe built: package, tab, version with sum and toolchain, a line each."""
+"""Programs that a recipe built: package, tab, version with sum and toolchain, one line each."""
 
 
 def installed_packages(root: Path) -> tuple[tuple[str, str], ...]:
-    """(name, version) of every installed Debian package (dpkg-query(1)'s status file), and of what a recipe built.
+    """(name, version) of every installed Debian package and of programs that a recipe built.
 
-    Sorted; empty where there is neither.
+    From dpkg-query(1)'s status file. Sorted; empty if there are neither.
     """
     packages = [parse_stanza(stanza) for stanza in _text(root, "var/lib/dpkg/status").split("\n\n")]
     for line in _text(root, BUILT_HERE).splitlines():
@@ -27,7 +27,7 @@ def _text(root: Path, path: str) -> str:
 
 
 def parse_stanza(stanza: str) -> tuple[str, str] | None:
-    """Name and version of one stanza, `None` where it is of a package that is not installed."""
+    """Name and version of one stanza; `None` if the package is not installed."""
     fields = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line and not line.startswith(" "))
     if "Package" not in fields or "Version" not in fields or not fields.get("Status", "").endswith(" installed"):
         return None

@@ -1,7 +1,7 @@
-"""Reference → image ready on this machine: fetched, unpacked, digested, and in the engine.
+"""Make a reference's image ready on this machine: fetched, unpacked, digested, and in the engine.
 
-Building and unpacking happen in this process, beside the engine that gets the image; a host that is reached
-over SSH would be given the finished tree.
+Building and unpacking happen in this process, beside the engine that gets the image; a host that is reached over
+SSH gets the finished tree.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from docker import DockerClient
 from tare.errors import EnvironmentLacks
 from tare.images import Image, Workshop
 from tare.images.accounts import owner_in
-from tare.images.census import must_be_whole
+from tare.images.census import verify_tree
 from tare.images.digest import image_digest, list_tree
 from tare.images.engine_image import id_of, import_tree, own_name
 from tare.images.image_store import ImageStore, StoredImage
@@ -36,10 +36,10 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
     rebuild: bool = False,
     hold: bool = True,
 ) -> Image:
-    """The image that `reference` means. What was made before is found again; `rebuild` makes it anew.
+    """Return the image that `reference` means. An image made before is found again; `rebuild` makes it anew.
 
-    `hold`: it cannot be removed while this process lives. Raises `StudyError` for a reference or an image that is
-    wrong, `EnvironmentLacks` for what cannot be had.
+    `hold`: the image cannot be removed while this process lives. Raises `StudyError` for a wrong reference or
+    image, and `EnvironmentLacks` for one that cannot be obtained.
     """
     image_store = ImageStore(layout, ledger)
     workshop = Workshop(host, engine, image_store)
@@ -48,7 +48,7 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
             return ready
         with image_store.builder(reference):
             if not rebuild and (ready := _ready(reference, image_store, workshop, hold=hold)) is not None:
-                return ready  # built by the one that was waited for
+                return ready  # built by the builder that was waited for
             return _built(reference, image_store, workshop, hold=hold)
     except OSError as error:
         raise EnvironmentLacks(
@@ -58,7 +58,7 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
 
 
 def into(image: Image, *, layout: Layout, ledger: Ledger, engine: DockerClient) -> Image:
-    """The same image in one more engine, with its id there; `ledger` is that engine's."""
+    """Import the image into one more engine and return it with its ID there; `ledger` is that engine's."""
     image_store, name = ImageStore(layout, ledger), own_name(image, layout.home)
     with image_store.lock():
         engine_id = id_of(engine, name)
@@ -70,7 +70,7 @@ def into(image: Image, *, layout: Layout, ledger: Ledger, engine: DockerClient) 
 
 
 def _ready(reference: str, image_store: ImageStore, workshop: Workshop, *, hold: bool) -> Image | None:
-    """What is there already. It waits for no build: one of another image may take minutes."""
+    """The image if it is ready. Waits for no build: a build of another image may take minutes."""
     scheme, rest = split_reference(reference)
     with image_store.lock():
         image_store.sweep()
@@ -80,7 +80,7 @@ def _ready(reference: str, image_store: ImageStore, workshop: Workshop, *, hold:
             stored.image.listed and os.geteuid() == 0
         ):  # root has the owners on disk, for bare arms
             return None
-        return _given(reference, stored, image_store, workshop.engine, hold=hold)
+        return _verified(reference, stored, image_store, workshop.engine, hold=hold)
 
 
 def _built(reference: str, image_store: ImageStore, workshop: Workshop, *, hold: bool) -> Image:
@@ -102,14 +102,14 @@ def _built(reference: str, image_store: ImageStore, workshop: Workshop, *, hold:
             stored = image_store.put(image, tree, root)
             if key is not None:
                 image_store.remember(key, stored.image.digest)
-            return _given(reference, stored, image_store, workshop.engine, hold=hold)
+            return _verified(reference, stored, image_store, workshop.engine, hold=hold)
 
 
-def _given(
+def _verified(
     reference: str, stored: StoredImage, image_store: ImageStore, engine: DockerClient | None, *, hold: bool
 ) -> Image:
-    """Whole, in the engine, and held. Only under the lock."""
-    must_be_whole(stored.image)
+    """Verify the image, import it into the engine and hold it. Only under the lock."""
+    verify_tree(stored.image)
     image = _in_engine(stored, image_store, engine)
     if hold:
         image_store.hold(image.digest)
@@ -117,7 +117,7 @@ def _given(
 
 
 def _in_engine(stored: StoredImage, image_store: ImageStore, engine: DockerClient | None) -> Image:
-    """Make sure the engine has it too, where there is one."""
+    """Import the image into the engine, if there is one and it does not have it."""
     image, name = stored.image, own_name(stored.image, image_store.layout.home)
     if engine is None or (image.engine_id is not None and id_of(engine, name) == image.engine_id):
         return image

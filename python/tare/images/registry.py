@@ -18,11 +18,11 @@ IMAGE_SOURCES: Mapping[str, ImageSource] = {
     "tar": SavedTar(),
     "fake": FakeImages(),
 }
-"""By the scheme of the reference: `docker://REF`, `oci:PATH`, `tar:PATH`; a bare name is a recipe."""
+"""Scheme → source: `docker://REF`, `oci:PATH`, `tar:PATH`; a bare name is a recipe."""
 
 
 def split_reference(reference: str) -> tuple[str, str]:
-    """Scheme and the rest: `oci:a/b` → ("oci", "a/b"), `mariadb` → ("recipe", "mariadb")."""
+    """Split a reference: `oci:a/b` → ("oci", "a/b"), `mariadb` → ("recipe", "mariadb")."""
     scheme, colon, rest = reference.partition(":")
     if not colon or scheme not in IMAGE_SOURCES:
         return "recipe", reference

@@ -1,4 +1,4 @@
-"""An image of this machine made ready on another host: its tree for bare tasks, the same in that host's engine."""
+"""Make an image of this machine ready on another host: a tree for bare tasks, and an image in its engine."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _QUICK_S, _LONG_S = 60.0, 3600.0
 
 
 @dataclass(frozen=True)
-class Harbour:
-    """Where images are brought: a host with its TARE_HOME and, where one answers, its engine.
+class ImageDestination:
+    """Destination of images: a host with its TARE_HOME and, if one answers, its engine.
 
-    `bare`: whether tasks may run in the tree; a user's cannot, and theirs is in the engine alone.
+    `bare`: whether tasks may run in the tree; a user's tasks cannot, so a user's images are only in the engine.
     """
 
     host: Host
@@ -36,28 +36,29 @@ class Harbour:
     bare: bool = True
 
 
-def ship(image: Image, image_store: ImageStore, harbour: Harbour) -> Image:
-    """The image as that host has it. What is there under its digest is whole: its description is written last.
+def ship(image: Image, image_store: ImageStore, destination: ImageDestination) -> Image:
+    """Copy the image to a host and return it as that host has it.
 
-    Raises `EnvironmentLacks` where it cannot be brought there.
+    A tree there is complete if it has its description, which is written last. Raises `EnvironmentLacks` if the
+    image cannot be copied.
     """
-    home = f"{harbour.layout.images}/{image.digest.replace(':', '-')}"
+    home = f"{destination.layout.images}/{image.digest.replace(':', '-')}"
     shipped = replace(image, rootfs=f"{home}/rootfs", listed=False)
-    if harbour.bare:
-        _bring(image, shipped, image_store, harbour)
-    engine = harbour.engine
-    engine_id = None if engine is None else _in_engine(image, image_store, harbour, engine)
+    if destination.bare:
+        _bring(image, shipped, image_store, destination)
+    engine = destination.engine
+    engine_id = None if engine is None else _in_engine(image, image_store, destination, engine)
     return replace(shipped, engine_id=engine_id)
 
 
-def _bring(image: Image, shipped: Image, image_store: ImageStore, harbour: Harbour) -> None:
-    """Its tree, where it is not there yet."""
-    host, layout, differs = harbour.host, harbour.layout, None
+def _bring(image: Image, shipped: Image, image_store: ImageStore, destination: ImageDestination) -> None:
+    """Copy the tree unless the host has it, and verify an existing one."""
+    host, layout, differs = destination.host, destination.layout, None
     home = shipped.rootfs.rpartition("/")[0]
     try:
         if host.read(f"{home}/shipped.json") is None:
             with image_store.scratch() as scratch:
-                _unpack(image, scratch / "tree.tar", harbour, home)
+                _unpack(image, scratch / "tree.tar", destination, home)
         elif census.taken(host, shipped):
             differs = census.changed(host, shipped)
         else:
@@ -74,10 +75,10 @@ def _bring(image: Image, shipped: Image, image_store: ImageStore, harbour: Harbo
         )
 
 
-def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:
-    host, ledger = harbour.host, harbour.ledger
+def _unpack(image: Image, archive: Path, destination: ImageDestination, home: str) -> None:
+    host, ledger = destination.host, destination.ledger
     pack(Path(image.rootfs), archive, listing_of(image))
-    there = f"{home}.part-{uuid4().hex[:12]}"  # another tare may bring the same image at the same time
+    there = f"{home}.part-{uuid4().hex[:12]}"  # another tare may copy the same image at the same time
     for path in (there, home):
         ledger.note(Kind.PATH, path, host=host.name, keep=path == home)
     images = str(harbour.layout.images)
@@ -106,7 +107,7 @@ def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:
 
 
 def _move_in(host: Host, there: str, home: str) -> None:
-    """By rename(2), which replaces no directory that has something in it: whoever is first has brought it."""
+    """Move the tree in by rename(2), which replaces no directory with entries: the first copy stays."""
     if host.run(["mv", "-T", "--", there, home], timeout_s=_QUICK_S, check=False).code == 0:
         return
     if host.read(f"{home}/shipped.json") is None:
@@ -116,10 +117,10 @@ def _move_in(host: Host, there: str, home: str) -> None:
         host.run(["rm", "-rf", "--one-file-system", "--", there], timeout_s=_LONG_S)
 
 
-def _in_engine(image: Image, image_store: ImageStore, harbour: Harbour, engine: DockerClient) -> str:
-    name = own_name(image, harbour.layout.home)
+def _in_engine(image: Image, image_store: ImageStore, destination: ImageDestination, engine: DockerClient) -> str:
+    name = own_name(image, destination.layout.home)
     if (known := id_of(engine, name)) is not None:
         return known
-    harbour.ledger.note(Kind.IMAGE, name, host=harbour.host.name, keep=True)
+    destination.ledger.note(Kind.IMAGE, name, host=destination.host.name, keep=True)
     with image_store.scratch() as scratch:
         return import_tree(engine, image, scratch, name)

@@ -1,7 +1,7 @@
-"""Storage: on what the SUT's data directory lies.
+"""Storage: what the SUT's data directory lies on.
 
-A storage makes a place for one run's data on the SUT's host, says how the task gets at it, and what the task must
-then see there; whether it does is read from inside on every run (docs/reference/storage.md).
+A storage makes a place for one run's data on the SUT's host, mounts it into the task, and says what the task must
+then see there. Every run checks this from inside (docs/reference/storage.md).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataRequest:
-    """What one run's data needs.
+    """Requirements of one run's data.
 
-    `home`: a directory to make for it, which goes with the run, with all mounts below it. `name`: plain, and
-    unique on the host. `data_bytes`: how much will be copied there.
+    `home`: a directory to make for the data; it is removed with the run, with all mounts below it. `name`: a plain
+    name, unique on the host. `data_bytes`: size of the data that will be copied there.
     """
 
     home: str
@@ -31,32 +31,32 @@ class DataRequest:
 
 @dataclass(frozen=True)
 class DataMount:
-    """The host's path to which the data are copied, and how a task reaches them."""
+    """Path on the host to which the data is copied, and how a task reaches it."""
 
     path: str
     fstype: str
-    """As the task must see it at its data directory."""
+    """File system type that the task must see at its data directory."""
     device: str | None = None
-    """The same, of a network's file system with the server's address; `None` where the kernel makes one up for each
-    mount."""
+    """Device that the task must see there, with the server's address for a network file system; `None` if the
+    kernel makes up a device for each mount."""
     volume: str | None = None
     """The engine's volume that `path` belongs to."""
     claim: str | None = None
-    """The cluster's claim on the volume in which `path` is a directory."""
+    """The cluster's claim on the volume that contains `path`."""
     layer: Layer | None = None
-    """`path` only keeps the data until they are put into the container's own layers. Its target is not set."""
+    """Container layer that the data goes into; `path` only holds the data until then. Its target is not set."""
     entry: str | None = None
-    """The task's own way to the data where it is not `path`: the mount of a server's export."""
+    """The task's own path to the data if it is not `path`: the mount of a server's export."""
     server: Process | None = None
-    """The server process, outside of the task and its limits, with its descendants."""
+    """The server process, which runs outside the task and its limits, with its descendants."""
 
     @property
     def source(self) -> str:
-        """Where on the host a task finds its data."""
+        """Directory of the host that a task uses as its data directory."""
         return self.entry or self.path
 
     def add_to(self, task: Task, target: str) -> Task:
-        """The task with the data at `target`."""
+        """Return the task with the data mounted at `target`."""
         if self.volume is not None:
             return replace(task, volumes=(*task.volumes, Volume(self.volume, target)))
         if self.claim is not None:
@@ -67,7 +67,10 @@ class DataMount:
         return replace(task, binds=(Bind(self.source, target), *task.binds))
 
     def mismatch(self, mount: str | None) -> str | None:
-        """The expected mount where `mount` ("fstype major:minor", as the task sees it) is wrong; else `None`."""
+        """Return the expected mount if `mount` ("fstype major:minor", as the task sees it) is wrong.
+
+        Else `None`.
+        """
         promised = self.fstype if self.device is None else f"{self.fstype} {self.device}"
         actual = (mount or "").split() if self.device is None else [mount]
         return None if actual[:1] == [promised] else promised
@@ -77,13 +80,13 @@ class Storage(Protocol):
     """Makes places of one kind. All methods may be called again after a failure."""
 
     deployments: ClassVar[frozenset[str] | None]
-    """Those that can use it; `None`: all."""
+    """Deployments that can use this storage; `None`: all."""
     options: ClassVar[frozenset[str]]
-    """Keys of `StorageSpec` that mean something to it."""
+    """Keys of `StorageSpec` that this storage uses."""
     needs: ClassVar[frozenset[Right]]
 
     def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:
-        """Make the place, empty. Raises `EnvironmentLacks` where this host has no means for it."""
+        """Make an empty place. Raises `EnvironmentLacks` if this host cannot provide it."""
         ...
 
     def clear(self, request: DataRequest) -> None:

@@ -1,4 +1,4 @@
-"""`bind`: a directory of the host, on the file system that TARE_HOME lies on."""
+"""`bind`: a directory of the host, on the file system of TARE_HOME."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tare.deployments import Right
 from tare.deployments.directories import remove_tree
-from tare.deployments.mounts import lying_under
+from tare.deployments.mounts import mount_under
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import DataMount, DataRequest
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BindStorage:
-    """What a bare server has by nature; a container gets the same directory mounted."""
+    """The storage that a bare server has anyway; a container gets the same directory mounted."""
 
     deployments: ClassVar[frozenset[str] | None] = None
     options: ClassVar[frozenset[str]] = frozenset()
@@ -32,11 +32,11 @@ class BindStorage:
     engine: DockerClient | None = None
 
     def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:  # noqa: ARG002 - there is nothing to choose
-        """A directory."""
+        """Make the directory."""
         self.host.run(["install", "-d", "-m", "0755", "--", request.home], timeout_s=CALL_S)
-        below = lying_under(self.host, request.home)
+        below = mount_under(self.host, request.home)
         return DataMount(data_below(request.home), below.fstype, below.device)
 
     def clear(self, request: DataRequest) -> None:
-        """Remove it."""
+        """Remove the directory."""
         remove_tree(self.host, request.home)

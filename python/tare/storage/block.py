@@ -1,4 +1,4 @@
-"""`block`: a file system of its own, made anew for every run, on a loop device or on one that the study names."""
+"""`block`: a file system of its own, made anew for every run, on a loop device or a device that the study names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tare.deployments import Right
-from tare.deployments.mounts import lying_under
+from tare.deployments.mounts import mount_under
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
 from tare.sites.ledger import Ledger
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 _FORMAT_S = 600.0
 _LABEL = "tare"
-_USUAL = "ext4"
+_DEFAULT_FILE_SYSTEM = "ext4"
 _MAKERS: Mapping[str, tuple[str, ...]] = {
-    # Without lazy initialisation, which would write in the background while the run is measured (mke2fs(8)).
+    # Lazy initialisation is off: it would write in the background while the run is measured (mke2fs(8)).
     "ext4": ("mkfs.ext4", "-q", "-F", "-L", _LABEL, "-E", "lazy_itable_init=0,lazy_journal_init=0"),
     "xfs": ("mkfs.xfs", "-q", "-f", "-L", _LABEL),
     "btrfs": ("mkfs.btrfs", "-q", "-f", "-L", _LABEL),
 }
 _PACKAGES = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
 _LEAST_BYTES = {"ext4": 64 << 20, "xfs": 512 << 20, "btrfs": 256 << 20}
-"""mkfs.xfs makes none below 300 MB; what the others need beyond their data is small."""
+"""mkfs.xfs makes no file system below 300 MB; the others need little beyond their data."""
 
 
 @dataclass(frozen=True)
 class BlockStorage:
-    """An image file below the run's directory, so that the same device lies under it as under `bind`."""
+    """A file system in an image file below the run's directory, so that it is on the same disk as with `bind`."""
 
     deployments: ClassVar[frozenset[str] | None] = None
     options: ClassVar[frozenset[str]] = frozenset({"size", "file_system", "device"})
@@ -47,9 +47,9 @@ class BlockStorage:
     engine: DockerClient | None = None
 
     def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:
-        """Made, mounted, and seen to be there."""
+        """Make the file system, mount it, and look up its mount."""
         unmount(self.host, request.home)
-        file_system = spec.file_system or _USUAL
+        file_system = spec.file_system or _DEFAULT_FILE_SYSTEM
         wanted = size_for(request.data_bytes) if spec.size is None else size_bytes(spec.size)
         if spec.device is None:
             source = self._image_file(request, max(wanted, _LEAST_BYTES[file_system]))
@@ -58,17 +58,17 @@ class BlockStorage:
         self._format(file_system, source)
         options = ["-o", "loop"] if spec.device is None else []
         mount(self.host, f"{request.home}/mount", ["-t", file_system, *options, source])
-        below = lying_under(self.host, f"{request.home}/mount")
+        below = mount_under(self.host, f"{request.home}/mount")
         if spec.device is None:
-            self._pass_by_page_cache(below.source)
+            self._use_direct_io(below.source)
         return DataMount(data_below(f"{request.home}/mount"), below.fstype, below.device)
 
     def clear(self, request: DataRequest) -> None:
-        """The loop device goes with its last mount (losetup(8), autoclear)."""
+        """Unmount the file system; the loop device is removed with its last mount (losetup(8), autoclear)."""
         unmount(self.host, request.home)
 
     def _image_file(self, request: DataRequest, size: int) -> str:
-        """Allocated at once: a sparse file would be laid out while it is measured."""
+        """Allocate the file at once: a sparse file would be allocated during the measurement."""
         path = f"{request.home}/image"
         self.host.run(["install", "-d", "-m", "0755", "--", request.home], timeout_s=CALL_S)
         done = self.host.run(["fallocate", "-l", str(size), "--", path], timeout_s=_FORMAT_S, check=False)
@@ -77,8 +77,8 @@ class BlockStorage:
             raise EnvironmentLacks(f"no file of {size} bytes can be made for storage `block`: {words}")
         return path
 
-    def _pass_by_page_cache(self, loop: str) -> None:
-        """Else the host would cache the image file below a file system that has a cache of its own."""
+    def _use_direct_io(self, loop: str) -> None:
+        """Use direct I/O: the host would otherwise cache the image file below a file system with its own cache."""
         done = self.host.run(["losetup", "--direct-io=on", loop], timeout_s=CALL_S, check=False)
         if done.code != 0:
             words = done.stderr.decode(errors="replace").strip()
@@ -88,10 +88,10 @@ class BlockStorage:
             )
 
     def _device(self, device: str) -> str:
-        """Only a device that is empty, or that holds what an earlier run of tare's made on it, is written over."""
+        """Check that the device may be overwritten: it is empty or holds a file system that tare made earlier."""
         probed = self.host.run(["blkid", "-p", "-o", "export", "--", device], timeout_s=CALL_S, check=False)
         properties = dict(line.partition("=")[::2] for line in probed.text.splitlines())
-        if probed.code not in (0, 2):  # 2: it knows nothing that lies there (blkid(8))
+        if probed.code not in (0, 2):  # 2: blkid recognises nothing there (blkid(8))
             raise EnvironmentLacks(f"the block device {device} cannot be read", hint="see `lsblk`; it needs root")
         if properties and properties.get("LABEL") != _LABEL:
             holds = properties.get("TYPE") or properties.get("PTTYPE") or "something"

@@ -1,4 +1,4 @@
-"""`claim`: a volume of a cluster's storage class, by a PersistentVolumeClaim, for a server that is a pod."""
+"""`claim`: a volume of a cluster's storage class, through a PersistentVolumeClaim, for a server in a pod."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tare.study.model import StorageSpec
 
 _VOLUME = "/volume"
-"""Where the pod that holds the claim sees it whole."""
+"""Mount point of the whole volume in the pod that holds the claim."""
 _REMOVAL_S = 600.0
 
 
@@ -41,10 +41,10 @@ class _Held:
 
 @dataclass(frozen=True)
 class ClaimStorage:
-    """A pod that sleeps holds the volume on the node while data are put there, and until the run is over.
+    """A sleeping pod holds the volume on the node while data is put there, and until the run is over.
 
-    So the scheduler and the class's driver do all that they do for any pod, and tare looks where the volume came
-    to lie: a driver may make it only for a pod that uses it (`WaitForFirstConsumer`).
+    So the scheduler and the class's driver work as for any pod, and tare looks up where the volume is mounted: a
+    driver may create it only for a pod that uses it (`WaitForFirstConsumer`).
     """
 
     deployments: ClassVar[frozenset[str] | None] = frozenset({POD})
@@ -56,10 +56,10 @@ class ClaimStorage:
     engine: DockerClient | None = None
     reach: Callable[[], Cluster] = connect
     _held: dict[str, _Held] = field(default_factory=dict)
-    """By the request's name."""
+    """Name of a request → the pod and volume held for it."""
 
     def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:
-        """Claimed, bound, on this node, and without data."""
+        """Claim a volume, wait until it is bound on this node, and remove any data."""
         self.clear(request)
         size = size_for(request.data_bytes) if spec.size is None else size_bytes(spec.size)
         cluster = self.reach()
@@ -85,7 +85,7 @@ class ClaimStorage:
         return DataMount(data, place.mount.fstype, place.mount.device, claim=name)
 
     def clear(self, request: DataRequest) -> None:
-        """The data go, then the pod; the claim is taken by the next run, and goes with the namespace."""
+        """Remove the data, then the pod. The next run takes the claim again; it is removed with the namespace."""
         held = self._held.get(request.name)
         if held is not None:
             if held.data:

@@ -1,4 +1,4 @@
-"""`layer`: the container's own file system, as when nobody mounts anything at a database's data directory."""
+"""`layer`: the container's own file system, as if nothing were mounted at a database's data directory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OVERLAY = "overlay"
 
 @dataclass(frozen=True)
 class LayerStorage:
-    """Data wait in a directory of the host; the deployment puts them into a layer before the container starts."""
+    """Keeps data in a directory of the host; the deployment copies it into a layer before the container starts."""
 
     deployments: ClassVar[frozenset[str] | None] = frozenset({"container", "vm-container"})
     options: ClassVar[frozenset[str]] = frozenset({"copy_up"})
@@ -33,12 +33,12 @@ class LayerStorage:
     engine: DockerClient | None = None
 
     def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:
-        """A directory, and the word what is to become of it."""
+        """Make the directory, and describe the layer that its data goes into."""
         self.host.run(["install", "-d", "-m", "0755", "--", request.home], timeout_s=CALL_S)
         path = data_below(request.home)
         waiting = Layer(path, target="", copy_up=bool(spec.copy_up), warmed=spec.cache == "warmed")
         return DataMount(path, OVERLAY, layer=waiting)
 
     def clear(self, request: DataRequest) -> None:
-        """What stands in the container goes with it."""
+        """Remove the directory; data in the container is removed with the container."""
         remove_tree(self.host, request.home)

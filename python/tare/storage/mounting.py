@@ -1,4 +1,4 @@
-"""What storages have in common that mount something: make and mount."""
+"""What storages with a mount share: make a directory, mount there, and unmount."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ CALL_S = 60.0
 _DATA = "data"
 _SPARE_BYTES = 256 << 20
 _GROWTH = 2
-"""Data of a database grow while it is measured: logs, dirty pages, new rows."""
+"""Growth of a database's data while it is measured: logs, dirty pages, new rows."""
 
 
 def data_below(home: str) -> str:
-    """Below the mount, for a file system's own root may hold lost+found, which no database wants in its data."""
+    """Directory for the data below a mount; a file system's root may hold lost+found, which no database accepts."""
     return f"{home}/{_DATA}"
 
 
 def size_for(data_bytes: int) -> int:
-    """Bytes that a place of its own should have where the study names no size."""
+    """Bytes to reserve for a place if the study names no size."""
     return _GROWTH * data_bytes + _SPARE_BYTES
 
 
 def mount(host: Host, home: str, argv: Sequence[str]) -> None:
-    """Make `home` and mount there. `EnvironmentLacks` with the tool's words where it cannot be done here."""
+    """Make `home` and mount there. Raises `EnvironmentLacks` with the tool's message if that fails."""
     host.run(["install", "-d", "-m", "0755", "--", home], timeout_s=CALL_S)
     done = host.run(["mount", *argv, "--", home], timeout_s=CALL_S, check=False)
     if done.code != 0:
@@ -38,5 +38,5 @@ def mount(host: Host, home: str, argv: Sequence[str]) -> None:
 
 
 def unmount(host: Host, home: str) -> None:
-    """Take away the directory and all that is mounted there."""
+    """Remove the directory and everything that is mounted there."""
     remove_tree(host, home)

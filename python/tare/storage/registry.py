@@ -1,4 +1,4 @@
-"""Every storage by name, and how one is made."""
+"""Every storage by name, and the factories that make them."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 class StorageFactory(Protocol):
-    """How every storage is made; what it says of itself is known before one is."""
+    """Makes a storage; its attributes are known before one is made."""
 
     @property
     def deployments(self) -> frozenset[str] | None:
-        """As the storage's own."""
+        """`Storage.deployments`, known before a storage is made."""
         ...
 
     @property
     def options(self) -> frozenset[str]:
-        """As the storage's own."""
+        """`Storage.options`, known before a storage is made."""
         ...
 
     @property
     def needs(self) -> frozenset[Right]:
-        """As the storage's own."""
+        """`Storage.needs`, known before a storage is made."""
         ...
 
     def __call__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> Storage:
-        """A storage on `host` that notes what it makes in `ledger`."""
+        """Make a storage on `host` that notes everything it makes in `ledger`."""
         ...
 
 
@@ -54,7 +54,7 @@ BUILT_IN: Mapping[str, StorageFactory] = {
     "nfs": NfsStorage,
     "claim": ClaimStorage,
 }
-"""Name → factory of those that come with tare."""
+"""Name → factory, of the storages that come with tare."""
 
 STORAGES: Implementations[StorageFactory] = Implementations("storage", BUILT_IN, breach_of_factory(Storage))
-"""These, and those of other packages: docs/guides/plugins.md."""
+"""Name → factory, including storages of other packages: docs/guides/plugins.md."""

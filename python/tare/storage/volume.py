@@ -1,4 +1,4 @@
-"""`volume`: a volume of the engine's local driver, one a run."""
+"""`volume`: a volume of the engine's local driver, one for each run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from requests.exceptions import RequestException
 
 from tare.deployments import Right
 from tare.deployments.directories import remove_tree
-from tare.deployments.mounts import lying_under, must_share_disk
+from tare.deployments.mounts import mount_under, must_share_disk
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.engine import labels
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class VolumeStorage:
-    """Filled through its place on the host, which is the engine's own secret with any other driver."""
+    """Filled through its directory on the host, which only the local driver makes known."""
 
     deployments: ClassVar[frozenset[str] | None] = frozenset({"container"})
     options: ClassVar[frozenset[str]] = frozenset()
@@ -38,7 +38,7 @@ class VolumeStorage:
     engine: DockerClient | None = None
 
     def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:  # noqa: ARG002 - there is nothing to choose
-        """Made by the engine; noted before."""
+        """Have the engine make the volume; it is noted in the ledger first."""
         self.clear(request)
         self.ledger.note(Kind.VOLUME, request.name, host=self.host.name)
         try:
@@ -52,11 +52,11 @@ class VolumeStorage:
                 hint="the engine must run on the SUT's host",
             )
         must_share_disk(self.host, path, request.home.rpartition("/")[0])
-        below = lying_under(self.host, path)
+        below = mount_under(self.host, path)
         return DataMount(path, below.fstype, below.device, volume=request.name)
 
     def clear(self, request: DataRequest) -> None:
-        """Removed; one that is gone already is no error."""
+        """Remove the volume; it may be gone already."""
         try:
             self._volumes().get(request.name).remove(force=True)
         except NotFound:

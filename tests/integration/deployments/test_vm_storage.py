@@ -13,7 +13,7 @@ from tests.integration.deployments.machines import LONG_S, SERVE, MakeMachine, a
 from tests.integration.storage.test_storage import FSTYPES, SPECS
 
 from tare.deployments import Deployment, MachineSetting
-from tare.deployments.mounts import lying_under
+from tare.deployments.mounts import mount_under
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import DataRequest
@@ -72,7 +72,7 @@ def test_the_disk_lies_where_the_level_says(  # noqa: PLR0917 - fixtures
             else:
                 assert (inside, outside.split()[0]) == (
                     seen.mounts["/data"],
-                    lying_under(host, data_request.home).fstype,
+                    mount_under(host, data_request.home).fstype,
                 )
             script = "cat /data/seed; echo more >> /data/seed; cat /data/seed; stat -c %u:%g /data"
             told = deployment.exec(instance, ["sh", "-c", script], timeout_s=LONG_S)

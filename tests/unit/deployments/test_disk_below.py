@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tare.deployments.mounts import lying_under, must_share_disk
+from tare.deployments.mounts import mount_under, must_share_disk
 from tare.errors import EnvironmentLacks
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
@@ -42,4 +42,4 @@ def test_another_disk_is_refused_with_what_to_do(engines: str, ours: str) -> Non
     with pytest.raises(EnvironmentLacks, match=r"arms would differ by their disk") as caught:
         must_share_disk(HOST, engines, ours)
     assert "TARE_HOME" in (caught.value.hint or "")
-    assert lying_under(HOST, engines).source in str(caught.value)
+    assert mount_under(HOST, engines).source in str(caught.value)

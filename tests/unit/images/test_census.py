@@ -82,10 +82,10 @@ def test_reading_changes_nothing(image: Image) -> None:
 
 
 def test_a_tree_that_was_copied_with_the_same_content_is_whole_and_taken_down_anew(image: Image) -> None:
-    census.must_be_whole(image)
+    census.verify_tree(image)
     (Path(image.rootfs) / "bin" / "server").touch()
     assert census.changed(LocalHost(), image)
-    census.must_be_whole(image)
+    census.verify_tree(image)
     assert census.changed(LocalHost(), image) is None
 
 
@@ -93,11 +93,11 @@ def test_a_tree_that_was_copied_with_the_same_content_is_whole_and_taken_down_an
 def test_a_tree_with_other_content_is_refused_with_the_command_that_mends_it(
     image: Image, change: Callable[[Path], None]
 ) -> None:
-    census.must_be_whole(image)
+    census.verify_tree(image)
     change(Path(image.rootfs))
     for _ in range(2):
         with pytest.raises(EnvironmentLacks, match=r"the image tar:x was changed on disk: it (has|lacks)") as error:
-            census.must_be_whole(image)
+            census.verify_tree(image)
     assert error.value.hint == "`tare images build tar:x --rebuild`"
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.images.conftest import Prepared
 
 from tare.images.image_store import ImageStore
-from tare.images.ship import Harbour, ship
+from tare.images.ship import ImageDestination, ship
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
@@ -44,9 +44,9 @@ def test_two_that_bring_one_image_at_once_both_have_it(
     prepared: Prepared, image_store: ImageStore, far: Layout, ledger: Ledger
 ) -> None:
     """Found between two test hosts: both wrote one archive, and the study of one ended."""
-    image, harbour = prepared("fake:a"), Harbour(Together(), far, ledger, None)
+    image, destination = prepared("fake:a"), ImageDestination(Together(), far, ledger, None)
     with ThreadPoolExecutor() as both:
-        brought = [each.result() for each in [both.submit(ship, image, image_store, harbour) for _ in range(2)]]
+        brought = [each.result() for each in [both.submit(ship, image, image_store, destination) for _ in range(2)]]
     assert brought[0] == brought[1]
     assert (Path(brought[0].rootfs) / "text").read_text() == "a"
     assert [path.name for path in far.images.iterdir()] == [Path(brought[0].rootfs).parent.name]
@@ -56,11 +56,11 @@ def test_two_that_bring_one_image_at_once_both_have_it(
 def test_half_an_image_is_brought_anew(
     prepared: Prepared, image_store: ImageStore, far: Layout, ledger: Ledger
 ) -> None:
-    image, harbour = prepared("fake:a"), Harbour(LocalHost("far"), far, ledger, None)
-    home = Path(ship(image, image_store, harbour).rootfs).parent
+    image, destination = prepared("fake:a"), ImageDestination(LocalHost("far"), far, ledger, None)
+    home = Path(ship(image, image_store, destination).rootfs).parent
     (home / "shipped.json").unlink()
     (home / "rootfs" / "text").write_text("half")
-    assert (Path(ship(image, image_store, harbour).rootfs) / "text").read_text() == "a"
+    assert (Path(ship(image, image_store, destination).rootfs) / "text").read_text() == "a"
     assert [path.name for path in far.images.iterdir()] == [home.name]
 
 

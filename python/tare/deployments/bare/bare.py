@@ -1,6 +1,6 @@
-"""`bare`: the image's own bits as a process of the host, with nothing around it but its own root.
+"""`bare`: the program of the image as a process of the host, with only the image's root around it.
 
-All that is given by hand, and why: docs/concepts/deployments.md, docs/decisions/0005-bare-is-more-than-chroot.md.
+What tare sets up by hand, and why: docs/concepts/deployments.md, docs/decisions/0005-bare-is-more-than-chroot.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LAST_WORDS_BYTES = 400
 
 
 class Bare:
-    """Root of the image, cgroup of the run, network of the host (or of another instance)."""
+    """Runs a task in the image's root, the run's cgroup and the network of the host (or of another instance)."""
 
     needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
     isolates_network: ClassVar[bool] = False
@@ -45,10 +45,10 @@ class Bare:
     def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
         self._host = host
         self._ledger = ledger
-        self._commons = SharedResources(host, ledger, engine)
+        self._shared = SharedResources(host, ledger, engine)
 
     def start(self, task: Task) -> Instance:
-        """All that is made is noted first; what fails takes away what was made before it."""
+        """Start the task. Everything is noted in the ledger before it is made, and removed if the start fails."""
         if task.network not in (NetworkKind.HOST, NetworkKind.SHARED):
             raise EnvironmentLacks(
                 f"{task.name}: a bare task has no separate network, so it cannot use {task.network.value}",
@@ -67,7 +67,7 @@ class Bare:
     def exec(
         self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
     ) -> Completed:
-        """Runs in the task's root, cgroups and network, under its limits; any exit code is handed back."""
+        """Run a program in the task's root, cgroups and network, under its limits; any exit code is returned."""
         task, own = instance.task, f"/proc/{instance.process.pid}"
         seen = fetched(self._host, (f"{own}/stat", f"{own}/cgroup", BOOT_ID, OWN_STATUS))
         if not alive(seen, instance.process):
@@ -78,17 +78,20 @@ class Bare:
             "argv": list(argv),
             "enter": instance.process.pid,
             "own_output": False,
-            "cgroup_procs": list(self._commons.placement.cgroups.procs_files(cgroup)),
+            "cgroup_procs": list(self._shared.placement.cgroups.procs_files(cgroup)),
             "network_of": instance.process.pid,
         }
         if user:
             spec["user"] = user
         command = ["python3", "-I", "-S", f"{_scratch(task)}/launcher.py", "exec"]
-        done = self._host.run(command, timeout_s=timeout_s, stdin=for_launcher(spec) + stdin, check=False)
+        done = self._host.run(command, timeout_s=timeout_s, stdin=launcher_input(spec) + stdin, check=False)
         return Completed(tuple(argv), done.code, done.stdout, done.stderr)
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
-        """Sleeps in the kernel on the host until the task ends; one that has ended is not waited for."""
+        """Wait for the task without polling: the host sleeps in the kernel.
+
+        A task that has ended returns at once.
+        """
         process = instance.process
         status = f"{_scratch(instance.task)}/status"
         if code := self._host.read(status):
@@ -100,12 +103,12 @@ class Bare:
             raise TimedOut(f"{instance.task.name} did not end within {timeout_s:g} s") from error
 
     def observe(self, instance: Instance) -> Observation:
-        """From /proc and the task's cgroups."""
-        cgroups = self._commons.placement.cgroups
+        """Read /proc and the task's cgroups."""
+        cgroups = self._shared.placement.cgroups
         return observe(self._host, cgroups, instance.process.pid, instance.task.targets)
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """The first process is terminated, then killed; whatever it left in its cgroup is killed too."""
+        """Terminate the first process, kill it after `grace_s`, and kill whatever is left in its cgroup."""
         process = instance.process
         if alive(self._host, process):
             words = ("end", str(process.pid), str(process.started_ticks), f"{grace_s:g}")
@@ -119,9 +122,9 @@ class Bare:
             raise RunFailed(f"{task.name}: a bare task has no engine, so no volumes or layers")
         self._ledger.note(Kind.PATH, scratch, host=self._host.name)
         self._host.run(["mkdir", "-p", "-m", "0711", "--", scratch], timeout_s=_CALL_S)
-        procs = self._commons.placement.make(task)
+        procs = self._shared.placement.make(task)
         seen = fetched(self._host, (_HOSTNAME, _RESOLVERS, OWN_STATUS))
-        names = names_of(seen)
+        names = resolver_files(seen)
         files = {"launcher.py": LAUNCHER.read_bytes(), **names}
         put_all(self._host, [NewFile(f"{scratch}/{name}", content) for name, content in files.items()])
         lent = (Bind(f"{scratch}/{name}", f"/etc/{name}", read_only=True) for name in names)
@@ -139,18 +142,18 @@ class Bare:
             "network_of": task.beside.process.pid if task.beside is not None else None,
         }
         launch = ["python3", "-I", "-S", f"{scratch}/launcher.py", "start"]
-        command = [*self._commons.placement.prefix(task), *launch]
-        done = self._host.run(command, timeout_s=_CALL_S, stdin=for_launcher(spec), check=False)
+        command = [*self._shared.placement.prefix(task), *launch]
+        done = self._host.run(command, timeout_s=_CALL_S, stdin=launcher_input(spec), check=False)
         if done.code != 0:
             raise RunFailed(f"{task.name} cannot be started: {done.stderr.decode(errors='replace').strip()}")
         answer: dict[str, int] = json.loads(done.stdout)
         return answer
 
     def _remove(self, task: Task) -> None:
-        self._commons.placement.remove(task)
+        self._shared.placement.remove(task)
         remove_tree(self._host, _scratch(task))
         self._ledger.forget(Kind.PATH, _scratch(task), host=self._host.name)
-        self._commons.leave(task.cgroup_parent)
+        self._shared.leave(task.cgroup_parent)
 
     def _last_words(self, task: Task) -> str:
         tail = (self._host.read(task.output.stderr) or self._host.read(task.output.stdout) or b"").strip()
@@ -159,7 +162,7 @@ class Bare:
 
 
 def _program(task: Task, seen: Host) -> dict[str, Any]:
-    """What start and exec have in common."""
+    """Fields of the launcher's specification that `start` and `exec` share."""
     limits = rlimits(task.limits, ceilings(seen))
     return {
         "argv": list(task.argv),
@@ -170,8 +173,8 @@ def _program(task: Task, seen: Host) -> dict[str, Any]:
     }
 
 
-def names_of(seen: Host) -> Mapping[str, bytes]:
-    """The files of /etc by which names resolve, as an engine writes them."""
+def resolver_files(seen: Host) -> Mapping[str, bytes]:
+    """Content of the files of /etc that resolve names, as an engine writes them."""
     name = (seen.read(_HOSTNAME) or b"localhost").decode().strip()
     return {
         "hosts": f"127.0.0.1\tlocalhost {name}\n::1\tlocalhost ip6-localhost ip6-loopback\n".encode(),
@@ -180,12 +183,15 @@ def names_of(seen: Host) -> Mapping[str, bytes]:
     }
 
 
-def for_launcher(spec: Mapping[str, Any]) -> bytes:
-    """A specification as launcher.py takes it on its standard input, before what is the program's."""
+def launcher_input(spec: Mapping[str, Any]) -> bytes:
+    """Standard input of launcher.py: length of the specification, the specification, then the program's input."""
     words = json.dumps(spec).encode()
     return b"%010d" % len(words) + words
 
 
 def _scratch(task: Task) -> str:
-    """No directory above it is shared: another tare may be removing its own at any time."""
+    """Directory of a task.
+
+    No directory above it belongs to tare: another tare could be removing a shared one at any time.
+    """
     return f"/run/tare-task.{task.name}"

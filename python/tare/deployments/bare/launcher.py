@@ -1,14 +1,14 @@
-"""Gives a bare process what a container engine would have given, then becomes it.
+"""Give a bare process what a container engine would have given it, then become that process.
 
-This file is copied to a host and run there by its own Python, so it needs the standard library only:
+This file is copied to a host and run there by the host's Python, so it uses the standard library only:
 
     python3 -I -S launcher.py start    start a task under a supervisor, print its pid, return
     python3 -I -S launcher.py exec     become a program inside a running task
 
-What to do comes first on standard input, as JSON behind its length in ten digits; what follows is the program's. An
-error ends as one line on standard error and exit code 125. The supervisor does nothing but wait for the task, as
-containerd's shim does for a container, and writes its exit code to the file `status`. What is mounted stands in
-docs/concepts/deployments.md.
+Standard input begins with the specification, as JSON behind its length in ten digits; the rest is the program's
+input. An error is one line on standard error and exit code 125. The supervisor only waits for the task, as
+containerd's shim does for a container, and writes the task's exit code to the file `status`.
+docs/concepts/deployments.md lists the mounts.
 """
 
 from __future__ import annotations
@@ -50,30 +50,30 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class LaunchError(Exception):
-    """What could not be done, in words for the user."""
+    """Something could not be done; the message is for the user."""
 
 
 def check(result: int, what: str) -> None:
-    """Raise the errno of a failed libc call, saying what was tried."""
+    """Raise `LaunchError` with the errno of a failed libc call; `what` says what was tried."""
     if result != 0:
         raise LaunchError(f"cannot {what}: {os.strerror(ctypes.get_errno())}")
 
 
 def mount(source: str, target: Path, fstype: str = "", flags: int = 0, data: str = "") -> None:
-    """The system call of that name (mount(2))."""
+    """Mount a file system (mount(2))."""
     words = [os.fsencode(word) for word in (source, target, fstype)]
     result = libc.mount(*words, ctypes.c_ulong(flags), os.fsencode(data))
     check(result, f"mount {source or 'anew'} on {target}")
 
 
 def remount_read_only(target: Path) -> None:
-    """Make one mount read-only, keeping its other flags (these have the same bits as ST_ and as MS_)."""
+    """Make one mount read-only and keep its other flags (ST_ and MS_ flags have the same bits)."""
     kept = os.statvfs(target).f_flag & PLAIN
     mount("", target, flags=MS_BIND | MS_REMOUNT | MS_RDONLY | kept)
 
 
 def enter_namespace(pid: int, kind: str, flag: int) -> None:
-    """As setns(2), into a namespace of the process `pid`."""
+    """Enter a namespace of the process `pid`, as setns(2)."""
     handle = os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         check(libc.setns(handle, flag), f"enter the {kind} namespace of process {pid}")
@@ -82,7 +82,7 @@ def enter_namespace(pid: int, kind: str, flag: int) -> None:
 
 
 def resolve(root: Path, path: str) -> Path:
-    """`path` as a program whose root is `root` would reach it: links are followed, never out of `root`."""
+    """Path on the host of `path` as a program with the root `root` sees it; links never lead out of `root`."""
     done: list[str] = []
     todo = [part for part in path.split("/") if part]
     links = 0
@@ -106,7 +106,7 @@ def resolve(root: Path, path: str) -> Path:
 
 
 class Root:
-    """The image's root made into a mount tree of our own; the tree on disk is never written to."""
+    """The image's root as a mount tree of this process; the tree on disk is never written to."""
 
     def __init__(self, rootfs: str) -> None:
         self.path = Path(rootfs).resolve()
@@ -115,7 +115,7 @@ class Root:
         remount_read_only(self.path)
 
     def target(self, path: str, *, directory: bool) -> Path:
-        """The place for a mount at `path`, made where the image has none."""
+        """Return the mount point for `path`; make it if the image does not have it."""
         where = resolve(self.path, path)
         if not where.exists():
             parent = where.parent
@@ -129,7 +129,7 @@ class Root:
         return where
 
     def mirror(self, directory: Path) -> None:
-        """Lay a small writable directory over a read-only one, with all that it holds bound into it."""
+        """Cover a read-only directory with a small writable one into which all its entries are bound."""
         original = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             seen = os.fstat(original)
@@ -150,30 +150,30 @@ class Root:
         self.mirrors.append(directory)
 
     def mount(self, fstype: str, path: str, flags: int = 0, data: str = "") -> None:
-        """A new file system at `path`."""
+        """Mount a new file system at `path`."""
         mount(fstype, self.target(path, directory=True), fstype, flags, data)
 
     def bind(self, source: str, path: str, *, read_only: bool, recursive: bool = False) -> None:
-        """A file or a directory of the host at `path`."""
+        """Mount a file or directory of the host at `path`."""
         where = self.target(path, directory=Path(source).is_dir())
         mount(source, where, flags=MS_BIND | (MS_REC if recursive else 0))
         if read_only:
             remount_read_only(where)
 
     def scratch(self, path: str, mode: int) -> None:
-        """A tmpfs with the mode that the directory has in the image, as runc gives it."""
+        """Mount a tmpfs with the mode that the directory has in the image, as runc does."""
         seen = resolve(self.path, path)
         if seen.is_dir():
             mode = stat.S_IMODE(seen.stat().st_mode)
         self.mount("tmpfs", path, MS_NOSUID | MS_NODEV, f"mode={mode:o}")
 
     def devices(self, shm_bytes: int) -> None:
-        """A minimal /dev, as an engine makes it."""
+        """Mount a minimal /dev, as an engine makes it."""
         self.mount("tmpfs", "/dev", MS_NOSUID | MS_STRICTATIME, "mode=755,size=65536k")
         dev = resolve(self.path, "/dev")
         for name, (major, minor) in DEVICES.items():
             os.mknod(dev / name, 0o666 | stat.S_IFCHR, os.makedev(major, minor))
-            (dev / name).chmod(0o666)  # whatever the umask
+            (dev / name).chmod(0o666)  # independent of the umask
         for name, target in DEVICE_LINKS.items():
             if name != "core" or Path(target).exists():  # not every kernel has it
                 (dev / name).symlink_to(target)
@@ -182,7 +182,7 @@ class Root:
         self.mount("mqueue", "/dev/mqueue", PLAIN)
 
     def enter(self) -> None:
-        """Make it the root of this process; what is mounted outside of it is gone from its sight."""
+        """Make the tree the root of this process and detach everything mounted outside."""
         for directory in self.mirrors:
             remount_read_only(directory)
         os.chdir(self.path)
@@ -195,7 +195,7 @@ class Root:
 
 
 def build_root(spec: Spec) -> None:
-    """A private mount namespace with the task's root in it."""
+    """Make a private mount namespace with the task's root in it."""
     check(libc.unshare(CLONE_NEWNS), "make a mount namespace")
     mount("", Path("/"), flags=MS_REC | MS_PRIVATE)
     cgroups = cgroup_mounts()
@@ -213,13 +213,13 @@ def build_root(spec: Spec) -> None:
 
 
 def cgroup_mounts() -> list[str]:
-    """Where the host shows its cgroups: a program may size itself by its limits (the JVM does)."""
+    """Mount points of the host's cgroups. A program may size itself by its limits (the JVM does)."""
     targets = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     return [path for path in targets if path == CGROUPS or path.startswith(f"{CGROUPS}/")]
 
 
 class User:
-    """Who a task runs as, by the image's own /etc/passwd and /etc/group, with an engine's rules."""
+    """The user that a task runs as, resolved by the image's /etc/passwd and /etc/group with an engine's rules."""
 
     def __init__(self, wanted: str) -> None:
         name, _, group = wanted.partition(":")
@@ -239,14 +239,14 @@ class User:
             self.gid, self.groups = (known[0] if known else int(group)), []
 
     def become(self) -> None:
-        """Give up root for good."""
+        """Switch to the user and give up root for good."""
         os.setgroups([self.gid, *self.groups])
         os.setgid(self.gid)
         os.setuid(self.uid)
 
 
 def table(path: str, fields: int) -> list[list[str]]:
-    """The rows of a passwd or group file that have enough fields."""
+    """Rows of a passwd or group file that have at least `fields` fields."""
     try:
         lines = Path(path).read_text(errors="replace").splitlines()
     except FileNotFoundError:
@@ -255,12 +255,12 @@ def table(path: str, fields: int) -> list[list[str]]:
 
 
 def become(spec: Spec) -> NoReturn:
-    """Limits, user, environment, directory; then the program itself."""
+    """Set limits, user, environment and working directory, then execute the program."""
     user = User(spec["user"])
     Path("/proc/self/oom_score_adj").write_text("0")
     os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))  # the cpuset narrows it again
     if spec["own_output"]:
-        for descriptor in (1, 2):  # so that /dev/stdout can be opened again by the user
+        for descriptor in (1, 2):  # so that the user can open /dev/stdout again
             os.fchown(descriptor, user.uid, user.gid)
     for name, (soft, hard) in spec["rlimits"].items():
         number = RLIMIT_LOCKS if name == "locks" else getattr(resource, f"RLIMIT_{name.upper()}")
@@ -272,7 +272,7 @@ def become(spec: Spec) -> NoReturn:
     os.umask(0o022)
     user.become()
     os.chdir(spec["workdir"])
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and exec would hand that on
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would inherit that
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvpe(spec["argv"][0], spec["argv"], env)  # noqa: S606 - a shell is what must not be there
@@ -281,7 +281,7 @@ def become(spec: Spec) -> NoReturn:
 
 
 def join(spec: Spec) -> None:
-    """Enter the task's cgroups, and the network namespace that it shares."""
+    """Enter the task's cgroups and, if it shares one, another instance's network namespace."""
     for path in spec["cgroup_procs"]:
         Path(path).write_text("0")
     if spec["network_of"]:
@@ -289,7 +289,7 @@ def join(spec: Spec) -> None:
 
 
 def run_child(spec: Spec, failures: int) -> NoReturn:
-    """The child's way from fork to exec; what fails goes into the pipe, which a successful exec closes."""
+    """Run the child from fork to exec. An error is written to the pipe, which a successful exec closes."""
     try:
         os.setsid()
         os.umask(0o022)
@@ -300,14 +300,14 @@ def run_child(spec: Spec, failures: int) -> NoReturn:
         join(spec)
         build_root(spec)
         become(spec)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it must reach the caller
+    except BaseException as error:  # noqa: BLE001 - any error must reach the caller
         os.write(failures, describe(error).encode())
     finally:
         os._exit(FAILED)
 
 
 def supervise(spec: Spec, report: int) -> None:
-    """Start the child, tell how that went, wait for its end, write its exit code down."""
+    """Start the child, report its pid or failure, wait for it, and write its exit code to the status file."""
     os.setsid()
     silence = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
@@ -330,13 +330,13 @@ def supervise(spec: Spec, report: int) -> None:
 
 
 def start(spec: Spec) -> None:
-    """Fork the supervisor and pass on what it reports."""
+    """Fork the supervisor and print what it reports."""
     reported, report = os.pipe()
     if os.fork() == 0:
         os.close(reported)
         try:
             supervise(spec, report)
-        except BaseException as error:  # noqa: BLE001 - the caller waits for a word
+        except BaseException as error:  # noqa: BLE001 - the caller waits for a report
             os.write(report, json.dumps({"error": describe(error)}).encode())
         finally:
             os._exit(0)
@@ -355,20 +355,20 @@ def execute(spec: Spec) -> NoReturn:
         for kind, flag in POD_NAMESPACES.items():
             enter_namespace(inside, kind, flag)
     enter_namespace(spec["enter"], "mnt", CLONE_NEWNS)
-    if inside and (child := os.fork()):  # a process stays in the pid namespace that it was made in
+    if inside and (child := os.fork()):  # a process keeps the pid namespace that it was made in
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os._exit(code if code >= 0 else 128 - code)
     become(spec)
 
 
 def read_all(descriptor: int) -> bytes:
-    """Read to the end of a pipe."""
+    """Read a pipe to its end."""
     with os.fdopen(descriptor, "rb") as file:
         return file.read()
 
 
-def exactly(count: int) -> bytes:
-    """So many bytes of standard input, and none of those behind them."""
+def read_exactly(count: int) -> bytes:
+    """Read exactly `count` bytes of standard input, and none behind them."""
     content = b""
     while len(content) < count:
         part = os.read(0, count - len(content))
@@ -379,18 +379,18 @@ def exactly(count: int) -> bytes:
 
 
 def describe(error: BaseException) -> str:
-    """One line."""
+    """Describe an error in one line."""
     text = str(error) if isinstance(error, (LaunchError, OSError)) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())
 
 
 def main() -> None:
-    """Do as the one word says."""
+    """Run the command that the only argument names."""
     (verb,) = sys.argv[1:]
     try:
-        spec = json.loads(exactly(int(exactly(DIGITS))))
+        spec = json.loads(read_exactly(int(read_exactly(DIGITS))))
         {"start": start, "exec": execute}[verb](spec)
-    except Exception as error:  # noqa: BLE001 - one line, whatever it was
+    except Exception as error:  # noqa: BLE001 - any error becomes one line
         sys.stderr.write(describe(error) + "\n")
         sys.exit(FAILED)
 

@@ -1,7 +1,7 @@
-"""The host's cgroup hierarchies, and what is written to them: v1, hybrid and v2.
+"""The host's cgroup hierarchies (v1, hybrid and v2), and the values to write to them.
 
-Paths of cgroups are relative to the root of their hierarchy ("tare/RUN/server"), without a leading slash.
-Sources: Documentation/admin-guide/cgroup-v1/, cgroup-v2.rst.
+Paths of cgroups are relative to the root of their hierarchy ("tare/RUN/server"), without a leading slash. Sources:
+Documentation/admin-guide/cgroup-v1/, cgroup-v2.rst.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _CPUSET = ("cpuset.cpus", "cpuset.mems")
 
 
 class CgroupKind(StrEnum):
-    """Which cgroup interface holds the controllers."""
+    """The cgroup interface that holds the controllers."""
 
     V1 = "v1"
     HYBRID = "hybrid"
-    """Controllers in v1 hierarchies, and a v2 hierarchy without any beside them."""
+    """Controllers are in v1 hierarchies; beside them is a v2 hierarchy without controllers."""
     V2 = "v2"
 
 
@@ -47,11 +47,11 @@ class Cgroups:
     hierarchies: tuple[Hierarchy, ...]
 
     def directories(self, path: str) -> tuple[str, ...]:
-        """Where the cgroup `path` lies in each hierarchy: what engines make, so that both make the same."""
+        """Directory of the cgroup `path` in each hierarchy. Engines make all of them, so tare does too."""
         return tuple(f"{hierarchy.mount}/{path}" for hierarchy in self.hierarchies)
 
     def mount_of(self, controller: str) -> str | None:
-        """The hierarchy that holds a controller."""
+        """Mount point of the hierarchy that holds a controller; `None` if there is none."""
         for hierarchy in self.hierarchies:
             unified = hierarchy.unified and self.kind is CgroupKind.V2
             if controller in hierarchy.controllers or (unified and controller in _V2_CONTROLLERS):
@@ -59,7 +59,7 @@ class Cgroups:
         return None
 
     def procs_files(self, proc_cgroup: str) -> tuple[str, ...]:
-        """The cgroup.procs files by which to join the cgroups that a /proc/PID/cgroup lists."""
+        """The cgroup.procs files through which a process joins the cgroups listed in a /proc/PID/cgroup."""
         paths = parse_proc_cgroup(proc_cgroup)
         files = []
         for hierarchy in self.hierarchies:
@@ -71,14 +71,14 @@ class Cgroups:
 
 @dataclass(frozen=True)
 class Write:
-    """One value into one file of a cgroup."""
+    """One value to write to one file of a cgroup."""
 
     path: str
     value: str
 
 
 def parse_cgroups(mountinfo: str) -> Cgroups:
-    """Find the hierarchies in /proc/self/mountinfo. Raises `EnvironmentLacks` when there are none."""
+    """Find the hierarchies in /proc/self/mountinfo. Raises `EnvironmentLacks` if there are none."""
     by_controller: dict[str, Hierarchy] = {}
     for mount in parse_mountinfo(mountinfo):
         if mount.fstype in ("cgroup", "cgroup2") and mount.root == "/" and mount.device not in by_controller:
@@ -96,13 +96,13 @@ def parse_cgroups(mountinfo: str) -> Cgroups:
 
 
 def parse_proc_cgroup(text: str) -> dict[str, str]:
-    """/proc/PID/cgroup: controllers (comma-separated, empty for v2) → path as printed."""
+    """Parse /proc/PID/cgroup: controllers (comma-separated, empty for v2) → path as printed."""
     lines = [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
     return {controllers: path for _, controllers, path in lines}
 
 
 def parent_writes(cgroups: Cgroups, path: str, read: Read) -> Iterator[Write]:
-    """What must be set from the root down so that cgroups below `path` can be used; nothing is narrowed."""
+    """Writes needed from the root down so that cgroups below `path` can be used; they restrict nothing."""
     ancestors = _ancestors(path)
     if cgroups.kind is CgroupKind.V2:
         for directory in (
@@ -119,14 +119,17 @@ def parent_writes(cgroups: Cgroups, path: str, read: Read) -> Iterator[Write]:
 
 
 def cpuset_files(cgroups: Cgroups, path: str) -> tuple[str, ...]:
-    """What is read of v1 before the cgroups down to `path` can be used, as far as it is known beforehand."""
+    """Files of v1 that are read before the cgroups down to `path` can be used, as far as known in advance."""
     mount = None if cgroups.kind is CgroupKind.V2 else cgroups.mount_of("cpuset")
     places = () if mount is None else (mount, *(f"{mount}/{each}" for each in _ancestors(path)))
     return tuple(f"{place}/{name}" for place in places for name in _CPUSET)
 
 
 def leaf_writes(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Iterator[Write]:
-    """The limits of one task. A weight not asked for is left at the kernel's default, as engines leave it."""
+    """Writes that set the limits of one task.
+
+    Without a requested weight, the kernel's default stays, as with engines.
+    """
     yield from weight_writes(cgroups, path, limits)
     if cgroups.kind is CgroupKind.V2:
         yield from _limits_v2(f"{cgroups.hierarchies[0].mount}/{path}", limits, read)
@@ -139,10 +142,13 @@ def leaf_writes(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Iter
 
 
 def weight_writes(cgroups: Cgroups, path: str, limits: Limits) -> Iterator[Write]:
-    """Engines turn a weight of v1 into one of v2 by formulas that changed; so it is written by ourselves."""
+    """Write that sets the CPU weight.
+
+    tare writes it itself, because engines convert v1 weights to v2 by formulas that changed.
+    """
     if limits.cpu_weight is None:
         return
-    mount = _needed(cgroups, "cpu")
+    mount = _required_mount(cgroups, "cpu")
     if cgroups.kind is CgroupKind.V2:
         yield Write(f"{mount}/{path}/cpu.weight", str(limits.cpu_weight))
     else:
@@ -152,16 +158,16 @@ def weight_writes(cgroups: Cgroups, path: str, limits: Limits) -> Iterator[Write
 def _limits_v1(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Iterator[Write]:
     quota = cpu_quota_us(limits)
     if quota is not None:
-        directory = f"{_needed(cgroups, 'cpu')}/{path}"
+        directory = f"{_required_mount(cgroups, 'cpu')}/{path}"
         yield Write(f"{directory}/cpu.cfs_period_us", str(CPU_PERIOD_US))
         yield Write(f"{directory}/cpu.cfs_quota_us", str(quota))
     if limits.memory_bytes is not None:
-        directory = f"{_needed(cgroups, 'memory')}/{path}"
+        directory = f"{_required_mount(cgroups, 'memory')}/{path}"
         yield Write(f"{directory}/memory.limit_in_bytes", str(limits.memory_bytes))
         if read(f"{directory}/memory.memsw.limit_in_bytes") is not None:  # absent without swap accounting
             yield Write(f"{directory}/memory.memsw.limit_in_bytes", str(limits.memory_bytes))
     if limits.disk_iops is not None:
-        directory = f"{_needed(cgroups, 'blkio')}/{path}"
+        directory = f"{_required_mount(cgroups, 'blkio')}/{path}"
         for disk in disks(read):
             for way in ("read", "write"):
                 value = f"{disk.device} {limits.disk_iops}"
@@ -184,7 +190,7 @@ def _limits_v2(directory: str, limits: Limits, read: Read) -> Iterator[Write]:
 
 
 def _inherit_cpuset(directory: str, read: Read) -> Iterator[Write]:
-    """A new v1 cpuset holds no CPU and no memory node, and then no task can join it."""
+    """A new v1 cpuset has neither CPUs nor memory nodes, and no task can join it: copy both from the parent."""
     parent = directory.rsplit("/", 1)[0]
     for name in _CPUSET:
         if not (read(f"{directory}/{name}") or b"").strip():
@@ -197,7 +203,7 @@ def _ancestors(path: str) -> tuple[str, ...]:
     return tuple("/".join(parts[: index + 1]) for index in range(len(parts)))
 
 
-def _needed(cgroups: Cgroups, controller: str) -> str:
+def _required_mount(cgroups: Cgroups, controller: str) -> str:
     mount = cgroups.mount_of(controller)
     if mount is None:
         raise EnvironmentLacks(

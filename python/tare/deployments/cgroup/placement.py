@@ -1,4 +1,4 @@
-"""Control groups of a run and its tasks: how this host makes them, and moving a running task to other CPUs."""
+"""Control groups of a run and its tasks: how a host makes them, and how a running task moves to other CPUs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WATCHER = "conmon"
 
 
 class Placement(Protocol):
-    """How cgroups are made and removed on one host."""
+    """Makes and removes cgroups on one host."""
 
     @property
     def cgroups(self) -> Cgroups:
@@ -47,36 +47,36 @@ class Placement(Protocol):
         ...
 
     def engine_parent(self, parent: str) -> str:
-        """What an engine must get as the parent."""
+        """Value that an engine needs as the cgroup parent of its containers."""
         ...
 
     def path(self, parent: str) -> str:
-        """Where the parent is, below the root of each hierarchy."""
+        """Path of the parent below the root of each hierarchy."""
         ...
 
     def prefix(self, task: Task) -> tuple[str, ...]:
-        """The words before a bare task's command."""
+        """Words to put before a bare task's command."""
         ...
 
     def make(self, task: Task) -> tuple[str, ...]:
-        """Make the cgroups of a bare task; returns the files by which its first process joins them."""
+        """Make the cgroups of a bare task; return the files through which its first process joins them."""
         ...
 
     def make_parent(self, parent: str) -> None:
-        """Make what an engine's containers will stand in."""
+        """Make the parent cgroup of an engine's containers."""
         ...
 
     def remove(self, task: Task) -> None:
-        """Remove the task's cgroup with all that runs in it."""
+        """Remove the task's cgroup and everything that runs in it."""
         ...
 
     def prune_parent(self, parent: str) -> bool:
-        """Remove the parent if nothing is in it; whether it is gone."""
+        """Remove the parent if it is empty; return whether it is gone."""
         ...
 
 
 def placement_of(host: Host, ledger: Ledger, engine: DockerClient | None) -> Placement:
-    """The engine's driver where there is one, else systemd's where systemd runs, else plain cgroups."""
+    """Use the engine's driver if there is an engine, else systemd's if systemd runs, else plain cgroups."""
     cgroups = parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode())
     if engine is not None:
         systemd = engine.info().get("CgroupDriver") == "systemd"
@@ -86,32 +86,32 @@ def placement_of(host: Host, ledger: Ledger, engine: DockerClient | None) -> Pla
 
 
 def plain_placement(host: Host, ledger: Ledger) -> Placement:
-    """Control groups by hand, whatever the engine's driver."""
+    """Make control groups by hand, whatever the engine's driver."""
     return PlainCgroups(host, ledger, parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode()))
 
 
 @dataclass(frozen=True)
 class PlainCgroups:
-    """Directories made by hand, as an engine's `cgroupfs` driver makes them."""
+    """Cgroup directories made by hand, as an engine's `cgroupfs` driver makes them."""
 
     host: Host
     ledger: Ledger
     cgroups: Cgroups
 
     def engine_parent(self, parent: str) -> str:
-        """A path from the hierarchy's root."""
+        """Path of the parent, absolute from the root of the hierarchy."""
         return f"/{parent}"
 
     def path(self, parent: str) -> str:
-        """As it is called."""
+        """The parent's own name is its path."""
         return parent
 
-    def prefix(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 - the launcher joins by itself
-        """Nothing."""
+    def prefix(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 - the launcher joins the cgroups itself
+        """Return no words."""
         return ()
 
     def make(self, task: Task) -> tuple[str, ...]:
-        """Parent first, then the task's own, with its limits."""
+        """Make the parent, then the task's own cgroup with its limits."""
         self.make_parent(task.cgroup_parent)
         if task.cgroup is CgroupPlace.ROOT:
             return root_procs(self.cgroups)
@@ -124,26 +124,29 @@ class PlainCgroups:
         return tuple(f"{directory}/cgroup.procs" for directory in directories)
 
     def make_parent(self, parent: str) -> None:
-        """In every hierarchy; a task that goes first must not leave it out for the next."""
+        """Make the parent in every hierarchy: the first task must not leave out one that the next needs."""
         self.ledger.note(Kind.CGROUP, parent, host=self.host.name)
         self._make(self.cgroups.directories(parent))
         seen = fetched(self.host, cpuset_files(self.cgroups, parent))
         self._write(seen, parent_writes(self.cgroups, parent, seen.read))
 
     def remove(self, task: Task) -> None:
-        """Whatever is left in it is killed."""
+        """Remove the cgroup and kill whatever is left in it."""
         clear(self.host, self.cgroups, leaf(task))
         self.ledger.forget(Kind.CGROUP, leaf(task), host=self.host.name)
 
     def prune_parent(self, parent: str) -> bool:
-        """A parent in use stays, and stays in the ledger."""
+        """A parent in use stays, and so does its entry in the ledger."""
         gone = prune(self.host, self.cgroups, parent)
         if gone:
             self.ledger.forget(Kind.CGROUP, parent, host=self.host.name)
         return gone
 
     def _make(self, directories: Sequence[str]) -> None:
-        """Another tare that ends may remove our common ancestor between the steps of `mkdir -p`."""
+        """Make directories.
+
+        Retry, as another tare that ends may remove a common ancestor between the steps of `mkdir -p`.
+        """
         for last in (False, False, True):
             if self.host.run(["mkdir", "-p", "--", *directories], timeout_s=_CALL_S, check=last).code == 0:
                 return
@@ -162,22 +165,22 @@ class PlainCgroups:
 
 @dataclass(frozen=True)
 class SystemdSlices:
-    """A slice for the run, a scope for each bare task, as an engine's `systemd` driver makes them."""
+    """A slice for the run and a scope for each bare task, as an engine's `systemd` driver makes them."""
 
     host: Host
     ledger: Ledger
     cgroups: Cgroups
 
     def engine_parent(self, parent: str) -> str:
-        """The slice's name."""
+        """Name of the slice."""
         return slice_name(parent)
 
     def path(self, parent: str) -> str:
-        """The slice in the slices around it."""
+        """Path of the slice inside its ancestor slices."""
         return slice_path(parent)
 
     def prefix(self, task: Task) -> tuple[str, ...]:
-        """The init system makes the scope around the launcher, with the task's limits on it."""
+        """Words that have systemd start the launcher in a scope with the task's limits."""
         if task.cgroup is CgroupPlace.ROOT:
             return ()
         properties = [word for item in scope_properties(task.limits, self.host.read) for word in ("-p", item)]
@@ -186,7 +189,7 @@ class SystemdSlices:
         return ("systemd-run", "--scope", "--quiet", "--collect", unit, where, *properties, "--")
 
     def make(self, task: Task) -> tuple[str, ...]:
-        """Only noted: systemd makes it when the launcher is run."""
+        """Only note the scope in the ledger: systemd makes it when the launcher is run."""
         self.make_parent(task.cgroup_parent)
         if task.cgroup is CgroupPlace.ROOT:
             return root_procs(self.cgroups)
@@ -194,16 +197,16 @@ class SystemdSlices:
         return ()
 
     def make_parent(self, parent: str) -> None:
-        """Only noted: a slice comes with its first scope."""
+        """Only note the slice in the ledger: it is made with its first scope."""
         self.ledger.note(Kind.CGROUP, slice_path(parent), host=self.host.name)
 
     def remove(self, task: Task) -> None:
-        """The init system drops an empty scope by itself; `clear` sees it gone."""
+        """Wait until the scope is gone: systemd removes an empty scope by itself."""
         clear(self.host, self.cgroups, self._scope(task))
         self.ledger.forget(Kind.CGROUP, self._scope(task), host=self.host.name)
 
     def prune_parent(self, parent: str) -> bool:
-        """An empty slice stays active until it is stopped."""
+        """Remove an empty slice. It stays active until it is stopped."""
         gone = prune(self.host, self.cgroups, slice_path(parent))
         if gone:
             self.host.run(["systemctl", "stop", slice_name(parent)], timeout_s=_CALL_S, check=False)
@@ -215,12 +218,12 @@ class SystemdSlices:
 
 
 def root_procs(cgroups: Cgroups) -> tuple[str, ...]:
-    """The files by which a process joins the root of every hierarchy."""
+    """Files through which a process joins the root of every hierarchy."""
     return tuple(f"{hierarchy.mount}/cgroup.procs" for hierarchy in cgroups.hierarchies)
 
 
 def leaf(task: Task) -> str:
-    """The cgroup of one task, beside which an engine puts its containers."""
+    """Cgroup of one task; an engine puts its containers beside it."""
     return f"{task.cgroup_parent}/{task.name}"
 
 
@@ -236,12 +239,12 @@ def slice_path(parent: str) -> str:
 
 
 def scope_name(task: Task) -> str:
-    """The unit that holds one bare task."""
+    """Name of the systemd unit that holds one bare task."""
     return f"{task.name}.scope"
 
 
 def scope_properties(limits: Limits, read: Read) -> tuple[str, ...]:
-    """Limits in the words of systemd.resource-control(5); MemoryMax is understood on v1 too."""
+    """Limits as properties of systemd.resource-control(5); systemd understands MemoryMax on v1 too."""
     properties = ["Delegate=yes"]
     if limits.cpus is not None:
         properties.append(f"AllowedCPUs={limits.cpus}")
@@ -259,15 +262,16 @@ def scope_properties(limits: Limits, read: Read) -> tuple[str, ...]:
 
 
 def clear(host: Host, cgroups: Cgroups, path: str) -> None:
-    """Kill all that runs in a cgroup, then remove it. Raises `RunFailed` if it does not go."""
+    """Kill everything that runs in a cgroup, then remove it. Raises `RunFailed` if it cannot be removed."""
     if not prune(host, cgroups, path):
         warden(host, "clear", path, *(hierarchy.mount for hierarchy in cgroups.hierarchies))
 
 
 def clear_watchers(host: Host, cgroups: Cgroups, parent: str) -> None:
-    """End Podman's `conmon`s where nothing else is left below a parent.
+    """End Podman's `conmon` processes if nothing else is left below a parent.
 
-    Podman keeps the one of each exec for five minutes (`--exit-delay 300`), beside the containers' own groups.
+    Podman keeps the `conmon` of each exec for five minutes (`--exit-delay 300`), beside the groups of its
+    containers.
     """
     places = [place for place in cgroups.directories(parent) if host.read(f"{place}/cgroup.procs") is not None]
     if not places:
@@ -280,9 +284,10 @@ def clear_watchers(host: Host, cgroups: Cgroups, parent: str) -> None:
 
 
 def prune(host: Host, cgroups: Cgroups, path: str) -> bool:
-    """Remove a cgroup, and those above it, where nothing is in them; whether it is gone everywhere.
+    """Remove a cgroup and its ancestors as far as they are empty.
 
-    The kernel removes none in which something is (EBUSY). Raises `RunFailed` for a path that leads elsewhere.
+    Return whether the cgroup is gone from every hierarchy. The kernel refuses to remove a cgroup in use (EBUSY).
+    Raises `RunFailed` for a path that leads out of the hierarchy.
     """
     parts = path.split("/")
     if "" in parts or ".." in parts:
@@ -301,13 +306,13 @@ def _gone(host: Host, cgroups: Cgroups, path: str) -> bool:
 
 
 def warden(host: Host, *words: str, timeout_s: float = _CALL_S) -> str:
-    """Run the script of warden.py on the host."""
+    """Run warden.py on the host with these arguments and return its output."""
     argv = ["python3", "-I", "-S", "-", *words]
     return host.run(argv, timeout_s=timeout_s, stdin=WARDEN.read_bytes()).text
 
 
 def set_cpus(host: Host, instance: Instance, cpus: str) -> None:
-    """Put all processes of a task on the CPUs of a list, and see that they are. Raises `RunFailed` if not."""
+    """Move all processes of a task to a list of CPUs, and verify it. Raises `RunFailed` if they did not move."""
     pid, name = instance.process.pid, instance.task.name
     cgroups = parse_cgroups(_text(host, "/proc/self/mountinfo"))
     paths = parse_proc_cgroup(_text(host, f"/proc/{pid}/cgroup"))
@@ -326,13 +331,11 @@ def set_cpus(host: Host, instance: Instance, cpus: str) -> None:
         raise RunFailed(f"{name} should run on CPUs {cpus} but may use {allowed}")
 
 
-def weigh(host: Host, cgroups: Cgroups, pid: int, limits: Limits) -> None:
-    """Give the control group of an engine's container the weight that is asked for; an ended one needs none."""
+def set_cpu_weight(host: Host, cgroups: Cgroups, pid: int, limits: Limits) -> None:
+    """Set the requested CPU weight of an engine's container; does nothing for a container that has ended."""
     paths = parse_proc_cgroup(_text(host, f"/proc/{pid}/cgroup"))
     path = next((path for names, path in paths.items() if "cpu" in names.split(",")), paths.get("", ""))
-    if not path.strip(
-        "/"
-    ):  # of a process that has ended nothing is left but the root, which is not the container's
+    if not path.strip("/"):  # an ended process is listed in the root cgroup, which is not the container's
         return
     for write in weight_writes(cgroups, path.strip("/"), limits):
         host.put(write.value.encode(), write.path)

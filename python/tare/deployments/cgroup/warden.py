@@ -1,10 +1,10 @@
-"""Waits for a process, ends it, clears a cgroup. Run on the host by its own Python, standard library only.
+"""Wait for a process, end it, or clear a cgroup. Run on the host by its own Python; standard library only.
 
     python3 -I -S - wait PID STARTED_TICKS STATUS_FILE      print the exit code that the supervisor wrote down
     python3 -I -S - end PID STARTED_TICKS GRACE_S           SIGTERM, then SIGKILL after GRACE_S
     python3 -I -S - clear PATH MOUNT...                     kill what is in the cgroup PATH and remove it
 
-It sleeps in the kernel (pidfd_open(2)), so that waiting for a run takes no CPU from it.
+It sleeps in the kernel (pidfd_open(2)), so that waiting takes no CPU time from the run.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _STATUS_S = 5.0
 _CLEAR_S = 10.0
 
 
-def hold(pid: int, started_ticks: int) -> int | None:
-    """A pidfd of this very process, `None` when it is gone."""
+def open_pidfd(pid: int, started_ticks: int) -> int | None:
+    """Open a pidfd of the process with this pid and start time; `None` if it is gone."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -38,13 +38,13 @@ def hold(pid: int, started_ticks: int) -> int | None:
 
 
 def ended(handle: int | None, seconds: float | None) -> bool:
-    """Whether the process has ended, after waiting for it."""
+    """Wait up to `seconds` (`None`: forever); return whether the process has ended."""
     return handle is None or bool(select.select([handle], [], [], seconds)[0])
 
 
 def wait(pid: str, started_ticks: str, status: str) -> int:
-    """The supervisor writes the status just after the end."""
-    ended(hold(int(pid), int(started_ticks)), None)
+    """Wait for the process, then print its exit code. The supervisor writes the status file just after the end."""
+    ended(open_pidfd(int(pid), int(started_ticks)), None)
     deadline = time.monotonic() + _STATUS_S
     while time.monotonic() < deadline:
         with contextlib.suppress(FileNotFoundError):
@@ -56,8 +56,8 @@ def wait(pid: str, started_ticks: str, status: str) -> int:
 
 
 def end(pid: str, started_ticks: str, grace_s: str) -> int:
-    """Signals go through the pidfd, so they reach this process or none."""
-    handle = hold(int(pid), int(started_ticks))
+    """End a process. Signals go through the pidfd, so they reach this process or none."""
+    handle = open_pidfd(int(pid), int(started_ticks))
     for number, patience_s in ((signal.SIGTERM, float(grace_s)), (signal.SIGKILL, _CLEAR_S)):
         if handle is not None and not ended(handle, 0):
             with contextlib.suppress(ProcessLookupError):
@@ -70,7 +70,10 @@ def end(pid: str, started_ticks: str, grace_s: str) -> int:
 
 
 def clear(path: str, *mounts: str) -> int:
-    """Members may fork while they are killed, and a v1 cgroup stays busy until the last one is reaped."""
+    """Kill the members of a cgroup until it can be removed.
+
+    Members may fork while they are killed, and a v1 cgroup stays busy until the last one is reaped.
+    """
     deadline = time.monotonic() + _CLEAR_S
     while left := [tree for tree in (cgroup(mount, path) for mount in mounts) if not removed(tree)]:
         if time.monotonic() > deadline:
@@ -84,7 +87,7 @@ def clear(path: str, *mounts: str) -> int:
 
 
 def prune(path: str, *mounts: str) -> None:
-    """Take away PATH and what is above it in our own tree, as far as it is empty."""
+    """Remove PATH and its ancestors in each hierarchy as far as they are empty."""
     for mount in mounts:
         left = Path(path)
         while left.name:
@@ -98,7 +101,7 @@ def prune(path: str, *mounts: str) -> None:
 
 
 def cgroup(mount: str, path: str) -> Path:
-    """Never the root of a hierarchy, never outside of it."""
+    """Directory of a cgroup. Never the root of a hierarchy, and never outside of it."""
     parts = Path(path).parts
     if not parts or Path(path).is_absolute() or ".." in parts:
         raise SystemExit(f"{path!r} names no cgroup of tare's")
@@ -106,7 +109,7 @@ def cgroup(mount: str, path: str) -> Path:
 
 
 def removed(tree: Path) -> bool:
-    """Remove a cgroup with all below it; `False` while something is in it."""
+    """Remove a cgroup and all below it; `False` while a process is in it."""
     for directory, _, _ in os.walk(tree, topdown=False):
         try:
             Path(directory).rmdir()
@@ -120,7 +123,7 @@ def removed(tree: Path) -> bool:
 
 
 def members(tree: Path) -> list[int]:
-    """The pids in a cgroup and below it."""
+    """Process IDs in a cgroup and below it."""
     pids: list[int] = []
     for directory, _, _ in os.walk(tree):
         with contextlib.suppress(OSError):
@@ -129,7 +132,7 @@ def members(tree: Path) -> list[int]:
 
 
 def kill(tree: Path) -> None:
-    """SIGKILL to every member."""
+    """Send SIGKILL to every member."""
     for pid in members(tree):
         if pid != os.getpid():
             with contextlib.suppress(ProcessLookupError):

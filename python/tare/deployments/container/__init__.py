@@ -1,1 +1,1 @@
-"""`container`: the image in the host's engine."""
+"""`container`: the image runs in the host's engine."""

@@ -1,7 +1,7 @@
-"""`container`: the image in the host's engine, over the Docker API (Docker Engine, or Podman's socket).
+"""`container`: the image runs in the host's engine, through the Docker API (Docker Engine, or Podman's socket).
 
-Seccomp, AppArmor and capabilities stay as the engine sets them: they are part of what a container is. What is
-no part of it (user, environment, limits, cgroup parent, scratch directories) is given as to a bare task.
+Seccomp, AppArmor and capabilities stay as the engine sets them: they are part of what a container is. Everything
+else (user, environment, limits, cgroup parent, scratch directories) is set as for a bare task.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from docker.types import LogConfig, Mount, Ulimit
 from requests.exceptions import RequestException, Timeout
 
 from tare.deployments import Endpoint, Instance, Observation, Right, Task
-from tare.deployments.cgroup.placement import weigh
+from tare.deployments.cgroup.placement import set_cpu_weight
 from tare.deployments.container.engine_exec import engine_exec
-from tare.deployments.container.layers import drop_image, fill, image_with, settle_below
+from tare.deployments.container.layers import drop_image, fill_layer, image_with, set_page_cache
 from tare.deployments.container.rootless import NETWORKS, Rootless, end_watchers
 from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, SHM_BYTES, cpu_quota_us, environment, user
 from tare.deployments.disks import disks
@@ -47,7 +47,7 @@ _API_S = 60.0
 
 
 class Container:
-    """One container a task, removed with its task."""
+    """Runs each task in a container that is removed with the task."""
 
     needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
     isolates_network: ClassVar[bool] = True
@@ -59,17 +59,20 @@ class Container:
         self._host = host
         self._ledger = ledger
         self._engine = engine
-        self._commons = SharedResources(host, ledger, engine)
+        self._shared = SharedResources(host, ledger, engine)
 
     def start(self, task: Task) -> Instance:
-        """The container's name is noted before it exists; what fails takes away what was made before it."""
+        """Start the container.
+
+        Its name is noted in the ledger first; what was made is removed if the start fails.
+        """
         try:
             return self._start(task)
         except BaseException as error:
             with suppress(TareError):  # what cannot be removed stays in the ledger
                 self._remove(task)
             if isinstance(error, RequestException) and not isinstance(error, APIError):
-                raise self._silent(task, error) from error
+                raise self._no_answer(task, error) from error
             if isinstance(error, (DockerException, RequestException)):
                 raise RunFailed(f"{task.name} cannot be started: {in_words(error)}") from error
             raise
@@ -77,7 +80,7 @@ class Container:
     def exec(
         self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
     ) -> Completed:
-        """As `docker exec`; any exit code is handed back."""
+        """Run a program as `docker exec` does; any exit code is returned."""
         container = self._container(instance.task)
         if container is None or container.status != "running":
             raise RunFailed(f"{instance.task.name} has ended: {_last_words(container)}")
@@ -93,7 +96,7 @@ class Container:
             )
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
-        """Blocks in the engine until the task ends, then fetches its output."""
+        """Wait in the engine until the task ends, then fetch its output."""
         container = self._container(instance.task)
         if container is None:
             raise RunFailed(f"{instance.task.name} is gone: somebody else removed its container")
@@ -106,13 +109,13 @@ class Container:
         return code
 
     def observe(self, instance: Instance) -> Observation:
-        """From /proc and the cgroups of the container's first process."""
-        cgroups = self._commons.placement.cgroups
+        """Read /proc and the cgroups of the container's first process."""
+        cgroups = self._shared.placement.cgroups
         seen = observe(self._host, cgroups, instance.process.pid, instance.task.targets)
         return seen if instance.task.pod is None else replace(seen, pod=self._pods.observe(instance))
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """Output is fetched before the container goes; it goes by force where it cannot be stopped."""
+        """Stop the container, fetch its output and remove it; remove it by force if it cannot be stopped."""
         task = instance.task
         try:
             if (container := self._container(task)) is not None:
@@ -128,9 +131,9 @@ class Container:
         rootless = self._rootless
         if rootless is not None:
             rootless.refuse(task)
-        self._commons.placement.make_parent(task.cgroup_parent)
+        self._shared.placement.make_parent(task.cgroup_parent)
         pod = self._pod(task)
-        network = self._network(task) if pod is None else _in_pod(task, pod)
+        network = self._network(task) if pod is None else _pod_namespaces(task, pod)
         self._ledger.note(Kind.CONTAINER, task.name, host=self._host.name)
         container = self._engine.containers.create(
             self._image(task),
@@ -138,14 +141,14 @@ class Container:
             command=list(task.argv[1:]),
             name=task.name,
             **network,
-            **(self._placed(task, pod) if rootless is None else {}),
-            **self._given(task),
+            **(self._resource_options(task, pod) if rootless is None else {}),
+            **self._program_options(task),
         )
         for layer in task.layers:
             (
-                settle_below(self._host, container, layer)
+                set_page_cache(self._host, container, layer)
                 if layer.copy_up
-                else fill(self._host, container, task, layer)
+                else fill_layer(self._host, container, task, layer)
             )
         if rootless is not None:
             rootless.give(task)
@@ -153,41 +156,41 @@ class Container:
         container.start()
         container.reload()
         if task.limits.cpu_weight is not None and rootless is None:
-            weigh(self._host, self._commons.placement.cgroups, int(container.attrs["State"]["Pid"]), task.limits)
+            set_cpu_weight(
+                self._host, self._shared.placement.cgroups, int(container.attrs["State"]["Pid"]), task.limits
+            )
         return self._instance(task, container, pod)
 
     @cached_property
     def _pods(self) -> Pods:
-        return Pods(self._host, self._ledger, self._engine, self._commons.placement)
+        return Pods(self._host, self._ledger, self._engine, self._shared.placement)
 
     def _pod(self, task: Task) -> Made | None:
-        """What stands around a container in a pod, made before it."""
+        """Make the pod around a container, before the container; `None` for a task without a pod."""
         if task.pod is None:
             return None
         bridged = task.network is NetworkKind.BRIDGE
-        return self._pods.make(task, task.pod, self._commons.bridge(task.cgroup_parent) if bridged else None)
+        return self._pods.make(task, task.pod, self._shared.bridge(task.cgroup_parent) if bridged else None)
 
     @cached_property
     def _rootless(self) -> Rootless | None:
-        """Of an engine that runs as a user."""
-        if not self._commons.rootless:
+        """Helper for an engine that runs as a user; `None` for an engine that runs as root."""
+        if not self._shared.rootless:
             return None
         service = service_at(address_of(ROOTLESS))
-        return Rootless(
-            self._host, self._ledger, self._engine, self._commons.placement, service, self._commons.facts
-        )
+        return Rootless(self._host, self._ledger, self._engine, self._shared.placement, service, self._shared.facts)
 
     def _image(self, task: Task) -> str:
-        """The task's image; where data shall be copied up from a layer of it, one that has them."""
+        """The task's image, or one derived from it with the data in a layer, if the data is to be copied up."""
         for layer in task.layers:
             if layer.copy_up:
                 return image_with(self._engine, self._host, self._ledger, task, layer)
         return str(task.image.engine_id)
 
     def _network(self, task: Task) -> dict[str, Any]:
-        """How it is attached. The engine picks the host's side of a port, so that no other can be quicker."""
+        """Network options. The engine picks the host port, so that no other program can take it first."""
         if task.network in _BRIDGED:
-            bridge = self._commons.bridge(task.cgroup_parent)
+            bridge = self._shared.bridge(task.cgroup_parent)
             attached: dict[str, Any] = {"network": bridge.name, "hostname": task.name}
             if task.network is not NetworkKind.BRIDGE and task.port:
                 loopback = task.network is NetworkKind.PUBLISHED_LOOPBACK
@@ -197,7 +200,7 @@ class Container:
         if task.network in OWN_ADDRESS:
             if task.lan is None:
                 raise RunFailed(f"{task.name}: no address is known for its network `{task.network}`")
-            return {**self._commons.lan(task.cgroup_parent, task.network, task.lan), "hostname": task.name}
+            return {**self._shared.lan(task.cgroup_parent, task.network, task.lan), "hostname": task.name}
         if task.network in ROOTLESS_NETWORKS:
             by_engine = task.port and task.network is not NetworkKind.PASTA
             ports = {f"{task.port}/tcp": (_LOOPBACK, None)} if by_engine else {}
@@ -209,10 +212,13 @@ class Container:
                 return {"network_mode": f"container:{task.beside.container_id}"}
         return {"network_mode": "host"}
 
-    def _placed(self, task: Task, pod: Made | None) -> dict[str, Any]:
-        """Cgroup parent and limits; the weight is left at the kernel's default as for a bare task."""
+    def _resource_options(self, task: Task, pod: Made | None) -> dict[str, Any]:
+        """Options for cgroup parent and limits.
+
+        The CPU weight stays at the kernel's default, as for a bare task.
+        """
         limits = task.limits
-        placed: dict[str, Any] = {"cgroup_parent": self._commons.placement.engine_parent(task.cgroup_parent)}
+        placed: dict[str, Any] = {"cgroup_parent": self._shared.placement.engine_parent(task.cgroup_parent)}
         if pod is not None and pod.groups is not None:
             placed = {
                 "cgroup_parent": f"/{pod.groups.pod}",
@@ -230,8 +236,8 @@ class Container:
             placed |= {"device_read_iops": rates, "device_write_iops": rates}
         return placed
 
-    def _given(self, task: Task) -> dict[str, Any]:
-        """What surrounds the program apart from its place."""
+    def _program_options(self, task: Task) -> dict[str, Any]:
+        """Options for everything around the program except cgroup, limits and network."""
         wanted = (
             rlimits(task.limits, ceilings(self._host)) if self._rootless is None else self._rootless.ulimits(task)
         )
@@ -251,17 +257,20 @@ class Container:
             "log_config": LogConfig(type=LogConfig.types.JSON),
             "labels": labels(task.cgroup_parent),
             **({"runtime": task.runtime} if task.runtime else {}),
-            **self._confined(task),
+            **self._security_options(task),
         }
 
-    def _confined(self, task: Task) -> dict[str, Any]:
-        """Only where a task asks for it. Docker takes the profile itself, Podman the name of its file."""
+    def _security_options(self, task: Task) -> dict[str, Any]:
+        """Security options, only where the task asks for them.
+
+        Docker takes the profile's content, Podman its file name.
+        """
         asked, given = task.confinement, dict[str, Any]()
         options = ["no-new-privileges"] if asked.no_new_privileges else []
         if asked.seccomp != "default":
             filtered = asked.seccomp
-            if filtered != "unconfined" and not self._commons.of_podman:
-                filtered = self._profile(filtered)
+            if filtered != "unconfined" and not self._shared.of_podman:
+                filtered = self._seccomp_profile(filtered)
             options.append(f"seccomp={filtered}")
         if options:
             given["security_opt"] = options
@@ -269,8 +278,8 @@ class Container:
             given["cap_add" if asked.capabilities == "all" else "cap_drop"] = ["ALL"]
         return given
 
-    def _profile(self, path: str) -> str:
-        """A seccomp profile on one line, as the engine's API wants it."""
+    def _seccomp_profile(self, path: str) -> str:
+        """Read a seccomp profile and put it on one line, as the engine's API requires."""
         try:
             return json.dumps(json.loads(self._host.read(path) or b""))
         except ValueError as error:
@@ -306,7 +315,7 @@ class Container:
         )
 
     def _container(self, task: Task) -> EngineContainer | None:
-        """Looked up by name and believed by label only."""
+        """Find the task's container by name, and accept it only with the run's label."""
         try:
             with self._answering(task):
                 container = self._engine.containers.get(task.name)
@@ -316,20 +325,20 @@ class Container:
 
     @contextmanager
     def _answering(self, task: Task, or_late: float | None = None) -> Iterator[None]:
-        """An engine that is restarted meanwhile breaks its connections: the error names its host and the task.
+        """Turn a broken connection, as after a restart of the engine, into an error that names host and task.
 
-        `or_late`: where the answer is the task's end, the seconds after which there is none.
+        `or_late`: if the call waits for the task's end, its time limit in seconds.
         """
         try:
             yield
-        except APIError:  # an answer, though also a RequestException
+        except APIError:  # an answer, although APIError is also a RequestException
             raise
         except RequestException as error:
-            if or_late is not None and _is_late(error):
+            if or_late is not None and _is_timeout(error):
                 raise TimedOut(f"{task.name} did not end within {or_late:g} s") from error
-            raise self._silent(task, error) from error
+            raise self._no_answer(task, error) from error
 
-    def _silent(self, task: Task, error: Exception) -> EngineSilent:
+    def _no_answer(self, task: Task, error: Exception) -> EngineSilent:
         return EngineSilent(f"the engine on {self._host.name} does not answer for {task.name}: {in_words(error)}")
 
     def _end(self, task: Task, container: EngineContainer, grace_s: float) -> None:
@@ -342,12 +351,15 @@ class Container:
             raise RunFailed(f"{task.name} cannot be stopped: {in_words(error)}") from error
 
     def _collect(self, task: Task, container: EngineContainer) -> None:
-        """The engine's log driver keeps both outputs apart; they are put where a bare task writes them."""
+        """Write both outputs to where a bare task writes them. The engine's log driver keeps them apart."""
         self._host.put(bytes(container.logs(stdout=True, stderr=False)), task.output.stdout)
         self._host.put(bytes(container.logs(stdout=False, stderr=True)), task.output.stderr)
 
     def _remove(self, task: Task) -> None:
-        """What cannot be taken away stays in the ledger. Raises `RunFailed` then."""
+        """Remove everything that the task left.
+
+        Raises `RunFailed` if something stays, and keeps it in the ledger.
+        """
         try:
             self._take_away(task)
         except (DockerException, RequestException) as error:
@@ -364,16 +376,16 @@ class Container:
                 end_watchers(self._host, str(container.id))
             self._rootless.disconnect(task)
             self._rootless.take_back(task)
-            self._commons.placement.remove(task)
+            self._shared.placement.remove(task)
         if task.pod is not None:
             self._pods.remove(task)
         if any(layer.copy_up for layer in task.layers):
             drop_image(self._engine, self._host, self._ledger, task)
-        self._commons.leave(task.cgroup_parent)
+        self._shared.leave(task.cgroup_parent)
 
 
-def _in_pod(task: Task, pod: Made) -> dict[str, Any]:
-    """The namespaces that the sandbox holds. Docker joins no host name's namespace, and takes over its name."""
+def _pod_namespaces(task: Task, pod: Made) -> dict[str, Any]:
+    """Options that join the sandbox's namespaces. Docker joins no UTS namespace but takes over the host name."""
     network = "host" if task.network is NetworkKind.HOST else f"container:{pod.sandbox}"
     return {"network_mode": network, "ipc_mode": f"container:{pod.sandbox}"}
 
@@ -389,6 +401,9 @@ def _last_words(container: EngineContainer | None) -> str:
     return words.splitlines()[-1] if words else "it printed nothing"
 
 
-def _is_late(error: RequestException) -> bool:
-    """Within an answer, requests reports a timeout as a broken connection (models.py, iter_content)."""
+def _is_timeout(error: RequestException) -> bool:
+    """Whether the error is a timeout.
+
+    Within an answer, requests reports one as a broken connection (models.py, iter_content).
+    """
     return isinstance(error, Timeout) or "timed out" in str(error).lower()

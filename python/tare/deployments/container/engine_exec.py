@@ -1,7 +1,7 @@
-"""Running a program in a container with input, separate outputs and a time limit.
+"""Run a program in a container with input, separate outputs and a time limit.
 
-The engine answers an exec by handing the connection over to the program (Docker Engine API, "Exec start"):
-outputs come in frames of an 8-byte header (stream, three zeros, length) and the content.
+The engine answers an exec by handing the connection over to the program (Docker Engine API, "Exec start"). Outputs
+come in frames: an 8-byte header (stream, three zeros, length), then the content.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _HEADER = struct.Struct(">BxxxL")
 _STDERR = 2
 _NOT_RUN = 126
-"""What the engine gives for an exec that its containerd did not start."""
+"""Exit code that the engine gives for an exec that its containerd did not start."""
 _CHUNK_BYTES = 1 << 16
 
 
@@ -38,15 +38,15 @@ def engine_exec(  # noqa: PLR0913 - an engine, a place in it, and what `Deployme
     user: str,
     stdin: bytes,
 ) -> Completed:
-    """Run to the end; after `timeout_s` the program is killed and `TimedOut` raised."""
+    """Run the program to its end; after `timeout_s` it is killed and `TimedOut` is raised."""
     deadline = time.monotonic() + timeout_s
     try:
         made = engine.api.exec_create(container_id, list(argv), stdin=True, user=user)
         connection: Any = engine.api.exec_start(made["Id"], socket=True)
     except APIError as error:
         raise RunFailed(f"{argv[0]} cannot be run in container {container_id[:12]}: {error.explanation}") from error
-    plain: socket.socket = connection._sock  # docker-py offers no other way to a time limit
-    # The reader that took in the HTTP header may hold the first frames already.
+    plain: socket.socket = connection._sock  # docker-py offers no other way to set a time limit
+    # The reader that parsed the HTTP header may already hold the first frames.
     reader: io.BufferedReader = connection._response.raw._fp.fp
     try:
         raw = _converse(plain, reader, stdin, deadline)
@@ -60,13 +60,13 @@ def engine_exec(  # noqa: PLR0913 - an engine, a place in it, and what `Deployme
         plain.close()
     stdout, stderr = split_frames(raw)
     code = _exit_code(engine, made["Id"], deadline)
-    if code == _NOT_RUN and not stdout + stderr:  # a runtime that refuses says why
+    if code == _NOT_RUN and not stdout + stderr:  # a runtime that refuses gives its reason
         raise EngineSilent(f"the engine on {host.name} did not run {argv[0]} in container {container_id[:12]}")
     return Completed(tuple(argv), code, stdout, stderr)
 
 
 def split_frames(raw: bytes) -> tuple[bytes, bytes]:
-    """Standard output and standard error. Raises `RunFailed` if the last frame is cut short."""
+    """Split frames into standard output and standard error. Raises `RunFailed` if the last frame is cut short."""
     outputs = {1: bytearray(), _STDERR: bytearray()}
     view = memoryview(raw)
     while view:
@@ -82,7 +82,10 @@ def split_frames(raw: bytes) -> tuple[bytes, bytes]:
 
 
 def _converse(plain: socket.socket, reader: io.BufferedReader, stdin: bytes, deadline: float) -> bytes:
-    """Write all, close the writing side, read all. Input beyond the socket's buffer needs a reading program."""
+    """Write the input, close the writing side, read all output.
+
+    The program must read input beyond the socket's buffer.
+    """
     plain.settimeout(_left(deadline))
     plain.sendall(stdin)
     plain.shutdown(socket.SHUT_WR)
@@ -96,7 +99,7 @@ def _converse(plain: socket.socket, reader: io.BufferedReader, stdin: bytes, dea
 
 
 def _exit_code(engine: DockerClient, exec_id: str, deadline: float) -> int:
-    """The engine closes the connection a moment before it notes the exit code."""
+    """Wait for the exit code: the engine closes the connection a moment before it records the code."""
     while True:
         seen = engine.api.exec_inspect(exec_id)
         if not seen["Running"] and seen["ExitCode"] is not None:

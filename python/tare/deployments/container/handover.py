@@ -1,10 +1,10 @@
-"""Hands directories to the numbers of a user namespace, and takes them back. Run on the host by its own Python.
+"""Change owners of directories to the IDs of a user namespace, and back. Run on the host by its own Python.
 
     python3 -I -S - give|take UIDS GIDS DIRECTORY...
 
-UIDS and GIDS: `INSIDE:OUTSIDE:COUNT` joined by commas, as /proc/PID/uid_map has them. What belongs to 900 then
-belongs to the host's number of the namespace's 900, so that a program finds its files as in any other container.
-A mark on each directory keeps a second call from doing it twice.
+UIDS and GIDS: `INSIDE:OUTSIDE:COUNT` joined by commas, as /proc/PID/uid_map has them. A file of user 900 then
+belongs to the host's ID for 900 of the namespace, so that a program finds its files as in any other container. A
+mark on each directory prevents a second call from doing it twice.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ import sys
 from collections.abc import Iterator
 
 MARK = "trusted.tare.given"
-"""Only root sees it (xattr(7)); what runs in the namespace does not."""
+"""Extended attribute that only root sees (xattr(7)), and no program in the namespace."""
 Ranges = list[tuple[int, int, int]]
 
 
 def parse(text: str) -> Ranges:
-    """`0:990:1,1:100000:65536` → its ranges."""
+    """Parse ranges such as `0:990:1,1:100000:65536`."""
     words = [word.split(":") for word in text.split(",")]
     return [(int(first), int(out), int(count)) for first, out, count in words]
 
 
 def outside(ranges: Ranges, number: int) -> int | None:
-    """The host's number of one inside, `None` where the namespace has none."""
+    """The host's ID for an ID of the namespace; `None` if the namespace does not have it."""
     return next((out + number - first for first, out, count in ranges if first <= number < first + count), None)
 
 
 def inside(ranges: Ranges, number: int) -> int | None:
-    """The reverse."""
+    """The namespace's ID for an ID of the host; `None` if it lies outside the namespace's ranges."""
     return next((first + number - out for first, out, count in ranges if out <= number < out + count), None)
 
 
 def hand(directory: str, uids: Ranges, gids: Ranges, *, give: bool) -> None:
-    """Change owners below a directory, links themselves and not what they lead to.
+    """Change owners of all entries of a directory; links themselves are changed, not their targets.
 
-    `LookupError` where the namespace has no number for one that is given, and then none is changed; what came from
-    outside stays as it is.
+    Raises `LookupError`, and changes nothing, if `give` meets an owner that the namespace has no ID for. When
+    taking back, files with an owner outside the ranges stay as they are.
     """
-    if give == _given(directory):
+    if give == _handed_over(directory):
         return
     change = outside if give else inside
-    changes = list[tuple[str, int, int]]()  # all are known before the first is made
+    changes = list[tuple[str, int, int]]()  # all are computed before the first is made
     for path in _below(directory):
         status = os.lstat(path)
         uid, gid = change(uids, status.st_uid), change(gids, status.st_gid)
@@ -62,12 +62,12 @@ def hand(directory: str, uids: Ranges, gids: Ranges, *, give: bool) -> None:
         os.removexattr(directory, MARK)
 
 
-def _given(directory: str) -> bool:
+def _handed_over(directory: str) -> bool:
     return MARK in os.listxattr(directory)
 
 
 def _below(directory: str) -> Iterator[str]:
-    """All of a tree, the directory itself last, so that its mark shows that all of it was done."""
+    """All paths of a tree. The directory comes last, so that its mark shows that the whole tree is done."""
     for place, directories, files in os.walk(directory, topdown=False):
         for name in (*directories, *files):
             yield f"{place}/{name}"
@@ -75,7 +75,7 @@ def _below(directory: str) -> Iterator[str]:
 
 
 def main(way: str, uids: str, gids: str, *directories: str) -> int:
-    """The words of the command line."""
+    """Run the command line."""
     for directory in directories:
         try:
             hand(directory, parse(uids), parse(gids), give=way == "give")

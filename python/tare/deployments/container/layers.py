@@ -1,7 +1,7 @@
-"""Data in a container's own layers: in the writable one, or in one of its image, from which writes copy up.
+"""Data in a container's own layers: in its writable layer, or in an image layer from which writes copy up.
 
-Put there through the directories of which the engine's overlay is made, while it is not mounted: changes of the
-upper tree are allowed then (kernel, filesystems/overlayfs, "Changes to underlying filesystems").
+The data is written to the directories of the engine's overlay while it is not mounted: the upper tree may be
+changed then (kernel, filesystems/overlayfs, "Changes to underlying filesystems").
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _CALL_S = 60.0
 _REPOSITORY = "tare/run"
 
 
-def fill(host: Host, container: EngineContainer, task: Task, layer: Layer) -> None:
-    """Put the data into the writable layer of a container that was made and has not been started."""
+def fill_layer(host: Host, container: EngineContainer, task: Task, layer: Layer) -> None:
+    """Copy the data into the writable layer of a container that has been created but not started."""
     upper = _directory(container, "UpperDir")
     must_share_disk(host, upper, layer.source)
-    must_hide_nothing(host, task, layer)
+    must_have_empty_target(host, task, layer)
     for part in reversed(PurePosixPath(layer.target).parents[:-1]):
-        _like(host, f"{task.image.rootfs}{part}", f"{upper}{part}")
+        _make_like(host, f"{task.image.rootfs}{part}", f"{upper}{part}")
     target = f"{upper}{layer.target}"
     host.run(["cp", "-a", "--reflink=auto", "-T", "--", layer.source, target], timeout_s=_COPY_S)
     sync_and_evict(host, target, warmed=layer.warmed)
 
 
 def image_with(engine: DockerClient, host: Host, ledger: Ledger, task: Task, layer: Layer) -> str:
-    """The task's image with the data as its topmost layer, for this task alone; its reference."""
+    """Make an image for this task with the data as the topmost layer of the task's image; return its reference."""
     reference = image_of(task)
     maker = f"{task.name}-data"
     ledger.note(Kind.CONTAINER, maker, host=host.name)
@@ -51,7 +51,7 @@ def image_with(engine: DockerClient, host: Host, ledger: Ledger, task: Task, lay
         str(task.image.engine_id), command=["-"], name=maker, labels=labels(task.cgroup_parent)
     )
     try:
-        fill(host, container, task, layer)
+        fill_layer(host, container, task, layer)
         container.commit(repository=_REPOSITORY, tag=task.name)
     finally:
         container.remove(v=True, force=True)
@@ -59,8 +59,8 @@ def image_with(engine: DockerClient, host: Host, ledger: Ledger, task: Task, lay
     return reference
 
 
-def settle_below(host: Host, container: EngineContainer, layer: Layer) -> None:
-    """The page cache as asked over the data in the image's topmost layer, which the engine has just unpacked."""
+def set_page_cache(host: Host, container: EngineContainer, layer: Layer) -> None:
+    """Set the page cache as asked for the data in the image's topmost layer, which the engine has just unpacked."""
     topmost = _directory(container, "LowerDir").split(":")
     below = [f"{each}{layer.target}" for each in topmost]
     there = [path for path in below if host.run(["test", "-d", path], timeout_s=_CALL_S, check=False).code == 0]
@@ -70,7 +70,7 @@ def settle_below(host: Host, container: EngineContainer, layer: Layer) -> None:
 
 
 def drop_image(engine: DockerClient, host: Host, ledger: Ledger, task: Task) -> None:
-    """Remove what `image_with` made; nothing to do is no error."""
+    """Remove the image that `image_with` made; it may be gone already."""
     reference = image_of(task)
     with contextlib.suppress(ImageNotFound):
         engine.images.remove(reference, force=True, noprune=True)
@@ -78,7 +78,7 @@ def drop_image(engine: DockerClient, host: Host, ledger: Ledger, task: Task) -> 
 
 
 def image_of(task: Task) -> str:
-    """The reference of a task's own image."""
+    """Reference of a task's own image."""
     return f"{_REPOSITORY}:{task.name}"
 
 
@@ -95,8 +95,8 @@ def _directory(container: EngineContainer, which: str) -> str:
     return str(directory)
 
 
-def must_hide_nothing(host: Host, task: Task, layer: Layer) -> None:
-    """A mount would hide what the image has there; a layer would show it among the data."""
+def must_have_empty_target(host: Host, task: Task, layer: Layer) -> None:
+    """Raise `EnvironmentLacks` if the image has files in the target: a layer would mix them with the data."""
     argv = ["find", f"{task.image.rootfs}{layer.target}", "-mindepth", "1", "-print", "-quit"]
     if (listing := host.run(argv, timeout_s=_CALL_S, check=False)).stdout:
         raise EnvironmentLacks(
@@ -106,8 +106,8 @@ def must_hide_nothing(host: Host, task: Task, layer: Layer) -> None:
         )
 
 
-def _like(host: Host, model: str, target: str) -> None:
-    """A directory with owner and mode of the one in the image below, as the upper one is what is seen."""
+def _make_like(host: Host, model: str, target: str) -> None:
+    """Make a directory with the owner and mode of the image's one: the upper directory is the one that is seen."""
     host.run(["mkdir", "-p", "--", target], timeout_s=_CALL_S)
     if host.run(["test", "-d", model], timeout_s=_CALL_S, check=False).code == 0:
         host.run(["chown", f"--reference={model}", "--", target], timeout_s=_CALL_S)

@@ -1,4 +1,4 @@
-"""A program that runs once in a container: of an image that is made for it, and both are gone afterwards."""
+"""Run a program once in a container, from an image made for this call; both are removed afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _DIGITS = 12
 
 
-def in_container(  # noqa: PLR0913 - a program, and what is around it
+def in_container(  # noqa: PLR0913 - a program and its surroundings
     host: Host,
     engine: DockerClient,
     image: bytes,
@@ -37,11 +37,11 @@ def in_container(  # noqa: PLR0913 - a program, and what is around it
     held: Mapping[str, int] | None = None,
     **given: Any,
 ) -> Completed:
-    """To its end, with its exit code and both outputs.
+    """Run a program to its end; return its exit code and both outputs.
 
-    `image`: a tar of a root file system (`tree`). `prefix`: of the container's name. `held`: limits that the engine
-    may not go beyond. `given`: as the engine's client takes it. Raises `RunFailed` where the engine takes no image,
-    and whatever its client raises.
+    `image`: a tar of a root file system (see `tree`). `prefix`: start of the container's name. `held`: upper bounds
+    of the engine's own resource limits. `given`: further options of the engine's client. Raises `RunFailed` if the
+    engine does not accept the image, and any error of the client.
     """
     try:
         answer = engine.api.import_image_from_data(image)
@@ -81,7 +81,7 @@ def tree(
     folders: Mapping[str, int] | None = None,
     links: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Root file system as a tar: files with their contents, folders with their modes, links with their targets."""
+    """Pack a root file system as a tar: files with contents, folders with modes, links with targets."""
     packed = io.BytesIO()
     with tarfile.TarFile(fileobj=packed, mode="w") as tar:
         for path, own in (folders or {}).items():

@@ -1,8 +1,8 @@
-"""What tare, being root, does for a container of rootless Podman that its engine may not do.
+"""What tare does as root for a container of rootless Podman, because the user's engine may not.
 
-The user's engine makes the container and stops short of its program; tare then puts it into the run's control group
-with its limits, sets the resource limits, some of which no user may raise, and only then is the program begun.
-Files of the task belong to the user namespace's numbers meanwhile.
+The user's engine creates the container but does not start its program. tare moves it into the run's control group,
+sets its limits, some of which no user may raise, and then the program is started. Meanwhile the files of the task
+belong to the IDs of the user namespace.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ NETWORKS: Mapping[NetworkKind, str] = {
     NetworkKind.SLIRP4NETNS: "slirp4netns:port_handler=slirp4netns",
     NetworkKind.PASTA: "none",
 }
-"""Network → Podman's word for it (podman-run(1), --network); none of pasta, which release 4.3 does not know."""
+"""Network → Podman's option (podman-run(1), --network). `none` for pasta, which Podman 4.3 does not support."""
 _PASTA = ("--config-net", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none", "--no-map-gw")
-"""What Podman gives it from release 4.4 on (containers/common, libnetwork/pasta)."""
+"""Options that Podman 4.4 and later give to pasta (containers/common, libnetwork/pasta)."""
 _START_S, _POLL_S = 20.0, 0.02
 
 
 @dataclass(frozen=True)
 class Rootless:
-    """`service`: the user's engine. `facts`: what it says of itself."""
+    """`service`: the user's engine. `facts`: facts that the engine reports."""
 
     host: Host
     ledger: Ledger
@@ -54,10 +54,10 @@ class Rootless:
     service: Service
     facts: Mapping[str, Any]
     carriers: dict[str, Process] = field(default_factory=dict)
-    """pasta by the name of its task."""
+    """Name of a task → its pasta process."""
 
     def refuse(self, task: Task) -> None:
-        """Raise `EnvironmentLacks` for what its user's engine cannot give even with tare's help."""
+        """Raise `EnvironmentLacks` for anything that the user's engine cannot provide even with tare's help."""
         if task.volumes or task.layers:
             raise EnvironmentLacks(
                 f"{task.name}: volumes and layers of rootless Podman are its user's files", hint="use storage bind"
@@ -70,24 +70,24 @@ class Rootless:
         if (why := why_no_numbers(self.facts)) is not None:
             raise EnvironmentLacks(f"{task.name}: {why}")
         for bind in task.binds:
-            self._must_be_open(bind.source)
+            self._must_be_searchable(bind.source)
 
     def ulimits(self, task: Task) -> Mapping[str, Any]:
-        """What the user's engine may ask for: nothing above the service's own hard limits."""
+        """Resource limits that the user's engine may set: none above the service's own hard limits."""
         return rlimits(task.limits, {**ceilings(self.host), **process_ceilings(self.host, self.service.pid)})
 
     def give(self, task: Task) -> None:
-        """The task's files become those of the user namespace's numbers."""
-        self._hand("give", task)
+        """Give the task's writable files to the IDs of the user namespace."""
+        self._hand_over("give", task)
 
     def take_back(self, task: Task) -> None:
-        """The reverse, so that the next run's program finds them as its own; safe where nothing was given."""
+        """Undo `give`, so that the next run's program owns the files; safe if nothing was given."""
         there = [each for each in self._writable(task) if self._is_there(each)]
         if there:
-            self._hand("take", task, there)
+            self._hand_over("take", task, there)
 
     def connect(self, task: Task, pid: int) -> None:
-        """Start pasta beside a container that has a namespace and nothing in it yet, as Podman 4.4 and later do."""
+        """Start pasta for a container whose network namespace is still empty, as Podman 4.4 and later do."""
         argv = [*as_user(self.service), "pasta", "--foreground", *_PASTA, "--tcp-ports", f"127.0.0.1/{task.port}"]
         argv += ["--userns", f"/proc/{pid}/ns/user", "--netns", f"/proc/{pid}/ns/net"]
         output = Output(f"{task.output.stdout}.pasta", f"{task.output.stderr}.pasta")
@@ -103,7 +103,7 @@ class Rootless:
             time.sleep(_POLL_S)
 
     def disconnect(self, task: Task) -> None:
-        """End what `connect` started; safe where that is nothing."""
+        """End the process that `connect` started, if any."""
         process = self.carriers.pop(task.name, None)
         if process is not None:
             words = ("end", str(process.pid), str(process.started_ticks), "1")
@@ -115,7 +115,7 @@ class Rootless:
         return wanted in (self.host.read("/proc/net/tcp") or b"").decode()
 
     def place(self, task: Task, container: EngineContainer) -> None:
-        """Make the container, its program not begun, and put it where the run's tasks stand, under their limits."""
+        """Initialise the container without starting its program; put it into the run's cgroup with its limits."""
         url = libpod_url(self.engine, f"containers/{container.id}/init")
         answer = self.engine.api.post(url, timeout=self.engine.api.timeout)
         if not answer.ok:
@@ -127,34 +127,32 @@ class Rootless:
             self.host.put(str(pid).encode(), file)
         held = ceilings(self.host)
         wanted = rlimits(task.limits, held)
-        # Without CAP_SYS_RESOURCE nothing is raised, and what is lowered only by somebody of the same namespace.
+        # Without CAP_SYS_RESOURCE no limit can be raised, and only a process of the same namespace can lower one.
         within = ["nsenter", f"--user=/proc/{pid}/ns/user"] if held else []
-        words = [f"--{name}={_word(limit.soft)}:{_word(limit.hard)}" for name, limit in wanted.items()]
+        words = [f"--{name}={_limit_word(limit.soft)}:{_limit_word(limit.hard)}" for name, limit in wanted.items()]
         self.host.run([*within, "prlimit", "--pid", str(pid), *words], timeout_s=_CALL_S)
         if task.network is NetworkKind.PASTA and task.port:
             self.connect(task, pid)
 
-    def _hand(self, way: str, task: Task, places: Sequence[str] | None = None) -> None:
-        argv = ["python3", "-I", "-S", "-", way, self._numbers("uidmap"), self._numbers("gidmap")]
+    def _hand_over(self, way: str, task: Task, places: Sequence[str] | None = None) -> None:
+        argv = ["python3", "-I", "-S", "-", way, self._id_ranges("uidmap"), self._id_ranges("gidmap")]
         argv += self._writable(task) if places is None else places
         self.host.run(argv, timeout_s=_HANDOVER_S, stdin=_HANDOVER.read_bytes())
 
-    def _numbers(self, kind: str) -> str:
-        """The namespace's ranges, as the engine reports them."""
+    def _id_ranges(self, kind: str) -> str:
+        """The namespace's ID ranges, as the engine reports them."""
         rows = (self.facts.get("engine_id_maps") or {}).get(kind) or []
         if not rows:
-            raise EnvironmentLacks(
-                "rootless Podman does not tell the numbers of its users", hint="give its user ranges: subuid(5)"
-            )
+            raise EnvironmentLacks("rootless Podman reports no user ranges", hint="give its user ranges: subuid(5)")
         return ",".join(f"{row['container_id']}:{row['host_id']}:{row['size']}" for row in rows)
 
-    def _must_be_open(self, path: str) -> None:
+    def _must_be_searchable(self, path: str) -> None:
         user = self.service
         argv = ["setpriv", f"--reuid={user.uid}", f"--regid={user.gid}", "--clear-groups", "test", "-x"]
         above = path.rpartition("/")[0]
         if self.host.run([*argv, above], timeout_s=_CALL_S, check=False).code != 0:
             raise EnvironmentLacks(
-                f"user {user.uid}, whose Podman is asked, may not enter {above}",
+                f"user {user.uid}, who runs Podman, may not enter {above}",
                 hint="set TARE_HOME to a directory that every user can enter (chmod o+x)",
             )
 
@@ -167,13 +165,13 @@ class Rootless:
 
 
 def as_user(service: Service) -> tuple[str, ...]:
-    """Words before a program that is to see and may do what the user's engine does."""
+    """Words to put before a program so that it sees and may do what the user's engine does."""
     drop = ("setpriv", f"--reuid={service.uid}", f"--regid={service.gid}", "--clear-groups")
     return ("nsenter", f"--mount=/proc/{service.pid}/ns/mnt", *drop)
 
 
 def end_watchers(host: Host, container_id: str) -> None:
-    """End the `conmon`s of a container's execs, which stay for five minutes each (`--exit-delay 300`)."""
+    """End the `conmon` processes of a container's execs, which stay for five minutes each (`--exit-delay 300`)."""
     listed = host.run(["pgrep", "-x", _WATCHER], timeout_s=_CALL_S, check=False).text.split()
     for pid in listed:
         words = (host.read(f"/proc/{pid}/cmdline") or b"").decode(errors="replace").split("\0")
@@ -181,5 +179,5 @@ def end_watchers(host: Host, container_id: str) -> None:
             host.run(["kill", "-KILL", pid], timeout_s=_CALL_S, check=False)
 
 
-def _word(limit: int) -> str:
+def _limit_word(limit: int) -> str:
     return "unlimited" if limit == UNLIMITED else str(limit)

@@ -1,1 +1,1 @@
-"""`containerd`: a container made by containerd itself, without dockerd."""
+"""`containerd`: the image in a container made by containerd itself, without dockerd."""

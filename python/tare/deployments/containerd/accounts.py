@@ -1,4 +1,7 @@
-"""The numbers of a task's user, by its image's own /etc/passwd and /etc/group, with an engine's rules. Pure."""
+"""User and group IDs of a task's user, from the image's /etc/passwd and /etc/group, with an engine's rules.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ _PASSWD_FIELDS, _GROUP_FIELDS = 6, 4
 
 @dataclass(frozen=True)
 class Account:
-    """Who a program runs as. `groups`: its own and all others."""
+    """The user that a program runs as. `groups`: the primary group and all others."""
 
     uid: int
     gid: int
@@ -20,7 +23,10 @@ class Account:
 
 
 def account(wanted: str, passwd: str, group: str) -> Account:
-    """`name`, `uid`, `name:group` or `uid:gid`; empty is root. `RunFailed`: the image has no such name."""
+    """Resolve `name`, `uid`, `name:group` or `uid:gid`; empty is root.
+
+    Raises `RunFailed` if the image has no such name.
+    """
     name, _, of_group = wanted.partition(":")
     name = name or "0"
     row = next((each for each in _table(passwd, _PASSWD_FIELDS) if name in (each[0], each[2])), None)

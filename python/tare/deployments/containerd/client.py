@@ -1,4 +1,4 @@
-"""What tare asks of a containerd: containers and snapshots in a namespace of its own, by `ctr`."""
+"""Client of a containerd through `ctr`: containers and snapshots in tare's own namespace."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tare.errors import RunFailed
 from tare.sites import Host
 
 NAMESPACE = "tare"
-"""Of containerd's: dockerd has its containers in `moby`, kubelet in `k8s.io`."""
+"""tare's namespace in containerd; dockerd uses `moby`, kubelet `k8s.io`."""
 SNAPSHOTTER = "overlayfs"
-"""As Docker's overlay2, it gives a container an overlay of the image's layer."""
+"""Gives a container an overlay of the image's layer, as Docker's overlay2 does."""
 RUNTIME = "io.containerd.runc.v2"
 _SETTLE_S, _POLL_S = 5.0, 0.1
 _SERVER_VERSION = re.compile(r"Server:.*?Version:\s+(\S+)", re.DOTALL)
@@ -27,7 +27,10 @@ _SERVER_VERSION = re.compile(r"Server:.*?Version:\s+(\S+)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Default:
-    """`spec`: an OCI configuration, with containerd's seccomp filter. `layer`: the image's committed snapshot."""
+    """containerd's defaults for an image.
+
+    `spec`: OCI configuration with containerd's seccomp filter. `layer`: committed snapshot of the image.
+    """
 
     spec: Mapping[str, Any]
     layer: str
@@ -35,18 +38,18 @@ class Default:
 
 @dataclass(frozen=True)
 class Client:
-    """One containerd."""
+    """One containerd, reached at its socket."""
 
     host: Host
     socket: str
 
     def version(self) -> str | None:
-        """Of containerd itself, not of `ctr`."""
+        """Version of containerd itself, not of `ctr`."""
         seen = _SERVER_VERSION.search(self._ctr("version"))
         return None if seen is None else seen[1]
 
     def default_of(self, image: str, name: str) -> Default:
-        """How containerd would run an image of its own accord; asked of a container that is made and removed."""
+        """Defaults that containerd applies to an image, read from a container that is created and removed."""
         self._ctr("containers", "create", "--seccomp", "--snapshotter", SNAPSHOTTER, image, name)
         spec: Mapping[str, Any] = json.loads(self._ctr("containers", "info", name))["Spec"]
         layer = json.loads(self._snapshots("info", name)).get("Parent")
@@ -56,26 +59,26 @@ class Client:
         return Default(spec, str(layer))
 
     def mount(self, name: str, layer: str, target: str) -> None:
-        """A writable overlay of the layer, as the snapshotter says that it is to be mounted."""
+        """Mount a writable overlay of the layer, with the mount commands that the snapshotter gives."""
         self._snapshots("prepare", name, layer)
         for line in self._snapshots("mounts", target, name).splitlines():
             self.host.run(shlex.split(line), timeout_s=CALL_S)
 
     def run_argv(self, name: str, config: str, pid_file: str) -> tuple[str, ...]:
-        """The call that makes a container and stays until its program has ended."""
+        """Command that runs a container and stays until its program has ended."""
         own = ("ctr", "--address", self.socket, "--namespace", NAMESPACE)
         return (*own, "run", "--runtime", RUNTIME, "--config", config, "--pid-file", pid_file, name)
 
     def has(self, name: str) -> bool:
-        """Whether there is a container of that name."""
+        """Whether a container of that name exists."""
         return name in self._ctr("containers", "ls", "-q").split()
 
     def remove(self, name: str, mounted: str) -> bool:
-        """Container, program, mount and snapshot, whichever is there; whether anything was."""
+        """Remove container, program, mount and snapshot as far as they exist; return whether any did."""
         there, deadline = self._remove_container(name), time.monotonic() + _SETTLE_S
-        while at_it := self._at_it(name):  # a call of a killed tare's, or a shim whose client was killed
+        while busy := self._busy_pids(name):  # a call of a killed tare, or a shim whose client was killed
             if late := time.monotonic() > deadline:
-                self.host.run(["kill", "-KILL", *at_it], timeout_s=CALL_S, check=False)
+                self.host.run(["kill", "-KILL", *busy], timeout_s=CALL_S, check=False)
             time.sleep(_POLL_S)
             there = self._remove_container(name) or there
             if late:
@@ -97,13 +100,16 @@ class Client:
             self._ctr("containers", "delete", name)
         return there
 
-    def _at_it(self, name: str) -> list[str]:
-        """Pids of this container's shims and of calls of `ctr` that name it, by their command lines."""
+    def _busy_pids(self, name: str) -> list[str]:
+        """Process IDs of this container's shims and of `ctr` calls for it, found by their command lines."""
         pattern = f"([c]ontainerd-shim.* -id|[c]tr --address .*) {re.escape(name)}( |$)"
         return self.host.run(["pgrep", "-f", pattern], timeout_s=CALL_S, check=False).text.split()
 
     def _delete_task(self, name: str) -> None:
-        """Its own exit code is the program's; whether the task is gone is seen by the list."""
+        """Delete the container's task.
+
+        `ctr` exits with the program's code, so the task list decides whether it is gone.
+        """
         own = ["ctr", "--address", self.socket, "--namespace", NAMESPACE]
         self.host.run([*own, "tasks", "delete", "--force", name], timeout_s=CALL_S, check=False)
         if name in self._ctr("tasks", "ls", "-q").split():
@@ -113,7 +119,7 @@ class Client:
         return self._ctr("snapshots", "--snapshotter", SNAPSHOTTER, *words)
 
     def _ctr(self, *words: str) -> str:
-        """What containerd refuses fails the run, where `ctr` of an image says that there is none to speak to."""
+        """Run `ctr`. Raises `RunFailed` on failure, where `ctr` of kube images raises `EnvironmentLacks`."""
         argv = ["ctr", "--address", self.socket, "--namespace", NAMESPACE, *words]
         try:
             return self.host.run(argv, timeout_s=CALL_S).text
@@ -122,19 +128,22 @@ class Client:
 
 
 def scratch_of(name: str) -> str:
-    """The directory of a task's own. None above it is shared: another tare may be removing its own at any time."""
+    """Directory of a task.
+
+    No directory above it belongs to tare: another tare could be removing a shared one at any time.
+    """
     return f"/run/tare-task.{name}"
 
 
 def root_of(name: str) -> str:
-    """Where a task's root is mounted."""
+    """Mount point of a task's root."""
     return f"{scratch_of(name)}/root"
 
 
 def remove_container(host: Host, ident: str) -> bool:
-    """Remove a container as it stands in the ledger, `NAME@SOCKET`; whether anything of it was there.
+    """Remove a container that the ledger lists as `NAME@SOCKET`; return whether anything of it was left.
 
-    Of a containerd that is gone with its socket only the mount may be left.
+    If containerd and its socket are gone, only the mount can be left.
     """
     name, _, socket = ident.partition("@")
     if not is_there(host, socket):

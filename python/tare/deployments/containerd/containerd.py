@@ -1,7 +1,7 @@
-"""`containerd`: the image in a container that containerd makes, by `ctr`, without dockerd.
+"""`containerd`: the image in a container that containerd makes through `ctr`, without dockerd.
 
-A baseline below Docker: the same shim, runtime and kind of root, and no engine. What is no part of a container is
-given as to every other task. docs/concepts/deployments.md.
+A baseline below Docker: the same shim, runtime and kind of root file system, but no engine. Everything that is not
+part of a container is set as for every other task. docs/concepts/deployments.md.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tare.deployments import CONTAINERD, Instance, Observation, Right, Task
-from tare.deployments.bare.bare import LAUNCHER, names_of
-from tare.deployments.cgroup.placement import warden, weigh
+from tare.deployments.bare.bare import LAUNCHER, resolver_files
+from tare.deployments.cgroup.placement import set_cpu_weight, warden
 from tare.deployments.containerd import network
 from tare.deployments.containerd.accounts import account
 from tare.deployments.containerd.client import NAMESPACE, SNAPSHOTTER, Client, remove_container, root_of, scratch_of
@@ -44,32 +44,35 @@ if TYPE_CHECKING:
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _CALL_S, _START_S = 30.0, 60.0
 _FLUSH_S = 10.0
-"""How long `ctr` may take to hand out the last output of a program that has ended."""
+"""How long `ctr` may take to write the last output of a program that has ended."""
 _POLL_S = 0.02
 _INIT = b"runc\0init\0"
-"""The command line of a first process that has not yet become the program."""
+"""Command line of a first process that has not yet become the program."""
 _OWN_WORDS = "ctr: "
-"""Begins what the client itself has to say."""
+"""Beginning of messages of `ctr` itself."""
 _LAST_WORDS_BYTES = 1000
 
 
 class Containerd:
-    """One container a task, removed with its task."""
+    """Runs each task in a container that is removed with the task."""
 
     needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
     isolates_network: ClassVar[bool] = True
     own_root: ClassVar[bool] = True
 
     def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
-        """`engine`: has no part in it, but that control groups lie where its own containers' do."""
+        """`engine`: only decides where control groups lie: where those of its own containers do."""
         self._host = host
         self._ledger = ledger
-        self._commons = SharedResources(host, ledger, engine)
+        self._shared = SharedResources(host, ledger, engine)
         self._supervisors: dict[str, Process] = {}
-        """By the name of the task: what waits for its `ctr`."""
+        """Name of a task → process that waits for its `ctr`."""
 
     def start(self, task: Task) -> Instance:
-        """All that is made is noted first; what fails takes away what was made before it."""
+        """Start the container.
+
+        Everything is noted in the ledger before it is made, and removed if the start fails.
+        """
         if task.network not in (NetworkKind.HOST, NetworkKind.BRIDGE, NetworkKind.SHARED):
             raise EnvironmentLacks(
                 f"{task.name}: containerd by itself publishes no ports, so it cannot use {task.network.value}",
@@ -82,24 +85,24 @@ class Containerd:
         try:
             return self._start(task)
         except BaseException:
-            with suppress(TareError):  # what cannot be taken away stays in the ledger; why nothing started is told
+            with suppress(TareError):  # what cannot be removed stays in the ledger; raise the first error
                 self._remove(task)
             raise
 
     def exec(
         self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
     ) -> Completed:
-        """In the namespaces and control groups of the container; any exit code is handed back."""
+        """Run a program in the container's namespaces and control groups; any exit code is returned."""
         task = instance.task
         if not alive(self._host, instance.process):
             raise RunFailed(f"{task.name} has ended: {self._last_words(task)}")
-        launcher, cgroups = f"{scratch_of(task.name)}/launcher.py", self._commons.placement.cgroups
+        launcher, cgroups = f"{scratch_of(task.name)}/launcher.py", self._shared.placement.cgroups
         return run_inside(
             self._host, cgroups, instance, argv, launcher=launcher, timeout_s=timeout_s, user=user, stdin=stdin
         )
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
-        """Sleeps in the kernel on the host until the task and its `ctr` have ended."""
+        """Wait without polling until the task and its `ctr` have ended: the host sleeps in the kernel."""
         name = instance.task.name
         status = _status(name)
         if code := self._host.read(status):
@@ -112,20 +115,23 @@ class Containerd:
             raise TimedOut(f"{name} did not end within {timeout_s:g} s") from error
 
     def observe(self, instance: Instance) -> Observation:
-        """From /proc and the task's cgroups; who made it, by the process that holds it."""
-        cgroups = self._commons.placement.cgroups
+        """Read /proc and the task's cgroups.
+
+        The parent process, a shim, shows which containerd made the container.
+        """
+        cgroups = self._shared.placement.cgroups
         seen = observe(self._host, cgroups, instance.process.pid, instance.task.targets)
         return replace(seen, containerd=self._facts(instance))
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """The first process is asked and then told; all that is left of it goes with its container."""
+        """Terminate the first process, kill it after `grace_s`, and remove the container with everything in it."""
         process, task = instance.process, instance.task
         try:
             if alive(self._host, process):
                 words = ("end", str(process.pid), str(process.started_ticks), f"{grace_s:g}")
                 warden(self._host, *words, timeout_s=grace_s + _CALL_S)
             if task.name in self._supervisors:
-                with suppress(RunFailed):  # whatever it still had to say
+                with suppress(RunFailed):  # the last output is optional
                     self.wait(instance, _FLUSH_S)
         finally:
             self._remove(task)
@@ -148,7 +154,7 @@ class Containerd:
         image = images.ensure(task.image, f"{scratch}.image")
         self._ledger.note(Kind.PATH, scratch, host=self._host.name)
         self._host.run(["mkdir", "-p", "-m", "0711", "--", scratch, root_of(task.name)], timeout_s=_CALL_S)
-        self._commons.placement.make_parent(task.cgroup_parent)
+        self._shared.placement.make_parent(task.cgroup_parent)
         self._ledger.note(Kind.CONTAINERD, self._ident(task), host=self._host.name)
         default = client.default_of(image, task.name)
         client.mount(task.name, default.layer, root_of(task.name))
@@ -158,26 +164,26 @@ class Containerd:
         argv = client.run_argv(task.name, f"{scratch}/config.json", f"{scratch}/pid")
         announce = noting(self._ledger, self._host)
         self._supervisors[task.name] = self._host.start([*supervised, *argv], output=task.output, announce=announce)
-        process = self._begun(task)
+        process = self._first_process(task)
         if task.limits.cpu_weight is not None:
-            weigh(self._host, self._commons.placement.cgroups, process.pid, task.limits)
+            set_cpu_weight(self._host, self._shared.placement.cgroups, process.pid, task.limits)
         address = own or (task.beside.address if task.beside is not None else task.listen)
         return Instance(task, CONTAINERD, process, container_id=None, address=address, published=None)
 
     def _put_files(self, task: Task, default: Mapping[str, Any], own: str | None) -> None:
-        """Its configuration, the files by which names resolve, and what starts programs in it.
+        """Put the configuration, the files for name resolution, and the scripts that start programs on the host.
 
-        `own`: its address in a network namespace of its own.
+        `own`: the task's address if it has a network namespace of its own.
         """
         scratch, rootfs = scratch_of(task.name), task.image.rootfs
-        names = names_of(self._host)
+        names = resolver_files(self._host)
         joined = None if task.beside is None else f"/proc/{task.beside.process.pid}/ns/net"
         if own is not None:
             names = network.names(task.name, own, names["resolv.conf"])
             joined = network.namespace_of(task.name)
         place = Place(
             root=root_of(task.name),
-            cgroup=f"{self._commons.placement.path(task.cgroup_parent)}/{task.name}",
+            cgroup=f"{self._shared.placement.path(task.cgroup_parent)}/{task.name}",
             hostname=names["hostname"].decode().strip(),
             names={f"/etc/{name}": f"{scratch}/{name}" for name in names},
             network=joined,
@@ -193,8 +199,8 @@ class Containerd:
         for name, content in {**names, "config.json": json.dumps(config).encode()}.items():
             self._host.put(content, f"{scratch}/{name}")
 
-    def _begun(self, task: Task) -> Process:
-        """Its first process, once that is the program; one that has ended meanwhile too."""
+    def _first_process(self, task: Task) -> Process:
+        """First process of the task, once it has become the program; also if it has already ended."""
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
             code = self._host.read(_status(task.name))
@@ -208,7 +214,7 @@ class Containerd:
         raise TimedOut(f"{task.name} cannot be started: containerd did not begin it within {_START_S:g} s")
 
     def _facts(self, instance: Instance) -> dict[str, Any]:
-        """By the command line of the task's parent, the shim: whose it is, and in which namespace."""
+        """Facts from the command line of the task's parent, the shim: its containerd and namespace."""
         stat = self._host.read(f"/proc/{instance.process.pid}/stat")
         shim = int(stat[stat.rindex(b")") + 2 :].split()[1]) if stat else 0
         words = self._text(f"/proc/{shim}/cmdline").split("\0")
@@ -225,13 +231,13 @@ class Containerd:
         }
 
     def _attached(self, instance: Instance) -> dict[str, str]:
-        """Of a namespace of its own, what CNI put into it."""
+        """Kind of interface that CNI put into the task's own network namespace; empty for other networks."""
         if instance.task.network is not NetworkKind.BRIDGE:
             return {}
         return {"interface": cni.interface_kind(self._host, f"/proc/{instance.process.pid}/ns/net")}
 
     def _remove(self, task: Task) -> None:
-        """Container, what waits for it, directory, and the run's control group with the last of its tasks."""
+        """Remove container, supervisor and directory, and the run's control group with its last task."""
         supervisor = self._supervisors.get(task.name)
         if "_client" in vars(self):
             remove_container(self._host, self._ident(task))
@@ -246,7 +252,7 @@ class Containerd:
         remove_tree(self._host, scratch_of(task.name))
         self._ledger.forget(Kind.PATH, scratch_of(task.name), host=self._host.name)
         self._supervisors.pop(task.name, None)
-        self._commons.leave(task.cgroup_parent)
+        self._shared.leave(task.cgroup_parent)
 
     def _last_words(self, task: Task) -> str:
         raw = (self._host.read(task.output.stderr) or self._host.read(task.output.stdout) or b"").strip()

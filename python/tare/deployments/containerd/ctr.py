@@ -1,4 +1,4 @@
-"""containerd's own client, `ctr`: where containerd answers, and one call of it."""
+"""containerd's own client `ctr`: find containerd's socket, and run one command."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 
 ADDRESS = "CONTAINERD_ADDRESS"
-"""The variable by which `ctr` itself is told of another socket."""
+"""Environment variable through which `ctr` itself takes another socket."""
 SOCKETS = ("/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock")
-"""Where containerd answers: by itself, and as dockerd starts one that it finds nowhere."""
+"""Sockets of a containerd of its own, and of one that dockerd starts if it finds none."""
 KUBELETS = "k8s.io"
-"""Of containerd's namespaces, that of kubelet's images and pods."""
+"""containerd's namespace of kubelet's images and pods."""
 CALL_S = 60.0
 _QUICK_S = 10.0
 _HINT = "tare needs root there, and `ctr` of the package containerd"
 
 
 def ctr(host: Host, socket: str, *words: str, namespace: str = KUBELETS, timeout_s: float = CALL_S) -> str:
-    """What it prints. Raises `EnvironmentLacks` where it is missing or refused."""
+    """Run `ctr` and return its output. Raises `EnvironmentLacks` if `ctr` is missing or fails."""
     argv = ["ctr", "--address", socket, "--namespace", namespace, *words]
     try:
         return host.run(argv, timeout_s=timeout_s).text
     except RunFailed as error:
         raise EnvironmentLacks(
-            f"containerd at {socket} on {host.name} cannot be spoken to: {error.what}", hint=_HINT
+            f"containerd at {socket} on {host.name} cannot be used: {error.what}", hint=_HINT
         ) from error
 
 
 def find_socket(host: Host) -> str:
-    """Where containerd answers: `CONTAINERD_ADDRESS`, else the first socket that is there."""
+    """Find containerd's socket: `CONTAINERD_ADDRESS`, else the first known socket that exists."""
     named = os.environ.get(ADDRESS)
     for each in (named,) if named else SOCKETS:
         if is_there(host, each):
@@ -42,5 +42,5 @@ def find_socket(host: Host) -> str:
 
 
 def is_there(host: Host, socket: str) -> bool:
-    """Whether the socket is there; containerd may not answer all the same."""
+    """Whether the socket exists; containerd may still not answer."""
     return host.run(["test", "-S", socket], timeout_s=_QUICK_S, check=False).code == 0

@@ -1,4 +1,4 @@
-"""Why containerd by itself cannot be used, found out before anything is started."""
+"""Why containerd by itself cannot be used, checked before anything is started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _QUICK_S = 10.0
 
 
 def why_no_containerd(host: Host, networks: Collection[NetworkKind] = ()) -> str | None:
-    """Why no container can be made by containerd on `host`, `None` where one can. `networks`: of its containers."""
+    """Why containerd cannot make containers on `host`; `None` if it can.
+
+    `networks`: networks of these containers.
+    """
     if isinstance(host, SshHost):
         return FAR
     try:

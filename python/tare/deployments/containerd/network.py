@@ -1,7 +1,7 @@
-"""A network namespace of a container's own, attached by CNI's plug-ins: a bridge as dockerd makes one, without it.
+"""A container's own network namespace, attached by CNI plug-ins to a bridge like dockerd's, without dockerd.
 
-The namespace is a file of the task's scratch directory, so that plug-ins attach it before the container begins, and
-that it goes with that directory.
+The namespace is a file in the task's scratch directory: plug-ins can attach it before the container starts, and it
+is removed with this directory.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ _CALL_S = 30.0
 
 
 def namespace_of(name: str) -> str:
-    """Path of a task's namespace."""
+    """Path of a task's network namespace."""
     return f"{scratch_of(name)}/net"
 
 
 def attach(host: Host, ledger: Ledger, name: str) -> str:
-    """Make it, noted first, in the scratch directory that is there already; the task's address."""
+    """Make the namespace in the existing scratch directory and return the task's address.
+
+    Everything is noted in the ledger before it is made.
+    """
     namespace, place = namespace_of(name), cni.scratch_of(name)
     ledger.note(Kind.RULES, f"cni:{name}", host=host.name)
     ledger.note(Kind.LINK, cni.links_of(name).bridge, host=host.name)
@@ -35,7 +38,7 @@ def attach(host: Host, ledger: Ledger, name: str) -> str:
 
 
 def detach(host: Host, ledger: Ledger, name: str) -> None:
-    """Undo it, but for the namespace itself. Safe where there is nothing, or only a part."""
+    """Undo `attach`, except for the namespace itself. Safe if nothing or only a part was made."""
     bridge = cni.links_of(name).bridge
     noted = {(entry.kind, entry.ident) for entry in ledger.entries() if entry.host == host.name}
     if (Kind.RULES, f"cni:{name}") in noted:
@@ -47,6 +50,9 @@ def detach(host: Host, ledger: Ledger, name: str) -> None:
 
 
 def names(name: str, address: str, resolvers: bytes) -> dict[str, bytes]:
-    """The files of /etc by which names resolve in it: its host name is its own, as an engine has it."""
+    """Content of the files of /etc that resolve names inside.
+
+    The host name is the task's own, as with an engine.
+    """
     hosts = f"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n{address}\t{name}\n"
     return {"hosts": hosts.encode(), "hostname": f"{name}\n".encode(), "resolv.conf": resolvers}

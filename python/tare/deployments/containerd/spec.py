@@ -1,7 +1,7 @@
-"""The OCI configuration of a container that containerd makes: its own defaults, and the task. Pure.
+"""OCI configuration of a container made by containerd: containerd's defaults and the task's settings. Pure.
 
-What confines a program (seccomp filter, capabilities, masked paths, devices) stays as containerd itself has it,
-which is part of what it is. What surrounds it is as in every other deployment.
+The confinement (seccomp filter, capabilities, masked paths, devices) stays as containerd sets it, because it is
+part of the deployment. Everything around the program is as in every other deployment.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from tare.deployments.vm_container.oci_config import bind_mount, oci_rlimits, ow
 
 @dataclass(frozen=True)
 class Place:
-    """What the host gives a container. `root`: its mounted tree; `cgroup`: its path; `hostname`: the host's own.
+    """What the host gives a container.
 
-    `names`: a file's place inside → the host's file that is seen there. `network`: path of a namespace to join,
-    `None` for the host's own. `disks`: those whose operations are limited.
+    `root`: its mounted tree. `cgroup`: path of its cgroup. `hostname`: its host name. `names`: path inside → file
+    of the host that is mounted there. `network`: path of a network namespace to join; `None` for the host's.
+    `disks`: disks whose operations are limited.
     """
 
     root: str
@@ -37,7 +38,7 @@ class Place:
 def spec_of(
     default: Mapping[str, Any], task: Task, place: Place, user: Account, limits: Mapping[str, Rlimit]
 ) -> dict[str, Any]:
-    """`default`: the configuration that containerd gives a container of its own accord."""
+    """Build the configuration from `default`, the one that containerd gives a container by itself."""
     linux = default["linux"]
     namespaces = [each for each in linux["namespaces"] if each["type"] != "network"]
     if place.network is not None:
@@ -77,7 +78,10 @@ def _process(
 
 
 def _resources(task: Task, place: Place) -> dict[str, Any]:
-    """As everywhere a memory limit includes swap; the weight is left at the kernel's default."""
+    """Resource limits.
+
+    A memory limit includes swap, as everywhere; the CPU weight stays at the kernel's default.
+    """
     limits, resources, cpu = task.limits, dict[str, Any](), dict[str, Any]()
     if limits.cpus is not None:
         cpu["cpus"] = limits.cpus

@@ -1,8 +1,8 @@
-"""Waits for a program and writes its exit code to a file. Run on the host by its own Python, standard library only.
+"""Wait for a program and write its exit code to a file. Run on the host by its own Python; standard library only.
 
     python3 -I -S supervisor.py STATUS_FILE PROGRAM [ARGUMENT...]
 
-The program has this process's own outputs, and is killed with it.
+The program inherits this process's outputs, and is killed if this process dies.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(status: str, *argv: str) -> int:
-    """The words of the command line."""
+    """Run the command line."""
     libc = ctypes.CDLL(None)
     child = os.fork()
     if child == 0:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and exec would hand that on
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would inherit that
             signal.signal(number, signal.SIG_DFL)
         try:
             os.execvp(argv[0], argv)  # noqa: S606 - a shell is what must not be there

@@ -1,1 +1,1 @@
-"""Pods in a user's cluster, made through its API server and looked at on the node by its `Host`."""
+"""Pods in a user's cluster, made through the API server and observed on the node through its `Host`."""

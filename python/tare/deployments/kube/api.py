@@ -1,4 +1,4 @@
-"""The cluster's API, by the official client and the user's own kubeconfig: JSON in, JSON out, with time limits.
+"""The cluster's API through the official client and the user's kubeconfig: JSON in, JSON out, with time limits.
 
 Credentials stay in the client: nothing here is ever written to a record.
 """
@@ -24,7 +24,7 @@ _INSTALL = "pip install 'tare-bench[kube]'"
 
 
 class ApiRefused(RunFailed):
-    """An answer of the API's server that is an error. `status`: of HTTP."""
+    """An error that the API server answered. `status`: its HTTP status."""
 
     def __init__(self, what: str, status: int, *, hint: str | None = None) -> None:
         super().__init__(what, hint=hint)
@@ -37,13 +37,13 @@ class NoCluster(EnvironmentLacks):
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster that answers at `server`; `client`: an ApiClient of the `kubernetes` package."""
+    """A cluster that answers at `server`. `client`: an ApiClient of the `kubernetes` package."""
 
     client: Any
     server: str
 
     def get(self, path: str, **query: str) -> Tree | None:
-        """An object or a list by its path, `None` where there is none."""
+        """Get an object or a list by its path; `None` if it does not exist."""
         try:
             return self._call("GET", path, query=query)
         except ApiRefused as error:
@@ -52,15 +52,15 @@ class Cluster:
             raise
 
     def must_get(self, path: str) -> Tree:
-        """The same of what every cluster has; `RunFailed` where there is none."""
+        """Get an object or list that every cluster has; `RunFailed` if it does not exist."""
         return self._call("GET", path)
 
     def post(self, path: str, body: Tree) -> Tree:
-        """Make an object."""
+        """Create an object."""
         return self._call("POST", path, body=body)
 
     def delete(self, path: str, *, uid: str, grace_s: int | None = None) -> bool:
-        """Delete the very object with this uid; `False` where it is gone, or where another has its name."""
+        """Delete the object with exactly this uid; `False` if it is gone or another object has its name."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         if grace_s is not None:
             options["gracePeriodSeconds"] = grace_s
@@ -99,9 +99,9 @@ class Cluster:
 
 
 def connect(kubeconfig: str | None = None) -> Cluster:
-    """By the file given, else the user's own chain: KUBECONFIG, ~/.kube/config, a pod's account.
+    """Connect through the given file, else the user's chain: KUBECONFIG, ~/.kube/config, a pod's account.
 
-    Nothing is asked yet. Raises `NoCluster`, and `EnvironmentLacks` where its client is not installed.
+    Sends no request yet. Raises `NoCluster`, or `EnvironmentLacks` if the client package is not installed.
     """
     try:
         from kubernetes import client, config
@@ -143,7 +143,7 @@ def _tree(raw: bytes) -> Tree:
 
 
 def _plain(error: BaseException) -> str:
-    """The innermost reason, without the addresses of Python's objects."""
+    """The innermost reason, without the addresses of Python objects."""
     reason = getattr(error, "reason", None)
     inner = reason if isinstance(reason, BaseException) else error
     return str(inner).rpartition(">: ")[2] or type(inner).__name__

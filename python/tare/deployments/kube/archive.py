@@ -1,4 +1,4 @@
-"""An image as containerd imports it: a tar of layers with their configuration (Docker image specification 1.2)."""
+"""An image as containerd imports it: a tar of layers and configuration (Docker image specification 1.2)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Mapping
 
 LAYER, CONFIG, MANIFEST = "layer.tar", "config.json", "manifest.json"
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""As `uname -m` names a machine → as an image does (OCI image specification, config.md)."""
+"""Machine name of `uname -m` → of an image (OCI image specification, config.md)."""
 
 
 def settings(layer_digest: str, machine: str, *, program: str | None = None, labels: Mapping[str, str]) -> bytes:
-    """The configuration of an image of one layer. `layer_digest`: sha256 of its tar, in hexadecimal.
+    """Configuration of an image of one layer. `layer_digest`: sha256 of the layer's tar, in hexadecimal.
 
-    `program`: what it runs where nothing is said; else nothing is in it that a pod would inherit, as all that
-    surrounds a task's program stands in its pod.
+    `program`: the entrypoint. Without it, the configuration holds nothing that a pod would inherit, since the pod
+    defines everything around a task's program.
     """
     own = {} if program is None else {"Entrypoint": [program]}
     return json.dumps(
@@ -32,12 +32,12 @@ def settings(layer_digest: str, machine: str, *, program: str | None = None, lab
 
 
 def manifest(name: str) -> bytes:
-    """What the archive holds, and under which name."""
+    """Manifest of the archive: its files and the name of the image."""
     return json.dumps([{"Config": CONFIG, "RepoTags": [name], "Layers": [LAYER]}]).encode()
 
 
 def archive(name: str, layer: bytes, machine: str, program: str) -> bytes:
-    """A whole archive of a layer that is small enough to be held in memory."""
+    """A whole image archive, for a layer that is small enough to hold in memory."""
     files = {
         MANIFEST: manifest(name),
         CONFIG: settings(hashlib.sha256(layer).hexdigest(), machine, program=program, labels={}),

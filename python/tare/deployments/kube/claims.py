@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims of a storage class, in the namespace of a tare: made once, taken by one run at a time."""
+"""PersistentVolumeClaims of a storage class in tare's namespace: made once, used by one run at a time."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from tare.errors import EnvironmentLacks, RunFailed
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 _DIGITS = 12
 _MOST = 64
-"""Far more than runs are ever at work at once."""
+"""Far more than the number of runs at a time."""
 _BOUND = "Bound"
 
 
 @dataclass(frozen=True)
 class Claims:
-    """Those in one namespace. They stay until it goes, as a volume that is kept (`Retain`) is bound only once."""
+    """The claims in one namespace.
+
+    They stay as long as it does: a volume that is kept (`Retain`) can be bound only once.
+    """
 
     cluster: Cluster
     namespace: str
 
     def take(self, storage_class: str, size_bytes: int) -> str:
-        """The name of a claim that no pod of this name holds; whoever takes it gives that name to a pod."""
+        """Return the name of a claim that no pod holds; the caller must give its pod the same name."""
         must_have_classes(self.cluster, [storage_class])
         key = hashlib.sha256(f"{storage_class} {size_bytes}".encode()).hexdigest()[:_DIGITS]
         for number in range(_MOST):
@@ -38,7 +41,10 @@ class Claims:
         raise RunFailed(f"{_MOST} claims of the storage class {storage_class} are in use at once")
 
     def must_be_bound(self, name: str, why: RunFailed) -> None:
-        """Raise why a pod with this claim did not start, in words of the claim where that has no volume."""
+        """Raise the reason why a pod with this claim did not start.
+
+        If the claim has no volume, raise that instead.
+        """
         tree = self._get(name) or {}
         if (tree.get("status") or {}).get("phase") == _BOUND:
             raise why
@@ -50,7 +56,7 @@ class Claims:
         ) from why
 
     def storage_class_of(self, name: str) -> str | None:
-        """As the cluster has it."""
+        """Storage class of a claim, as the cluster reports it."""
         return ((self._get(name) or {}).get("spec") or {}).get("storageClassName")
 
     @property
@@ -62,7 +68,7 @@ class Claims:
 
 
 def claim_of(name: str, namespace: str, storage_class: str, size_bytes: int) -> Tree:
-    """What the API's server is asked for."""
+    """Request for a claim to the API server."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -76,7 +82,10 @@ def claim_of(name: str, namespace: str, storage_class: str, size_bytes: int) -> 
 
 
 def must_have_classes(cluster: Cluster, wanted: Iterable[str]) -> None:
-    """Raise `EnvironmentLacks` for those that the cluster has not, with those that it has."""
+    """Raise `EnvironmentLacks` for storage classes that the cluster does not have.
+
+    The message lists those that it has.
+    """
     names = sorted(set(wanted))
     absent = [f"`{name}`" for name in names if cluster.get(f"{_CLASSES}/{name}") is None]
     if absent:

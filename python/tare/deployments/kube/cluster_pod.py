@@ -1,6 +1,6 @@
-"""`pod`: the image in a pod of a real cluster, on the node that the task's host is.
+"""`pod`: the image in a pod of a real cluster, on the node that is the task's host.
 
-The cluster makes, ends and describes the pod; what is in force around it is read on its node, as of any task.
+The cluster makes, ends and describes the pod; what is in force around it is read on its node, as for any task.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tare.deployments.kube.manifest import pod_of, refused, service_of
 from tare.deployments.kube.namespaces import Namespaces
 from tare.deployments.kube.node import Node, node_of, printed_by, process_of, why_not_ready
 from tare.deployments.kube.node_image import NodeImages
-from tare.deployments.kube.states import CONTAINER, ended, qos_of, running, taken_away, why_not_started
+from tare.deployments.kube.states import CONTAINER, ended, qos_of, running, why_not_started, why_removed
 from tare.deployments.observe import observe, parse_status
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.errors import EngineSilent, PodLost, RunFailed, TareError, TimedOut
@@ -40,18 +40,19 @@ if TYPE_CHECKING:
 
 _CALL_S = 30.0
 _START_S, _PENDING_S = 180.0, 45.0
-"""How long a pod may take to start; how long no node may take it, as one that ended just now still counts."""
-_TOLD_S, _GONE_S = 20.0, 60.0
+"""Time for a pod to start, and time for it to stay pending: a pod that has just ended may still hold its
+resources."""
+_REPORTED_S, _GONE_S = 20.0, 60.0
 _LOOK_S = 2.0
-"""How often the node is looked at while a pod does not start."""
+"""Interval of checks of the node while a pod does not start."""
 _POLL_S = 0.1
 _TELLS_END_S = "0.1"
 _BY_KUBELET_S, _BY_FORCE_S = 1, 0
-"""Grace of a pod whose program has ended already; without any, the API forgets it before its node does."""
+"""Grace of a pod whose program has already ended. With no grace, the API forgets the pod before its node does."""
 
 
 class ClusterPod:
-    """One pod a task, with a Service before it where the network has one."""
+    """Runs each task in a pod, behind a Service if the network has one."""
 
     needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
     isolates_network: ClassVar[bool] = True
@@ -61,18 +62,18 @@ class ClusterPod:
         self,
         host: Host,
         ledger: Ledger,
-        engine: DockerClient | None = None,  # noqa: ARG002 - as every deployment is made
+        engine: DockerClient | None = None,  # noqa: ARG002 - the signature of every deployment
         reach: Callable[[], Cluster] = connect,
     ) -> None:
-        """`reach`: the way to the cluster, taken with the first task."""
+        """`reach`: connects to the cluster; called with the first task."""
         self._host = host
         self._reach = reach
         self._ledger = ledger
         self._pods: dict[str, Tree] = {}
-        """By the name of the task, as they were when they began to run."""
+        """Name of a task → its pod, as it was when it began to run."""
 
     def start(self, task: Task) -> Instance:
-        """What fails takes away what was made before it."""
+        """Start the pod; what was made is removed if the start fails."""
         if problems := tuple(refused(task)):
             raise RunFailed(f"{task.name}: {'; '.join(problems)}")
         try:
@@ -85,7 +86,10 @@ class ClusterPod:
     def exec(
         self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
     ) -> Completed:
-        """In the namespaces and control groups of the container, by the node; any exit code is handed back."""
+        """Run a program in the container's namespaces and control groups, on the node.
+
+        Any exit code is returned.
+        """
         task = instance.task
         if not alive(self._host, instance.process):
             raise RunFailed(f"{task.name} has ended")
@@ -102,7 +106,10 @@ class ClusterPod:
         )
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
-        """Waits on the node, then for kubelet's word; `PodLost` where the cluster ended it, with the reason."""
+        """Wait on the node, then for kubelet's report.
+
+        Raises `PodLost` with the reason if the cluster ended the pod.
+        """
         process, name = instance.process, instance.task.name
         if alive(self._host, process):
             argv = ["tail", f"--pid={process.pid}", f"--sleep-interval={_TELLS_END_S}", "-f", "/dev/null"]
@@ -110,12 +117,12 @@ class ClusterPod:
                 self._host.run(argv, timeout_s=timeout_s, check=False)
             except TimedOut as error:
                 raise TimedOut(f"{name} did not end within {timeout_s:g} s") from error
-        deadline = time.monotonic() + _TOLD_S
+        deadline = time.monotonic() + _REPORTED_S
         while True:
             pod = self._pod(instance.task)
             if pod is None:
                 raise PodLost(f"the pod {name} is gone: someone else deleted it")
-            if (why := taken_away(pod)) is not None:
+            if (why := why_removed(pod)) is not None:
                 self._collect(instance.task, pod)
                 raise PodLost(why)
             if (how := ended(pod)) is not None:
@@ -126,24 +133,25 @@ class ClusterPod:
             time.sleep(_POLL_S)
 
     def observe(self, instance: Instance) -> Observation:
-        """From /proc and the control groups on the node, and from what the API says of pod and node.
+        """Read /proc and the control groups on the node, and the API's description of pod and node.
 
-        `PodLost` where the cluster ended the pod or lost its node: its program may live on, with nobody in charge.
+        Raises `PodLost` if the cluster ended the pod or lost its node: the program may live on, with nobody in
+        charge.
         """
         seen = observe(self._host, self._cgroups, instance.process.pid, instance.task.targets)
-        with suppress(EngineSilent):  # what cannot be asked is not known to be lost
+        with suppress(EngineSilent):  # without an answer, the pod is not known to be lost
             self._must_be_kept(instance.task)
         return replace(seen, pod=self._facts(instance))
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """The program is ended on the node, as with a bare task; its output is fetched before the pod goes."""
+        """End the program on the node, as with a bare task; fetch its output before the pod is removed."""
         task, process = instance.task, instance.process
         try:
             if alive(self._host, process):
                 words = ("end", str(process.pid), str(process.started_ticks), f"{grace_s:g}")
                 warden(self._host, *words, timeout_s=grace_s + _CALL_S)
             if (pod := self._pod(task)) is not None:
-                self._collect(task, self._told_end(task, pod))
+                self._collect(task, self._pod_at_end(task, pod))
         finally:
             self._remove(task)
 
@@ -186,7 +194,7 @@ class ClusterPod:
         return Instance(task, POD, process, container_id=None, address=address, published=published)
 
     def _put_gate(self, scratch: str) -> str:
-        """The directory that the pod begins with: only the program and the FIFO are in it."""
+        """Make the directory that the pod mounts first; it holds only the gate program and the FIFO."""
         gate, machine = f"{scratch}/gate", self._host.run(["uname", "-m"], timeout_s=_CALL_S).text.strip()
         program = gate_program(machine)
         remove_tree(self._host, scratch)
@@ -198,7 +206,7 @@ class ClusterPod:
         return gate
 
     def _publish(self, task: Task, namespace: str) -> Endpoint | None:
-        """Where clients dial, if that is not the pod's own address."""
+        """Publish the task's port; return the address for clients if it is not the pod's own."""
         if task.network not in SERVICE_NETWORKS:
             return None
         made = self._cluster.post(f"/api/v1/namespaces/{namespace}/services", service_of(task, namespace))
@@ -207,7 +215,7 @@ class ClusterPod:
         return Endpoint(str(made["spec"]["clusterIP"]), task.port)
 
     def _started(self, task: Task) -> tuple[Tree, str]:
-        """The pod and its container's id, once it runs; raises as soon as waiting helps nothing."""
+        """Wait until the pod runs; return it and its container's ID. Raises as soon as waiting cannot help."""
         began, looks = time.monotonic(), 0
         while True:
             pod = self._pod(task)
@@ -232,7 +240,7 @@ class ClusterPod:
         pod = self._pod(task)
         if pod is None:
             raise PodLost(f"the pod {task.name} is gone: someone else deleted it")
-        if (why := taken_away(pod)) is not None:
+        if (why := why_removed(pod)) is not None:
             raise PodLost(why)
         if (why := self._why_lost()) is not None:
             raise PodLost(f"the node {self._node.name} is lost, and with it the pod {task.name}: {why}")
@@ -243,9 +251,10 @@ class ClusterPod:
         return "it is no longer in the cluster" if tree is None else why_not_ready(tree)
 
     def _limit(self, task: Task, pid: int) -> None:
-        """What a pod cannot be asked to have, and every other task has: resource limits, and CPUs by their numbers.
+        """Set what a pod's manifest cannot ask for but every other task has: resource limits and the CPU list.
 
-        Without CAP_SYS_RESOURCE only a process's own user may lower its limits, so that one calls prlimit(2).
+        Without CAP_SYS_RESOURCE only the process's own user may lower its limits, so prlimit(2) is called as that
+        user.
         """
         status = parse_status((self._host.read(f"/proc/{pid}/status") or b"").decode())
         ids = [status[name].split()[0] for name in ("Uid", "Gid")]
@@ -282,14 +291,14 @@ class ClusterPod:
         }
 
     def _classes(self, task: Task) -> dict[str, str]:
-        """Of the volumes that it claims; nothing where it claims none."""
+        """Storage classes of the volumes that the task claims; empty if it claims none."""
         claims = Claims(self._cluster, self._namespace) if task.claims else None
         seen = [] if claims is None else [claims.storage_class_of(each.name) or "unknown" for each in task.claims]
         return {"storage class": ", ".join(seen)} if seen else {}
 
-    def _told_end(self, task: Task, pod: Tree) -> Tree:
-        """The pod once kubelet has reported its end, or as it is when that takes too long."""
-        deadline = time.monotonic() + _TOLD_S
+    def _pod_at_end(self, task: Task, pod: Tree) -> Tree:
+        """Wait until kubelet has reported the pod's end; return the latest pod, even if that takes too long."""
+        deadline = time.monotonic() + _REPORTED_S
         while ended(pod) is None and time.monotonic() < deadline and (latest := self._pod(task)) is not None:
             pod = latest
             time.sleep(_POLL_S)
@@ -299,7 +308,7 @@ class ClusterPod:
         out = printed_by(self._host, self._node, pod, CONTAINER)
         if (
             out.stdout or out.stderr or self._host.read(task.output.stdout) is None
-        ):  # taken once, before the pod goes
+        ):  # fetched once, before the pod is removed
             self._host.put(out.stdout, task.output.stdout)
             self._host.put(out.stderr, task.output.stderr)
 
@@ -314,10 +323,10 @@ class ClusterPod:
             )
         if (why := why_not_ready(tree)) is not None:
             return f"the node {self._node.name} is lost, so it is unknown how the pod {name} ended: {why}"
-        return f"kubelet on {self._node.name} reported no end of the pod {name} within {_TOLD_S:g} s"
+        return f"kubelet on {self._node.name} reported no end of the pod {name} within {_REPORTED_S:g} s"
 
     def _remove(self, task: Task) -> None:
-        """Pod, Service and directory; where the cluster does not answer, its namespace stays in the ledger."""
+        """Remove pod, Service and directory. If the cluster does not answer, its namespace stays in the ledger."""
         self._pods.pop(task.name, None)
         try:
             if "_namespace" in vars(self):
@@ -328,7 +337,7 @@ class ClusterPod:
             self._ledger.forget(Kind.PATH, _scratch(task), host=self._host.name)
 
     def _delete(self, kind: str, task: Task) -> None:
-        """By kubelet; where that is silent, by force, which leaves the node to clear up once it is back."""
+        """Delete through kubelet; if it is silent, delete by force, and the node clears up once it is back."""
         path = f"/api/v1/namespaces/{self._namespace}/{kind}/{task.name}"
         if (tree := self._cluster.get(path)) is None:
             return
@@ -341,7 +350,7 @@ class ClusterPod:
                 if left is None or left["metadata"]["uid"] != uid:
                     return
                 time.sleep(_POLL_S)
-        raise TimedOut(f"{path} does not go, even by force", hint="is the cluster's controller manager at work?")
+        raise TimedOut(f"{path} stays, even by force", hint="is the cluster's controller manager at work?")
 
 
 def _number(limit: int) -> str:
@@ -349,5 +358,5 @@ def _number(limit: int) -> str:
 
 
 def _scratch(task: Task) -> str:
-    """Beside the task's raw files: programs must run from there, as none may from /run on many machines."""
+    """Directory beside the task's raw files: programs must run from it, and /run is often mounted noexec."""
     return f"{task.output.stdout.rpartition('/')[0]}.{task.name}"

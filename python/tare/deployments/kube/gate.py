@@ -1,7 +1,7 @@
-"""The program that a pod's container begins with: it waits until its node's side is ready, then becomes the task's.
+"""The first program of a pod's container: it waits until the node's side is ready, then becomes the task's program.
 
 kubelet starts a container and reports it a second later. By then a server would have read its limits and taken its
-memory, before tare could set what a study asks for. Hand-assembled, as it must run in any image, without a library.
+memory before tare could set what a study asks for. Hand-assembled, as it must run in any image, without a library.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from tare.deployments.pod.pause import executable
 from tare.errors import EnvironmentLacks
 
 DIRECTORY = "/.tare"
-"""Where the container has it; a directory of the node's."""
+"""Path of the gate in the container; a directory of the node."""
 PROGRAM, FIFO = "gate", "open"
 NO_PROGRAM = 127
-"""Exit code where the FIFO or the task's program cannot be opened, as a shell's."""
+"""Exit code if the FIFO or the task's program cannot be opened, as a shell's."""
 _X86_64 = 62
 _CODE = {
     # open(argv[1], O_RDONLY); read one byte of it; close; execve each of argv[2..] up to the first empty one, with
@@ -33,7 +33,10 @@ _CODE = {
 
 
 def gate_program(machine: str) -> bytes:
-    """A static ELF executable for a machine as `uname -m` names it. Raises `EnvironmentLacks` for any other."""
+    """A static ELF executable for a machine as `uname -m` names it.
+
+    Raises `EnvironmentLacks` for other machines.
+    """
     if machine not in _CODE:
         raise EnvironmentLacks(
             f"pods of a cluster are started on {' and '.join(_CODE)}, and this node is {machine}",
@@ -43,7 +46,7 @@ def gate_program(machine: str) -> bytes:
 
 
 def gated(argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
-    """The container's command: the gate, its FIFO, where the task's program may be (execvp(3)), and its words."""
+    """Command of the container: the gate, its FIFO, possible paths of the program (execvp(3)), the task's argv."""
     name = argv[0]
     folders = [folder for folder in env.get("PATH", PATH).split(":") if folder]
     places = [name] if "/" in name else [f"{folder}/{name}" for folder in folders]

@@ -1,4 +1,4 @@
-"""Why no pod can be made in the user's cluster, found out before anything is started."""
+"""Why tare cannot make pods in the user's cluster, checked before anything is started."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RIGHTS = (
     ("create", "pods"), ("get", "pods"), ("delete", "pods"),
     ("create", "services"), ("get", "services"), ("delete", "services"), ("get", "serviceaccounts"),
 )  # fmt: skip
-"""In all namespaces, as the one for them is still to be made."""
+"""Rights in all namespaces, as tare's own namespace does not exist yet."""
 _RIGHTS_OF_CLAIMS = (
     ("create", "persistentvolumeclaims"), ("get", "persistentvolumeclaims"),
     ("get", "storageclasses.storage.k8s.io"),
@@ -26,7 +26,10 @@ _QUICK_S = 10.0
 
 
 def why_no_cluster(host: Host, classes: Collection[str] = ()) -> str | None:
-    """Why the cluster takes no pods on `host`, `None` where it does. `classes`: of volumes to claim."""
+    """Why the cluster runs no pods on `host`; `None` if it does.
+
+    `classes`: storage classes of the volumes to claim.
+    """
     try:
         usable_node(host, classes=classes)
     except TareError as error:
@@ -35,7 +38,10 @@ def why_no_cluster(host: Host, classes: Collection[str] = ()) -> str | None:
 
 
 def usable_node(host: Host, reach: Callable[[], Cluster] = connect, classes: Collection[str] = ()) -> Node:
-    """The node that the host is, ready for pods of this user's. Raises `EnvironmentLacks`, or `RunFailed`."""
+    """The node that `host` is, ready for pods of this user.
+
+    Raises `EnvironmentLacks` or `RunFailed` if it is not usable.
+    """
     cluster = reach()
     wanted = (*_RIGHTS, *(_RIGHTS_OF_CLAIMS if classes else ()))
     if missing := tuple(_missing_rights(cluster, wanted)):
@@ -53,7 +59,7 @@ def usable_node(host: Host, reach: Callable[[], Cluster] = connect, classes: Col
 
 
 def _missing_rights(cluster: Cluster, wanted: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """By the API's own review of each, which every user may ask for."""
+    """Ask the API to review each right, which every user may do; yield those that are missing."""
     for verb, resource in wanted:
         name, _, group = resource.partition(".")
         asked = {

@@ -1,4 +1,4 @@
-"""What the API's server is asked for: the pod of a task, and the Service before it."""
+"""Manifests for the API server: the pod of a task, and the Service in front of it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _MILLI = 1000
 
 
 def pod_of(task: Task, namespace: str, node: Node, image: str, gate: str) -> Tree:
-    """One container on `node`, `gate` being the node's directory with the program that it begins with.
+    """A pod with one container on `node`.
 
-    Nothing is in it that a container of an engine has not: no token, no links to Services, no probes.
+    `gate`: directory of the node with the program that the container starts with. The pod has nothing that an
+    engine's container does not have: no token, no Service variables, no probes.
     """
     user, _, group = (task.image.owner or "0:0").partition(":")
     given = [("gate", gate, DIRECTORY, True)]
@@ -71,7 +72,7 @@ def pod_of(task: Task, namespace: str, node: Node, image: str, gate: str) -> Tre
 
 
 def service_of(task: Task, namespace: str) -> Tree:
-    """The Service in front of a pod, with a port of the node's where the network is `node-port`."""
+    """The Service in front of a pod; with a port of the node for the network `node-port`."""
     if task.network not in SERVICE_NETWORKS:
         raise RunFailed(f"{task.name}: no Service leads to a pod on the network `{task.network.value}`")
     kind = "NodePort" if task.network is NetworkKind.NODE_PORT else "ClusterIP"
@@ -88,7 +89,7 @@ def service_of(task: Task, namespace: str) -> Tree:
 
 
 def resources_of(limits: Limits, setting: PodSetting) -> Mapping[str, Any]:
-    """Requests and limits, from which the class of service follows; a missing request is the limit."""
+    """Requests and limits, which determine the QoS class; a missing request equals the limit."""
     quota = limits.cpu_quota
     if setting.qos is Qos.GUARANTEED and quota is None and limits.cpus is not None:
         quota = float(len(cpu_set(limits.cpus)))
@@ -104,7 +105,7 @@ def resources_of(limits: Limits, setting: PodSetting) -> Mapping[str, Any]:
 
 
 def refused(task: Task) -> Iterator[str]:
-    """What a pod of a cluster cannot be given, a sentence each."""
+    """Settings of a task that a pod of a cluster cannot have, one sentence each."""
     if task.volumes or task.layers:
         yield "a pod has no engine's volumes or layers"
     if task.limits.disk_iops is not None:
@@ -118,6 +119,6 @@ def _cpu(cpus: float) -> str:
 
 
 def _on(node: Node) -> Mapping[str, Any]:
-    """The scheduler may still refuse it: it counts what is requested."""
+    """Affinity to a node. The scheduler may still refuse the pod, because it counts requests."""
     wanted = {"key": "metadata.name", "operator": "In", "values": [node.name]}
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [wanted]}]}}

@@ -1,4 +1,4 @@
-"""One namespace for each tare: all that it makes in a cluster lies in it, and goes away with it."""
+"""One namespace for each running tare: everything that it makes in a cluster lies in it and is removed with it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _GONE_S, _ACCOUNT_S, _POLL_S = 180.0, 60.0, 0.2
 _DIGITS = 12
 _EXISTS = 409
 _OF_CLUSTER = "/api/v1/namespaces/kube-system"
-"""It is in every cluster, and its uid is the usual name of one."""
+"""Every cluster has this namespace, and its uid is commonly used to identify the cluster."""
 
 
 @dataclass(frozen=True)
 class Namespaces:
-    """Those of one tare in one cluster."""
+    """The namespace of one running tare in one cluster."""
 
     cluster: Cluster
     host: Host
@@ -31,7 +31,10 @@ class Namespaces:
     owner: Process
 
     def ensure(self) -> str:
-        """The name of the one that is this tare's, made with the first pod; `RunFailed` where another's has it."""
+        """Return the name of this tare's namespace, made for its first pod.
+
+        `RunFailed` if another owner has this name.
+        """
         name, owner = name_of(self.owner), to_ident(self.owner)
         path = f"/api/v1/namespaces/{name}"
         tree = self.cluster.get(path)
@@ -39,7 +42,7 @@ class Namespaces:
             self.ledger.note(Kind.NAMESPACE, self._ident(name), host=self.host.name)
             meta = {
                 "name": name,
-                # Directories of the node are mounted into its pods (Pod Security Standards).
+                # Pods of this namespace mount directories of the node (Pod Security Standards).
                 "labels": {**MANAGED, "pod-security.kubernetes.io/enforce": "privileged"},
                 "annotations": {OWNER: owner},
             }
@@ -64,7 +67,7 @@ class Namespaces:
         return f"{name}@{self.cluster.must_get(_OF_CLUSTER)['metadata']['uid']}"
 
     def _wait_for_account(self, name: str) -> None:
-        """Before its controller has made it, no pod is admitted."""
+        """Wait for the default service account: no pod is admitted before its controller has made it."""
         deadline = time.monotonic() + _ACCOUNT_S
         while self.cluster.get(f"/api/v1/namespaces/{name}/serviceaccounts/default") is None:
             if time.monotonic() > deadline:
@@ -76,14 +79,14 @@ class Namespaces:
 
 
 def name_of(owner: Process) -> str:
-    """The namespace of a tare, identified by its process."""
+    """Name of the namespace of a tare process."""
     return f"tare-{hashlib.sha256(to_ident(owner).encode()).hexdigest()[:_DIGITS]}"
 
 
 def remove_namespace(ident: str) -> bool:
-    """Remove a namespace as it stands in the ledger, `NAME@CLUSTER`, with all in it; whether it was there.
+    """Remove a namespace that the ledger lists as `NAME@CLUSTER`, with everything in it; return whether it existed.
 
-    Raises `RunFailed` for another cluster, for one that bears no mark of tare's, and where it does not go.
+    Raises `RunFailed` for another cluster, for a namespace without tare's mark, and if it is not removed in time.
     """
     name, _, of = ident.partition("@")
     cluster = connect()
@@ -105,7 +108,7 @@ def remove_namespace(ident: str) -> bool:
     deadline = time.monotonic() + _GONE_S
     while (left := cluster.get(path)) is not None and left["metadata"]["uid"] == tree["metadata"]["uid"]:
         if time.monotonic() > deadline:
-            raise TimedOut(f"it does not go within {_GONE_S:g} s", hint=f"kubectl get all --namespace {name}")
+            raise TimedOut(f"it is not removed within {_GONE_S:g} s", hint=f"kubectl get all --namespace {name}")
         time.sleep(_POLL_S)
     return True
 

@@ -1,4 +1,4 @@
-"""The node of a cluster that one of tare's hosts is: identified by its boot id, asked for a pod's traces."""
+"""The cluster node that a host of tare is: found by its boot ID; also reads what pods on it leave behind."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _LONGEST_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Node:
-    """`address`: by which the cluster knows it. `socket`: of its containerd. `logs`: kubelet's directory of them.
+    """A node. `address`: its address in the cluster. `socket`: socket of its containerd.
 
-    `cpu_manager`: kubelet's policy, `None` where the user may not ask for its configuration.
+    `logs`: kubelet's log directory. `cpu_manager`: kubelet's CPU manager policy; `None` if the user may not read
+    kubelet's configuration.
     """
 
     name: str
@@ -37,7 +38,10 @@ class Node:
 
 
 def node_of(cluster: Cluster, host: Host) -> Node:
-    """The node that `host` is. Raises `EnvironmentLacks` where it is none, is not ready, or has no containerd."""
+    """The node that `host` is.
+
+    Raises `EnvironmentLacks` if it is no node, is not ready, or does not use containerd.
+    """
     boot = boot_id(host)
     listed = cluster.must_get("/api/v1/nodes").get("items") or []
     tree = next((each for each in listed if each["status"]["nodeInfo"].get("bootID") == boot), None)
@@ -69,7 +73,10 @@ def node_of(cluster: Cluster, host: Host) -> Node:
 
 
 def address_in_cluster(host: Host, reach: Callable[[], Cluster] = connect) -> str:
-    """Of the node that `host` is, at which pods find what listens there. Raises `EnvironmentLacks` without one."""
+    """Address of the node that `host` is, at which pods reach its services.
+
+    Raises `EnvironmentLacks` if it has none.
+    """
     node = node_of(reach(), host)
     if not node.address:
         raise EnvironmentLacks(
@@ -80,13 +87,13 @@ def address_in_cluster(host: Host, reach: Callable[[], Cluster] = connect) -> st
 
 
 def internal_address(tree: Tree) -> str:
-    """Of a node, by which the others reach it."""
+    """Address at which other nodes reach this node; empty if it has none."""
     every = {each["type"]: each["address"] for each in tree["status"].get("addresses") or []}
     return str(every.get("InternalIP") or every.get("ExternalIP") or "")
 
 
 def why_not_ready(tree: Tree) -> str | None:
-    """Why a node starts no pods, as it or its controller last reported; `None` where it does."""
+    """Why a node starts no pods, as it or its controller last reported; `None` if it is ready."""
     ready = next((each for each in tree["status"].get("conditions") or [] if each["type"] == "Ready"), None)
     if ready is not None and ready["status"] == "True":
         return None
@@ -98,7 +105,7 @@ def why_not_ready(tree: Tree) -> str | None:
 
 
 def process_of(host: Host, cgroups: Cgroups, container: str) -> int:
-    """The first process of a container, by the control group that bears its id; `RunFailed` where there is none."""
+    """First process of a container, found by the cgroup with the container's ID; `RunFailed` if there is none."""
     mount = cgroups.mount_of("memory") or cgroups.hierarchies[0].mount
     argv = ["find", mount, "-type", "d", "-name", f"*{container}*"]
     places = host.run(argv, timeout_s=_CALL_S, check=False).text.split()
@@ -110,16 +117,16 @@ def process_of(host: Host, cgroups: Cgroups, container: str) -> int:
 
 @dataclass(frozen=True)
 class Printed:
-    """What a container printed."""
+    """Output of a container."""
 
     stdout: bytes
     stderr: bytes
 
 
 def printed_by(host: Host, node: Node, pod: Tree, container: str) -> Printed:
-    """From the files that the runtime writes on the node: the API returns both outputs as one.
+    """Output of a container, read from the runtime's log files on the node: the API merges both outputs.
 
-    kubelet turns a file over at 10 MiB (`containerLogMaxSize`) and packs all but the last two.
+    kubelet rotates a log file at 10 MiB (`containerLogMaxSize`) and compresses all but the last two.
     """
     meta = pod["metadata"]
     directory = f"{node.logs}/{meta['namespace']}_{meta['name']}_{meta['uid']}/{container}"
@@ -132,7 +139,10 @@ def printed_by(host: Host, node: Node, pod: Tree, container: str) -> Printed:
 
 
 def parse_log(files: Iterable[bytes]) -> Printed:
-    """Lines `TIME STREAM TAG CONTENT`; a line that was cut is tagged P, its last part F (CRI logging design)."""
+    """Parse lines `TIME STREAM TAG CONTENT`.
+
+    Parts of a split line have tag P, the last part F (CRI logging design).
+    """
     streams = {b"stdout": list[bytes](), b"stderr": list[bytes]()}
     for line in (line for raw in files for line in raw.split(b"\n")):
         parts = line.split(b" ", 3)
@@ -143,7 +153,7 @@ def parse_log(files: Iterable[bytes]) -> Printed:
 
 
 def _configuration(cluster: Cluster, name: str) -> Tree:
-    """Kubelet's own, where the user may ask for it; else its defaults are taken to be in force."""
+    """Configuration of kubelet if the user may read it; otherwise empty, which stands for kubelet's defaults."""
     try:
         tree = cluster.get(f"/api/v1/nodes/{name}/proxy/configz")
     except ApiRefused:

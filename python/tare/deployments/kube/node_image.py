@@ -1,4 +1,4 @@
-"""An image brought to a node: the very tree that bare tasks run from, as one layer, into its containerd."""
+"""Bring an image to a node: the tree that bare tasks run from, as one layer, imported into containerd."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _LONG_S = 900.0
 
 @dataclass(frozen=True)
 class NodeImages:
-    """Those of one node. `socket`: of its containerd; `namespace`: of that one's, in which the images are."""
+    """Images on one node.
+
+    `socket`: its containerd's socket; `namespace`: containerd's namespace that holds the images.
+    """
 
     host: Host
     ledger: Ledger
@@ -25,7 +28,10 @@ class NodeImages:
     namespace: str = KUBELETS
 
     def ensure(self, image: Image, scratch: str) -> str:
-        """The name by which containers of this node have the image; brought to it once, and kept as a cache."""
+        """Import the image unless the node has it; return its name for containers.
+
+        It stays on the node as a cache.
+        """
         name = f"tare.invalid/image:{image.digest[:24]}"
         place = self.socket if self.namespace == KUBELETS else f"{self.socket}#{self.namespace}"
         self.ledger.note(Kind.NODE_IMAGE, f"{name}@{place}", host=self.host.name, keep=True)
@@ -55,10 +61,10 @@ class NodeImages:
 
 
 def remove_node_image(host: Host, ident: str) -> bool:
-    """Remove an image as it stands in the ledger, `NAME@SOCKET` or `NAME@SOCKET#NAMESPACE`; whether it was there.
+    """Remove an image listed in the ledger as `NAME@SOCKET` or `NAME@SOCKET#NAMESPACE`; return whether it existed.
 
-    A socket's directory goes with its containerd, or with a reboot; kubelet then removes what no pod uses. A
-    namespace of tare's own goes with the last that is in it.
+    Without the socket's directory there is nothing to remove: containerd is gone, or kubelet will remove unused
+    images after a reboot. tare's own namespace is removed with the last image in it.
     """
     name, _, where = ident.partition("@")
     socket, _, own = where.partition("#")
@@ -69,7 +75,7 @@ def remove_node_image(host: Host, ident: str) -> bool:
     there = name in ctr(host, socket, "images", "ls", "-q", namespace=namespace).split()
     if there:
         ctr(host, socket, "images", "rm", "--sync", name, namespace=namespace)
-    if own:  # refused while something else is in it
+    if own:  # refused while something else is in the namespace
         argv = ["ctr", "--address", socket, "namespaces", "rm", own]
         host.run(argv, timeout_s=CALL_S, check=False)
     return there

@@ -1,4 +1,4 @@
-"""A task that is only there: its program sleeps in a pod, which has what the cluster gives to pods."""
+"""A task whose program only sleeps, in a pod with everything that the cluster gives to pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CALL_S = 30.0
 
 
 def sleeper(host: Host, place: str, name: str) -> Task:
-    """On its node's network; its image is made below `place`, a directory of the host's."""
+    """Make the task, on its node's network; its image lies below `place`, a directory of the host."""
     root = f"{place}/rootfs"
     host.run(["install", "-d", "-m", "0755", "--", root], timeout_s=_CALL_S)
     program = pause_program(host.run(["uname", "-m"], timeout_s=_CALL_S).text.strip())

@@ -1,4 +1,4 @@
-"""What a cluster says of a pod, in a sentence: why it does not start, how it ended, who took it away."""
+"""Sentences about a pod's state in the cluster: why it does not start, how it ended, who removed it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tare.deployments.kube.api import Tree
 from tare.study.values import Qos
 
 CONTAINER = "task"
-"""The name of the one container of each pod."""
+"""Name of the only container of each pod."""
 _QOS = {"Guaranteed": Qos.GUARANTEED, "Burstable": Qos.BURSTABLE, "BestEffort": Qos.BEST_EFFORT}
 _HINTS = {
     "ErrImageNeverPull": "the node has removed the image: free its disk, kubelet removes images above 85 %",
@@ -20,7 +20,8 @@ _HINTS = {
     "ImagePullBackOff": "tare brings images to the nodes by itself and pulls none",
     "InvalidImageName": "tare brings images to the nodes by itself and pulls none",
 }
-"""Reasons why a container waits that no waiting mends (pkg/kubelet/images/types.go, container/sync_result.go)."""
+"""Reasons of a waiting container that do not go away by waiting (pkg/kubelet/images/types.go,
+container/sync_result.go)."""
 _BY_CLUSTER = frozenset(
     {"Evicted", "NodeLost", "NodeShutdown", "Terminated", "Preempting", "UnexpectedAdmissionError"}
 )
@@ -28,7 +29,7 @@ _BY_CLUSTER = frozenset(
 
 @dataclass(frozen=True)
 class Stuck:
-    """Why a pod does not start. `at_once`: waiting helps nothing."""
+    """Why a pod does not start. `at_once`: waiting cannot help."""
 
     why: str
     hint: str | None
@@ -37,14 +38,14 @@ class Stuck:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a container ended. `code`: as a shell's; `reason`: kubelet's word for it."""
+    """How a container ended. `code`: exit code as a shell's; `reason`: kubelet's term."""
 
     code: int
     reason: str
 
 
 def running(pod: Tree) -> str | None:
-    """The id of its container where that runs, without the runtime's name before it."""
+    """ID of the pod's container, without the runtime's prefix; `None` if it is not running."""
     status = _container(pod)
     if "running" not in (status.get("state") or {}):
         return None
@@ -52,13 +53,13 @@ def running(pod: Tree) -> str | None:
 
 
 def ended(pod: Tree) -> Ended | None:
-    """How its container ended, `None` while that is unknown."""
+    """How the pod's container ended; `None` while that is unknown."""
     tree = (_container(pod).get("state") or {}).get("terminated")
     return None if tree is None else Ended(int(tree["exitCode"]), str(tree.get("reason") or ""))
 
 
-def taken_away(pod: Tree) -> str | None:
-    """Why the cluster itself ends a pod that nobody here asked it to end; `None` where it does not."""
+def why_removed(pod: Tree) -> str | None:
+    """Why the cluster ends a pod that tare did not ask it to end; `None` if it does not."""
     status, name = pod.get("status") or {}, pod["metadata"]["name"]
     reason, message = str(status.get("reason") or ""), str(status.get("message") or "").strip().rstrip(".")
     if reason in _BY_CLUSTER:
@@ -74,9 +75,9 @@ def taken_away(pod: Tree) -> str | None:
 
 
 def why_not_started(pod: Tree) -> Stuck:
-    """The reason as the scheduler or kubelet gives it."""
+    """Why a pod does not start, as the scheduler or kubelet reports it."""
     name = pod["metadata"]["name"]
-    if (gone := taken_away(pod)) is not None:
+    if (gone := why_removed(pod)) is not None:
         return Stuck(gone, None, at_once=True)
     if (how := ended(pod)) is not None:
         why = f"the pod {name} ended with exit code {how.code} ({how.reason}) before its program was let in"
@@ -98,7 +99,7 @@ def why_not_started(pod: Tree) -> Stuck:
 
 
 def qos_of(pod: Tree) -> Qos | None:
-    """The class of service that the API's server gave it."""
+    """QoS class that the API server assigned."""
     return _QOS.get(str((pod.get("status") or {}).get("qosClass")))
 
 

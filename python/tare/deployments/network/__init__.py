@@ -1,1 +1,1 @@
-"""Networks of tare's own, and the path that traffic takes."""
+"""tare's own networks, and the path that traffic takes."""

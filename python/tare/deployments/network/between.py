@@ -1,7 +1,7 @@
-"""The path of connections between two hosts, read from the sockets of both, and what each host makes of addresses.
+"""The path of connections between two hosts, read from the sockets of both, including address translation.
 
-A server sees a client behind a masquerade under the client's host's address. Which connection that is, the host's
-connection tracking shows; where that cannot be read, the port, which the kernel keeps unless another has it.
+A server sees a client behind a masquerade under the address of the client's host. The host's connection tracking
+shows which connection that is; if it cannot be read, the port does, which the kernel keeps unless it is taken.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CALL_S = 10.0
 
 @dataclass(frozen=True)
 class Ends:
-    """The two hosts, with the address by which the other knows each, and how each reaches the other."""
+    """The two hosts, the address under which each is known to the other, and the interfaces between them."""
 
     client: Host
     client_address: str
@@ -43,7 +43,7 @@ class Ends:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a connection of the client's looks like from outside its host: as whom, and whether that is certain."""
+    """A client's connection as seen from outside its host: its source, and whether that is masqueraded."""
 
     source: Endpoint
     masqueraded: bool
@@ -51,7 +51,11 @@ class Seen:
 
 @dataclass(frozen=True)
 class Client:
-    """The client's side. `own_namespace`: not its host's. `translated`: by connection, as its host tracks them."""
+    """The client's side.
+
+    `own_namespace`: it does not use its host's network namespace. `translated`: source address of each masqueraded
+    connection, as the host tracks it.
+    """
 
     side: Side
     own_namespace: bool
@@ -61,9 +65,10 @@ class Client:
 
 @dataclass(frozen=True)
 class Server:
-    """The server's side. `in_host`: it has its host's namespace. `proxies`: every docker-proxy there.
+    """The server's side.
 
-    `link`: the kind of link by which its own namespace is on the network between the hosts, where it is.
+    `in_host`: it uses its host's network namespace. `proxies`: every docker-proxy on the host. `link`: kind of link
+    that attaches its own namespace to the network between the hosts; `None` if there is none.
     """
 
     side: Side
@@ -82,10 +87,10 @@ class _Match:
 
 
 def observe_between(ends: Ends, client: Instance, server: Instance) -> NetworkPath | None:
-    """Read both hosts' sockets once; `None` while the client has no connection to the server.
+    """Read the sockets of both hosts once; `None` while the client has no connection to the server.
 
-    Where no path follows, the caller looks again: between the two readings connections come and go. Programs are
-    run last and few: over SSH each takes some milliseconds, in which a short phase may end.
+    Connections come and go between the two readings; if no path results, the caller tries again. Programs are run
+    last and rarely: over SSH each takes some milliseconds, in which a short phase may end.
     """
     dialled = endpoints(server)
     every = connections(ends.client, client.process.pid)
@@ -116,9 +121,10 @@ def observe_between(ends: Ends, client: Instance, server: Instance) -> NetworkPa
 
 
 def decide_between(client: Client, server: Server, dialled: frozenset[Endpoint], wire: Wire) -> NetworkPath | None:
-    """Match the client's connections to one of the endpoints `dialled` with the server's.
+    """Match the client's connections to any endpoint of `dialled` with the server's connections.
 
-    `None` too where a side has ended meanwhile: its namespace is unknown then, which makes it no other one.
+    `None` also if a side has ended meanwhile: its namespace is then unknown, which does not make it a different
+    one.
     """
     mine = [one for one in client.side.connections if one.remote in dialled]
     if not mine or not client.side.namespace or not server.side.namespace:
@@ -158,7 +164,7 @@ def _match(one: Connection, client: Client, server: Server) -> _Match | None:
 
 
 def _seen(one: Connection, client: Client) -> Iterator[Seen]:
-    """As whom a server on another host may know it."""
+    """Sources under which a server on another host may see the connection."""
     tracked = client.translated.get((one.local, one.remote))
     if tracked is not None:
         yield Seen(tracked, masqueraded=True)
@@ -170,7 +176,7 @@ def _seen(one: Connection, client: Client) -> Iterator[Seen]:
 
 @dataclass(frozen=True)
 class _Spaces:
-    """Network namespaces by their inodes: a task's, empty where it has ended, and its host's."""
+    """Inodes of network namespaces: a task's (empty if it has ended) and its host's."""
 
     task: str
     host: str

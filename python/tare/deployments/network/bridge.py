@@ -1,4 +1,4 @@
-"""tare's own bridge, one for each run, and small subnets for its links."""
+"""tare's own bridge, one for each run, and small subnets for links."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ _TRIES = 64
 def free_network(
     host: Host, name: str, prefix: int = 30, pool: ipaddress.IPv4Network = _POOL
 ) -> ipaddress.IPv4Network:
-    """One that none of the host's addresses lies in, beginning where the name of what it is for says.
+    """A free subnet of `pool` for `name`: no address of the host lies in it.
 
-    Nor does a route lead to a part of it: others may be reached there. One to all of 10.0.0.0/8 takes nothing.
+    The search starts at a hash of the name. No route leads to a part of it either, since other machines may be
+    there. Wide routes, such as one to all of 10.0.0.0/8, do not count.
     """
     listed = host.run(["ip", "-4", "-oneline", "address", "show"], timeout_s=_CALL_S).text
     words = [line.split() for line in listed.splitlines()]
@@ -47,7 +48,7 @@ def free_network(
 
 
 def _routes(host: Host) -> Iterator[ipaddress.IPv4Network]:
-    """To where the host has one, by whatever gateway; `default` and kinds such as `blackhole` are left out."""
+    """Destinations of the host's routes through any gateway, without `default` and kinds such as `blackhole`."""
     listed = host.run(["ip", "-4", "route", "show"], timeout_s=_CALL_S, check=False).text
     for line in listed.splitlines():
         with suppress(ValueError):
@@ -56,19 +57,19 @@ def _routes(host: Host) -> Iterator[ipaddress.IPv4Network]:
 
 @dataclass(frozen=True)
 class Bridge:
-    """A run's network. `gateway` is the host's own address on it."""
+    """A run's network. `gateway`: the host's own address on it."""
 
     name: str
     gateway: str
 
 
 def network_name(parent: str) -> str:
-    """`tare/RUN` → `tare-RUN`."""
+    """Name of a run's network: `tare/RUN` → `tare-RUN`."""
     return parent.replace("/", "-")
 
 
 def ensure_bridge(engine: DockerClient, ledger: Ledger, host_name: str, parent: str) -> Bridge:
-    """The run's bridge, made if there is none. A network of that name that is not tare's is refused."""
+    """Return the run's bridge; make it if needed. A network of this name that is not tare's is refused."""
     name = network_name(parent)
     ledger.note(Kind.NETWORK, name, host=host_name)
     try:
@@ -91,7 +92,7 @@ def ensure_bridge(engine: DockerClient, ledger: Ledger, host_name: str, parent: 
 
 
 def remove_bridge(engine: DockerClient, ledger: Ledger, host_name: str, parent: str) -> None:
-    """Remove the run's bridge if it is there and ours."""
+    """Remove the run's bridge if it exists and is tare's."""
     name = network_name(parent)
     try:
         network = engine.networks.get(name)
@@ -105,7 +106,7 @@ def remove_bridge(engine: DockerClient, ledger: Ledger, host_name: str, parent: 
 
 
 def is_ours(network: Network) -> bool:
-    """By its label, never by its name."""
+    """Whether a network is tare's, by its label and never by its name."""
     return RUN_LABEL in (network.attrs.get("Labels") or {})
 
 

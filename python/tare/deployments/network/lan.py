@@ -1,6 +1,6 @@
-"""A run's network of the engine's driver `macvlan` or `ipvlan`, on the interface that other hosts are reached by.
+"""A run's network with the engine's driver `macvlan` or `ipvlan`, on the interface that reaches the other hosts.
 
-It bears the name of a run's bridge, which is then not made on that host, and goes the same way.
+It takes the name of the run's bridge, which is then not made on this host, and is removed in the same way.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _MODES = {NetworkKind.MACVLAN: "bridge", NetworkKind.IPVLAN: "l2"}
 _CALL_S = 10.0
 
 
-def attach_to_lan(  # noqa: PLR0913, PLR0917 - all that a network is made of
+def attach_to_lan(  # noqa: PLR0913, PLR0917 - everything that defines a network
     engine: DockerClient, ledger: Ledger, host_name: str, parent: str, kind: NetworkKind, lan: Lan
 ) -> dict[str, Any]:
-    """Make the network; how a container is attached to it with its address."""
+    """Make the network; return the options that attach a container to it with its address."""
     name = network_name(parent)
     ledger.note(Kind.NETWORK, name, host=host_name)
     try:
@@ -50,7 +50,7 @@ def attach_to_lan(  # noqa: PLR0913, PLR0917 - all that a network is made of
 
 
 def link_of(host: Host, pid: int) -> Hop | None:
-    """By which kind of link a process's network namespace is on the network between hosts, by its kernel."""
+    """Kind of link of a process's network namespace on the network between hosts, as the kernel reports it."""
     argv = ["nsenter", "--target", str(pid), "--net", "ip", "-details", "-oneline", "link", "show"]
     lines = host.run(argv, timeout_s=_CALL_S, check=False).text.splitlines()
     for hop in (Hop.MACVLAN, Hop.IPVLAN):

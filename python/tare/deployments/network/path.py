@@ -27,43 +27,45 @@ _BETWEEN_TRIES_S = 0.02
 
 
 class Hop(StrEnum):
-    """What stands between the two ends."""
+    """What connects the two ends."""
 
     LOOPBACK = "loopback"
-    """Both in one network namespace."""
+    """Both ends are in one network namespace."""
     BRIDGE = "bridge"
-    """Another namespace, the server addressed by its own address."""
+    """Two namespaces; the client uses the server's own address."""
     DNAT = "dnat"
     """The kernel rewrites the address; the server sees the client's own source port."""
     DOCKER_PROXY = "docker-proxy"
-    """A process reads and writes every byte; the server sees that process."""
+    """A process reads and writes every byte; the server sees this process."""
     ROOTLESSPORT = "rootlessport"
-    """The same by RootlessKit's port driver, of a user: one end on the host, one in the server's namespace."""
+    """RootlessKit's port driver of a user reads and writes every byte: one end on the host, one in the server's
+    namespace."""
     SLIRP4NETNS = "slirp4netns"
-    """A user's process has the client's connection, and a TCP/IP stack of its own behind a tap in the namespace."""
+    """A user's process holds the client's connection, and speaks to the namespace by a TCP/IP stack of its own on a
+    tap."""
     PASTA = "pasta"
-    """The same by pasta, which has a socket in the namespace where the client is on the host's loopback."""
+    """Like slirp4netns, but with a socket in the namespace if the client is on the host's loopback."""
     USER = "user"
-    """QEMU reads and writes every byte, and the guest sees QEMU's own address."""
+    """QEMU reads and writes every byte; the guest sees QEMU's own address."""
     TAP = "tap"
-    """A bridge and a tap into the guest, which is addressed by its own address."""
+    """A bridge and a tap into the guest; the client uses the guest's own address."""
     WIRE = "wire"
-    """Between two hosts, the server in its host's namespace and addressed by that host's own address."""
+    """Between two hosts; the server is in its host's namespace and the client uses the host's own address."""
     MACVLAN = "macvlan"
-    """Between two hosts, the server in a namespace with an address and a link-layer address of its own."""
+    """Between two hosts; the server's namespace has an IP and a link-layer address of its own."""
     IPVLAN = "ipvlan"
-    """The same with its host's link-layer address."""
+    """Between two hosts; the server's namespace has an IP address of its own and the host's link-layer address."""
     MASQUERADE = "masquerade"
-    """Of a client behind a bridge: its host's kernel puts the host's own address in the place of the client's."""
+    """For a client behind a bridge: its host's kernel replaces the client's address by the host's own."""
 
 
 Translations = Mapping[tuple[Endpoint, Endpoint], tuple[Endpoint, Endpoint]]
-"""A connection's source and destination as its program has them → as the other end sees them."""
+"""Source and destination of a connection as its program sees them → as the other end sees them."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side's view. For the client only the sockets that it holds, for the server all in its namespace."""
+    """Connections as one side sees them: the client's own sockets, or all in the server's namespace."""
 
     namespace: str
     connections: tuple[Connection, ...]
@@ -77,16 +79,16 @@ CARRIERS = {
     "pasta.avx2": Hop.PASTA,
     "passt.avx2": Hop.PASTA,
 }
-"""Programs that carry connections between two namespaces, by the name of their processes."""
+"""Process name → kind of hop, for programs that carry connections between two namespaces."""
 _STACKS = {Hop.SLIRP4NETNS: "10.0.2.2"}
-"""Those with a TCP/IP stack of their own → from which address it speaks to a server (slirp4netns(1))."""
+"""Programs with a TCP/IP stack of their own → address from which they speak to a server (slirp4netns(1))."""
 
 
 @dataclass(frozen=True)
 class Proxy:
     """A program that carries connections, with the sockets that it holds.
 
-    `inside`: those in the server's namespace. `name`: of its process.
+    `inside`: its connections in the server's namespace. `name`: name of its process.
     """
 
     process: Process
@@ -97,7 +99,7 @@ class Proxy:
 
 @dataclass(frozen=True)
 class Carrier:
-    """Who carries the traffic: the process's name, the user who owns its socket, its network namespace."""
+    """The program that carries the traffic: process name, owner of its socket, network namespace."""
 
     name: str
     user: int | None
@@ -106,7 +108,7 @@ class Carrier:
 
 @dataclass(frozen=True)
 class Wire:
-    """The two hosts of a path, and by which interface each sends to the other, as its routes tell."""
+    """The two hosts of a path, and the interface through which each reaches the other, according to its routes."""
 
     client_host: str
     client_device: str | None
@@ -116,10 +118,10 @@ class Wire:
 
 @dataclass(frozen=True)
 class NetworkPath:
-    """The way of the client's connections.
+    """The path of the client's connections.
 
-    `hop`: `None` where they could not be matched with the server's, or go different ways. `proxy`: the process
-    whose CPU time is part of the path's cost. `connections`: how many of the client's were matched.
+    `hop`: `None` if the connections could not be matched with the server's, or take different paths. `proxy`: the
+    process whose CPU time is part of the path's cost. `connections`: how many of the client's were matched.
     """
 
     hop: Hop | None
@@ -130,12 +132,12 @@ class NetworkPath:
     proxy: Process | None
     connections: int
     client_hop: Hop | None = None
-    """How the connections leave the client's own virtual machine, `client_dialled` then being what QEMU dialled, or
-    the client's own namespace towards another host."""
+    """How connections leave the client's virtual machine (`client_dialled` is then what QEMU dialled), or the
+    client's own namespace towards another host."""
     wire: Wire | None = None
-    """`None` on one host."""
+    """`None` if both ends are on one host."""
     carrier: Carrier | None = None
-    """Of `proxy`, which it describes."""
+    """Description of `proxy`."""
 
 
 @dataclass(frozen=True)
@@ -149,9 +151,9 @@ class _Match:
 
 
 def observe_path(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
-    """Read both sides' sockets; `None` while the client has no connection to the server.
+    """Read the sockets of both sides; `None` while the client has no connection to the server.
 
-    A connection that is just being made shows one end before the other, so an unexplained one is read again.
+    A connection that is being made shows one end before the other, so sockets without a match are read again.
     """
     path = _observe_outside(host, client, server)
     if path is None or client.guest is None:
@@ -160,7 +162,7 @@ def observe_path(host: Host, client: Instance, server: Instance) -> NetworkPath 
 
 
 def _observe_outside(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
-    """Of a client in a virtual machine the sockets that QEMU holds for it."""
+    """The path on the host; for a client in a virtual machine, the sockets are those that QEMU holds for it."""
     if server.guest is not None:
         return _observe_guest(host, client, server)
     for _ in range(_TRIES):
@@ -172,9 +174,9 @@ def _observe_outside(host: Host, client: Instance, server: Instance) -> NetworkP
 
 
 def out_of_guest(path: NetworkPath, inside: tuple[Connection, ...]) -> NetworkPath:
-    """With how the client's connections, which its machine sees as `inside`, become those that QEMU holds.
+    """Add to `path` how connections leave the client's virtual machine, which sees them as `inside`.
 
-    Where it sees none to the address that QEMU dialled, nothing is claimed of the whole way.
+    If the machine has none to the address that QEMU dialled, the whole path is unknown.
     """
     dialled = path.client_dialled
     address = HOST_LOOPBACK if dialled.address in _LOOPBACKS else dialled.address
@@ -190,11 +192,10 @@ def decide_path(
     proxies: tuple[Proxy, ...],
     translated: Translations | None = None,
 ) -> NetworkPath | None:
-    """Match the client's connections to one of the endpoints `dialled` with the server's.
+    """Match the client's connections to any endpoint of `dialled` with the server's connections.
 
-    `translated`: of connections whose both ends the kernel rewrites, as it tracks them.
-
-    `None` too where a side has ended meanwhile: its namespace is unknown then, which makes it no other one.
+    `translated`: connections of which the kernel rewrites both ends, as it tracks them. `None` also if a side has
+    ended meanwhile: its namespace is then unknown, which does not make it a different one.
     """
     mine = [connection for connection in client.connections if connection.remote in dialled]
     if not mine or not client.namespace or not server.namespace:
@@ -216,7 +217,10 @@ def decide_path(
 
 
 def _carrier(match: _Match, namespace: str) -> Carrier | None:
-    """The front of a proxy stands in the client's own table, and so in its namespace."""
+    """Carrier of a match.
+
+    The proxy's front is in the client's connection table, so its namespace is the client's.
+    """
     if match.proxy is None or match.front is None:
         return None
     return Carrier(match.proxy.name, match.front.user, namespace)
@@ -226,14 +230,14 @@ def _match(
     one: Connection, client: Side, server: Side, proxies: tuple[Proxy, ...], translated: Translations
 ) -> _Match | None:
     same = client.namespace == server.namespace
-    # Loopback ends at its namespace: what a proxy makes there may by chance have the port of a client outside.
+    # Loopback ends at its namespace: a proxy's connection there may by chance have the port of a client outside.
     reached = [each for each in server.connections if same or each.remote.address not in _LOOPBACKS]
     for other in reached:
         if other.local == one.remote and other.remote == one.local:
             return _Match(Hop.LOOPBACK if same else Hop.BRIDGE, one, other)
     for proxy in proxies:
         front = next((own for own in proxy.connections if (own.local, own.remote) == (one.remote, one.local)), None)
-        if front is not None and (behind := _behind(proxy, server)) is not None:
+        if front is not None and (behind := _server_end(proxy, server)) is not None:
             return _Match(CARRIERS[proxy.name], one, behind, proxy, front)
     if (seen := translated.get((one.local, one.remote))) is not None:
         both = (other for other in server.connections if (other.remote, other.local) == seen)
@@ -244,8 +248,8 @@ def _match(
     return None
 
 
-def _behind(proxy: Proxy, server: Side) -> Connection | None:
-    """The server's connection from a proxy: one whose other end it holds, or one from its own TCP/IP stack."""
+def _server_end(proxy: Proxy, server: Side) -> Connection | None:
+    """The server's connection from a proxy: the proxy holds the other end, or has a TCP/IP stack of its own."""
     for held in (*proxy.connections, *proxy.inside):
         for other in server.connections:
             if other.local == held.remote and other.remote == held.local:
@@ -258,10 +262,11 @@ def _behind(proxy: Proxy, server: Side) -> Connection | None:
 def decide_guest_path(
     client: Side, outside: tuple[Connection, ...], inside: Side, dialled: Endpoint
 ) -> NetworkPath | None:
-    """The same of a server in a virtual machine. `outside`: what QEMU holds; `inside`: what the guest sees.
+    """The path to a server in a virtual machine.
 
-    By QEMU's own network the two connections have nothing in common by which they could be matched one by one: it
-    is enough that QEMU holds the client's, and that the guest has one from QEMU.
+    `outside`: connections that QEMU holds; `inside`: those of the guest. With QEMU's user network, the two
+    connections share nothing by which they could be matched one by one: it is enough that QEMU holds the client's
+    connection and that the guest has one from QEMU.
     """
     mine = [connection for connection in client.connections if connection.remote == dialled]
     if not mine:
@@ -280,7 +285,7 @@ def decide_guest_path(
 
 
 def _observe_guest(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
-    """Read once: each look inside takes some CPU from what is measured."""
+    """Read only once: each look inside takes CPU time from the measured system."""
     held = socket_inodes(host, members(host, client.process.pid))
     mine = tuple(one for one in connections(host, client.process.pid) if one.inode in held)
     dialled = Endpoint(server.address, server.task.port)
@@ -312,25 +317,25 @@ def _observe_once(host: Host, client: Instance, server: Instance) -> NetworkPath
 
 
 def endpoints(server: Instance) -> frozenset[Endpoint]:
-    """All at which a client may have found it."""
+    """All endpoints at which a client may reach the server."""
     port = server.task.port
     own = {Endpoint(address, port) for address in (server.address, *_LOOPBACKS)}
     return frozenset(own | ({server.published} if server.published else set()))
 
 
 def members(host: Host, pid: int) -> list[int]:
-    """An instance's processes: all in the cgroup that is the instance's alone (the smallest it is in)."""
+    """Processes of an instance: those in the smallest cgroup that its process is in, which belongs to it alone."""
     cgroups = parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode())
     own = (host.read(f"/proc/{pid}/cgroup") or b"").decode()
     if all(path == "/" for path in parse_proc_cgroup(own).values()):
-        return [pid]  # in the root cgroup, which holds half the machine, it has none that is its own
+        return [pid]  # the root cgroup holds most of the machine and belongs to no instance
     listed = [host.read(path) for path in cgroups.procs_files(own)]
     members = [[int(line) for line in raw.split()] for raw in listed if raw]
     return min(members, key=len, default=[pid])
 
 
 def namespace(host: Host, pid: int) -> str:
-    """Inode of a process's network namespace; empty where it has ended."""
+    """Inode of a process's network namespace; empty if the process has ended."""
     link = host.run(["readlink", f"/proc/{pid}/ns/net"], timeout_s=_CALL_S, check=False).text.strip()
     return link.removeprefix("net:[").removesuffix("]")
 
@@ -338,10 +343,10 @@ def namespace(host: Host, pid: int) -> str:
 def proxies(
     host: Host, outside: tuple[Connection, ...] = (), inside: tuple[Connection, ...] = ()
 ) -> tuple[Proxy, ...]:
-    """Every program of the host that carries connections.
+    """All programs of the host that carry connections.
 
-    `outside`, `inside`: the connections of the client's namespace and of the server's. A program may stand in
-    another one than its sockets do: rootlessport is in the container's.
+    `outside`, `inside`: connections of the client's and of the server's namespace. A program may be in another
+    namespace than its sockets: rootlessport is in the container's.
     """
     pattern = "|".join(re.escape(name) for name in CARRIERS)
     listed = host.run(["pgrep", "-l", "-x", pattern], timeout_s=_CALL_S, check=False).text.splitlines()

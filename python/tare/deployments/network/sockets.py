@@ -1,4 +1,4 @@
-"""Established TCP connections of a network namespace, and who holds their sockets, from /proc."""
+"""Established TCP connections of a network namespace and the holders of their sockets, from /proc."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _CALL_S = 10.0
 
 @dataclass(frozen=True)
 class Connection:
-    """One end of an established TCP connection. `inode` is 0 until its program has accepted it."""
+    """One end of an established TCP connection. `inode` is 0 until the program has accepted the connection."""
 
     local: Endpoint
     remote: Endpoint
     inode: int
     user: int | None = field(default=None, compare=False)
-    """The host's number of the user who owns the socket."""
+    """User ID, on the host, of the owner of the socket."""
 
 
 def parse_tcp(text: str) -> tuple[Connection, ...]:
-    """Established connections of one table; IPv4 in IPv6 (::ffff:a.b.c.d) is given as IPv4."""
+    """Established connections of one table; an IPv4 address in IPv6 (::ffff:a.b.c.d) is returned as IPv4."""
     rows = [line.split() for line in text.splitlines()[1:]]
     return tuple(
         Connection(_endpoint(row[1]), _endpoint(row[2]), int(row[9]), int(row[7]))
@@ -56,7 +56,7 @@ def socket_inodes(host: Host, pids: Sequence[int]) -> dict[int, int]:
 
 
 def _endpoint(text: str) -> Endpoint:
-    """`0100007F:1F90` → 127.0.0.1:8080: each 32-bit word stands in the machine's own byte order."""
+    """Parse `0100007F:1F90` → 127.0.0.1:8080: each 32-bit word is in the machine's byte order."""
     address, _, port = text.partition(":")
     words = [bytes.fromhex(address[index : index + 8]) for index in range(0, len(address), 8)]
     packed = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)

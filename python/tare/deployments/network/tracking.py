@@ -1,4 +1,4 @@
-"""The kernel's connection tracking: which addresses it rewrites."""
+"""The kernel's connection tracking: addresses that it rewrites."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TUPLE = re.compile(r"src=(\S+) dst=(\S+) sport=(\d+) dport=(\d+)")
 
 @dataclass(frozen=True)
 class Tracked:
-    """A TCP connection by the tuple of the way there, and by that of the replies."""
+    """A tracked TCP connection: addresses of the original direction and of the replies."""
 
     source: Endpoint
     target: Endpoint
@@ -25,7 +25,7 @@ class Tracked:
 
 
 def tracked(host: Host) -> tuple[Tracked, ...]:
-    """All of the host's own namespace; none where the kernel does not show them."""
+    """All tracked connections of the host's own namespace; empty if the kernel does not show them."""
     try:
         text = (host.read(_TRACKED) or b"").decode(errors="replace")
     except RunFailed:
@@ -34,7 +34,7 @@ def tracked(host: Host) -> tuple[Tracked, ...]:
 
 
 def parse_tracked(text: str) -> Iterator[Tracked]:
-    """A line has the tuple of the way there and that of the replies."""
+    """Parse lines that hold the tuple of the original direction and that of the replies."""
     for line in text.splitlines():
         tuples = _TUPLE.findall(line)
         if " tcp " in line and len(tuples) == 2:
@@ -48,12 +48,12 @@ def parse_tracked(text: str) -> Iterator[Tracked]:
 
 
 def sources(every: tuple[Tracked, ...]) -> Mapping[tuple[Endpoint, Endpoint], Endpoint]:
-    """Source and destination of connections whose source is rewritten → that source as it leaves the host."""
+    """(source, destination) of connections whose source is rewritten → source as it leaves the host."""
     return {(one.source, one.target): one.replies_to for one in every if one.replies_to != one.source}
 
 
 def translations(every: tuple[Tracked, ...]) -> Mapping[tuple[Endpoint, Endpoint], tuple[Endpoint, Endpoint]]:
-    """Source and destination of connections either of which is rewritten → both as the other end sees them."""
+    """(source, destination) of connections with a rewritten address → both as the other end sees them."""
     return {
         (one.source, one.target): (one.replies_to, one.replies_from)
         for one in every

@@ -1,1 +1,1 @@
-"""Pods as kubelet, its CNI plugins and kube-proxy make them, piece by piece and without Kubernetes."""
+"""Pods as kubelet, its CNI plug-ins and kube-proxy make them, piece by piece and without Kubernetes."""

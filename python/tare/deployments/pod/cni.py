@@ -1,7 +1,7 @@
-"""Attaching a namespace by the CNI's own plug-ins, as a container runtime runs them for kubelet.
+"""Attach a namespace with CNI plug-ins, as a container runtime runs them for kubelet.
 
-Each is a program that gets its configuration on standard input and answers in JSON (CNI specification 1.0.0). What
-is needed to undo it stands in the pod's scratch directory, so that another tare can.
+Each plug-in gets its configuration on standard input and answers in JSON (CNI specification 1.0.0). Whatever is
+needed to undo it lies in the pod's scratch directory, so that another tare can.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 
 DIRECTORIES = ("/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni")
-"""Where plug-ins are: upstream's place, Debian's, Fedora's."""
+"""Directories of plug-ins: upstream's, Debian's, Fedora's."""
 PORTMAP_CHAINS = ("CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK")
 INTERFACE = "eth0"
 _CALL_S = 60.0
@@ -29,7 +29,10 @@ _ATTACHED = "attached.json"
 
 @dataclass(frozen=True)
 class Attachment:
-    """`address`: the pod's. `gateway`: the host's on the same network. `network`: of this pod alone."""
+    """An attached pod. `address`: its address. `gateway`: the host's address on its network.
+
+    `network`: its own network.
+    """
 
     address: str
     gateway: str
@@ -38,7 +41,7 @@ class Attachment:
 
 @dataclass(frozen=True)
 class Links:
-    """Interfaces of the host, by names that nothing else has; a name has at most 15 letters."""
+    """Interfaces of the host with unique names; a name has at most 15 characters."""
 
     bridge: str
     master: str
@@ -47,13 +50,13 @@ class Links:
 
 
 def links_of(name: str) -> Links:
-    """For the pod of a task."""
+    """Interfaces for the pod of a task."""
     digits = hashlib.sha256(name.encode()).hexdigest()[:9]
     return Links(*(f"tare{letter}{digits}" for letter in "cmpo"))
 
 
 def directory_of(host: Host, plugin: str) -> str:
-    """Where a plug-in is. Raises `EnvironmentLacks`."""
+    """Directory of a plug-in. Raises `EnvironmentLacks` if it is in none."""
     for directory in DIRECTORIES:
         if host.run(["test", "-x", f"{directory}/{plugin}"], timeout_s=_CALL_S, check=False).code == 0:
             return directory
@@ -66,7 +69,10 @@ def directory_of(host: Host, plugin: str) -> str:
 def configurations(
     kind: str, name: str, scratch: str, network: ipaddress.IPv4Network, host_port: tuple[str, int] | None
 ) -> tuple[dict[str, Any], ...]:
-    """The chain of plug-ins, first to last. `host_port`: the host's address and port, the same port in the pod."""
+    """Configurations of the chain of plug-ins, in order.
+
+    `host_port`: host address and port to publish; the pod's port is the same.
+    """
     links = links_of(name)
     ipam = {
         "type": "host-local",
@@ -87,10 +93,10 @@ def configurations(
     return (first, ports)
 
 
-def attach(  # noqa: PLR0913, PLR0917 - a namespace, and how it is attached
+def attach(  # noqa: PLR0913, PLR0917 - a namespace and its attachment
     host: Host, kind: str, name: str, scratch: str, namespace: str, port: int | None
 ) -> Attachment:
-    """ADD, plug-in by plug-in. `namespace`: its path. `port`: one that portmap publishes on the host's address."""
+    """Run ADD of each plug-in. `namespace`: its path. `port`: port that portmap publishes on the host's address."""
     network = free_network(host, name, prefix=29)
     gateway = str(next(network.hosts()))
     chain = configurations(kind, name, scratch, network, None if port is None else (gateway, port))
@@ -106,14 +112,14 @@ def attach(  # noqa: PLR0913, PLR0917 - a namespace, and how it is attached
 
 
 def detach(host: Host, name: str, scratch: str) -> bool:
-    """DEL in reverse order, and portmap's own chains where nothing is in them; whether there was anything.
+    """Run DEL in reverse order and remove portmap's chains if they are empty; return whether anything was attached.
 
-    `scratch` goes last: it holds what somebody needs to detach the pod.
+    `scratch` is removed last, because it holds what is needed to detach the pod.
     """
     raw = host.read(f"{scratch}/{_ATTACHED}")
     chain: Sequence[Mapping[str, Any]] = json.loads(raw)["chain"] if raw else ()
     for config in reversed(chain):
-        _call(host, "DEL", config, name, "")  # the namespace may be gone, which is no fault (specification, DEL)
+        _call(host, "DEL", config, name, "")  # the namespace may be gone, which is no error (specification, DEL)
     if any(config["type"] == "portmap" for config in chain):
         _drop_portmap(host)
     remove_tree(host, scratch)
@@ -121,14 +127,14 @@ def detach(host: Host, name: str, scratch: str) -> bool:
 
 
 def interface_kind(host: Host, namespace: str) -> str:
-    """Of which kind the interface of an attached namespace is, as the kernel tells inside it."""
+    """Kind of the interface in an attached namespace, as the kernel reports it."""
     argv = ["nsenter", f"--net={namespace}", "ip", "-details", "-json", "link", "show", INTERFACE]
     (shown,) = json.loads(host.run(argv, timeout_s=_CALL_S).text)
     return str(shown["linkinfo"]["info_kind"])
 
 
 def scratch_of(name: str) -> str:
-    """Where a task's attachment stands. No directory above it is shared, as of bare tasks."""
+    """Directory of a task's attachment. As with bare tasks, no directory above it belongs to tare."""
     return f"/run/tare-pod.{name}"
 
 
@@ -157,7 +163,7 @@ def _call(host: Host, command: str, config: Mapping[str, Any], name: str, netns:
 
 
 def _drop_portmap(host: Host) -> None:
-    """Take away the chains that portmap leaves for the next pod, where the first has no rule, so nobody's pod."""
+    """Remove portmap's shared chains if the first holds no rule and so no pod uses them."""
     saved = host.run(["iptables-save", "-t", "nat"], timeout_s=_CALL_S, check=False).text
     lines = portmap_removal(saved)
     if lines:
@@ -166,7 +172,10 @@ def _drop_portmap(host: Host) -> None:
 
 
 def portmap_removal(saved: str) -> list[str]:
-    """Of what `iptables-save -t nat` shows; nothing while a pod has a rule there."""
+    """Input of iptables-restore that removes portmap's chains from `iptables-save -t nat`.
+
+    Empty while a pod has a rule.
+    """
     rules = [line for line in saved.splitlines() if line.startswith("-A ")]
     there = [name for name in PORTMAP_CHAINS if f":{name} " in saved]
     if not there or any(rule.startswith(f"-A {PORTMAP_CHAINS[0]} ") for rule in rules):

@@ -1,4 +1,4 @@
-"""What pods need that a host has not, found out before anything is started."""
+"""Programs that pods need and a host does not have, checked before anything is started."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tare.study.values import POD_NETWORKS, SERVICE_NETWORKS, NetworkKind
 
 
 def why_no_pods(host: Host, suts: Iterable[SutSpec]) -> tuple[str, ...]:
-    """A sentence for each program that some of them needs and that is not there."""
+    """A sentence for each missing program that one of the SUTs needs."""
     plugins, proxies = set[str](), set[str]()
     for sut in suts:
         if sut.pod is None or sut.network not in POD_NETWORKS:
@@ -21,7 +21,7 @@ def why_no_pods(host: Host, suts: Iterable[SutSpec]) -> tuple[str, ...]:
         plugins |= {sut.pod.cni, "host-local"}
         if sut.network is NetworkKind.HOST_PORT:
             plugins.add("portmap")
-            proxies.add("iptables")  # which portmap calls
+            proxies.add("iptables")  # called by portmap
         if sut.network in SERVICE_NETWORKS:
             proxies.add(sut.pod.proxy)
     return tuple(_missing(host, plugins, proxies))

@@ -1,7 +1,8 @@
-"""The program that holds a pod's namespaces, and the image it comes in: it sleeps until it is killed.
+"""The program that holds a pod's namespaces, and its image: it sleeps until it is killed.
 
-Hand-assembled, as it is 15 instructions at most: a pod then needs no image from anywhere. Unlike Kubernetes' own it
-reaps nothing, as no pod here shares its process namespace, and ends by SIGKILL alone, as tare ends it.
+Hand-assembled, as it has 15 instructions at most: a pod then needs no image from anywhere. Unlike Kubernetes'
+pause, it reaps nothing, since no pod here shares its process namespace, and it ends by SIGKILL only, as tare ends
+it.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ _CODE = {
         struct.pack("<8I", *(0xD2800000 + register for register in range(5)), 0xD2800928, 0xD4000001, 0x17FFFFF9),
     ),
 }
-"""Machine → its number in elf(5), and the instructions."""
+"""Machine → its number in elf(5), and its instructions."""
 
 
 def pause_program(machine: str) -> bytes:
-    """A static ELF executable for a machine as `uname -m` names it. Raises `EnvironmentLacks` for any other."""
+    """A static ELF executable for a machine as `uname -m` names it.
+
+    Raises `EnvironmentLacks` for other machines.
+    """
     if machine not in _CODE:
         raise EnvironmentLacks(
             f"pods are made on {' and '.join(_CODE)}, and this host is {machine}",
@@ -38,7 +42,7 @@ def pause_program(machine: str) -> bytes:
 
 
 def executable(number: int, code: bytes) -> bytes:
-    """A static ELF executable of instructions alone, for the machine with that number in elf(5)."""
+    """A static ELF executable with only these instructions, for the machine with this number in elf(5)."""
     size = _HEADERS + len(code)
     ident = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
     header = struct.pack("<16sHHIQQQIHHHHHH", ident, 2, number, 1, _BASE + _HEADERS, 64, 0, 0, 64, 56, 1, 0, 0, 0)
@@ -47,5 +51,5 @@ def executable(number: int, code: bytes) -> bytes:
 
 
 def pause_image(machine: str) -> bytes:
-    """A tar of a root file system that holds nothing else."""
+    """A tar of a root file system that holds only the program."""
     return tree({PATH: pause_program(machine)}, 0o755)

@@ -1,6 +1,6 @@
-"""A pod around one container: its sandbox, its network, its Service, its control groups, each only where asked for.
+"""A pod around one container: sandbox, network, Service and control groups, each only if the task asks for it.
 
-All names follow from the task's, so that a pod can be taken away by whoever knows them.
+All names derive from the task's name, so that any tare can remove the pod.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ _NODE_PORTS = range(30_000, 32_768)
 
 @dataclass(frozen=True)
 class Made:
-    """`sandbox`: the container that holds the namespaces. `address`: the pod's. `published`: its Service's."""
+    """`sandbox`: ID of the container that holds the namespaces. `address`: of the pod.
+
+    `published`: of its Service.
+    """
 
     sandbox: str
     pid: int
@@ -66,10 +69,10 @@ class Pods:
     engine: DockerClient
     placement: Placement
     made: dict[str, Made] = field(default_factory=dict)
-    """By the name of the task."""
+    """Name of a task → its pod."""
 
     def make(self, task: Task, setting: PodSetting, bridge: Bridge | None) -> Made:
-        """All that a container of the pod needs before it is made; what fails is taken away by `remove`."""
+        """Make everything that a container of the pod needs, before the container; if it fails, call `remove`."""
         groups = self._groups(task, setting)
         sandbox = self._sandbox(task, bridge, groups)
         pid = int(sandbox.attrs["State"]["Pid"])
@@ -88,7 +91,7 @@ class Pods:
         return made
 
     def observe(self, instance: Instance) -> Mapping[str, Any]:
-        """What is in force: namespaces that are the sandbox's own too, and what was read when it was made."""
+        """Read the namespaces shared with the sandbox, and add the facts read when the pod was made."""
         made = self.made.get(instance.task.name)
         if made is None:
             return {}
@@ -98,12 +101,12 @@ class Pods:
         return {"held by the sandbox": ",".join(sorted(held)), **made.facts}
 
     def remove(self, task: Task) -> None:
-        """Everything of a task's pod; safe where there is nothing, or only a part.
+        """Remove everything of a task's pod; safe if nothing or only a part was made.
 
-        Each step is tried whatever becomes of the others; what does not go stays in the ledger.
+        Every step is tried even if another fails; whatever cannot be removed stays in the ledger.
         """
         self.made.pop(task.name, None)
-        with ExitStack() as steps:  # last in, first done
+        with ExitStack() as steps:  # last in, first out
             steps.callback(self._remove_groups, task)
             steps.callback(self._remove_links, task)
             steps.callback(self._remove_sandbox, task)
@@ -123,7 +126,7 @@ class Pods:
         self.ledger.note(Kind.CGROUP, groups.pod, host=self.host.name)
         self.host.run(["mkdir", "-p", "--", *cgroups.directories(groups.pod)], timeout_s=_CALL_S)
         groups = groups_of(cgroups, task.cgroup_parent, task.name, setting, task.limits, self.host.read)
-        for write in groups.writes:  # asked for again, as a new group's own CPUs are empty
+        for write in groups.writes:  # computed again, as the CPUs of a new group are empty
             self.host.put(write.value.encode(), write.path)
         return groups
 
@@ -164,7 +167,7 @@ class Pods:
     def _attach(self, task: Task, setting: PodSetting, pid: int) -> cni.Attachment:
         links, scratch = cni.links_of(task.name), cni.scratch_of(task.name)
         for plugin in (setting.cni, "host-local", *(["portmap"] if task.network is NetworkKind.HOST_PORT else [])):
-            cni.directory_of(self.host, plugin)  # refused before anything is made
+            cni.directory_of(self.host, plugin)  # checked before anything is made
         self.ledger.note(Kind.RULES, f"cni:{task.name}", host=self.host.name)
         self.host.run(["install", "-d", "-m", "0700", "--", scratch], timeout_s=_CALL_S)
         if setting.cni == "bridge":
@@ -177,7 +180,7 @@ class Pods:
             self._ip("link", "set", "dev", links.master, "up")
         port = task.port if task.network is NetworkKind.HOST_PORT else None
         attached = cni.attach(self.host, setting.cni, task.name, scratch, f"/proc/{pid}/ns/net", port)
-        if setting.cni != "bridge":  # a macvlan's siblings see each other, and never the interface below them
+        if setting.cni != "bridge":  # macvlans of one parent see each other, but never the parent
             own = ("link", "add", "link", links.master, "name", links.own, "type", "macvlan", "mode", "bridge")
             self._ip(*own, note=links.own)
             self._ip("address", "add", f"{attached.gateway}/{attached.network.prefixlen}", "dev", links.own)
@@ -187,7 +190,7 @@ class Pods:
     def _publish(
         self, task: Task, setting: PodSetting, attached: cni.Attachment, facts: dict[str, Any]
     ) -> Endpoint | None:
-        """Where clients dial, if that is not the pod's own address."""
+        """Publish the task's port; return the address for clients if it is not the pod's own."""
         if task.network is NetworkKind.HOST_PORT:
             return Endpoint(attached.gateway, task.port)
         if task.network not in SERVICE_NETWORKS:
@@ -217,11 +220,14 @@ class Pods:
         return Endpoint(service.cluster_ip, task.port)
 
     def _score(self, wanted: int) -> int:
-        """None below 0 where CAP_SYS_RESOURCE is withheld, as inside many machines (proc_pid_oom_score_adj(5))."""
+        """Score that may be set: without CAP_SYS_RESOURCE not below 0.
+
+        Many machines withhold this capability (proc_pid_oom_score_adj(5)).
+        """
         return max(wanted, 0) if ceilings(self.host) else wanted
 
     def _node_port(self, name: str) -> int:
-        """One on which nothing of the host's listens."""
+        """A node port on which nothing of the host listens."""
         table = (self.host.read("/proc/net/tcp") or b"").decode() + (
             self.host.read("/proc/net/tcp6") or b""
         ).decode()
@@ -283,17 +289,17 @@ class Pods:
 
 
 def sandbox_of(name: str) -> str:
-    """The container that holds the namespaces of a task's pod."""
+    """Name of the container that holds the namespaces of a task's pod."""
     return f"{name}-pod"
 
 
 def image_of(name: str) -> str:
-    """The reference of its image."""
+    """Reference of the sandbox's image."""
     return f"{_REPOSITORY}:{name}"
 
 
 def tag_of(name: str) -> str:
-    """What sets the rules of a pod apart: 12 digits, as chains have short names."""
+    """Tag of a pod's rules: 12 digits, as names of chains are short."""
     return hashlib.sha256(name.encode()).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""The control groups of a pod as kubelet makes them with its `cgroupfs` driver, for its class of service.
+"""Control groups of a pod for its QoS class, as kubelet makes them with the `cgroupfs` driver.
 
 Sources: Kubernetes 1.34, pkg/kubelet/cm/helpers_linux.go (shares, quotas), qos_container_manager_linux.go
 (classes), pkg/kubelet/qos/policy.go (oom_score_adj).
@@ -31,10 +31,10 @@ class PodGroups:
     writes: tuple[Write, ...]
 
 
-def groups_of(  # noqa: PLR0913, PLR0917 - a pod, and what it stands on
+def groups_of(  # noqa: PLR0913, PLR0917 - a pod and its surroundings
     cgroups: Cgroups, parent: str, name: str, setting: PodSetting, limits: Limits, read: Read
 ) -> PodGroups:
-    """What is to be made below a run's `parent` for a pod of one container, with all that is written there."""
+    """Groups to make below a run's `parent` for a pod of one container, with everything to write to them."""
     qos = setting.qos or Qos.BEST_EFFORT
     above = [f"{parent}/{_PODS}"]
     if qos is not Qos.GUARANTEED:
@@ -51,17 +51,20 @@ def groups_of(  # noqa: PLR0913, PLR0917 - a pod, and what it stands on
 
 
 def cpu_shares_of(cpus: float | None) -> int:
-    """cpu.shares for a request of CPUs: 1024 each, and not below what the kernel takes."""
+    """cpu.shares for a CPU request: 1024 for each CPU, within the kernel's bounds."""
     return min(max(_LEAST_SHARES, int((cpus or 0) * 1024)), _MOST_SHARES)
 
 
 def cpu_weight_of(shares: int) -> int:
-    """The same as cpu.weight of control groups v2, as kubelet and runc 1.1 turn one into the other."""
+    """cpu.weight of control groups v2 for cpu.shares, converted as kubelet and runc 1.1 do."""
     return 1 + (shares - _LEAST_SHARES) * 9999 // (_MOST_SHARES - _LEAST_SHARES)
 
 
 def cpu_request(setting: PodSetting, limits: Limits) -> float | None:
-    """What is not requested is as much as the limit (API defaults); CPUs of its own are a limit too."""
+    """CPU request of a container.
+
+    A missing request equals the limit (API defaults); exclusive CPUs are a limit too.
+    """
     if setting.qos is Qos.BEST_EFFORT:
         return None
     own = float(len(cpu_set(limits.cpus))) if setting.qos is Qos.GUARANTEED and limits.cpus else None
@@ -69,7 +72,7 @@ def cpu_request(setting: PodSetting, limits: Limits) -> float | None:
 
 
 def oom_score_adj(setting: PodSetting, limits: Limits, capacity: int) -> int:
-    """Of a container: the more memory it requests, the later the kernel ends it."""
+    """oom_score_adj of a container: the more memory it requests, the later the kernel kills it."""
     if setting.qos in _OOM:
         return _OOM[setting.qos]
     wanted = 1000 - 1000 * (setting.memory_request_bytes or limits.memory_bytes or 0) // capacity
@@ -85,7 +88,7 @@ def _shares(cgroups: Cgroups, path: str, shares: int) -> Iterator[Write]:
 
 
 def _limits(cgroups: Cgroups, path: str, limits: Limits) -> Iterator[Write]:
-    """A pod has the limits of its containers where all of them have one."""
+    """Limits of the pod. They equal its container's, as a pod has limits if all of its containers have them."""
     quota, unified = cpu_quota_us(limits), cgroups.kind is CgroupKind.V2
     cpu, memory = (f"{cgroups.mount_of(controller)}/{path}" for controller in ("cpu", "memory"))
     if quota is not None and unified:

@@ -1,4 +1,4 @@
-"""Putting a Service's rules into the host's kernel, counting them there, and taking them away."""
+"""Put a Service's rules into the host's kernel, count them there, and remove them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tare.sites import Host
 
 _CALL_S, _LONG_S = 60.0, 600.0
 _WAIT = ("-w", "30")
-"""Seconds to wait for the lock that every iptables takes."""
+"""Seconds to wait for the lock that every iptables call takes."""
 PROXIES = ("iptables", "nftables")
 
 
 @dataclass(frozen=True)
 class InForce:
-    """What the kernel holds. `by`: the program that says so, with its release."""
+    """Rules that the kernel holds. `by`: the program that reports them, with its version."""
 
     by: str
     services: int
@@ -32,7 +32,7 @@ class InForce:
 
 
 def put(host: Host, proxy: str, service: Service) -> InForce:
-    """All at once, and read back. Raises `EnvironmentLacks` where the kernel or its programs cannot."""
+    """Load all rules at once and read them back. Raises `EnvironmentLacks` if the kernel or its programs cannot."""
     by = version_of(host, proxy)
     if proxy == "iptables":
         _run(host, ["iptables-restore", "--noflush", *_WAIT], "\n".join([*iptables_rules(service), ""]))
@@ -56,10 +56,10 @@ def _nft_in_force(by: str, listed: str) -> InForce:
 
 
 def drop(host: Host, proxy: str, tag: str) -> bool:
-    """Whether there was anything. Raises `RunFailed` if it does not go."""
+    """Remove the rules of a tag; return whether there were any. Raises `RunFailed` if they cannot be removed."""
     if proxy == "nftables":
         table = ["nft", "delete", "table", "ip", nft_table(tag)]
-        # nft reads whole tables to list their names, too: 16 s with a thousand Services on a busy machine.
+        # nft reads whole tables even to list their names: 16 s with a thousand Services on a busy machine.
         there = host.run(["nft", "list", "tables", "ip"], timeout_s=_LONG_S, check=False).text
         if f"table ip {nft_table(tag)}\n" not in f"{there}\n":
             return False
@@ -76,7 +76,10 @@ def drop(host: Host, proxy: str, tag: str) -> bool:
 
 
 def version_of(host: Host, proxy: str) -> str:
-    """As the program prints it: of iptables also whether it is the legacy one. Raises `EnvironmentLacks`."""
+    """Version as the program prints it; iptables adds whether it is the legacy variant.
+
+    Raises `EnvironmentLacks`.
+    """
     program = "iptables" if proxy == "iptables" else "nft"
     try:
         return host.run([program, "--version"], timeout_s=_CALL_S).text.strip()

@@ -1,8 +1,8 @@
-"""The netfilter rules of a Service as kube-proxy writes them, among as many other Services as are requested.
+"""The netfilter rules of a Service as kube-proxy writes them, among the requested number of other Services.
 
 Structure, matches, targets and their number are kube-proxy's (Kubernetes 1.34, pkg/proxy/iptables/proxier.go and
-pkg/proxy/nftables/proxier.go); names are tare's, so that they stand beside a real one's and go with their run.
-Every other Service has one endpoint, which nobody ever connects to.
+pkg/proxy/nftables/proxier.go). Names are tare's, so that the rules can stand beside those of a real kube-proxy and
+be removed with their run. Every other Service has one endpoint to which nobody connects.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MARK = "0x4000"
-"""Of packets that are to be masqueraded (kube-proxy, --iptables-masquerade-bit)."""
+"""Mark of packets to masquerade (kube-proxy, --iptables-masquerade-bit)."""
 _COMMENT = "-m comment --comment"
 _FIRST = ipaddress.IPv4Address("10.255.0.1")
-"""Of the endpoints that nobody connects to: each Service has another."""
+"""First of the endpoints to which nobody connects: each Service has its own."""
 
 
 @dataclass(frozen=True)
 class Service:
-    """The measured one. `cluster_ip`, `node_ip`: whom clients dial; `node_port`: 0 for none.
+    """The measured Service. `cluster_ip`, `node_ip`: addresses that clients dial. `node_port`: 0 for none.
 
-    `of`: Services in all, which have addresses of `block`, the measured one in their midst. `pods`: the network of
-    the node's pods, from which nothing is masqueraded.
+    `of`: number of all Services; their addresses lie in `block`, with the measured one in the middle. `pods`:
+    network of the node's pods, whose traffic is not masqueraded.
     """
 
     tag: str
@@ -39,7 +39,7 @@ class Service:
 
 @dataclass(frozen=True)
 class One:
-    """Any of them: its number, address, port, endpoint."""
+    """Any of the Services: its number, address, port and endpoint."""
 
     number: int
     address: str
@@ -49,7 +49,10 @@ class One:
 
 
 def every(service: Service) -> Iterator[One]:
-    """In the order of the rules; the measured one has the middle, where a search from the top costs the average."""
+    """All Services in the order of the rules.
+
+    The measured one is in the middle, where a search from the top takes the average time.
+    """
     middle = service.of // 2
     for number in range(service.of):
         if number == middle:
@@ -59,12 +62,12 @@ def every(service: Service) -> Iterator[One]:
 
 
 def cluster_ip_of(block: ipaddress.IPv4Network, of: int) -> str:
-    """The address of the measured one in a block."""
+    """Address of the measured Service in a block."""
     return str(block[of // 2 + 1])
 
 
 def chain(tag: str, name: str) -> str:
-    """At most 28 letters (include/uapi/linux/netfilter/x_tables.h, XT_EXTENSION_MAXNAMELEN)."""
+    """Name of a chain; at most 28 characters (include/uapi/linux/netfilter/x_tables.h, XT_EXTENSION_MAXNAMELEN)."""
     return f"TARE-{tag}-{name}"
 
 
@@ -106,14 +109,14 @@ def _nat(service: Service) -> Iterator[str]:
             yield f"-A {node_ports} -p tcp {comment} -m tcp --dport {one.node_port} -j {ext}"
             yield f"-A {ext} {comment} -j {mark}"
             yield f"-A {ext} -j {svc}"
-    # As by --nodeport-addresses: without it every address of the host's would answer.
+    # As with --nodeport-addresses: otherwise every address of the host would answer.
     only = f"-d {service.node_ip}/32" if service.node_ip else "-m addrtype --dst-type LOCAL"
     yield f'-A {services} {_COMMENT} "service nodeports, the last rule" {only} -j {node_ports}'
     yield "COMMIT"
 
 
 def _filter(service: Service) -> Iterator[str]:
-    """What packets of every connection pass, new or not."""
+    """Rules that packets of every connection pass, new or not."""
     names = ("FORWARD", "FIREWALL", "EXTERNAL", "SERVICES", "LB", "PORTS")
     forward, firewall, external, services, balancer, node_ports = (chain(service.tag, name) for name in names)
     yield "*filter"
@@ -142,7 +145,7 @@ def _filter(service: Service) -> Iterator[str]:
 
 
 def iptables_removal(tag: str, saved: str) -> Iterator[str]:
-    """Lines that take away, of what `iptables-save` shows, the chains of a tag and all rules that lead to them."""
+    """Lines that remove a tag's chains, and all rules that jump to them, from the output of `iptables-save`."""
     own, table, chains = f"{chain(tag, '')}", "", list[str]()
     for line in saved.splitlines():
         if line.startswith("*"):
@@ -150,7 +153,7 @@ def iptables_removal(tag: str, saved: str) -> Iterator[str]:
             yield table
         elif line.startswith(f":{own}"):
             chains.append(line[1:].split()[0])
-            yield f":{chains[-1]} - [0:0]"  # empties it
+            yield f":{chains[-1]} - [0:0]"  # empties the chain
         elif line.startswith("-A ") and f"-j {own}" in line and not line.startswith(f"-A {own}"):
             yield f"-D {line[3:]}"
         elif line == "COMMIT":
@@ -168,7 +171,7 @@ def _sep(tag: str, one: One) -> str:
 
 
 def nft_table(tag: str) -> str:
-    """One table holds all of it."""
+    """Name of the table that holds all rules of a tag."""
     return f"tare-{tag}"
 
 

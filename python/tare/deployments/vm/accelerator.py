@@ -1,4 +1,4 @@
-"""Whether this host can run virtual machines, and whether KVM really runs a guest, found out by a trial."""
+"""Whether this host can run virtual machines, and whether KVM really runs a guest, determined by a trial."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _DISK_TOOLS = ("mke2fs", "debugfs")
 
 _TRIAL_S, _KVM_CALL_S = 20.0, 60.0
 _AGAIN_AFTER_S = 3600.0
-"""A machine that did not boot in time may have been waiting for a busy host: it is tried again."""
+"""A machine that did not boot in time may have waited for a busy host, so the trial is repeated after this time."""
 _SIGN = "tare-guest: trial: run by KVMKVMKVM"
-"""CPUID's signature of KVM (Documentation/virt/kvm/x86/cpuid.rst), read by a program in the guest."""
+"""KVM's CPUID signature (Documentation/virt/kvm/x86/cpuid.rst), read by a program in the guest."""
 _HINT = "apt-get install qemu-system-x86"
 
 
 def why_no_machine(host: Host) -> str | None:
-    """Why none can be started, with what to do about it; `None` where nothing is known against it."""
+    """Why no machine can be started, with a way forward; `None` if no obstacle is known."""
     try:
         qemu_version(host)
     except EnvironmentLacks as error:
@@ -41,17 +41,17 @@ def why_no_machine(host: Host) -> str | None:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`why`: for TCG, why KVM is not used."""
+    """An accelerator. `why`: for TCG, the reason why KVM is not used."""
 
     accelerator: Accelerator
     why: str | None
 
 
 def accelerator_of(host: Host, layout: Layout, kernel: Kernel) -> Verdict:
-    """What was found out since boot by this QEMU, else found out now."""
+    """Return the result of an earlier trial since boot with this QEMU; run a trial if there is none."""
     mark = _mark(host)
     if host.run(["test", "-c", "/dev/kvm"], timeout_s=_KVM_CALL_S, check=False).code != 0:
-        return Verdict(Accelerator.TCG, "there is no /dev/kvm")  # its module may be loaded before the next run
+        return Verdict(Accelerator.TCG, "there is no /dev/kvm")  # not kept: its module may be loaded later
     path, now_s = _path(layout), _uptime_s(host)
     if (known := _known(host.read(path), mark, now_s)) is not None:
         return known
@@ -63,7 +63,7 @@ def accelerator_of(host: Host, layout: Layout, kernel: Kernel) -> Verdict:
 
 
 def cached_accelerator(host: Host, layout: Layout) -> Verdict | None:
-    """What a trial has shown that still counts; `None` where there was none, or it cannot be read."""
+    """Result of an earlier trial that still holds; `None` if there is none or it cannot be read."""
     try:
         return _known(host.read(_path(layout)), _mark(host), _uptime_s(host))
     except (EnvironmentLacks, RunFailed):
@@ -71,7 +71,7 @@ def cached_accelerator(host: Host, layout: Layout) -> Verdict | None:
 
 
 def qemu_version(host: Host) -> str:
-    """Its first line. Raises `EnvironmentLacks` where there is no QEMU."""
+    """First line of QEMU's version. Raises `EnvironmentLacks` if there is no QEMU."""
     try:
         done = host.run([QEMU, "--version"], timeout_s=_KVM_CALL_S)
     except TimedOut as error:
@@ -105,7 +105,7 @@ def _known(raw: bytes | None, mark: str, now_s: float) -> Verdict | None:
 
 
 def _try(host: Host, kernel: Kernel) -> tuple[Verdict, bool]:
-    """The verdict, and whether it lasts until the next boot."""
+    """Run a trial; return the verdict and whether it holds until the next boot."""
     try:
         done = host.run(
             trial_argv(Accelerator.KVM, kernel.image, kernel.initramfs), timeout_s=_TRIAL_S, check=False

@@ -12,18 +12,19 @@ _TCG_CACHE_MIB = 256
 
 
 class Accelerator(StrEnum):
-    """What executes a machine's instructions."""
+    """The component that executes a machine's instructions."""
 
     KVM = "kvm"
     TCG = "tcg"
-    """QEMU itself, which emulates them: correct, many times slower, and no measure of virtualisation."""
+    """Emulation by QEMU itself: correct, many times slower, and no measure of virtualisation."""
 
 
 @dataclass(frozen=True)
 class Disk:
-    """A file as a disk, found inside by its `serial`. `cache` and `aio`: QEMU's words (qemu(1), -drive).
+    """A file as a disk, which the guest finds by `serial`. `cache`, `aio`: QEMU's options (qemu(1), -drive).
 
-    What the host cannot write or read is an error inside; by default QEMU would stop a machine whose host is full.
+    A read or write error of the host is an error in the guest; by default QEMU would stop a machine whose host is
+    full.
     """
 
     path: str
@@ -36,7 +37,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Hardware:
-    """What the machine is made of. `cpus`: virtual ones; `memory_bytes`: all that it has."""
+    """Hardware of the machine. `cpus`: number of virtual CPUs; `memory_bytes`: its whole memory."""
 
     accelerator: Accelerator
     cpus: int
@@ -48,7 +49,10 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Wiring:
-    """Paths on the host: kernel and initial file system; FIFOs, socket and files that ports lead to."""
+    """Paths on the host: kernel and initial file system.
+
+    FIFOs, socket and files that the machine's ports lead to.
+    """
 
     kernel: str
     initramfs: str
@@ -62,7 +66,7 @@ class Wiring:
 
 
 def machine_argv(accelerator: Accelerator) -> tuple[str, ...]:
-    """What a trial and a real machine have in common."""
+    """Arguments that a trial and a real machine share."""
     model = "host" if accelerator is Accelerator.KVM else "max"
     accel = accelerator.value if accelerator is Accelerator.KVM else f"tcg,tb-size={_TCG_CACHE_MIB}"
     return (
@@ -72,7 +76,7 @@ def machine_argv(accelerator: Accelerator) -> tuple[str, ...]:
 
 
 def trial_argv(accelerator: Accelerator, kernel: str, initramfs: str) -> tuple[str, ...]:
-    """A machine that says on its console what runs it, and ends."""
+    """A machine that prints on its console what runs it, and ends."""
     return (
         *machine_argv(accelerator),
         *("-m", "256M", "-kernel", kernel, "-initrd", initramfs, "-append", f"{_BOOT} tare.trial"),
@@ -81,7 +85,7 @@ def trial_argv(accelerator: Accelerator, kernel: str, initramfs: str) -> tuple[s
 
 
 def qemu_argv(name: str, hardware: Hardware, wiring: Wiring) -> tuple[str, ...]:
-    """One machine with its disks, network card and ports."""
+    """A machine with its disks, network card and ports."""
     return (
         *machine_argv(hardware.accelerator),
         *("-name", f"{name},debug-threads=on"),
@@ -101,7 +105,7 @@ def qemu_argv(name: str, hardware: Hardware, wiring: Wiring) -> tuple[str, ...]:
 
 
 def escaped(path: str) -> str:
-    """In QEMU's lists of options a comma is written twice."""
+    """Escape a path for QEMU's option lists, in which a comma is written twice."""
     return path.replace(",", ",,")
 
 

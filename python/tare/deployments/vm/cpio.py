@@ -1,4 +1,4 @@
-"""An initial RAM file system as the kernel reads it: cpio, "newc" (Documentation/driver-api/early-userspace/)."""
+"""An initial RAM file system in the kernel's format: cpio "newc" (Documentation/driver-api/early-userspace/)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _END = "TRAILER!!!"
 
 @dataclass(frozen=True)
 class Entry:
-    """`mode` with the file's type; `content`: of a file, or the target of a link; `device`: of a device node."""
+    """`mode`: includes the file type. `content`: of a file, or the target of a link.
+
+    `major`, `minor`: of a device node.
+    """
 
     name: str
     mode: int
@@ -37,7 +40,7 @@ def link(name: str, target: str) -> Entry:
 
 
 def archive(entries: Iterable[Entry]) -> bytes:
-    """The whole archive; directories must come before what is in them."""
+    """Pack the whole archive; a directory must come before its entries."""
     packed = bytearray()
     for number, entry in enumerate((*entries, Entry(_END, 0)), start=1):
         name = entry.name.encode() + b"\0"

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 _MAKE_S, _CALL_S = 3600.0, 60.0
 _SPARE_BYTES = 64 << 20
 _SHARE = 1.15
-"""What a file system of small files needs beyond their blocks: inodes and tables."""
+"""Space that a file system of small files needs relative to their blocks: inodes and tables."""
 _PLACES = ("/proc", "/sys", "/dev", "/data")
 _FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
 _RUN_BYTES = 256 << 20
 _BYTES_AN_INODE, _FEWEST_INODES = 256 << 10, 16384
-"""A database has few files for its size, and tables for an inode each 16 KiB, as usual, are 256 MiB of 16 GiB."""
+"""A database has few files for its size; the usual inode per 16 KiB would take 256 MiB of 16 GiB for tables."""
 _HINT = "apt-get install e2fsprogs; the disk needs room on the file system that it is made on, and in `sut.vm.disk`"
 
 
 def root_disk(host: Host, ledger: Ledger, image: Image) -> str:
-    """The image's root file system as a disk that is only ever read, beside the image and gone with it.
+    """The image's root file system as a read-only disk, stored beside the image and removed with it.
 
-    Places that are mounted upon are added where the image has none, as an engine does.
+    Mount points that the image does not have are added, as an engine does.
     """
     path = f"{image.rootfs.rpartition('/')[0]}/root.ext4"
     if _is_file(host, path):
@@ -53,7 +53,7 @@ def root_disk(host: Host, ledger: Ledger, image: Image) -> str:
 
 
 def data_disk(host: Host, bind: Bind, path: str, setting: MachineSetting) -> None:
-    """A copy of a directory of the task's as a disk, on the host's disk and out of its page cache."""
+    """Copy a directory of the task to a new disk, written to the host's disk and dropped from its page cache."""
     size = min(setting.disk_bytes, _RUN_BYTES) if is_scratch(bind) else setting.disk_bytes
     make_disk(host, bind.source, path, size, inodes=max(size // _BYTES_AN_INODE, _FEWEST_INODES))
     own_root(host, bind.source, path)
@@ -61,21 +61,22 @@ def data_disk(host: Host, bind: Bind, path: str, setting: MachineSetting) -> Non
 
 
 def take_back(host: Host, bind: Bind, path: str) -> None:
-    """Copy what the task has left in a scratch place from its disk to the directory that it was made from."""
+    """Copy files that the task left in a scratch directory from its disk back to the source directory."""
     if is_scratch(bind) and not bind.read_only:
         dump = ["debugfs", "-R", f'rdump / "{bind.source}"', path]
-        host.run(dump, timeout_s=_CALL_S, check=False)  # ends with 0 whatever it could not copy; who needs it looks
+        host.run(dump, timeout_s=_CALL_S, check=False)  # exits with 0 even after errors; the caller checks
 
 
 def is_scratch(bind: Bind) -> bool:
-    """What the task needs while it runs (an option file, a socket) or leaves (a log), and no data."""
+    """Whether a bind holds no data, only files that the task needs (option file, socket) or leaves (log)."""
     return any(bind.target.startswith(f"{each.target}/") for each in SCRATCH)
 
 
 def make_disk(host: Host, source: str, path: str, size_bytes: int, inodes: int | None = None) -> None:
-    """An ext4 of what lies in a directory, owners and modes kept, in a file with holes; no work is left for later.
+    """Make a sparse ext4 disk from a directory, with owners and modes.
 
-    `inodes`: `None` for as many as mke2fs thinks right. Raises `EnvironmentLacks` with mke2fs's words.
+    It is fully initialised, without lazy work later. `inodes`: `None` for mke2fs's default. Raises
+    `EnvironmentLacks` with mke2fs's message.
     """
     host.run(["rm", "-f", "--", path], timeout_s=_CALL_S)
     options = "lazy_itable_init=0,lazy_journal_init=0,root_owner=0:0"
@@ -92,7 +93,7 @@ def make_disk(host: Host, source: str, path: str, size_bytes: int, inodes: int |
 
 
 def own_root(host: Host, source: str, path: str) -> None:
-    """Give a disk's own root directory the owner and mode of the directory that it was made from."""
+    """Give a disk's root directory the owner and mode of the directory that it was made from."""
     seen = host.run(["stat", "--format=%u %g %a", "--", source], timeout_s=_CALL_S).text.split()
     uid, gid, mode = seen
     requests = f"sif <2> uid {uid}\nsif <2> gid {gid}\nsif <2> mode 04{mode:0>4}\n"
@@ -100,7 +101,7 @@ def own_root(host: Host, source: str, path: str) -> None:
 
 
 def _add(host: Host, path: str, places: tuple[str, ...]) -> None:
-    """By debugfs(8), which goes on where something is there already; links of the image are left as they are."""
+    """Add mount points with debugfs(8), which continues if one exists; links of the image stay as they are."""
     requests = []
     for place in places:
         parts = place.strip("/").split("/")

@@ -1,4 +1,4 @@
-"""A virtual machine's inside as a `Host`, and how its task ended."""
+"""The inside of a virtual machine as a `Host`, and how its task ended."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tare.sites import Completed, Host, Output, Process
 
 _LINES, _LONGEST = 3, 160
 _PANIC = "Kernel panic"
-"""Of the dump that follows it, the last lines tell nothing."""
+"""Start of a panic; the last lines of the dump behind it say nothing."""
 _READ_S = 60.0
 _SPARE_S = 15.0
-"""A machine ends a program that is late by itself; only one that does not even do that is given up from outside."""
+"""Extra time for an answer: the machine itself ends a late program, so the caller gives up only if it does not."""
 _GONE, _LATE = 3, 4
 
 
 @dataclass(frozen=True)
 class DiskSpace:
-    """What a file system had left for a user, and how large it is."""
+    """Space that a file system had left for a user, and its size."""
 
     free_bytes: int
     size_bytes: int
@@ -31,9 +31,9 @@ class DiskSpace:
 
 @dataclass(frozen=True)
 class GuestEnd:
-    """`code`: negative for a signal. `oom_kills`: how often the machine's kernel had killed for want of memory.
+    """`code`: exit code, negative for a signal. `oom_kills`: number of OOM kills by the machine's kernel.
 
-    `disk_space`: the task's targets on disks of the machine → what these had left.
+    `disk_space`: target of the task on a virtual disk → space left on this disk.
     """
 
     code: int
@@ -42,7 +42,7 @@ class GuestEnd:
 
 
 def guest_end(host: Host, status: str) -> GuestEnd | None:
-    """What the machine wrote into its file; `None` where there is nothing, or not all of it yet."""
+    """Read the status file that the machine wrote; `None` while it is missing or incomplete."""
     raw = host.read(status)
     if not raw or not raw.endswith(b"\n"):
         return None
@@ -54,7 +54,7 @@ def guest_end(host: Host, status: str) -> GuestEnd | None:
 
 
 def words_of(host: Host, path: str) -> str | None:
-    """`console: …` with the last lines of such a file, and a panic before them; `None` where there are none."""
+    """`console: …` with the file's last lines, preceded by a panic if there is one; `None` for an empty file."""
     text = (host.read(path) or b"").decode(errors="replace")
     lines = [line.strip()[:_LONGEST] for line in text.splitlines() if line.strip()]
     if not lines:
@@ -70,7 +70,10 @@ SCRIPT = Path(__file__).with_name("guest_line.py")
 
 @dataclass
 class GuestHost:
-    """Asks over the line. `line`: path of its two FIFOs; `script`: where guest_line.py lies; `pid`: QEMU's."""
+    """Sends requests over the line. `line`: path of its two FIFOs. `script`: path of guest_line.py.
+
+    `pid`: QEMU's.
+    """
 
     host: Host
     line: str
@@ -80,7 +83,7 @@ class GuestHost:
 
     @classmethod
     def of(cls, host: Host, instance: Instance) -> GuestHost:
-        """The inside of an instance's machine. Raises `RunFailed` for one that has none."""
+        """The inside of an instance's machine. Raises `RunFailed` for an instance without a machine."""
         if instance.guest is None:
             raise RunFailed(f"{instance.task.name} is in no virtual machine")
         return cls(host, instance.guest.line, instance.guest.script, instance.process.pid)
@@ -94,7 +97,7 @@ class GuestHost:
         env: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> Completed:
-        """One of the few programs of the machine's own."""
+        """Run one of the machine's few own programs."""
         del env
         done = self.execute(argv, timeout_s=timeout_s, stdin=stdin)
         if check and done.code != 0:
@@ -111,29 +114,32 @@ class GuestHost:
         env: Mapping[str, str] | None = None,
         announce: Callable[[Process], None] | None = None,
     ) -> Process:
-        """Not offered: a machine runs one task."""
+        """Not supported: a machine runs one task."""
         del output, env, announce
         raise RunFailed(f"{argv[0]} cannot be started in a virtual machine: it runs one task")
 
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
-        """Not offered: what a machine needs is on its disks."""
+        """Not supported: everything that a machine needs is on its disks."""
         del source, mode
         raise RunFailed(f"{target} cannot be written in a virtual machine")
 
     def get(self, source: str, target: Path) -> None:
-        """Not offered, as `put`."""
+        """Not supported, like `put`."""
         del target
         raise RunFailed(f"{source} cannot be copied out of a virtual machine")
 
     def read(self, path: str) -> bytes | None:
-        """Content of a file of the machine's."""
+        """Read a file of the machine; `None` if it does not exist."""
         content = self.ask({"verb": "read", "path": path}, _READ_S)["content"]
         return None if content is None else bytes.fromhex(content)
 
     def execute(
         self, argv: Sequence[str], *, timeout_s: float, stdin: bytes = b"", inside: bool = False, user: str = ""
     ) -> Completed:
-        """A program to its end. `inside`: in the task's root, as the task's user or another of the image's."""
+        """Run a program to its end.
+
+        `inside`: in the task's root, as the task's user or another user of the image.
+        """
         request = {
             "verb": "run",
             "argv": list(argv),
@@ -159,7 +165,7 @@ class GuestHost:
         return {"uptime_s": uptime_s, "from_ns": answer["asked_ns"], "to_ns": answer["answered_ns"]}
 
     def ask(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
-        """One request; `RunFailed` with the machine's own words, or when it has ended."""
+        """Send one request. Raises `RunFailed` with the machine's error, or if the machine has ended."""
         answer: Mapping[str, Any] = self._answer(request, timeout_s)["ok"]
         return answer
 

@@ -1,9 +1,9 @@
-"""Asks a virtual machine one thing over its line. Run on the host by its own Python, standard library only.
+"""Send one request to a virtual machine over its line. Run on the host by its own Python; standard library only.
 
     python3 -I -S guest_line.py LINE PID SECONDS      standard input: a request (JSON); output: its answer, with the
                                                       moments of CLOCK_MONOTONIC between which it was given
-    python3 -I -S guest_line.py qmp SOCKET SECONDS COMMAND   what QEMU answers on its machine protocol (JSON)
-    python3 -I -S guest_line.py become PROCS... -- ARGV...   join the control groups, then be ARGV
+    python3 -I -S guest_line.py qmp SOCKET SECONDS COMMAND   QEMU's answer in its machine protocol (JSON)
+    python3 -I -S guest_line.py become PROCS... -- ARGV...   join the control groups, then become ARGV
 
 LINE.in and LINE.out are the two FIFOs of QEMU's chardev `pipe`. Exit code 3: the machine PID has ended.
 """
@@ -27,17 +27,20 @@ _CHUNK = 1 << 16
 
 
 def ask(line: str, pid: int, seconds: float) -> int:
-    """One asks at a time; answers to others, who have given up meanwhile, are passed over."""
+    """Send the request on standard input and print its answer.
+
+    Only one caller asks at a time; answers to earlier callers that have given up are skipped.
+    """
     deadline = time.monotonic() + seconds
     request = {**json.load(sys.stdin), "id": uuid4().hex}
-    # Both are opened for both directions, as QEMU does, so that neither open waits for the other end.
+    # Both FIFOs are opened for reading and writing, as QEMU does, so that no open waits for the other end.
     with open(f"{line}.in", "r+b", buffering=0) as there, open(f"{line}.out", "r+b", buffering=0) as back:  # noqa: PTH123 - no path is made of them
         while not _locked(there):
             if (code := _pointless(pid, deadline)) is not None:
                 return code
             time.sleep(0.01)
         os.set_blocking(there.fileno(), False)
-        # The first line break ends what somebody who was killed may have left half written.
+        # The first line break ends a request that a killed caller may have left half written.
         left = memoryview(b"\n" + json.dumps(request).encode() + b"\n")
         received, asked_ns = b"", time.monotonic_ns()
         while True:
@@ -58,7 +61,7 @@ def ask(line: str, pid: int, seconds: float) -> int:
 
 
 def qmp(path: str, seconds: float, wanted: str) -> int:
-    """A command without arguments of QEMU's machine protocol (qemu-qmp-ref(7))."""
+    """Run a command without arguments of QEMU's machine protocol (qemu-qmp-ref(7)) and print its answer."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(seconds)
         connection.connect(path)
@@ -79,7 +82,7 @@ def qmp(path: str, seconds: float, wanted: str) -> int:
 
 
 def become(words: list[str]) -> int:
-    """The task's groups are joined before there is anything to be counted in them."""
+    """Join the task's groups, then become the program, so that the groups account for everything it does."""
     end = words.index("--")
     for procs in words[:end]:
         Path(procs).write_text("0")

@@ -1,4 +1,4 @@
-"""What a virtual machine runs its task in: nothing but the image's root, or a container."""
+"""How a virtual machine runs its task: directly in the image's root, or in a container."""
 
 from __future__ import annotations
 
@@ -19,49 +19,52 @@ from tare.sites.ledger import Ledger
 
 
 class Inside(Protocol):
-    """Of one deployment."""
+    """The inside of the machines of one deployment."""
 
     @property
     def deployment(self) -> str:
-        """Its name."""
+        """Name of the deployment."""
         ...
 
     def kernel(self) -> Kernel:
-        """What boots, with all in it that is needed inside."""
+        """Kernel to boot, with everything that is needed inside."""
         ...
 
     def must_take(self, task: Task) -> None:
-        """Raise `RunFailed` or `EnvironmentLacks` for a task that cannot be placed so."""
+        """Raise `RunFailed` or `EnvironmentLacks` for a task that this deployment cannot run."""
         ...
 
     def request(self, task: Task, disks: Sequence[Disk], names: Iterable[str]) -> Mapping[str, Any]:
-        """What the machine gets of it when the task is started. `names`: files of the machine's own."""
+        """Request that starts the task in the machine.
+
+        `names`: names of the machine's own files for name resolution.
+        """
         ...
 
     def facts(self, guest: GuestHost, pid: int) -> Mapping[str, Any]:
-        """What is in force around the task inside; `RunFailed` where that is not what the deployment says."""
+        """Facts about the task's surroundings inside. Raises `RunFailed` if they contradict the deployment."""
         ...
 
 
 @dataclass(frozen=True)
 class Plain:
-    """`vm`: the task beside the machine's first program, with what an engine would give around it."""
+    """`vm`: the task beside the machine's first program, with what an engine would set up around it."""
 
     host: Host
     ledger: Ledger
     deployment: str = "vm"
 
     def kernel(self) -> Kernel:
-        """The same for all."""
+        """The kernel that all machines boot."""
         return kernel_of(self.host, self.ledger, default_layout())
 
     def must_take(self, task: Task) -> None:
-        """There is no engine inside."""
+        """Raise `RunFailed` for volumes and layers: there is no engine inside."""
         if task.volumes or task.layers:
             raise RunFailed(f"{task.name}: a virtual machine has no engine, so no volumes or layers")
 
     def request(self, task: Task, disks: Sequence[Disk], names: Iterable[str]) -> Mapping[str, Any]:
-        """What launcher.py gives a bare task."""
+        """The settings that launcher.py gives a bare task."""
         del disks, names
         limits = rlimits(task.limits, ceilings(self.host))
         return {
@@ -75,6 +78,6 @@ class Plain:
         }
 
     def facts(self, guest: GuestHost, pid: int) -> Mapping[str, Any]:
-        """Nothing beyond what any task has."""
+        """No facts beyond those of any task."""
         del guest, pid
         return {}

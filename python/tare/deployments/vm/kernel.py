@@ -1,4 +1,4 @@
-"""Kernel and initial RAM file system of virtual machines: Debian's cloud kernel, unpacked and not installed."""
+"""Kernel and initial RAM file system of virtual machines: Debian's cloud kernel, unpacked but not installed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tare.sites.ledger import Ledger
 
 PACKAGE = "linux-image-cloud-amd64"
 MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "virtio_console")
-"""Of the package's modules those that a machine of tare's loads, each after those that it says it depends on."""
+"""Modules of the package that tare's machines load, each after its dependencies."""
 CONTAINER_MODULES = (*MODULES, "overlay")
-"""The same of a machine in which a container runs."""
+"""Modules for a machine in which a container runs."""
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 _INTERPRETER, _HEADERS = b"/ld-linux", 8192
 _HINT = "apt must be set up for Debian, whose cloud kernel virtual machines boot: apt-get update"
@@ -29,7 +29,7 @@ _HINT = "apt must be set up for Debian, whose cloud kernel virtual machines boot
 
 @dataclass(frozen=True)
 class Kernel:
-    """Paths on the host. `version`: the package's name, which has the kernel's."""
+    """Paths on the host. `version`: name of the package, which contains the kernel's version."""
 
     version: str
     image: str
@@ -37,9 +37,9 @@ class Kernel:
 
 
 def kernel_of(host: Host, ledger: Ledger, layout: Layout, runtime: Runtime | None = None) -> Kernel:
-    """What was unpacked before, else fetched now; with a runtime where a container is to run inside.
+    """Kernel that was unpacked before, or else fetched now. `runtime`: added if a container is to run inside.
 
-    Raises `EnvironmentLacks` where apt has none.
+    Raises `EnvironmentLacks` if apt offers no kernel.
     """
     home = f"{layout.machines}/kernel"
     version = kept_version(host, home) or unpack(host, ledger, home, _Package(host))
@@ -63,18 +63,18 @@ def kernel_of(host: Host, ledger: Ledger, layout: Layout, runtime: Runtime | Non
 
 @dataclass(frozen=True)
 class _Package:
-    """The kernel's image and its modules."""
+    """The kernel's image and its modules, taken from the package."""
 
     host: Host
     hint: str = _HINT
 
     def choose(self) -> PackageSet:
-        """The release's current one."""
+        """The release's current kernel package."""
         version = _newest(self.host)
         return PackageSet(version, (version,))
 
     def arrange(self, scratch: str) -> None:
-        """`vmlinuz` and `modules`."""
+        """Move the image to `vmlinuz` and the modules to `modules`."""
         listing = ["find", f"{scratch}/root/boot", "-name", "vmlinuz-*"]
         image = self.host.run(listing, timeout_s=CALL_S).text.split()[0]
         modules = f"{scratch}/root/lib/modules/{image.rpartition('/vmlinuz-')[2]}/kernel"
@@ -83,7 +83,7 @@ class _Package:
 
 
 def _newest(host: Host) -> str:
-    """The package that the release's current one depends on."""
+    """The package that the release's kernel metapackage depends on."""
     listed = host.run(["env", "LC_ALL=C", "apt-cache", "depends", PACKAGE], timeout_s=CALL_S, check=False).text
     words = [line.split() for line in listed.splitlines()]
     packages = [line[1] for line in words if len(line) == 2 and line[0] == "Depends:" and "-cloud-" in line[1]]
@@ -119,7 +119,7 @@ def _initramfs(host: Host, home: str, agent: bytes, wanted: tuple[str, ...], add
 
 
 def in_order(wanted: Iterable[str], content: Callable[[str], bytes]) -> dict[str, bytes]:
-    """Modules with all that they depend on before them, by the field `depends` that modpost writes into each."""
+    """Modules, each after its dependencies, which modpost writes into the field `depends` of each module."""
     ordered: dict[str, bytes] = {}
 
     def add(name: str) -> None:

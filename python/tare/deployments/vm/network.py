@@ -1,4 +1,4 @@
-"""How a virtual machine is attached: QEMU's user-mode network, or a tap on a bridge of the run's own."""
+"""How a virtual machine is attached: QEMU's user-mode network, or a tap on a bridge of its own."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from tare.study.values import NetworkKind
 _CALL_S = 30.0
 _GONE_S, _POLL_S = 5.0, 0.02
 HOST_LOOPBACK = "10.0.2.2"
-"""By QEMU's own network the gateway is the host, where 127.0.0.1 listens (qemu(1), -netdev user, restrict=off)."""
+"""In QEMU's user network, the gateway is the host's loopback address (qemu(1), -netdev user, restrict=off)."""
 
 
 @dataclass(frozen=True)
 class Attachment:
-    """`netdev`: QEMU's option. `address`, `prefix`, `gateway`: the machine's. `reached`: whom a client dials."""
+    """`netdev`: QEMU's option. `address`, `prefix`, `gateway`: the machine's.
+
+    `reached`: address that a client dials.
+    """
 
     netdev: str
     address: str
@@ -32,7 +35,7 @@ class Attachment:
 
 
 def attach(host: Host, ledger: Ledger, task: Task) -> Attachment:
-    """Make what the task's network needs; what was made is in the ledger."""
+    """Make the interfaces that the task's network needs, and note them in the ledger."""
     if task.network is NetworkKind.USER:
         forward = f",hostfwd=tcp:127.0.0.1:{task.port}-:{task.port}" if task.port else ""
         return Attachment(f"user,id=net,restrict=off{forward}", "10.0.2.15", 24, HOST_LOOPBACK, "127.0.0.1")
@@ -45,13 +48,13 @@ def attach(host: Host, ledger: Ledger, task: Task) -> Attachment:
 
 
 def links_of(task: Task) -> tuple[str, str]:
-    """Bridge and tap; a name of an interface has at most 15 letters."""
+    """Names of bridge and tap; the name of an interface has at most 15 characters."""
     digits = hashlib.sha256(task.name.encode()).hexdigest()[:9]
     return f"tarb{digits}", f"tart{digits}"
 
 
 def detach(host: Host, ledger: Ledger, task: Task) -> None:
-    """Remove what `attach` made; safe where there is nothing."""
+    """Remove what `attach` made; safe if there is nothing."""
     if task.network is NetworkKind.TAP:
         for link in reversed(links_of(task)):
             remove_link(host, link)
@@ -59,9 +62,10 @@ def detach(host: Host, ledger: Ledger, task: Task) -> None:
 
 
 def remove_link(host: Host, link: str) -> bool:
-    """Whether there was one. Raises `RunFailed` if it does not go.
+    """Remove an interface; return whether there was one. Raises `RunFailed` if it stays.
 
-    One whose other end lay in a namespace that has just ended is being taken away by the kernel meanwhile.
+    If the other end was in a namespace that has just ended, the kernel may be removing the interface at the same
+    time.
     """
     deadline, was_there = time.monotonic() + _GONE_S, False
     while _is_there(host, link):
@@ -78,7 +82,7 @@ def remove_link(host: Host, link: str) -> bool:
 
 
 def _is_there(host: Host, link: str) -> bool:
-    """Also one that is being taken away, whose files can no longer be read."""
+    """Whether an interface exists; also one that is being removed, whose files cannot be read any more."""
     try:
         return host.read(f"/sys/class/net/{link}/ifindex") is not None
     except RunFailed:
@@ -88,7 +92,7 @@ def _is_there(host: Host, link: str) -> bool:
 def _tap(host: Host, ledger: Ledger, task: Task) -> Attachment:
     bridge, tap = links_of(task)
     network = free_network(host, task.name)
-    gateway, own = network.hosts()  # the bridge has the first, the machine the second
+    gateway, own = network.hosts()  # the bridge has the first address, the machine the second
     for link in (bridge, tap):
         if host.read(f"/sys/class/net/{link}/ifindex") is not None:
             raise EnvironmentLacks(f"an interface {link} exists already", hint=f"ip link delete {link}")

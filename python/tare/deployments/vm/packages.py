@@ -1,4 +1,4 @@
-"""Debian packages that virtual machines are made with: unpacked beside what tare keeps, never installed."""
+"""Debian packages from which virtual machines are made: unpacked in tare's own directories, never installed."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ FETCH_S, CALL_S = 900.0, 60.0
 
 
 def kept_version(host: Host, home: str) -> str | None:
-    """What `unpack` has put there before."""
+    """Version that `unpack` has put at `home` before; `None` if there is none."""
     version = host.read(f"{home}/version")
     return None if version is None else version.decode().strip()
 
 
 @dataclass(frozen=True)
 class PackageSet:
-    """`version`: what is shown of it. `packages`: by name."""
+    """Packages by name. `version`: version to show for the set."""
 
     version: str
     packages: Sequence[str]
 
 
 class Wanted(Protocol):
-    """What is to be had of some packages."""
+    """Selection of files to keep from some packages."""
 
     @property
     def hint(self) -> str:
-        """What to do where apt has none of them."""
+        """Way forward if apt offers none of the packages."""
         ...
 
     def choose(self) -> PackageSet:
-        """Those that this apt offers."""
+        """Choose the packages that this apt offers."""
         ...
 
     def arrange(self, scratch: str) -> None:
-        """Move what is to be kept out of `root` in this directory, where all of them are unpacked."""
+        """Move the files to keep out of `scratch/root`, where all packages are unpacked."""
         ...
 
 
 def unpack(host: Host, ledger: Ledger, home: str, wanted: Wanted) -> str:
-    """Fetch packages and put what is wanted of them at `home`, by a rename, so that what stands there is whole.
+    """Fetch packages and put the wanted files at `home` by a rename, so that `home` is always complete.
 
     Returns the version. Raises `EnvironmentLacks`.
     """

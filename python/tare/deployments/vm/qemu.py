@@ -1,4 +1,4 @@
-"""What is in force around a virtual machine, as QEMU's monitor and the host's kernel tell of its process."""
+"""What is in force around a virtual machine, as reported by QEMU's monitor and the host's kernel."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _CACHE_MODES = {
     (False, True, False): "directsync",
     (True, False, True): "unsafe",
 }
-"""cache.writeback, cache.direct and cache.no-flush of each mode (qemu(1), -drive cache=)."""
+"""(cache.writeback, cache.direct, cache.no-flush) → cache mode (qemu(1), -drive cache=)."""
 
 
 def monitor(host: Host, scratch: str, command: str) -> Any:
-    """The answer to a command of QEMU's machine protocol that changes nothing."""
+    """Run a command of QEMU's machine protocol that changes nothing, and return the answer."""
     argv = ["python3", "-I", "-S", f"{scratch}/line.py", "qmp", f"{scratch}/qmp", f"{_CALL_S:g}", command]
     return json.loads(host.run(argv, timeout_s=2 * _CALL_S).stdout)
 
 
 def cpu_threads(host: Host, scratch: str) -> tuple[int, ...]:
-    """The threads of the virtual CPUs, in order."""
+    """Thread IDs of the virtual CPUs, in the order of the CPUs."""
     cpus = monitor(host, scratch, "query-cpus-fast")
     return tuple(int(cpu["thread-id"]) for cpu in sorted(cpus, key=lambda cpu: int(cpu["cpu-index"])))
 
 
 def cpus_of(host: Host, pid: int, threads: Iterable[int]) -> list[str | None]:
-    """The CPUs that each thread may use."""
+    """CPU list that each thread may use; `None` for a thread that cannot be read."""
     allowed: list[str | None] = []
     for thread in threads:
         text = (host.read(f"/proc/{pid}/task/{thread}/status") or b"").decode()
@@ -43,22 +43,22 @@ def cpus_of(host: Host, pid: int, threads: Iterable[int]) -> list[str | None]:
 
 
 def disk_cache(host: Host, scratch: str, serials: Sequence[str]) -> str | None:
-    """The cache mode of these disks, in QEMU's words; `None` where they have none or not one alone."""
+    """QEMU's cache mode of these disks; `None` if there are no such disks or their modes differ."""
     return cache_mode(monitor(host, scratch, "query-block"), serials)
 
 
 def cache_mode(devices: Sequence[Mapping[str, Any]], serials: Sequence[str]) -> str | None:
-    """The same from QEMU's answer."""
+    """Cache mode of these disks in QEMU's answer to `query-block`; `None` as in `disk_cache`."""
     caches = [each["inserted"]["cache"] for each in devices if each.get("device") in serials and "inserted" in each]
     modes = {_CACHE_MODES.get((each["writeback"], each["direct"], each["no-flush"])) for each in caches}
     return modes.pop() if len(modes) == 1 else None
 
 
 def disk_aio(host: Host, pid: int) -> str | None:
-    """By which interface QEMU reads and writes disks with data; the image's is always read by threads.
+    """Interface through which QEMU accesses data disks; the image's disk is always read by threads.
 
-    The kernel maps a ring named `[aio]` for io_setup(2) and opens one for io_uring_setup(2); QEMU makes neither
-    where no disk asks for it.
+    The kernel maps a ring named `[aio]` for io_setup(2) and opens one for io_uring_setup(2); QEMU calls neither
+    unless a disk asks for it.
     """
     maps = host.read(f"/proc/{pid}/maps")
     if maps is None:
@@ -72,7 +72,7 @@ def disk_aio(host: Host, pid: int) -> str | None:
 
 
 def below(host: Host, pid: int, files: Mapping[str, str]) -> dict[str, str]:
-    """Target → "fstype device" of the host's file system that the disk's file lies on, which QEMU has open.
+    """Target → "fstype device" of the host's file system that holds the disk's file, if QEMU has the file open.
 
     `files`: target → path of the file.
     """

@@ -1,4 +1,4 @@
-"""What runs containers in virtual machines: Debian's crun with its libraries, and a seccomp profile."""
+"""The runtime of containers in virtual machines: Debian's crun with its libraries, and a seccomp profile."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from tare.sites.ledger import Ledger
 
 PACKAGE = "crun"
 PROFILES = "golang-github-containers-common"
-"""It has the seccomp profile of Podman and Buildah, which is kept by the authors of Docker's as one with it."""
+"""Package with the seccomp profile of Podman and Buildah, which the authors of Docker's profile keep identical to
+it."""
 _LIBRARIES = "lib/x86_64-linux-gnu"
-"""Where Debian's loader looks without a cache."""
+"""Where Debian's loader looks for libraries without a cache."""
 _LOADER = "ld-linux-x86-64.so.2"
 _PROFILE = "usr/share/containers/seccomp.json"
 _INSTALLED = re.compile(r"^Inst (\S+) \((\S+)", re.MULTILINE)
@@ -30,20 +31,20 @@ _HINT = "apt must be set up for Debian, whose crun runs containers in virtual ma
 
 @dataclass(frozen=True)
 class Runtime:
-    """`home`: where its files are on the host. `version`: of the package."""
+    """`home`: directory of the runtime's files on the host. `version`: version of the package."""
 
     home: str
     version: str
 
 
 def runtime_of(host: Host, ledger: Ledger, layout: Layout) -> Runtime:
-    """What was unpacked before, else fetched now. Raises `EnvironmentLacks` where apt has none."""
+    """Runtime that was unpacked before, or else fetched now. Raises `EnvironmentLacks` if apt offers none."""
     home = f"{layout.machines}/crun"
     return Runtime(home, kept_version(host, home) or unpack(host, ledger, home, _Packages(host)))
 
 
 def profile_of(host: Host, runtime: Runtime) -> Mapping[str, Any]:
-    """The seccomp profile, in the form of containers-common."""
+    """The seccomp profile, in the format of containers-common."""
     raw = host.read(f"{runtime.home}/seccomp.json")
     if raw is None:
         raise EnvironmentLacks(f"{runtime.home} has no seccomp profile", hint=f"remove {runtime.home}")
@@ -52,7 +53,7 @@ def profile_of(host: Host, runtime: Runtime) -> Mapping[str, Any]:
 
 
 def entries(host: Host, runtime: Runtime) -> tuple[Entry, ...]:
-    """Its part of an initial RAM file system."""
+    """Entries of the runtime for an initial RAM file system."""
     listed = host.run(["find", f"{runtime.home}/lib", "-type", "f"], timeout_s=CALL_S).text.split()
     mode = stat.S_IFREG | 0o755
     libraries = [
@@ -70,19 +71,19 @@ def entries(host: Host, runtime: Runtime) -> tuple[Entry, ...]:
 
 
 def simulated(text: str) -> dict[str, str]:
-    """Package → version of all that `apt-get --simulate install` would install."""
+    """Package → version of everything that `apt-get --simulate install` would install."""
     return {match[1]: match[2] for match in _INSTALLED.finditer(text)}
 
 
 @dataclass(frozen=True)
 class _Packages:
-    """crun, the shared objects that its loader wants, and the profile."""
+    """crun, the shared libraries that its loader needs, and the seccomp profile."""
 
     host: Host
     hint: str = _HINT
 
     def choose(self) -> PackageSet:
-        """As for a machine on which nothing is installed: what this one has, the guest has not."""
+        """Choose as for a machine with nothing installed: the guest does not have this host's packages."""
         nothing = ["-o", "Dir::State::status=/dev/null", "--no-install-recommends"]
         words = ["env", "LC_ALL=C", "apt-get", "--simulate", *nothing, "install", PACKAGE]
         versions = simulated(self.host.run(words, timeout_s=CALL_S).text)
@@ -91,7 +92,7 @@ class _Packages:
         return PackageSet(versions[PACKAGE], (*versions, PROFILES))
 
     def arrange(self, scratch: str) -> None:
-        """`crun`, `lib` and `seccomp.json`."""
+        """Move the files to `crun`, `lib` and `seccomp.json`."""
         run, root = self.host.run, f"{scratch}/root"
         loader = run(["find", root, "-name", _LOADER, "-type", "f"], timeout_s=CALL_S).text.split()[0]
         path = f"{root}/{_LIBRARIES}:{root}/usr/{_LIBRARIES}"

@@ -1,6 +1,6 @@
-"""`vm`: the image's bits in a virtual machine of its own, whose first program is tare's.
+"""`vm`: the image in a virtual machine of its own, whose first program is tare's.
 
-The task's end is the machine's, so that a machine that lives is a task that lives. docs/concepts/deployments.md,
+The machine ends with its task, so a live machine means a live task. docs/concepts/deployments.md,
 docs/decisions/0017-process-1-of-our-own.md.
 """
 
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 BOOT_S = 240.0
-"""From QEMU's start to the first answer; under TCG on an idle machine some 3 s."""
+"""Time limit from QEMU's start to the guest's first answer; it takes some 3 s under TCG on an idle machine."""
 START_S = 120.0
 _CALL_S, _OFF_S = 30.0, 20.0
 _DEFAULT_MEMORY_BYTES = 2 << 30
 KERNEL_BYTES = 256 << 20
-"""What a machine has beyond its task's limit, for its kernel: the task's share is then as in every deployment."""
+"""Memory for the machine's kernel beyond the task's limit, so that the task gets as much as in every deployment."""
 _QEMU_BYTES = 768 << 20
-"""What QEMU may use beyond the machine's memory: devices, and under TCG the code that it makes."""
+"""Memory that QEMU may use beyond the machine's: devices and, under TCG, translated code."""
 
 
 class Vm:
-    """One machine a task."""
+    """Runs each task in a virtual machine of its own."""
 
     needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
     isolates_network: ClassVar[bool] = True
@@ -65,7 +65,7 @@ class Vm:
         self._host = host
         self._inside = inside(host, ledger)
         self._ledger = ledger
-        self._commons = SharedResources(host, ledger, engine)
+        self._shared = SharedResources(host, ledger, engine)
         self._layout = default_layout()
 
     @cached_property
@@ -77,7 +77,10 @@ class Vm:
         return accelerator_of(self._host, self._layout, self._kernel)
 
     def start(self, task: Task) -> Instance:
-        """All that is made is noted first; what fails takes away what was made before it."""
+        """Start the machine and its task.
+
+        Everything is noted in the ledger before it is made, and removed on failure.
+        """
         self._inside.must_take(task)
         instance: Instance | None = None
         try:
@@ -89,7 +92,7 @@ class Vm:
             hello = self._must_answer(task, lambda: guest.ask({"verb": "hello"}, BOOT_S))
             spec = self._spec(task, attachment, disks)
             answer = self._started(task, lambda: guest.ask({"verb": "start", **spec}, START_S))
-            return self._whole(instance, answer, hello["hypervisor"])
+            return self._with_task(instance, answer, hello["hypervisor"])
         except BaseException:
             if instance is not None:
                 self._end(instance.process)
@@ -99,14 +102,14 @@ class Vm:
     def exec(
         self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
     ) -> Completed:
-        """Runs in the task's root, cgroup and network, under its limits; any exit code is handed back."""
+        """Run a program in the task's root, cgroup and network, under its limits; any exit code is returned."""
         if not alive(self._host, instance.process):
             raise RunFailed(f"{instance.task.name} has ended: {self._last_words(instance.task)}")
         guest = self._guest(instance)
         return guest.execute(argv, timeout_s=timeout_s, stdin=stdin, inside=True, user=user)
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
-        """Sleeps in the kernel on the host until the machine ends; how the task ended stands in its status."""
+        """Wait without polling until the machine ends, then return the task's exit code from the status file."""
         process, status = instance.process, f"{_scratch(instance.task)}/status"
         if alive(self._host, process):
             words = ("wait", str(process.pid), str(process.started_ticks), status)
@@ -123,11 +126,11 @@ class Vm:
         return end.code
 
     def observe(self, instance: Instance) -> Observation:
-        """Place and CPUs from QEMU's process, all else from inside; below a disk lies what QEMU has open."""
+        """Read cgroups and CPUs of QEMU's process, everything else inside; disks are those that QEMU has open."""
         host, process, guest, scratch = self._host, instance.process, self._guest(instance), _scratch(instance.task)
         copied = _copied(instance.task)
         assert instance.guest is not None  # noqa: S101 - made by `start`
-        outside = observe(host, self._commons.placement.cgroups, process.pid, ())
+        outside = observe(host, self._shared.placement.cgroups, process.pid, ())
         inner_cgroups = parse_cgroups((guest.read("/proc/self/mountinfo") or b"").decode())
         inside = observe(guest, inner_cgroups, instance.guest.pid, instance.task.targets)
         files = below(host, process.pid, {bind.target: _disk_path(bind.source) for bind in copied})
@@ -157,13 +160,13 @@ class Vm:
         )
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """The task is terminated, then killed, and its machine goes with it; one that does not go is killed."""
+        """Terminate the task, kill it after `grace_s`, and end its machine, by force if needed."""
         if alive(self._host, instance.process):
             try:
                 self._guest(instance).ask({"verb": "stop", "grace_s": grace_s}, grace_s + _OFF_S)
                 self.wait(instance, _OFF_S)
             except TareError:
-                pass  # a machine that hangs, or ended meanwhile: it is killed below, and its console is kept
+                pass  # a machine that hangs or has ended is killed below, and its console is kept
             self._end(instance.process)
         self._ledger.forget(Kind.PROCESS, to_ident(instance.process), host=self._host.name)
         try:
@@ -173,10 +176,10 @@ class Vm:
             self._remove(instance.task)
 
     def _disks(self, task: Task) -> tuple[Disk, ...]:
-        """The image's, read-only and shared by all runs, and a copy of each directory that is given."""
+        """Make the disks: the image's, read-only and shared by all runs, and a copy of each given directory."""
         host, machine = self._host, task.machine
         root = root_disk(host, self._ledger, task.image)
-        # The root is read by every run alike, so that it may come from the host's cache.
+        # Every run reads the root in the same way, so it may be served from the host's cache.
         disks = [Disk(root, "root", "/", read_only=True, cache="writeback", aio="threads")]
         for n, bind in enumerate(_copied(task)):
             path = _disk_path(bind.source)
@@ -197,12 +200,12 @@ class Vm:
         limit = task.limits.memory_bytes
         outer = None if limit is None else hardware.memory_bytes + _QEMU_BYTES
         placed = replace(task, limits=replace(task.limits, memory_bytes=outer))
-        procs = self._commons.placement.make(placed)
+        procs = self._shared.placement.make(placed)
         argv = qemu_argv(task.name, hardware, self._wiring(task))
         become = ("python3", "-I", "-S", f"{scratch}/line.py", "become", *procs, "--", *argv)
         output = Output(f"{scratch}/qemu.stdout", f"{scratch}/qemu.stderr")
         return host.start(
-            [*self._commons.placement.prefix(placed), *become], output=output, announce=noting(self._ledger, host)
+            [*self._shared.placement.prefix(placed), *become], output=output, announce=noting(self._ledger, host)
         )
 
     def _hardware(self, task: Task, attachment: Attachment, disks: tuple[Disk, ...]) -> Hardware:
@@ -264,8 +267,11 @@ class Vm:
             guest=Guest(f"{scratch}/line", f"{scratch}/line.py", 0, f"{scratch}/status"),
         )
 
-    def _whole(self, instance: Instance, answer: Any, signature: str) -> Instance:
-        """With what only the running machine knows: its task's pid, and what runs it, as its CPU says."""
+    def _with_task(self, instance: Instance, answer: Any, signature: str) -> Instance:
+        """Complete the instance with the task's pid and the CPU's hypervisor signature.
+
+        Only the running machine knows them.
+        """
         assert instance.guest is not None  # noqa: S101 - made above
         inner = replace(instance.guest, pid=int(answer["pid"]))
         whole = replace(instance, guest=inner, emulated=signature != "KVMKVMKVM")
@@ -274,7 +280,7 @@ class Vm:
         return whole
 
     def _pin(self, instance: Instance) -> None:
-        """Each virtual CPU on one CPU of the set, in order."""
+        """Pin each virtual CPU to one CPU of the task's set, in order."""
         allowed = sorted(_cpus(self._host, instance.task))
         for thread, cpu in zip(cpu_threads(self._host, _scratch(instance.task)), allowed, strict=True):
             self._host.run(["taskset", "--cpu-list", "--pid", str(cpu), str(thread)], timeout_s=_CALL_S)
@@ -290,7 +296,10 @@ class Vm:
             raise kind(f"{task.name} cannot be started: {error.what}: {self._last_words(task)}") from error
 
     def _started(self, task: Task, ask: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-        """A task may end, and its machine with it, before the answer is read: its status says how."""
+        """Get the answer to `start`.
+
+        If the task and its machine end before it can be read, the status file says how.
+        """
         try:
             return self._must_answer(task, ask)
         except RunFailed:
@@ -302,42 +311,45 @@ class Vm:
             return {"pid": 0}
 
     def _end(self, process: Process) -> None:
-        """QEMU heeds SIGTERM at once."""
+        """End QEMU, which obeys SIGTERM at once."""
         if alive(self._host, process):
             words = ("end", str(process.pid), str(process.started_ticks), "5")
             warden(self._host, *words, timeout_s=2 * _CALL_S)
         self._ledger.forget(Kind.PROCESS, to_ident(process), host=self._host.name)
 
     def _remove(self, task: Task) -> None:
-        self._commons.placement.remove(task)
+        self._shared.placement.remove(task)
         for path in (*(_disk_path(bind.source) for bind in _copied(task)), _scratch(task)):
             remove_tree(self._host, path)
             self._ledger.forget(Kind.PATH, path, host=self._host.name)
         detach(self._host, self._ledger, task)
-        self._commons.leave(task.cgroup_parent)
+        self._shared.leave(task.cgroup_parent)
 
     def _last_words(self, task: Task) -> str:
-        """Of the task, or else of its machine."""
+        """Last output of the task, else of its machine."""
         return words_of(self._host, self._wiring(task).stderr) or self._machine_words(task)
 
     def _machine_words(self, task: Task) -> str:
-        """Of QEMU, which says nothing while all is well, and of the console."""
+        """Last output of QEMU, which prints nothing unless something is wrong, and of the console."""
         paths = (f"{_scratch(task)}/qemu.stderr", self._wiring(task).console)
         return "; ".join(filter(None, (words_of(self._host, path) for path in paths))) or "it printed nothing"
 
 
 def _scratch(task: Task) -> str:
-    """As a bare task's: no directory above it is shared, and short, for a socket's path has 107 letters."""
+    """As for a bare task, no directory above it belongs to tare.
+
+    Short, since a socket's path has at most 107 characters.
+    """
     return f"/run/tare-task.{task.name}"
 
 
 def _disk_path(source: str) -> str:
-    """Beside what it is made of: on the storage that the study names."""
+    """Path beside the source directory, on the storage that the study names."""
     return f"{source.rstrip('/')}.disk"
 
 
 def _copied(task: Task) -> tuple[Bind, ...]:
-    """Directories of the host of which the machine gets copies."""
+    """Directories of the host that the machine gets copies of."""
     return (*task.binds, *(Bind(layer.source, layer.target) for layer in task.layers))
 
 
@@ -349,7 +361,7 @@ def _cpus(host: Host, task: Task) -> frozenset[int]:
 
 
 def _cpu_count(host: Host, task: Task) -> int:
-    """As many as the task may use, but for a quota that is spent by fewer."""
+    """Number of virtual CPUs: as many as the task may use, but fewer if its quota allows only fewer."""
     count = len(_cpus(host, task)) or 1
     quota = task.limits.cpu_quota
     return count if quota is None or task.machine.pin else min(count, ceil(quota))

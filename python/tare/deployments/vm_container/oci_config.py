@@ -1,4 +1,4 @@
-"""The OCI configuration of a container in a virtual machine, as Docker gives one to the same task. Pure."""
+"""OCI configuration of a container in a virtual machine, as Docker gives it to the same task. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ARCHITECTURE, _SECCOMP_NAME = "amd64", "SCMP_ARCH_X86_64"
 
 
 def seccomp_of(profile: Mapping[str, Any], capabilities: frozenset[str], kernel: tuple[int, ...]) -> dict[str, Any]:
-    """`linux.seccomp` of the OCI runtime specification: the rules that hold for these capabilities on x86-64.
+    """`linux.seccomp` of the OCI runtime specification: the profile's rules for these capabilities on x86-64.
 
-    `kernel`: the version, of which rules may ask for a least one.
+    `kernel`: kernel version; a rule may require a minimum version.
     """
     seccomp = {
         "defaultAction": profile["defaultAction"],
@@ -47,7 +47,7 @@ def _rule(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _holds(asked: Mapping[str, Any], capabilities: frozenset[str], kernel: tuple[int, ...]) -> bool:
-    """All that a rule is for; what it does not name, it is for any of."""
+    """Whether all conditions of a rule hold; a condition that is not named always does."""
     return (
         set(asked.get("caps") or ()) <= capabilities
         and (not asked.get("arches") or _ARCHITECTURE in asked["arches"])
@@ -56,7 +56,7 @@ def _holds(asked: Mapping[str, Any], capabilities: frozenset[str], kernel: tuple
 
 
 def _excluded(asked: Mapping[str, Any], capabilities: frozenset[str], kernel: tuple[int, ...]) -> bool:
-    """Any of what a rule is not for."""
+    """Whether any exclusion of a rule applies."""
     return (
         bool(set(asked.get("caps") or ()) & capabilities)
         or _ARCHITECTURE in (asked.get("arches") or ())
@@ -75,11 +75,11 @@ CAPABILITIES = tuple(
         *("NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
     )
 )
-"""Docker's default set (moby, oci/caps/defaults.go)."""
+"""Docker's default capabilities (moby, oci/caps/defaults.go)."""
 NAMESPACES = ("cgroup", "ipc", "mount", "pid", "uts")
-"""On the machine's own network, as `--network host`; all others are the container's."""
+"""The container's own namespaces. The network is the machine's, as with `--network host`."""
 CGROUP = "/task/container"
-"""Below the group in which the machine counts what its task uses."""
+"""Control group of the container, below the one in which the machine accounts for its task."""
 _INFINITY = (1 << 64) - 1
 _MASKED = (
     *("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug"),
@@ -98,10 +98,10 @@ def oci_config(
     limits: Mapping[str, Rlimit],
     seccomp: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """All but the user's numbers and home, which the machine finds in the image's own /etc/passwd.
+    """Configuration without user IDs and home, which the machine looks up in the image's own /etc/passwd.
 
-    `disks`: a bind's target → where the machine has mounted its disk; `names`: a file's place in the container →
-    the machine's own file that is to be seen there.
+    `disks`: target of a bind → mount point of its disk in the machine. `names`: path in the container → file of the
+    machine that is mounted there.
     """
     return {
         "ociVersion": "1.0.2",
@@ -110,7 +110,7 @@ def oci_config(
         "root": {"path": "rootfs", "readonly": not task.layers},
         "mounts": [
             *own_mounts(),
-            *_given(task, disks),
+            *_task_binds(task, disks),
             *(bind_mount(place, own, "ro") for place, own in names.items()),
         ],
         "linux": {
@@ -138,7 +138,7 @@ def _process(task: Task, limits: Mapping[str, Rlimit]) -> dict[str, Any]:
 
 
 def oci_rlimits(limits: Mapping[str, Rlimit]) -> list[dict[str, Any]]:
-    """`process.rlimits`."""
+    """Limits in the form of `process.rlimits`."""
     return [
         {"type": f"RLIMIT_{name.upper()}", "soft": _bound(each.soft), "hard": _bound(each.hard)}
         for name, each in limits.items()
@@ -150,7 +150,10 @@ def _bound(value: int) -> int:
 
 
 def _resources(task: Task) -> dict[str, Any]:
-    """CPUs and their quota are QEMU's. As everywhere no swap, and as many processes as the user may have."""
+    """Resource limits.
+
+    QEMU's process bears the CPU limits; as everywhere, no swap, and processes without a limit.
+    """
     resources: dict[str, Any] = {"pids": {"limit": -1}, "devices": _device_rules()}
     if (memory := task.limits.memory_bytes) is not None:
         resources["memory"] = {"limit": memory, "swap": memory}
@@ -158,7 +161,7 @@ def _resources(task: Task) -> dict[str, Any]:
 
 
 def _device_rules() -> list[dict[str, Any]]:
-    """As runc allows them by default: made of any, used of those that are nobody's."""
+    """Device rules as runc's defaults: any node may be made, and only harmless devices used."""
     rules: list[dict[str, Any]] = [{"allow": False, "access": "rwm"}]
     rules += [{"allow": True, "type": kind, "access": "m"} for kind in ("c", "b")]
     for major, minor in (*((1, minor) for _, minor in _DEVICES), *_TTY):
@@ -168,7 +171,7 @@ def _device_rules() -> list[dict[str, Any]]:
 
 
 def own_mounts() -> list[dict[str, Any]]:
-    """What every container has: /proc, /dev, /sys and the scratch places."""
+    """Mounts that every container has: /proc, /dev, /sys and the scratch directories."""
     shm = f"size={SHM_BYTES}"
     return [
         _mount("/proc", "proc", *_QUIET),
@@ -182,8 +185,8 @@ def own_mounts() -> list[dict[str, Any]]:
     ]
 
 
-def _given(task: Task, disks: Mapping[str, str]) -> list[dict[str, Any]]:
-    """After the scratch places, since some lie below one of them."""
+def _task_binds(task: Task, disks: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The task's binds; they come after the scratch directories, since some lie below one of them."""
     return [bind_mount(bind.target, disks[bind.target], "ro" if bind.read_only else "rw") for bind in task.binds]
 
 
@@ -192,5 +195,5 @@ def _mount(target: str, kind: str, *options: str) -> dict[str, Any]:
 
 
 def bind_mount(target: str, source: str, access: str) -> dict[str, Any]:
-    """A directory or file of the host's. `access`: `ro` or `rw`."""
+    """Mount of a directory or file of the host. `access`: `ro` or `rw`."""
     return {"destination": target, "type": "bind", "source": source, "options": ["rbind", "rprivate", access]}

@@ -1,6 +1,6 @@
-"""`vm-container`: the image's bits in a container in a virtual machine of its own, made by crun.
+"""`vm-container`: the image in a container, made by crun in a virtual machine of its own.
 
-It differs from `vm` in what stands around the task inside; the machine, its kernel, disks and network are the same.
+It differs from `vm` only in what surrounds the task inside; machine, kernel, disks and network are the same.
 docs/concepts/deployments.md, docs/decisions/0018-crun-in-virtual-machines.md.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.deployments import Task
 from tare.deployments.cgroup.hierarchy import parse_proc_cgroup
-from tare.deployments.container.layers import must_hide_nothing
+from tare.deployments.container.layers import must_have_empty_target
 from tare.deployments.defaults import user
 from tare.deployments.mounts import covering, parse_mountinfo
 from tare.deployments.observe import namespaces_of
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 _DISKS, _NAMES = "/disks", "/names"
-"""Where the machine mounts its disks and has its own files, as crates/bin/src/guest/container.rs does."""
+"""Where the machine mounts its disks and keeps its own files, as in crates/bin/src/guest/container.rs."""
 _APART = ("cgroup", "ipc", "mnt", "pid", "uts")
-"""Kinds of namespaces, as /proc names them, of which a container has its own."""
+"""Kinds of namespaces, as /proc names them, that a container has of its own."""
 _RELEASE = re.compile(r"\d+(?:\.\d+)+")
 
 
 class VmContainer:
-    """Makes machines in which a container runs."""
+    """Makes deployments whose machines run a container."""
 
     needs = Vm.needs
     isolates_network = Vm.isolates_network
     own_root = Vm.own_root
 
     def __call__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> Vm:
-        """As `Vm`; the host's engine has no part in it."""
+        """Make the deployment; the host's engine is not used inside."""
         return Vm(host, ledger, engine, inside=Contained)
 
 
 @dataclass
 class Contained:
-    """One container a machine, on the machine's own network."""
+    """Runs one container in each machine, on the machine's own network."""
 
     host: Host
     ledger: Ledger
@@ -69,18 +69,18 @@ class Contained:
         return kernel_of(self.host, self.ledger, default_layout(), self._runtime)
 
     def kernel(self) -> Kernel:
-        """With crun in its initial RAM file system."""
+        """The kernel, with crun in its initial RAM file system."""
         return self._kernel
 
     def must_take(self, task: Task) -> None:
-        """A runtime has no volumes, and the container's root is made writable for one directory of data."""
+        """Refuse volumes, which crun does not have, and a second data layer: the writable root holds only one."""
         if task.volumes or len(task.layers) > 1:
             raise RunFailed(f"{task.name}: in a virtual machine a container has no volumes, and one data layer")
         for layer in task.layers:
-            must_hide_nothing(self.host, task, layer)
+            must_have_empty_target(self.host, task, layer)
 
     def request(self, task: Task, disks: Sequence[Disk], names: Iterable[str]) -> Mapping[str, Any]:
-        """The container as crun gets it."""
+        """The container's configuration for crun."""
         profile, release = profile_of(self.host, self._runtime), release_of(self._kernel.version)
         seccomp = seccomp_of(profile, frozenset(CAPABILITIES), release)
         own = {name: f"{_NAMES}/{name.strip('/').replace('/', '-')}" for name in names}
@@ -89,18 +89,24 @@ class Contained:
         return {"container": {"config": config, "user": user(task), "layer": layer_of(task, disks)}}
 
     def facts(self, guest: GuestHost, pid: int) -> Mapping[str, Any]:
-        """Read from the guest's kernel; what is no container there ends the run."""
+        """Read the container's facts from the guest's kernel.
+
+        Raises `RunFailed` if the task is not in a container.
+        """
         seen = Seen(
             namespaces_of(guest, pid),
             namespaces_of(guest, 1),
             (guest.read(f"/proc/{pid}/cgroup") or b"").decode(),
             (guest.read(f"/proc/{pid}/mountinfo") or b"").decode(),
         )
-        return {"container": {"runtime": f"crun {self._runtime.version}", **judged(seen)}}
+        return {"container": {"runtime": f"crun {self._runtime.version}", **container_facts(seen)}}
 
 
 def layer_of(task: Task, disks: Sequence[Disk]) -> dict[str, Any] | None:
-    """Which disk is a layer of the container's root, and where its data are to be seen; `None` where none is."""
+    """The disk that becomes a layer of the container's root, and where its data appears.
+
+    `None` if there is none.
+    """
     if not task.layers:
         return None
     (layer,) = task.layers
@@ -110,7 +116,7 @@ def layer_of(task: Task, disks: Sequence[Disk]) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class Seen:
-    """Namespaces of a task and of the machine's first process; the task's /proc/PID/cgroup and mountinfo."""
+    """Namespaces of a task and of the machine's first process, and the task's /proc/PID/cgroup and mountinfo."""
 
     own: Mapping[str, str]
     machine: Mapping[str, str]
@@ -118,8 +124,8 @@ class Seen:
     mountinfo: str
 
 
-def judged(seen: Seen) -> dict[str, Any]:
-    """What makes it a container. Raises `RunFailed` with what is missing to one."""
+def container_facts(seen: Seen) -> dict[str, Any]:
+    """Facts that show that the task is in a container. Raises `RunFailed` with those that are missing."""
     shared = [kind for kind in _APART if seen.own.get(kind) in (None, seen.machine.get(kind))]
     root = covering(parse_mountinfo(seen.mountinfo), "/")
     cgroup = parse_proc_cgroup(seen.cgroup).get("")
@@ -135,7 +141,7 @@ def judged(seen: Seen) -> dict[str, Any]:
 
 
 def release_of(version: str) -> tuple[int, ...]:
-    """`linux-image-6.1.0-53-cloud-amd64` → (6, 1, 0). Raises `RunFailed` where it has no release."""
+    """Kernel release: `linux-image-6.1.0-53-cloud-amd64` → (6, 1, 0). Raises `RunFailed` if there is none."""
     if (match := _RELEASE.search(version)) is None:
         raise RunFailed(f"{version} contains no kernel release")
     return tuple(int(part) for part in match[0].split("."))

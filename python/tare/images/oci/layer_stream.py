@@ -1,4 +1,4 @@
-"""A layer as an archive that can be trusted to be whole, and to ask for no more memory than it needs."""
+"""A layer as an archive that is checked for completeness and for the memory that reading it takes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from tare.errors import StudyError
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 _USTAR = slice(257, 262)
 _MAX_READ = 16 << 20
-"""A header that claims more than this would be read into memory whole; extended attributes take kilobytes."""
+"""Largest single read. A header that claims more would be read into memory at once; extended attributes take
+kilobytes."""
 _END = bytes(tarfile.BLOCKSIZE)
 
 
 @contextmanager
 def open_layer(path: Path) -> Iterator[tarfile.TarFile]:
-    """The layer's tar, plain or compressed by gzip, bzip2 or xz, to be read from front to back.
+    """Open a layer's tar, plain or compressed by gzip, bzip2 or xz, to read it from front to back.
 
-    Raises `StudyError`, also for what is found wrong while it is read: damage, or an end before the end mark.
+    Raises `StudyError`, also for errors found while reading: damage, or an end before the end mark.
     """
     with path.open("rb") as file:
         magic = file.read(tarfile.BLOCKSIZE)
@@ -40,11 +41,11 @@ def open_layer(path: Path) -> Iterator[tarfile.TarFile]:
 
 
 class _Broken(tarfile.ReadError):
-    """The bytes are not what the archive says they are."""
+    """The bytes contradict the archive's own headers."""
 
 
 class _Stream(io.RawIOBase):
-    """What tarfile reads from. It remembers the last block, which in a whole archive is one of zeros."""
+    """The stream that tarfile reads. It keeps the last block, which is zeros in a complete archive."""
 
     def __init__(self, inner: IO[bytes] | gzip.GzipFile) -> None:
         super().__init__()
@@ -77,7 +78,7 @@ class _Stream(io.RawIOBase):
 
 
 class _Archive(tarfile.TarFile):
-    """Stricter than tarfile, which takes a damaged header for the end, and for a size below zero goes backwards."""
+    """Stricter than tarfile, which takes a damaged header for the end, and goes backwards for a negative size."""
 
     def __init__(self, stream: _Stream) -> None:
         self._stream = stream
@@ -93,7 +94,7 @@ class _Archive(tarfile.TarFile):
 
 
 def _inner(path: Path, magic: bytes) -> IO[bytes] | gzip.GzipFile:
-    if magic[_USTAR] == b"ustar":  # first, as the name of the first entry may begin like anything
+    if magic[_USTAR] == b"ustar":  # checked first, as the name of the first entry may begin like anything
         return path.open("rb")
     if magic.startswith(_GZIP):
         return gzip.open(path)

@@ -15,21 +15,21 @@ _ARCHITECTURES = {
     "aarch64": "arm64",
     "armv7l": "arm",
 }
-"""What uname(2) calls a machine → what Go, and so images, call it; others have one name."""
+"""Machine name of uname(2) → architecture name of Go and so of images; others are the same."""
 _MAX_NESTING = 4
 
 
 class OciLayout:
-    """`oci:PATH` is a directory with index.json and blobs/; `oci:PATH:TAG` one image of several."""
+    """`oci:PATH`: a directory with index.json and blobs/. `oci:PATH:TAG`: one of several images in it."""
 
     def cache_key(self, reference: str, workshop: Workshop) -> str | None:
-        """The manifest's digest, which covers configuration and layers."""
+        """Digest of the manifest, which covers configuration and layers."""
         del workshop
         folder, tag = _split(reference)
         return _choose_manifest(folder, tag).digest
 
     def fetch(self, reference: str, workshop: Workshop, scratch: Path) -> Archive:
-        """Every blob is checked against its digest before it is used; nothing is copied."""
+        """Check every blob against its digest before it is used; nothing is copied."""
         del workshop, scratch
         folder, tag = _split(reference)
         manifest = read_json(Manifest, _blob(folder, _choose_manifest(folder, tag)))
@@ -40,7 +40,10 @@ class OciLayout:
 
 
 def config_of(image: ImageFile, where: str) -> ImageConfig:
-    """What the image wants; `StudyError` where it is for another machine. `where` is what errors call it."""
+    """Configuration of the image.
+
+    Raises `StudyError` if it is for another machine; `where` names the image in errors.
+    """
     wanted = _architecture()
     if image.architecture not in ("", wanted) or image.os not in ("", "linux"):
         raise StudyError(
@@ -51,7 +54,7 @@ def config_of(image: ImageFile, where: str) -> ImageConfig:
 
 
 def settings_of(given: Settings) -> ImageConfig:
-    """The part of an image's configuration that tare honours; a single volume is the data directory."""
+    """The part of an image's configuration that tare uses; a single volume is the data directory."""
     pairs = [line.partition("=") for line in given.env]
     volumes = tuple(given.volumes)
     return ImageConfig(
@@ -94,7 +97,7 @@ def _choose_manifest(folder: Path, tag: str | None) -> Descriptor:
 
 
 def _choose(folder: Path, manifests: tuple[Descriptor, ...], tag: str | None) -> Descriptor:
-    """The one of that tag, if one is wanted, and for this machine; an entry may say neither."""
+    """Choose the image with the tag, if given, that fits this machine; an entry may state neither."""
     wanted = _architecture()
     matching = {
         each.digest: each

@@ -1,4 +1,4 @@
-"""The parts of the OCI image specification (1.1) that tare reads; what it does not read may be anything."""
+"""The parts of the OCI image specification (1.1) that tare reads; other parts may be anything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from tare.errors import StudyError
 
 _MAX_BYTES = 16 << 20
-"""The specification asks registries to take manifests of 4 MiB."""
+"""Largest file that is read. The specification asks registries to accept manifests of 4 MiB."""
 REF_NAME = "org.opencontainers.image.ref.name"
 
 
@@ -19,32 +19,32 @@ class _Read(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-def _given(value: object) -> object:
+def _null_as_empty(value: object) -> object:
     """Go writes an empty list or map as null."""
     return () if value is None else value
 
 
-def _mapped(value: object) -> object:
+def _null_as_map(value: object) -> object:
     return {} if value is None else value
 
 
-Words = Annotated[tuple[str, ...], BeforeValidator(_given)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_null_as_empty)]
 
 
 class Platform(_Read):
-    """Whom a manifest is for."""
+    """Machine that a manifest is for."""
 
     architecture: str = ""
     os: str = ""
 
 
 class Descriptor(_Read):
-    """descriptor.md: what a blob must be. Only sha256 is read."""
+    """descriptor.md: digest and size of a blob. Only sha256 is supported."""
 
     digest: str = Field(pattern=r"^sha256:[0-9a-f]{64}$")
     size: int | None = Field(default=None, ge=0)
     platform: Platform = Platform()
-    annotations: Annotated[Mapping[str, str], BeforeValidator(_mapped)] = {}
+    annotations: Annotated[Mapping[str, str], BeforeValidator(_null_as_map)] = {}
 
     @property
     def hexadecimal(self) -> str:
@@ -61,14 +61,14 @@ class Manifest(_Read):
 
 
 class Settings(_Read):
-    """The `config` of config.md: what an engine applies to a container."""
+    """The `config` of config.md: settings that an engine applies to a container."""
 
     user: Annotated[str | None, Field(alias="User")] = None
     env: Annotated[Words, Field(alias="Env")] = ()
     entrypoint: Annotated[Words, Field(alias="Entrypoint")] = ()
     command: Annotated[Words, Field(alias="Cmd")] = ()
     workdir: Annotated[str | None, Field(alias="WorkingDir")] = None
-    volumes: Annotated[Mapping[str, object], Field(alias="Volumes"), BeforeValidator(_mapped)] = {}
+    volumes: Annotated[Mapping[str, object], Field(alias="Volumes"), BeforeValidator(_null_as_map)] = {}
 
 
 class ImageFile(_Read):
@@ -90,7 +90,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_json(model: type[Model], path: Path) -> Model:
-    """The file as a `model`; `StudyError` saying what is wrong with it."""
+    """Read a file as a `model`. Raises `StudyError` with what is wrong."""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)

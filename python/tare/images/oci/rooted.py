@@ -1,6 +1,6 @@
-"""Directories below a root, opened by openat2(2): the kernel keeps every step inside, through links and `..` too.
+"""Directories below a root, opened by openat2(2): the kernel keeps every step inside, also through links and `..`.
 
-A check of a path's beginning can be right and the file still be another one when it is opened; see
+A check of a path's prefix can be correct, and yet the path can lead elsewhere when it is opened; see
 docs/decisions/0025-unpack-by-openat2.md.
 """
 
@@ -19,11 +19,11 @@ from pathlib import Path
 from tare.errors import EnvironmentLacks
 
 _OPENAT2 = 437
-"""Its number, the same on every architecture that Python runs on but Alpha (asm-generic/unistd.h)."""
+"""Number of openat2(2), the same on every architecture that Python supports except Alpha (asm-generic/unistd.h)."""
 _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _IN_ROOT = 0x01, 0x02, 0x04, 0x10
-"""RESOLVE_… of linux/openat2.h."""
+"""Constants RESOLVE_… of linux/openat2.h."""
 _TRIES = 10_000
-"""EAGAIN: something somewhere was renamed while `..` was looked at, so that the kernel cannot be sure."""
+"""Tries after EAGAIN: something was renamed anywhere while `..` was resolved, so the kernel cannot be sure."""
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY
 _MOST_STEPS = 400
 _PLAIN_DIRECTORY = 0o755
@@ -40,29 +40,29 @@ _libc.syscall.restype = ctypes.c_long
 
 @dataclass(frozen=True)
 class Directory:
-    """An open directory. `path`: from the root, without a link in it, "" for the root itself."""
+    """An open directory. `path`: its path from the root, without links; "" for the root itself."""
 
     handle: int
     path: str
 
     def child(self, name: str) -> str:
-        """The path of a name in it."""
+        """Path of an entry with this name."""
         return f"{self.path}/{name}" if self.path else name
 
     def mode_of(self, name: str) -> int | None:
-        """The st_mode of what has the name, links not followed; `None` where nothing has."""
+        """st_mode of an entry, without following links; `None` if it does not exist."""
         try:
             return os.stat(name, dir_fd=self.handle, follow_symlinks=False).st_mode
         except FileNotFoundError:
             return None
 
     def must_have_file(self, name: str) -> None:
-        """Raise `FileNotFoundError` where no regular file has the name."""
+        """Raise `FileNotFoundError` if there is no regular file with this name."""
         if not stat.S_ISREG(self.mode_of(name) or 0):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
     def entries(self) -> list[tuple[str, bool]]:
-        """Names in it, and whether each is a directory itself."""
+        """Names of the entries, and whether each is itself a directory."""
         handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.handle)
         try:
             with os.scandir(handle) as found:
@@ -71,7 +71,7 @@ class Directory:
             os.close(handle)
 
     def remove(self, name: str) -> None:
-        """Remove what has the name, with all below it where it is a directory; nothing where there is nothing."""
+        """Remove an entry, a directory with everything below it; it may not exist."""
         try:
             os.unlink(name, dir_fd=self.handle)
         except FileNotFoundError:
@@ -81,7 +81,7 @@ class Directory:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[str]:
-        """A path by which its mode, owner and times can be set, whatever it is; `OSError` for a link."""
+        """Give a path by which mode, owner and times of any entry can be set; `OSError` for a link."""
         handle = _open(self.handle, name, os.O_PATH | os.O_NOFOLLOW, _NO_SYMLINKS)
         try:
             yield path_of(handle)
@@ -90,23 +90,23 @@ class Directory:
 
 
 class RootedTree:
-    """The directories below `root`, where paths lead as they would for a program whose root it is."""
+    """The directories below `root`; paths resolve as for a program with this root."""
 
     def __init__(self, root: Path, own: Callable[[str], None] | None = None) -> None:
-        """`own`: what gives owner and mode to a directory that had to be made, by a path that leads to it."""
+        """`own`: called with the path of each directory that had to be made, to set owner and mode."""
         self._own = own
         self._handle = os.open(root, _DIRECTORY | os.O_CLOEXEC)
         self._where = os.readlink(path_of(self._handle)).rstrip("/")  # noqa: PTH115 - as the kernel has it
 
     def close(self) -> None:
-        """What was handed out is of no use after that."""
+        """Close the root. Directories that were handed out cannot be used any more."""
         os.close(self._handle)
 
     @contextmanager
     def directory(self, path: str, *, make: bool = False, links: bool = True) -> Iterator[Directory]:
-        """The directory at `path`; `make`: with those that lead to it, also where links lead to what is not there.
+        """Open the directory at `path`; `make`: make it and its ancestors, also where links lead to missing ones.
 
-        Raises `OSError`: ELOOP for too many links, for any where not `links`; ENOTDIR; EXDEV for a mount.
+        Raises `OSError`: ELOOP for too many links, or for any link without `links`; ENOTDIR; EXDEV for a mount.
         """
         resolve = _IN_ROOT if links else _IN_ROOT | _NO_SYMLINKS
         handle = self._made(path, _MOST_STEPS) if make else _open(self._handle, path, _DIRECTORY, resolve)
@@ -117,7 +117,7 @@ class RootedTree:
             os.close(handle)
 
     def read(self, path: str) -> bytes | None:
-        """A regular file, `None` where there is none, or one of more than 64 MiB."""
+        """Read a regular file; `None` if there is none, or if it is larger than 64 MiB."""
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
         try:
             handle = _open(self._handle, path, flags, _IN_ROOT)
@@ -131,7 +131,7 @@ class RootedTree:
             return file.read()
 
     def _made(self, path: str, steps: int) -> int:
-        """A handle of the directory. `steps`: how many more it may take to get there."""
+        """Make a directory and return its handle. `steps`: limit of links and parents to follow."""
         if not steps:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
         with suppress(FileNotFoundError):
@@ -147,7 +147,7 @@ class RootedTree:
                 target = os.readlink(name, dir_fd=parent)
                 return self._made(target if target.startswith("/") else f"{above}/{target}", steps - 1)
             made = _open(parent, name, _DIRECTORY | os.O_NOFOLLOW, _NO_SYMLINKS)
-            os.chmod(path_of(made), _PLAIN_DIRECTORY)  # noqa: PTH101 - whatever the umask
+            os.chmod(path_of(made), _PLAIN_DIRECTORY)  # noqa: PTH101 - independent of the umask
             if self._own is not None:
                 self._own(path_of(made))
             return made
@@ -156,7 +156,7 @@ class RootedTree:
 
 
 def read_inside(root: Path, path: str) -> bytes | None:
-    """As `RootedTree.read`: a file of an image and never, through a link of it, one of the machine."""
+    """Read a file of an image as `RootedTree.read` does, and never a file of the machine through a link."""
     try:
         tree = RootedTree(root)
     except OSError:
@@ -168,7 +168,7 @@ def read_inside(root: Path, path: str) -> bytes | None:
 
 
 def path_of(handle: int) -> str:
-    """By which what is open is reached again, whatever has its name now."""
+    """A path that leads to the open file, whatever has its name now."""
     return f"/proc/self/fd/{handle}"
 
 
@@ -187,7 +187,7 @@ def _open(directory: int, path: str, flags: int, resolve: int) -> int:
         number = ctypes.get_errno()
         if number == errno.ENOSYS:
             raise EnvironmentLacks(
-                "this kernel has no openat2(2), by which images are kept inside their directory",
+                "this kernel has no openat2(2), which keeps images inside their directory",
                 hint="use Linux 5.6 or newer; in a container, a seccomp profile that knows it",
             )
         if number not in (errno.EAGAIN, errno.EINTR):

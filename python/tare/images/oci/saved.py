@@ -1,4 +1,4 @@
-"""Images from a tar file: what `docker save` writes, an OCI layout in a tar, or a plain root file system."""
+"""Images from a tar file: output of `docker save`, an OCI layout in a tar, or a plain root file system."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class SavedTar:
     """`tar:PATH`, plain or compressed."""
 
     def cache_key(self, reference: str, workshop: Workshop) -> str | None:
-        """The file's content."""
+        """Digest of the file's content."""
         del workshop
         return file_digest(_existing(reference))
 
     def fetch(self, reference: str, workshop: Workshop, scratch: Path) -> Archive:
-        """Tell the three kinds apart by what the tar holds, not by its name."""
+        """Read the tar; its content, not its name, decides which of the three kinds it is."""
         return open_saved(_existing(reference), workshop, scratch)
 
 
 def open_saved(path: Path, workshop: Workshop, scratch: Path) -> Archive:
-    """Unpack the tar's files into `scratch` and read them as what they are.
+    """Unpack the tar's files into `scratch` and read the image in them.
 
-    Newer engines write both kinds into one tar; then manifest.json counts, since it names a single image.
+    Newer engines write both kinds into one tar; manifest.json is then used, since it names a single image.
     """
     with open_layer(path) as tar:
         names = {member.name.removeprefix("./") for member in tar}
@@ -56,14 +56,20 @@ def open_saved(path: Path, workshop: Workshop, scratch: Path) -> Archive:
 
 
 def _refuse_links_out(folder: Path, path: Path) -> None:
-    """A layout's files are opened by their names; a link among them may lead to one of the machine's."""
+    """Refuse links that lead out of the layout.
+
+    Its files are opened by name, and a link may lead to a file of the machine.
+    """
     for each in folder.rglob("*"):
         if each.is_symlink() and not each.resolve().is_relative_to(folder.resolve()):
             raise StudyError(f"{path}: the link {each.name!r} leads out of the image", hint="do not use this image")
 
 
 def _docker_archive(folder: Path, path: Path) -> Archive:
-    """manifest.json names the configuration and the layers, lowest first (moby, image/spec/v1.2)."""
+    """Read an archive with manifest.json (moby, image/spec/v1.2).
+
+    It names the configuration and the layers, lowest first.
+    """
     images = read_json(_SavedImages, _inside(folder, _MANIFEST)).root
     if len(images) != 1:
         raise StudyError(f"{path} holds {len(images)} images", hint="save one image to a file")
@@ -72,7 +78,7 @@ def _docker_archive(folder: Path, path: Path) -> Archive:
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """A file of the archive; older engines link one layer's name to another's, so links are followed."""
+    """Path of a file of the archive. Links are followed: older engines link one layer's name to another's."""
     path = (folder / name.replace("\0", "")).resolve()
     if not path.is_relative_to(folder.resolve()) or not path.is_file():
         raise StudyError(f"the saved image has no file {name!r}", hint="the tar is not complete")

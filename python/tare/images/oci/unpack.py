@@ -19,11 +19,14 @@ from tare.images.oci.rooted import Directory, RootedTree, path_of
 from tare.images.owners import Attributes, Noted, mode_on_disk
 
 _MAX_DEPTH = 256
-"""Far above any honest image, and far below what path lengths and Python's own stack allow."""
+"""Far above any legitimate image, and far below the limits of path lengths and of Python's stack."""
 
 
 def steps(name: str) -> list[str]:
-    """The name's parts, `[]` for the root itself. Raises `StudyError` for one that no layer should hold."""
+    """Parts of an entry's name; `[]` for the root itself.
+
+    Raises `StudyError` for a name that no layer should hold.
+    """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts or "\0" in name:
         raise StudyError(f"the image entry {name!r} would leave the image's root", hint="do not use this image")
@@ -34,17 +37,17 @@ def steps(name: str) -> list[str]:
 
 MAX_BYTES = 64 << 30
 MAX_ENTRIES = 4_000_000
-"""Of one image, all layers together; more than that is no database but an attempt to fill the disk."""
+"""Limits of one image, over all layers: a larger one is no database but an attempt to fill the disk."""
 
 _BOMB_BYTES, _BOMB_RATIO = 1 << 30, 250
-"""More than so much, unpacked from an archive so many times smaller, is zeros to fill a disk with."""
+"""An archive that unpacks to more than this, and to that many times its size, is refused: zeros to fill a disk."""
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
 _CAPABILITY = "security.capability"
 _NOBODY_ELSE = 2**32 - 1
-"""-1 as an id: chown(2) would leave the owner as it is."""
+"""-1 as an ID: chown(2) would leave the owner unchanged."""
 _LAST_S = 2**33
-"""As late as a time of change may be, in the year 2242: far below what a file system or a tar cannot hold."""
+"""Latest change time that is kept, in the year 2242: far below the limits of file systems and tar."""
 _CHUNK = 1 << 20
 _PLAIN_DIRECTORY = 0o755
 _REFUSALS = {
@@ -81,7 +84,7 @@ class _Budget:
 
 @dataclass
 class _Layer:
-    """What one layer has put into the tree so far, by path from its root."""
+    """What one layer has put into the tree so far, by path from the tree's root."""
 
     tree: RootedTree
     noted: Noted | None
@@ -89,24 +92,24 @@ class _Layer:
     directories: dict[str, tarfile.TarInfo] = field(default_factory=dict)
 
     def note(self, path: str) -> None:
-        """The entry, and the directories that lead to it."""
+        """Record an entry and the directories that lead to it."""
         while path and path not in self.made:
             self.made.add(path)
             path = path.rpartition("/")[0]
 
 
 def unpack(layers: Iterable[Path], root: Path) -> Noted | None:
-    """Apply the layers in order to the empty directory `root`. Raises `StudyError` naming what is bad.
+    """Apply the layers in order to the empty directory `root`. Raises `StudyError` naming the bad entry.
 
-    Root gives owners to the files. A user's files are all their own: what they should have had is returned.
-    The root directory itself is always root's with mode 0755, as in a container; so are directories that an entry
-    needs and the archive does not hold. No umask counts.
-    Directories bear the time of their last entry, those without one the time 0: two unpackings are the same.
+    As root, files get their owners. As a user, all files are the user's own, and the attributes they should have
+    are returned. The root directory always belongs to root with mode 0755, as in a container; so do directories
+    that an entry needs and the archive does not contain. The umask does not count. Directories get the time of
+    their last entry, or 0 without an entry, so that two unpackings are the same.
     """
     noted = None if os.geteuid() == 0 else Noted()
-    _own_plain(str(root), noted)
+    _set_plain_owner(str(root), noted)
     budget, named = _Budget(), dict[str, tarfile.TarInfo]()
-    tree = RootedTree(root, lambda path: _own_plain(path, noted))
+    tree = RootedTree(root, lambda path: _set_plain_owner(path, noted))
     try:
         for path in layers:
             budget.packed_bytes += path.stat().st_size
@@ -119,16 +122,16 @@ def unpack(layers: Iterable[Path], root: Path) -> Noted | None:
 
 
 def _apply(tar: tarfile.TarFile, layer: _Layer, budget: _Budget) -> dict[str, tarfile.TarInfo]:
-    """The entries of directories, by path."""
+    """Apply one layer; return its entries of directories, by path."""
     for member in tar:
         budget.spend(member)
         _check(member)
-        _enter(tar, member, layer)
-    # Last, so that a read-only directory can be filled first; it may have been replaced, by a link even.
+        _unpack_entry(tar, member, layer)
+    # Directories come last, so that read-only ones can be filled first; one may have been replaced, even by a link.
     for path, member in reversed(layer.directories.items()):
         try:
             with layer.tree.directory(path, links=False) as directory:
-                _own(path_of(directory.handle), member, layer.noted)
+                _set_owner(path_of(directory.handle), member, layer.noted)
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                 raise
@@ -152,16 +155,16 @@ def _check(member: tarfile.TarInfo) -> None:
         raise StudyError(f"the image entry {member.name!r} is a link to nowhere")
 
 
-def _enter(tar: tarfile.TarFile, member: tarfile.TarInfo, layer: _Layer) -> None:
+def _unpack_entry(tar: tarfile.TarFile, member: tarfile.TarInfo, layer: _Layer) -> None:
     parts = steps(member.name)
     if not parts:
         if not member.isdir():
             raise StudyError(f"the image entry {member.name!r} would replace the image's root")
         return
     if parts[-1].startswith(_WHITEOUT):
-        _white_out(layer, parts)
+        _apply_whiteout(layer, parts)
         return
-    with _refused(member.name), layer.tree.directory("/".join(parts[:-1]), make=True) as directory:
+    with _refusals_explained(member.name), layer.tree.directory("/".join(parts[:-1]), make=True) as directory:
         path = directory.child(parts[-1])
         if path.count("/") >= _MAX_DEPTH:
             raise StudyError(f"the image entry {member.name[:60]!r}… is nested more than {_MAX_DEPTH} deep")
@@ -173,8 +176,8 @@ def _enter(tar: tarfile.TarFile, member: tarfile.TarInfo, layer: _Layer) -> None
 
 
 @contextmanager
-def _refused(name: str) -> Iterator[None]:
-    """What the kernel refuses on the way to an entry, as a sentence."""
+def _refusals_explained(name: str) -> Iterator[None]:
+    """Turn the kernel's refusal on the way to an entry into a sentence."""
     try:
         yield
     except OSError as error:
@@ -184,13 +187,13 @@ def _refused(name: str) -> Iterator[None]:
         raise StudyError(f"the image entry {name!r} {reason}", hint="do not use this image") from error
 
 
-def _white_out(layer: _Layer, parts: list[str]) -> None:
-    """Remove what lower layers put there; what this layer itself made stays with an opaque directory."""
+def _apply_whiteout(layer: _Layer, parts: list[str]) -> None:
+    """Remove what lower layers put there; an opaque directory keeps what this layer itself made."""
     name, hidden = "/".join(parts), parts[-1].removeprefix(_WHITEOUT)
     if hidden in ("", ".", ".."):
         raise StudyError(f"the image entry {name!r} hides nothing that has a name")
     nothing_there = suppress(FileNotFoundError, NotADirectoryError)
-    with _refused(name), nothing_there, layer.tree.directory("/".join(parts[:-1])) as directory:
+    with _refusals_explained(name), nothing_there, layer.tree.directory("/".join(parts[:-1])) as directory:
         if parts[-1] == _OPAQUE:
             _clear(layer, directory.path)
         else:
@@ -209,7 +212,7 @@ def _clear(layer: _Layer, path: str) -> None:
 
 
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Directory, name: str, layer: _Layer) -> bool:
-    """Make one entry; `False` for a device, of which only what it would have hidden goes."""
+    """Make one entry; `False` for a device, which is not made, but removes the entry that it would hide."""
     if member.isdir():
         if not stat.S_ISDIR(directory.mode_of(name) or 0):
             directory.remove(name)
@@ -233,7 +236,7 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Directory, 
     elif member.isfifo():
         os.mkfifo(name, 0o600, dir_fd=directory.handle)
         with directory.opened(name) as path:
-            _own(path, member, layer.noted)
+            _set_owner(path, member, layer.noted)
     elif member.isreg():
         _write_file(tar, member, directory, name, layer.noted)
     else:
@@ -242,7 +245,7 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Directory, 
 
 
 def _hard_link(member: tarfile.TarInfo, directory: Directory, name: str, tree: RootedTree) -> None:
-    """Never a copy in its stead: that would follow what has been put in the target's place."""
+    """Make a hard link, and never a copy instead: a copy would follow whatever has replaced the target."""
     *above, last = steps(member.linkname) or [""]
     try:
         with tree.directory("/".join(above)) as there:
@@ -270,11 +273,11 @@ def _write_file(
     with source, os.fdopen(handle, "wb") as target:
         shutil.copyfileobj(source, target, _CHUNK)
         target.flush()
-        _own(path_of(handle), member, noted)
+        _set_owner(path_of(handle), member, noted)
 
 
-def _own_plain(path: str, noted: Noted | None) -> None:
-    """Of a directory that has no entry."""
+def _set_plain_owner(path: str, noted: Noted | None) -> None:
+    """Set owner and mode of a directory without an entry."""
     if noted is None:
         os.chown(path, 0, 0)
     else:
@@ -282,8 +285,11 @@ def _own_plain(path: str, noted: Noted | None) -> None:
     Path(path).chmod(_PLAIN_DIRECTORY)
 
 
-def _own(path: str, member: tarfile.TarInfo, noted: Noted | None) -> None:
-    """Of a file just made, or a filled directory. Owner first: chown(2) clears set-id bits and capabilities."""
+def _set_owner(path: str, member: tarfile.TarInfo, noted: Noted | None) -> None:
+    """Set owner, mode and time of a new file or filled directory.
+
+    Owner first: chown(2) clears set-id bits and capabilities.
+    """
     seconds, mode, place = _seconds(member), member.mode & 0o7777, Path(path)
     capability = _capability(member)
     os.utime(path, (seconds, seconds))
@@ -298,11 +304,11 @@ def _own(path: str, member: tarfile.TarInfo, noted: Noted | None) -> None:
 
 
 def _capability(member: tarfile.TarInfo) -> bytes:
-    """Of a file that has one."""
+    """Capability of a file; empty if it has none."""
     value = member.pax_headers.get(f"SCHILY.xattr.{_CAPABILITY}") if member.isreg() else None
     return (value or "").encode("utf-8", "surrogateescape")
 
 
 def _seconds(member: tarfile.TarInfo) -> int:
-    """A tar may tell any number, and none."""
+    """Time of an entry in range, as a tar may hold any number, or none."""
     return int(min(max(member.mtime, 0), _LAST_S)) if math.isfinite(member.mtime) else 0

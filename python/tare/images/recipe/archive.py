@@ -1,4 +1,4 @@
-"""A tar of Maven's repository: fetched by Maven, held against its digest, and read for the image."""
+"""A tar from Maven's repository: fetched by Maven, checked against its digest, and read for the image."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEEDED = "apt-get install maven default-jre-headless"
 
 @dataclass(frozen=True)
 class Unpacked:
-    """One entry by its name below the archive's place in the image; `content`: `None` of a directory."""
+    """One entry. `name`: path below the archive's place in the image; `content`: `None` for a directory."""
 
     name: str
     mode: int
@@ -27,7 +27,7 @@ class Unpacked:
 
 
 def fetch_archive(host: Host, archive: AddedArchive, scratch: Path) -> Path:
-    """The archive in `scratch`. Raises `EnvironmentLacks` where Maven cannot bring it, or brings other bits."""
+    """Fetch the archive to `scratch`. Raises `EnvironmentLacks` if Maven cannot, or if its digest differs."""
     what = f"the archive {archive.maven} is not available"
     argv = ["env", "mvn", "-B", "-q", "-Dstyle.color=never", _COPY, f"-Dartifact={archive.maven}"]
     try:
@@ -51,7 +51,10 @@ def fetch_archive(host: Host, archive: AddedArchive, scratch: Path) -> Path:
 
 
 def archive_files(archive: AddedArchive, source: Path) -> Iterator[Unpacked]:
-    """Directories and files in the archive's order; any other kind, or a name that climbs, is a `StudyError`."""
+    """Directories and files in the archive's order.
+
+    Raises `StudyError` for other kinds and for names that leave it.
+    """
     with tarfile.open(source) as tar:
         for member in tar:
             path = PurePosixPath(member.name)

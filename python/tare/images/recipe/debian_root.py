@@ -1,6 +1,6 @@
-"""A Debian root file system of a few packages, made by mmdebstrap, the same on every machine and on every day.
+"""A Debian root file system of a few packages, made by mmdebstrap, the same on every machine and every day.
 
-The same but for the packages' versions: those are what the mirror has when it is built, and are recorded.
+The same except for versions of packages, which are those of the mirror at build time and are recorded.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tare.sites import Completed, Host
 
 BUILD_TIMEOUT_S = 1800.0
 EPOCH = "0"
-"""SOURCE_DATE_EPOCH: where a maintainer script writes a date, it is this one."""
+"""SOURCE_DATE_EPOCH: the date that maintainer scripts write."""
 
 _NOT_FOUND = 127
-"""What env(1) ends with when there is no such program."""
+"""Exit code of env(1) if there is no such program."""
 _NEEDED = "apt-get install mmdebstrap"
 _TRY_S = 20.0
 
@@ -35,17 +35,18 @@ _FILTER = (
     "path-include=/usr/share/doc/*/copyright",
     "path-include=/usr/share/locale/locale.alias",
 )
-"""dpkg.cfg(5). Given to mmdebstrap (`--dpkgopt`), they cost a start of Python for each essential package."""
+"""Lines of dpkg.cfg(5). As options of mmdebstrap (`--dpkgopt`), they would start Python for each essential
+package."""
 _LEAVE_OUT = f"""set -eu
 for folder in {" ".join(_LEFT_OUT)}; do rm -rf "$1$folder/"*; done
 for line in {" ".join(f"'{line}'" for line in _FILTER)}; do
     echo "$line"
 done >"$1/etc/dpkg/dpkg.cfg.d/99mmdebstrap"
 """
-"""A hook of mmdebstrap's, whose argument is the root: the essential packages are unpacked, and dpkg is about to
-install them, which brings back what is kept."""
+"""A hook of mmdebstrap; its argument is the root. The essential packages are unpacked, and dpkg is about to install
+them, which restores the files that are kept."""
 _MADE = 'mkdir -p "$1/usr/share/man/man1"'
-"""Another one, after dpkg: the maintainer scripts of JREs link to manuals there."""
+"""A hook after dpkg: the maintainer scripts of JREs make links to manuals in this directory."""
 _ESSENTIALS = (f"--extract-hook={_LEAVE_OUT}", f"--essential-hook={_MADE}")
 _OPTIONS = (
     *("--aptopt=Acquire::Languages none", "--aptopt=Acquire::Retries 3", "--aptopt=Acquire::http::Timeout 60"),
@@ -64,13 +65,14 @@ select_essential() {{
     test -s "$1"
 }}
 """
-"""`select_essential`: which versions mmdebstrap would install in an empty root as essential, by its own pattern.
+"""`select_essential`: versions that mmdebstrap would install as essential in an empty root, by its own pattern.
 
-Hooks have the machine's own apt unless they take mmdebstrap's configuration."""
-_REMEMBER = """
+Hooks use the machine's own apt unless they take mmdebstrap's configuration.
+"""
+_RECORD_ESSENTIAL = """
 select_essential "$1/essential-in-base"
 """
-_GO_ON = """
+_FROM_BASE = """
 tar --extract --file "$TARE_BASE" --directory "$1" --numeric-owner --xattrs --xattrs-include='*' \\
     --exclude='./dev/*' --exclude='./tmp/*' --exclude=./etc/hostname --exclude=./etc/resolv.conf ||
     unusable "tar cannot read it"
@@ -85,24 +87,24 @@ if ! cmp -s "$1/releases-in-base" "$1/releases-now"; then
 fi
 rm -f "$1/releases-in-base" "$1/releases-now" "$1/essential-in-base" "$1/essential-now"
 """
-"""Lists of packages come with the base, so apt fetches only what has changed since."""
+"""The base contains the lists of packages, so apt fetches only what has changed since."""
 
 NOISE = (
-    # The building machine's, or other in every build; a deployment gives its own where one is needed.
+    # Specific to the build machine or to each build; a deployment provides its own if needed.
     "etc/machine-id", "etc/hostname", "etc/resolv.conf", "var/lib/dbus/machine-id", "var/cache/ldconfig",
     # How this image was built: mirrors, and mmdebstrap's options.
     "etc/apt/sources.list", "etc/apt/apt.conf.d/99mmdebstrap", "etc/dpkg/dpkg.cfg.d/99mmdebstrap",
-    # Older states, kept by dpkg and debconf for the next package that will never come.
+    # Older states that dpkg and debconf keep for later packages, of which there will be none.
     "var/lib/dpkg/status-old", "var/cache/debconf/config.dat-old", "var/cache/debconf/templates.dat-old",
 )  # fmt: skip
 EMPTIED = ("etc/apt/sources.list.d", "var/lib/apt/lists", "var/cache/apt", "var/log/apt")
 
 
 _ANY_DATE = '--aptopt=Acquire::Check-Valid-Until "false"'
-"""apt.conf(5). Of a Release file that is past its date the signature is checked all the same."""
+"""apt.conf(5). The signature of an expired Release file is still checked."""
 
 
-def build_root(  # noqa: PLR0913 - what a root is made of, each by name
+def build_root(  # noqa: PLR0913 - the parts of a root, each by name
     host: Host,
     suite: str,
     packages: Sequence[str],
@@ -111,11 +113,11 @@ def build_root(  # noqa: PLR0913 - what a root is made of, each by name
     any_date: bool = False,
     bases: Bases | None = None,
 ) -> None:
-    """Write the root file system to the tar `target`. Raises `EnvironmentLacks` with mmdebstrap's own words.
+    """Write the root file system to the tar `target`. Raises `EnvironmentLacks` with mmdebstrap's own message.
 
-    `any_date`: the release may be past the date until which its Release file is valid. With `bases` the essential
-    packages come from a root that other builds use too, which is made where there is none or only an older one;
-    without, they are installed anew. The result is the same.
+    `any_date`: accept an expired Release file. With `bases`, the essential packages come from a root that other
+    builds share, which is made if there is none or only an older one; without, they are installed anew. The result
+    is the same.
     """
     if (why := why_no_build(host)) is not None:
         raise EnvironmentLacks(f"the root file system of Debian {suite} cannot be built: {why}")
@@ -136,9 +138,9 @@ def build_root(  # noqa: PLR0913 - what a root is made of, each by name
 
 
 def why_no_build(host: Host) -> str | None:
-    """Why this user cannot build a Debian root here, with what to do; `None` where nothing speaks against it.
+    """Why this user cannot build a Debian root here, with a way forward; `None` if no obstacle is known.
 
-    Who is not root needs a user namespace with a range of ids of their own (user_namespaces(7), subuid(5)).
+    A user other than root needs a user namespace with a range of subordinate IDs (user_namespaces(7), subuid(5)).
     """
     if os.geteuid() == 0:
         return None
@@ -155,7 +157,7 @@ def why_no_build(host: Host) -> str | None:
 
 @dataclass(frozen=True)
 class _Release:
-    """What a Debian release comes from: its code name, lines of sources.list(5), and options of mmdebstrap."""
+    """Sources of a Debian release: its code name, lines of sources.list(5), and options of mmdebstrap."""
 
     suite: str
     sources: tuple[str, ...]
@@ -163,20 +165,20 @@ class _Release:
 
     @property
     def key(self) -> str:
-        """What a base depends on, but for the versions of its packages."""
+        """Digest of everything that a base depends on, except for the versions of its packages."""
         parts = (str(_BASE_FORMAT), os.uname().machine, self.suite, *self.sources, *self.options, *_ESSENTIALS)
         return hashlib.sha256("\0".join((*parts, *_OPTIONS)).encode()).hexdigest()
 
 
 def _make_base(host: Host, release: _Release, target: Path, bases: Bases) -> None:
     made = target.with_name(f"{target.name}-base")
-    options = (*_ESSENTIALS, f"--customize-hook={_FUNCTIONS}{_REMEMBER}", "--skip=cleanup")
+    options = (*_ESSENTIALS, f"--customize-hook={_FUNCTIONS}{_RECORD_ESSENTIAL}", "--skip=cleanup")
     _must_be_built(_mmdebstrap(host, release, made, options), release.suite)
     bases.keep_base(release.key, made)
 
 
 def _from_base(host: Host, release: _Release, packages: Sequence[str], target: Path, base: Path) -> Completed:
-    options = (f"--setup-hook={_FUNCTIONS}{_GO_ON}", _include(packages))
+    options = (f"--setup-hook={_FUNCTIONS}{_FROM_BASE}", _include(packages))
     return _mmdebstrap(host, release, target, options, base=base)
 
 
@@ -187,12 +189,12 @@ def _include(packages: Sequence[str]) -> str:
 def _mmdebstrap(
     host: Host, release: _Release, target: Path, options: Sequence[str], *, base: Path | None = None
 ) -> Completed:
-    """Run it through env(1): the environment (proxies, certificates) stays the user's, with some variables more.
+    """Run mmdebstrap through env(1): the environment (proxies, certificates) stays the user's, with more variables.
 
-    As a user, it is root in a user namespace, where the user's own ids stand for those of the image's files.
-    In root mode mmdebstrap mounts /proc, /sys and /dev/* of its chroot where the whole machine sees them, and
-    leaves them there when it is killed. In namespaces of its own (unshare(1)) they, and all its processes, are gone
-    with it, and it goes when this tare does (prctl(2), PR_SET_PDEATHSIG); its files lie beside `target`.
+    As a user, it is root in a user namespace, where the user's subordinate IDs stand for those of the image's
+    files. In root mode, mmdebstrap mounts /proc, /sys and /dev/* of its chroot where the whole machine sees them,
+    and leaves them there when it is killed. In namespaces of its own (unshare(1)), they and all its processes
+    disappear with it, and it ends with this tare (prctl(2), PR_SET_PDEATHSIG); its files lie beside `target`.
     """
     own = os.geteuid() == 0
     argv = [
@@ -228,7 +230,7 @@ def _must_be_built(done: Completed, suite: str) -> None:
 
 
 def _complaints(done: Completed) -> str:
-    """What it and apt call errors (`E: …`), without the line by which it says that it has failed."""
+    """Errors of mmdebstrap and apt (`E: …`), without mmdebstrap's final line that it failed."""
     lines = _lines(done)
     errors = [
         line.removeprefix("E: ") for line in lines if line.startswith("E: ") and "mmdebstrap failed" not in line
@@ -237,5 +239,5 @@ def _complaints(done: Completed) -> str:
 
 
 def _lines(done: Completed) -> list[str]:
-    """What was written to stderr; mmdebstrap writes the hooks there, too, before it calls them."""
+    """Lines on stderr; they include the hooks, which mmdebstrap prints before it runs them."""
     return [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]

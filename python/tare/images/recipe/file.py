@@ -21,7 +21,7 @@ from tare.study.values import Strict
 
 OWN_BINARIES = {binary.name: binary for binary in (LOAD, PROBE)}
 BUILDER = 3
-"""Changes when the same recipe would be built otherwise; part of every cache key."""
+"""Changes when the same recipe would be built differently; part of every cache key."""
 
 
 def _below_root(path: str) -> str:
@@ -42,9 +42,9 @@ def _not_empty(packages: tuple[str, ...]) -> tuple[str, ...]:
 Absolute = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")]
 Target = Annotated[Absolute, AfterValidator(_below_root)]
 Word = Annotated[str, Field(pattern=r"^[^\x00\r\n]*$")]
-"""What an engine's image configuration can hold: one line."""
+"""Text that an engine's image configuration can hold: one line."""
 Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?$")]
-"""A Debian package name, with `=VERSION` where one version is meant (deb-control(5))."""
+"""A Debian package name, with `=VERSION` to choose one version (deb-control(5))."""
 Packages = Annotated[tuple[Package, ...], AfterValidator(_not_empty)]
 Account = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
 Mode = Annotated[str, Field(pattern=r"^[0-7]{3,4}$")]
@@ -59,7 +59,7 @@ class AddedUser(Strict):
 
 
 class AddedFile(Strict):
-    """A file with its content in the recipe, or copied from beside it (`source`)."""
+    """A file with its content in the recipe, or copied from beside the recipe (`source`)."""
 
     path: Target
     content: str | None = None
@@ -86,7 +86,7 @@ class AddedModule(Strict):
 
 
 class AddedTree(Strict):
-    """A directory beside the recipe with all that is in it; links are not followed but refused."""
+    """A directory beside the recipe with all its content; links are refused."""
 
     path: Target
     source: str
@@ -94,10 +94,10 @@ class AddedTree(Strict):
 
 
 class AddedArchive(Strict):
-    """A tar of Maven's repository, unpacked into a folder of the image.
+    """A tar from Maven's repository, unpacked into a folder of the image.
 
-    `maven`: GROUP:ARTIFACT:VERSION:tar.gz, and `:CLASSIFIER` where it has one. `strip`: how many folders are cut
-    off the beginning of each name, as tar(1) does; what has no more names than that is left out.
+    `maven`: GROUP:ARTIFACT:VERSION:tar.gz, followed by `:CLASSIFIER` if there is one. `strip`: number of leading
+    folders to cut off each name, as in tar(1); names without more parts are left out.
     """
 
     path: Target
@@ -108,7 +108,10 @@ class AddedArchive(Strict):
 
 
 class AddedProgram(Strict):
-    """A program of a Go module, as a file of the image. `go`: its package; `sum`: its module's, as in go.sum."""
+    """A program of a Go module, as a file of the image.
+
+    `go`: its package; `sum`: its module's sum, as in go.sum.
+    """
 
     path: Target
     go: Annotated[str, Field(pattern=r"^[\w.~-]+(/[\w.~-]+)+$")]
@@ -118,7 +121,7 @@ class AddedProgram(Strict):
 
 
 class AddedBinary(Strict):
-    """One of tare's own programs, which need no library: the one that is installed beside this tare."""
+    """One of tare's own programs, which need no library: the one that is installed with this tare."""
 
     path: Target
     name: Literal["tare-load", "tare-probe"]
@@ -126,29 +129,29 @@ class AddedBinary(Strict):
 
 
 class RecipeFile(Strict):
-    """A recipe of format 1. Without `suite` and `packages` the image has nothing but what the recipe adds."""
+    """A recipe of format 1. Without `suite` and `packages` the image holds only what the recipe adds."""
 
     format: Literal[1]
     suite: str | None = Field(default=None, pattern=r"^[a-z][a-z-]*$")
-    """Debian release by its code name."""
+    """Code name of the Debian release."""
     packages: Packages = ()
     valid_until: Literal["checked", "ignored"] = "checked"
-    """Whether the release may be past the date in its Release file; its signature is checked either way."""
+    """Whether an expired Release file is refused (`checked`) or accepted; its signature is checked in any case."""
     users: tuple[AddedUser, ...] = ()
     directories: tuple[AddedDirectory, ...] = ()
     files: tuple[AddedFile, ...] = ()
     modules: tuple[AddedModule, ...] = ()
-    """Maven modules, which are built."""
+    """Maven modules to build."""
     trees: tuple[AddedTree, ...] = ()
-    """Directories, which are copied."""
+    """Directories to copy."""
     archives: tuple[AddedArchive, ...] = ()
-    """Archives, which are unpacked."""
+    """Archives to unpack."""
     programs: tuple[AddedProgram, ...] = ()
-    """Programs of Go modules, which are built."""
+    """Programs of Go modules to build."""
     binaries: tuple[AddedBinary, ...] = ()
-    """Programs of tare's own, which are copied."""
+    """tare's own programs to copy."""
     remove: tuple[Target, ...] = ()
-    """Files and directories of packages that are not wanted."""
+    """Unwanted files and directories of packages."""
     entrypoint: tuple[Word, ...] = ()
     command: tuple[Word, ...] = ()
     user: str = Field(default="", pattern=r"^[A-Za-z0-9_:.-]*$")
@@ -158,7 +161,7 @@ class RecipeFile(Strict):
 
     @property
     def config(self) -> ImageConfig:
-        """As an engine would apply it."""
+        """The configuration, as an engine would apply it."""
         return ImageConfig(
             entrypoint=self.entrypoint,
             command=self.command,
@@ -170,7 +173,7 @@ class RecipeFile(Strict):
 
 
 def find_recipe(name: str) -> Path:
-    """The file of a recipe, by name or by path. Raises `StudyError` where there is none."""
+    """Find the file of a recipe by name or path. Raises `StudyError` if there is none."""
     known = recipes()
     if name in known:
         return known[name]
@@ -180,7 +183,7 @@ def find_recipe(name: str) -> Path:
 
 
 def read_recipe(path: Path) -> RecipeFile:
-    """Read and validate; `StudyError` names file, line, column and key."""
+    """Read and validate a recipe; `StudyError` names file, line, column and key."""
     document = read(path)
     recipe = checked(RecipeFile, document)
     if (recipe.suite is None) != (not recipe.packages):
@@ -189,11 +192,11 @@ def read_recipe(path: Path) -> RecipeFile:
     for number, added in enumerate(recipe.files):
         if (added.content is None) == (added.source is None):
             raise document.error(("files", number), "give either content or source")
-    _must_be_single(document, recipe)
+    _refuse_duplicates(document, recipe)
     return recipe
 
 
-def _must_be_single(document: Document, recipe: RecipeFile) -> None:
+def _refuse_duplicates(document: Document, recipe: RecipeFile) -> None:
     seen: set[PurePosixPath] = set()
     folders = [("modules", number, made.path) for number, made in enumerate(recipe.modules)]
     folders += [("trees", number, made.path) for number, made in enumerate(recipe.trees)]
@@ -209,9 +212,10 @@ def _must_be_single(document: Document, recipe: RecipeFile) -> None:
 
 
 def recipe_key(recipe: RecipeFile, path: Path) -> str:
-    """What a build depends on: the recipe as understood, the files beside it, how tare builds."""
-    unsaid = {name for name in ("programs", "binaries") if not getattr(recipe, name)}  # as before there were any
-    total = hashlib.sha256(f"{BUILDER}\n{recipe.model_dump_json(exclude=unsaid)}\n".encode())
+    """Digest of everything that a build depends on: the parsed recipe, files beside it, and tare's own builder."""
+    # Left out if empty, as before these keys existed: digests of older recipes stay the same.
+    absent = {name for name in ("programs", "binaries") if not getattr(recipe, name)}
+    total = hashlib.sha256(f"{BUILDER}\n{recipe.model_dump_json(exclude=absent)}\n".encode())
     for binary in recipe.binaries:
         total.update(f"{hashlib.sha256(binary_content(binary)).hexdigest()}\n".encode())
     for added in recipe.files:
@@ -227,7 +231,7 @@ def recipe_key(recipe: RecipeFile, path: Path) -> str:
 
 
 def binary_content(added: AddedBinary) -> bytes:
-    """The program that is installed beside this tare. Raises `EnvironmentLacks` where there is none."""
+    """The program that is installed with this tare. Raises `EnvironmentLacks` if there is none."""
     binary = OWN_BINARIES[added.name]
     program = next((Path(path) for path in candidates(binary) if Path(path).is_file()), None)
     if program is None:
@@ -236,12 +240,12 @@ def binary_content(added: AddedBinary) -> bytes:
 
 
 def module_of(recipe: Path, added: AddedModule) -> Path:
-    """The Maven module of a recipe; it may stand elsewhere in the checkout."""
+    """Path of a recipe's Maven module, which may be anywhere in the checkout."""
     return (recipe.resolve().parent / added.source).resolve()
 
 
 def tree_files(recipe: Path, added: AddedTree) -> Iterator[tuple[str, Path]]:
-    """Path below the tree → file, in the order of paths; a link or anything but a file is refused."""
+    """(path below the tree, file), in the order of paths; anything but files and directories is refused."""
     root = recipe.resolve().parent / added.source
     if not root.is_dir():
         raise StudyError(f"{recipe}: trees: {added.source!r} is no directory beside the recipe")
@@ -253,7 +257,7 @@ def tree_files(recipe: Path, added: AddedTree) -> Iterator[tuple[str, Path]]:
 
 
 def source_content(recipe: Path, added: AddedFile) -> bytes:
-    """The bytes of an added file; a `source` outside the folder of the recipe is refused."""
+    """Content of an added file; a `source` outside the recipe's folder is refused."""
     if added.content is not None:
         return added.content.encode()
     folder = recipe.resolve().parent

@@ -1,4 +1,4 @@
-"""A program of a Go module: built by the Go toolchain that is here, and held against the module's sum."""
+"""A program of a Go module: built by the local Go toolchain, and checked against the module's sum."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ _NEEDED = "a Go toolchain must be in PATH (it fetches no other one) and reach it
 
 @dataclass(frozen=True)
 class BuiltProgram:
-    """The file, and by which Go it was built (`go1.24.4`)."""
+    """A built file and the Go that built it (`go1.24.4`)."""
 
     file: Path
     toolchain: str
 
 
 def build_program(host: Host, program: AddedProgram, scratch: Path) -> BuiltProgram:
-    """Build in `scratch`, caches included. Raises `EnvironmentLacks` with Go's words, or for another module's sum.
+    """Build in `scratch`, including caches.
 
-    The same module by the same toolchain gives the same bits: no cgo, no paths of this machine.
+    Raises `EnvironmentLacks` with Go's message, or if the module's sum differs. The same module and toolchain give
+    the same bits: no cgo, no paths of this machine.
     """
     what = f"the Go program {program.go}@{program.version} could not be built"
     places = {"GOPATH": "path", "GOCACHE": "cache", "GOBIN": "bin", "GOTMPDIR": "tmp"}
@@ -54,7 +55,7 @@ def build_program(host: Host, program: AddedProgram, scratch: Path) -> BuiltProg
 
 
 def _toolchain(listing: str, program: AddedProgram) -> str:
-    """Of `go version -m`, whose first line has the toolchain and whose `mod` line module, version and sum."""
+    """Toolchain in the output of `go version -m`: first line; its `mod` line has module, version and sum."""
     lines = [line.split() for line in listing.splitlines()]
     sums = [words[2:] for words in lines if words[:1] == ["mod"]]
     if sums != [[program.version, program.sum]]:

@@ -24,7 +24,7 @@ def sources_of(module: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def digest_of(module: Path) -> str:
-    """sha256 over all of `sources_of`."""
+    """sha256 over all files of `sources_of`."""
     total = hashlib.sha256()
     for name, content in sources_of(module):
         total.update(f"{name}\n{len(content)}\n".encode() + content)
@@ -32,10 +32,10 @@ def digest_of(module: Path) -> str:
 
 
 def build_jars(host: Host, module: Path, scratch: Path) -> tuple[Path, ...]:
-    """Build a copy of the module in `scratch`; its jar and those of its dependencies, by name.
+    """Build a copy of the module in `scratch`; return its jar and those of its dependencies, sorted by name.
 
-    The module's pom copies its dependencies to target/lib. Versions are fixed there, and Maven checks what it
-    downloads against the repository's digests. Raises `EnvironmentLacks` with Maven's own words.
+    The module's pom copies its dependencies to target/lib. Their versions are fixed there, and Maven checks
+    downloads against the repository's digests. Raises `EnvironmentLacks` with Maven's own message.
     """
     for name, content in sources_of(module):
         place = scratch / name

@@ -1,4 +1,4 @@
-"""Images from a recipe: a Debian root file system, and a layer of the recipe's own on top."""
+"""Images from a recipe: a Debian root file system, with a layer of the recipe's own on top."""
 
 from __future__ import annotations
 
@@ -40,18 +40,21 @@ class Recipe:
     """`NAME` of a recipe that comes with tare, or the path of a recipe file ending in .yaml."""
 
     def cache_key(self, reference: str, workshop: Workshop) -> str | None:
-        """The recipe and what it adds. Versions of packages are fixed by the first build, not looked up again."""
+        """Digest of the recipe and what it adds.
+
+        The first build fixes versions of packages; they are not looked up again.
+        """
         del workshop
         path = find_recipe(reference)
         return recipe_key(read_recipe(path), path)
 
     @staticmethod
     def why_not(reference: str, host: Host) -> str | None:
-        """Why this user cannot build it, with what to do; `None` where nothing speaks against it."""
+        """Why this user cannot build the recipe, with a way forward; `None` if no obstacle is known."""
         return None if read_recipe(find_recipe(reference)).suite is None else why_no_build(host)
 
     def fetch(self, reference: str, workshop: Workshop, scratch: Path) -> Archive:
-        """Build. The packages come by the host's own apt, which checks their signatures."""
+        """Build the image. Packages come through the host's own apt, which checks their signatures."""
         path = find_recipe(reference)
         recipe = read_recipe(path)
         base, own = scratch / "base.tar", scratch / "recipe.tar"
@@ -80,7 +83,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class FetchedFiles:
-    """What was built or fetched for a recipe, by path in the image: jars of modules, tars of archives, programs."""
+    """Files built or fetched for a recipe, by path in the image: jars of modules, tars of archives, programs."""
 
     jars: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     tars: Mapping[str, Path] = field(default_factory=dict)
@@ -104,9 +107,9 @@ def write_layer(
     path: Path,
     base: Path,
     target: Path,
-    brought: FetchedFiles = _NOTHING,
+    fetched: FetchedFiles = _NOTHING,
 ) -> None:
-    """What the recipe at `path` adds to `base` and takes from it: noise, removals, users, directories, files."""
+    """Write the layer of the recipe at `path`: noise and removals from `base`, users, directories, files."""
     accounts = _read_accounts(base)
     owners = {"root": _ROOT, **_owners(accounts["etc/passwd"])}
     for user in recipe.users:
@@ -120,39 +123,39 @@ def write_layer(
         return owners[name]
 
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as tar:
-        _take_away(tar, recipe)
+        _hide_removed(tar, recipe)
         for name, content in _with_users(accounts, recipe.users).items():
             _add(tar, name, content.encode())
         for made in recipe.directories:
             _add(tar, made.path.strip("/"), None, int(made.mode, 8), owner(made.owner))
-        _add_brought(tar, recipe, brought, owner)
+        _add_fetched(tar, recipe, fetched, owner)
         for tree in recipe.trees:
             _add_tree(tar, tree, path, owner(tree.owner))
         for added in recipe.files:
             _add(tar, added.path.strip("/"), source_content(path, added), int(added.mode, 8), owner(added.owner))
 
 
-def _add_brought(
-    tar: tarfile.TarFile, recipe: RecipeFile, brought: FetchedFiles, owner: Callable[[str], _Owner]
+def _add_fetched(
+    tar: tarfile.TarFile, recipe: RecipeFile, fetched: FetchedFiles, owner: Callable[[str], _Owner]
 ) -> None:
     for module in recipe.modules:
-        _add_jars(tar, module.path.strip("/"), brought.jars[module.path], owner(module.owner))
+        _add_jars(tar, module.path.strip("/"), fetched.jars[module.path], owner(module.owner))
     for archive in recipe.archives:
-        _add_archive(tar, archive, brought.tars[archive.path], owner(archive.owner))
+        _add_archive(tar, archive, fetched.tars[archive.path], owner(archive.owner))
     listed = []
     for binary in recipe.binaries:
         content = binary_content(binary)
         _add(tar, binary.path.strip("/"), content, 0o755, owner(binary.owner))
         listed.append(f"{binary.name}\t{__version__} sha256:{hashlib.sha256(content).hexdigest()}\n")
     for program in recipe.programs:
-        built = brought.programs[program.path]
+        built = fetched.programs[program.path]
         _add(tar, program.path.strip("/"), built.file.read_bytes(), 0o755, owner(program.owner))
         listed.append(f"{program.go}\t{program.version} {program.sum} {built.toolchain}\n")
     if listed:
         _add(tar, BUILT_HERE, "".join(listed).encode())
 
 
-def _take_away(tar: tarfile.TarFile, recipe: RecipeFile) -> None:
+def _hide_removed(tar: tarfile.TarFile, recipe: RecipeFile) -> None:
     if recipe.suite is None:
         return
     for hidden in (*NOISE, *recipe.remove):
@@ -169,7 +172,7 @@ def _add_jars(tar: tarfile.TarFile, place: str, jars: Sequence[Path], owner: _Ow
 
 
 def _add_archive(tar: tarfile.TarFile, archive: AddedArchive, source: Path, owner: _Owner) -> None:
-    """Its files with their modes, for their new owner, with the folders that they lie in."""
+    """Add the archive's files with their modes, under their new owner, and the folders that contain them."""
     place = archive.path.strip("/")
     _add(tar, place, None, 0o755, owner)
     for member in archive_files(archive, source):
@@ -178,7 +181,7 @@ def _add_archive(tar: tarfile.TarFile, archive: AddedArchive, source: Path, owne
 
 
 def _add_tree(tar: tarfile.TarFile, tree: AddedTree, recipe: Path, owner: _Owner) -> None:
-    """Files with their modes; folders are everyone's to read."""
+    """Add files with their modes; folders are readable for everyone."""
     folders: set[str] = set()
     for name, file in tree_files(recipe, tree):
         place = f"{tree.path.strip('/')}/{name}"
@@ -213,7 +216,7 @@ def _read_accounts(base: Path) -> Mapping[str, str]:
 
 
 def _with_users(accounts: Mapping[str, str], users: tuple[AddedUser, ...]) -> Mapping[str, str]:
-    """passwd(5) and group(5) with the recipe's users; nothing where it adds none."""
+    """passwd(5) and group(5) with the recipe's users; empty if it adds none."""
     if not users:
         return {}
     passwd = "".join(f"{user.name}:x:{user.uid}:{user.uid}::{user.home}:/usr/sbin/nologin\n" for user in users)

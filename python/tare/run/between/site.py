@@ -18,7 +18,7 @@ from tare.deployments.sweep import REMAINS, orphans, sweep
 from tare.errors import StudyError
 from tare.images import Image
 from tare.images.image_store import ImageStore
-from tare.images.ship import Harbour, ship
+from tare.images.ship import ImageDestination, ship
 from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS
 from tare.run.between.clocks import SiteClock
@@ -214,7 +214,7 @@ def _part(reached: Reached, home: Home) -> HostPart:
         if host.name == LOCAL:
             return image
         bare = not isinstance(host, SshUserHost)
-        return ship(image, home.image_store, Harbour(host, layout, ledger, engine, bare=bare))
+        return ship(image, home.image_store, ImageDestination(host, layout, ledger, engine, bare=bare))
 
     ahead = ReadAhead(host)
 

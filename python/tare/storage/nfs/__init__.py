@@ -1,1 +1,1 @@
-"""NFS storage: a server of the run's own, and the kernel's client."""
+"""NFS storage: a server of its own for each run, and the kernel's client."""

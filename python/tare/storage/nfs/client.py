@@ -1,10 +1,10 @@
-"""The kernel's NFS client: whether there is one, a mount of a server's root, and what shows that it is that."""
+"""The kernel's NFS client: whether there is one, how to mount a server's root, and how to verify the mount."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tare.deployments.mounts import Mount, covering, lying_under, parse_mountinfo
+from tare.deployments.mounts import Mount, covering, mount_under, parse_mountinfo
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Host
 from tare.storage.nfs.server import GANESHA, PORT
@@ -20,7 +20,10 @@ _ELSE = "use another storage, or a machine whose kernel has one"
 
 @dataclass(frozen=True)
 class NfsMount:
-    """Where a server is found, by whom, and how much a request may carry; `None`: as client and server agree."""
+    """A mount of a server. `address`: the server's; `near`: the client's.
+
+    `rsize`, `wsize`: most that a request may carry; `None`: as client and server agree.
+    """
 
     address: str
     near: str
@@ -29,7 +32,7 @@ class NfsMount:
 
 
 def why_no_nfs(host: Host) -> str | None:
-    """Why there can be no NFS storage, with what to do about it; `None` where nothing is known against it."""
+    """Why NFS storage is not available, with a way forward; `None` if no obstacle is known."""
     try:
         host.run([GANESHA, "-v"], timeout_s=_CALL_S)
         host.run(["ip", "-V"], timeout_s=_CALL_S)
@@ -48,11 +51,11 @@ def _has_client(host: Host) -> bool:
 
 
 def mount_options(nfs_mount: NfsMount) -> str:
-    """As the kernel itself reads them (nfs(5)): with both addresses, so that no mount.nfs4 is needed to find them.
+    """Mount options as the kernel itself reads them (nfs(5)), with both addresses, so that no mount.nfs4 is needed.
 
-    `softerr`: a client of version 4 whose connection stands waits as long as with `hard` (net/sunrpc/clnt.c,
-    rpc_check_timeout); one whose server has gone fails after half a minute, where `hard` would hang for ever.
-    `nosharecache`: no mount of before lends its pages to this one.
+    `softerr`: with version 4 and an intact connection, a client waits as long as with `hard` (net/sunrpc/clnt.c,
+    rpc_check_timeout); if the server is gone, it fails after half a minute, where `hard` would hang forever.
+    `nosharecache`: no earlier mount shares its pages with this one.
     """
     sizes = [(name, getattr(nfs_mount, name)) for name in ("rsize", "wsize")]
     return ",".join(
@@ -66,7 +69,7 @@ def mount_options(nfs_mount: NfsMount) -> str:
 
 
 def mount_export(host: Host, nfs_mount: NfsMount, target: str) -> Mount:
-    """Mount it, and see by the kernel's own word and by statfs that it is what was asked for."""
+    """Mount the export, and verify by mountinfo and statfs that it is what was requested."""
     host.run(["install", "-d", "-m", "0755", "--", target], timeout_s=_CALL_S)
     source = f"{nfs_mount.address}:/"
     argv = ["mount", "--internal-only", "-t", _FSTYPE, "-o", mount_options(nfs_mount), "--", source, target]
@@ -79,14 +82,14 @@ def mount_export(host: Host, nfs_mount: NfsMount, target: str) -> Mount:
             f"the NFS server at {source} cannot be mounted: {error.what}",
             hint="see the kernel's log (dmesg); it needs a client of NFS 4.2 that knows `softerr`",
         ) from error
-    mount = lying_under(host, target)
+    mount = mount_under(host, target)
     magic = host.run(["stat", "-f", "-c", "%t", "--", target], timeout_s=_CALL_S).text.strip()
-    if wrong := _unlike(nfs_mount, mount, target, magic):
+    if wrong := _mount_mismatch(nfs_mount, mount, target, magic):
         raise EnvironmentLacks(f"what was mounted on {target} is not the NFS server's directory: {wrong}")
     return mount
 
 
-def _unlike(nfs_mount: NfsMount, mount: Mount, target: str, magic: str) -> str | None:
+def _mount_mismatch(nfs_mount: NfsMount, mount: Mount, target: str, magic: str) -> str | None:
     options = dict(option.partition("=")[::2] for option in mount.super_options)
     if (mount.target, mount.fstype, magic) != (target, _FSTYPE, _MAGIC):
         return f"{mount.target} is there, of type {mount.fstype}, with the magic number {magic} in statfs"
@@ -100,16 +103,16 @@ def _unlike(nfs_mount: NfsMount, mount: Mount, target: str, magic: str) -> str |
 
 
 def verify_export(host: Host, mounted: str, export: str, server_pid: int) -> None:
-    """That the mount's root is the exported directory, and that the server has it on our device.
+    """Check that the mount's root is the exported directory, and that the server has it on this host's device.
 
-    Raises `EnvironmentLacks` where it is not. A server sends a file's own number as its `fileid`, so that both ends
-    have it.
+    Raises `EnvironmentLacks` if not. A server sends a file's inode number as its `fileid`, so both ends see the
+    same.
     """
     inodes = host.run(["stat", "-c", "%i", "--", mounted, export], timeout_s=_CALL_S).text.split()
     if len(set(inodes)) != 1:
         raise EnvironmentLacks(f"{mounted} shows another directory than {export}: files {' and '.join(inodes)}")
     text = (host.read(f"/proc/{server_pid}/mountinfo") or b"").decode(errors="replace")
-    served, ours = covering(parse_mountinfo(text), export), lying_under(host, export)
+    served, ours = covering(parse_mountinfo(text), export), mount_under(host, export)
     if served is None or served.device != ours.device:
         actual = "an unknown device" if served is None else served.device
         raise EnvironmentLacks(f"the NFS server has {export} on {actual}, and this host on {ours.device}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NfsStorage:
-    """The same device as under `bind`; between it and the task are the kernel's client, TCP and a server."""
+    """The same disk as under `bind`; the kernel's NFS client, TCP and a server lie between it and the task."""
 
     deployments: ClassVar[frozenset[str] | None] = frozenset({"bare", "container"})
     options: ClassVar[frozenset[str]] = frozenset({"sync", "rsize", "wsize"})
@@ -35,7 +35,10 @@ class NfsStorage:
     engine: DockerClient | None = None
 
     def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:
-        """Served and mounted. Data are put into the served directory, past the client, which then has seen none."""
+        """Serve and mount the directory.
+
+        Data is copied to the served directory, so the client has not seen it yet.
+        """
         if (why := why_no_nfs(self.host)) is not None:
             raise EnvironmentLacks(f"storage `nfs` is not available: {why}")
         self.clear(request)
@@ -50,7 +53,7 @@ class NfsStorage:
         return DataMount(path, fstype, device, entry=entry, server=server.process)
 
     def clear(self, request: DataRequest) -> None:
-        """The mount before its server: one that nobody answers for any more may keep others waiting."""
+        """Unmount before ending the server: a mount without a server may block other programs."""
         ganesha = self._server(request)
         target = _mount_point(ganesha)
         force_unmount(self.host, target)
@@ -59,7 +62,7 @@ class NfsStorage:
         remove_tree(self.host, ganesha.home)
 
     def _server(self, request: DataRequest) -> GaneshaServer:
-        """/proc/self/mountinfo knows no links, so neither do the paths that are looked up in it."""
+        """The server, with links in its path resolved, since /proc/self/mountinfo lists resolved paths."""
         home = self.host.run(["realpath", "-m", "--", request.home], timeout_s=CALL_S).text.rstrip("\n")
         return GaneshaServer(self.host, self.ledger, home, request.name)
 

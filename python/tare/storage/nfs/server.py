@@ -1,4 +1,4 @@
-"""An NFS server of one run's own: NFS-Ganesha, in a network namespace that lives as long as its process does."""
+"""An NFS server for one run: NFS-Ganesha, in a network namespace that lives as long as its process."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ PORT = 2049
 _CALL_S, _START_S, _GRACE_S = 30.0, 30.0, 2.0
 _POLL_S = 0.02
 _LISTENING = "0A"
-"""The state of a socket in /proc/PID/net/tcp (proc_pid_net(5), TCP_LISTEN)."""
+"""State of a listening socket in /proc/PID/net/tcp (proc_pid_net(5), TCP_LISTEN)."""
 
 
 @dataclass(frozen=True)
 class NfsEndpoint:
-    """A server that listens. `export`: the directory that is its root. `address`: its own; `near`: ours."""
+    """A listening server. `export`: the directory that is its root.
+
+    `address`: its own address; `near`: the host's.
+    """
 
     process: Process
     export: str
@@ -35,7 +38,7 @@ class NfsEndpoint:
 
 @dataclass(frozen=True)
 class GaneshaServer:
-    """What belongs to the server of one place: `home`, a directory without links above it, and a name."""
+    """The server of one place. `home`: its directory, without links in its path. `name`: the place's name."""
 
     host: Host
     ledger: Ledger
@@ -44,35 +47,35 @@ class GaneshaServer:
 
     @property
     def export(self) -> str:
-        """What is served."""
+        """The directory that is served."""
         return f"{self.home}/export"
 
     @property
     def link(self) -> str:
-        """Our end of the link; a name of an interface has at most 15 letters."""
+        """The host's end of the link; the name of an interface has at most 15 characters."""
         return f"tarn{hashlib.sha256(self.name.encode()).hexdigest()[:9]}"
 
     @property
     def process(self) -> Process | None:
-        """The server, as it was written down when it was started."""
+        """The server's process, as it was written down when it was started; `None` if there is none."""
         ident = self.host.read(f"{self.home}/server")
         return None if ident is None else from_ident(ident.decode())
 
     def serve(self, *, sync: bool) -> NfsEndpoint:
-        """Start it and wait until it listens. All that is made is in the ledger, and `end` removes it."""
+        """Start the server and wait until it listens. Everything made is in the ledger, and `end` removes it."""
         host, home = self.host, self.home
         host.run(["install", "-d", "-m", "0755", "--", self.export, f"{home}/recovery"], timeout_s=_CALL_S)
         config = config_text(self.export, f"{home}/recovery", sync=sync)
         host.put(config.encode(), f"{home}/ganesha.conf")
         output = Output(f"{home}/ganesha.stdout", f"{home}/ganesha.stderr")
         process = host.start(server_argv(home), output=output, announce=self._note)
-        self._until(process, lambda: self._has_own_network(process), "has no network namespace of its own")
+        self._wait_until(process, lambda: self._has_own_network(process), "has no network namespace of its own")
         address, near = self._connect(process)
-        self._until(process, lambda: listens(host, process.pid), "does not listen")
+        self._wait_until(process, lambda: listens(host, process.pid), "does not listen")
         return NfsEndpoint(process, self.export, address, near)
 
     def end(self) -> None:
-        """The process, and with it its namespace and the link; safe where there is nothing."""
+        """End the process, and with it its namespace and the link; safe if nothing was started."""
         if (process := self.process) is not None:
             if alive(self.host, process):
                 words = ("end", str(process.pid), str(process.started_ticks), f"{_GRACE_S:g}")
@@ -86,7 +89,7 @@ class GaneshaServer:
         self.host.put(to_ident(process).encode(), f"{self.home}/server")
 
     def _connect(self, process: Process) -> tuple[str, str]:
-        """A pair of virtual interfaces, one of which goes over to the server; its address, and ours."""
+        """Make a veth pair and move one end to the server; return the server's address and the host's."""
         network = free_network(self.host, self.name)
         near, address = (str(each) for each in network.hosts())
         inside = ("nsenter", "--target", str(process.pid), "--net", "--", "ip")
@@ -113,12 +116,12 @@ class GaneshaServer:
         return address, near
 
     def _has_own_network(self, process: Process) -> bool:
-        """A link that came too early would go over to a process that is still in our own namespace."""
+        """Whether the server is in its own namespace: a link made too early would stay in the host's."""
         places = ["/proc/self/ns/net", f"/proc/{process.pid}/ns/net"]
         seen = self.host.run(["readlink", *places], timeout_s=_CALL_S, check=False).text.split()
         return len(set(seen)) == len(places)
 
-    def _until(self, process: Process, there: Callable[[], bool], lacking: str) -> None:
+    def _wait_until(self, process: Process, there: Callable[[], bool], lacking: str) -> None:
         deadline = time.monotonic() + _START_S
         while not there():
             if not alive(self.host, process):
@@ -142,17 +145,21 @@ class GaneshaServer:
 
 
 def server_argv(home: str) -> list[str]:
-    """In the foreground, in a network namespace of its own, with no bus on which it would meet another Ganesha."""
+    """Command of the server: in the foreground, in its own network namespace, without D-Bus.
+
+    On D-Bus it would meet another Ganesha.
+    """
     files = ("-f", f"{home}/ganesha.conf", "-L", f"{home}/ganesha.log", "-p", f"{home}/ganesha.pid")
     no_bus = f"DBUS_SYSTEM_BUS_ADDRESS=unix:path={home}/no-bus"
     return ["env", no_bus, "unshare", "--net", "--", GANESHA, "-F", *files, "-N", "NIV_EVENT"]
 
 
 def config_text(export: str, recovery: str, *, sync: bool) -> str:
-    """Only NFSv4 on one port over TCP, so that neither a port mapper nor a lock manager is needed.
+    """Configuration of NFSv4 only, on one TCP port, so that no port mapper or lock manager is needed.
 
-    No grace period: there are no clients of before. Owners go as numbers: the host need not know the image's users.
-    `sync`: whatever a client writes is on disk before it is answered (ganesha-export-config(8), NFS_Commit).
+    No grace period, as there are no earlier clients. Owners are numeric, as the host need not know the image's
+    users. `sync`: everything that a client writes is on disk before it is answered (ganesha-export-config(8),
+    NFS_Commit).
     """
     return f"""NFS_CORE_PARAM {{
     Protocols = 4;
@@ -184,7 +191,7 @@ EXPORT {{
 
 
 def listens(host: Host, pid: int) -> bool:
-    """Whether something does at the port, in the network namespace of a process."""
+    """Whether a program listens at the port, in the network namespace of a process."""
     tables = ((host.read(f"/proc/{pid}/net/{name}") or b"").decode() for name in ("tcp", "tcp6"))
     rows = [line.split() for table in tables for line in table.splitlines()[1:]]
     return any(row[1].endswith(f":{PORT:04X}") and row[3] == _LISTENING for row in rows)

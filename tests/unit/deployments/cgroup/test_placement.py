@@ -16,9 +16,9 @@ from tare.deployments.cgroup.placement import (
     SystemdSlices,
     placement_of,
     scope_properties,
+    set_cpu_weight,
     slice_name,
     slice_path,
-    weigh,
 )
 from tare.deployments.defaults import cpu_shares
 from tare.errors import EnvironmentLacks, RunFailed
@@ -189,8 +189,8 @@ def test_a_host_that_reads_many_files_at_once_gets_the_same_groups(host: FakeHos
 def test_a_container_is_weighed_and_one_that_has_ended_is_not(host: FakeHost, ledger: SqliteLedger) -> None:
     cgroups = PlainCgroups(host, ledger, parse_cgroups(host.files["/proc/self/mountinfo"].decode())).cgroups
     before = set(host.files)
-    weigh(host, cgroups, 41, Limits(cpu_weight=50))
+    set_cpu_weight(host, cgroups, 41, Limits(cpu_weight=50))
     assert set(host.files) == before
     host.files["/proc/42/cgroup"] = b"4:cpu:/tare/r/container\n"
-    weigh(host, cgroups, 42, Limits(cpu_weight=50))
+    set_cpu_weight(host, cgroups, 42, Limits(cpu_weight=50))
     assert host.files["/sys/fs/cgroup/cpu/tare/r/container/cpu.shares"] == str(cpu_shares(50)).encode()

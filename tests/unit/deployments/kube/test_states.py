@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tare.deployments.kube.states import Ended, ended, qos_of, running, taken_away, why_not_started
+from tare.deployments.kube.states import Ended, ended, qos_of, running, why_not_started, why_removed
 from tare.study.values import Qos
 
 
@@ -73,7 +73,7 @@ def test_a_pod_that_does_not_start_is_explained(tree: dict[str, Any], sentence: 
     ],
 )  # fmt: skip
 def test_a_pod_that_its_cluster_ends_says_why(tree: dict[str, Any], sentence: str | None) -> None:
-    assert taken_away(tree) == sentence
+    assert why_removed(tree) == sentence
 
 
 def test_the_end_of_a_container_has_a_code_and_kubelets_word() -> None:

@@ -15,7 +15,7 @@ from tare.deployments.vm.command import Disk
 from tare.deployments.vm.inside import Plain
 from tare.deployments.vm.runtime import Runtime, entries, profile_of, simulated
 from tare.deployments.vm_container.oci_config import CAPABILITIES, oci_config, seccomp_of
-from tare.deployments.vm_container.vm_container import Contained, Seen, judged, layer_of, release_of
+from tare.deployments.vm_container.vm_container import Contained, Seen, container_facts, layer_of, release_of
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image, ImageConfig
 from tare.sites import Completed, Output
@@ -161,7 +161,7 @@ CGROUP = "0::/task/container\n"
 
 
 def test_a_container_is_known_by_namespaces_root_and_control_group() -> None:
-    verdict = judged(Seen(OWN, MACHINE, CGROUP, OVERLAY))
+    verdict = container_facts(Seen(OWN, MACHINE, CGROUP, OVERLAY))
     assert (verdict["root"], verdict["cgroup"], verdict["network"]) == ("overlay", "/task/container", "host")
     assert verdict["namespaces"] == ["cgroup", "ipc", "mnt", "pid", "uts"]
 
@@ -180,7 +180,7 @@ def test_a_container_is_known_by_namespaces_root_and_control_group() -> None:
 def test_what_is_no_container_is_refused(changed: dict[str, Any], why: str) -> None:
     seen = {"own": OWN, "machine": MACHINE, "cgroup": CGROUP, "mountinfo": OVERLAY, **changed}
     with pytest.raises(RunFailed, match="in no container") as error:
-        judged(Seen(**seen))
+        container_facts(Seen(**seen))
     assert why in error.value.what
 
 
