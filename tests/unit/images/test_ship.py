@@ -67,7 +67,7 @@ def test_half_an_image_is_brought_anew(
 def test_a_tree_on_another_host_is_closed_to_its_other_users(
     prepared: Prepared, image_store: ImageStore, far: Layout, ledger: Ledger
 ) -> None:
-    shipped = ship(prepared("fake:a"), image_store, Harbour(LocalHost("far"), far, ledger, None))
+    shipped = ship(prepared("fake:a"), image_store, ImageDestination(LocalHost("far"), far, ledger, None))
     for place in (far.images, Path(shipped.rootfs).parent):
         assert place.stat().st_mode & 0o777 == 0o700
     assert Path(shipped.rootfs).stat().st_mode & 0o777 == 0o755

@@ -33,7 +33,7 @@ PENDING = {
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A node that shows the volume of a class `fast` at /vols/a."""
-    for limit in ("_START_S", "_PENDING_S", "_TOLD_S", "_GONE_S"):
+    for limit in ("_START_S", "_PENDING_S", "_REPORTED_S", "_GONE_S"):
         monkeypatch.setattr(cluster_pod, limit, 0.3)
     bench = Bench(tmp_path)
     classes = "/apis/storage.k8s.io/v1/storageclasses"

@@ -261,7 +261,7 @@ def test_a_program_that_ends_at_once_has_begun(bench: Bench) -> None:
 
 def test_a_missing_or_refusing_client_says_what_to_install(bench: Bench) -> None:
     bench.host.answers[*CTR, "images", "ls", "-q"] = RunFailed("ctr cannot be run on fake: No such file")
-    with pytest.raises(EnvironmentLacks, match=r"cannot be spoken to: ctr cannot be run") as caught:
+    with pytest.raises(EnvironmentLacks, match=r"cannot be used: ctr cannot be run") as caught:
         bench.deployment.start(a_task())
     assert "package containerd" in (caught.value.hint or "")
     assert bench.left == set()

@@ -82,7 +82,7 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    for limit in ("_START_S", "_PENDING_S", "_TOLD_S", "_GONE_S"):
+    for limit in ("_START_S", "_PENDING_S", "_REPORTED_S", "_GONE_S"):
         monkeypatch.setattr(cluster_pod, limit, 0.3)
     return Bench(tmp_path)
 
@@ -269,7 +269,7 @@ def test_a_pod_that_does_not_go_stays_told(bench: Bench, monkeypatch: pytest.Mon
     bench.host.end(bench.process)
     bench.tell(state("terminated", exitCode=0))
     monkeypatch.setattr(FakeClient, "_delete", lambda *_: failure(409, "being deleted"))
-    with pytest.raises(TimedOut, match="does not go, even by force"):
+    with pytest.raises(TimedOut, match="stays, even by force"):
         bench.deployment.stop(instance)
     assert any(entry.kind is Kind.NAMESPACE for entry in bench.ledger.entries())
 
