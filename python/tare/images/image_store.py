@@ -131,7 +131,7 @@ class ImageStore:
             yield
 
     def _open(self) -> None:
-        """Make the directory. Root's is closed to others, as a tree may hold set-uid programs of the image's maker."""
+        """Make the directory. Root's is closed to others: a tree may hold set-uid programs of an image's maker."""
         images = self.layout.images
         images.mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0:

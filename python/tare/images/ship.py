@@ -81,7 +81,7 @@ def _unpack(image: Image, archive: Path, destination: ImageDestination, home: st
     there = f"{home}.part-{uuid4().hex[:12]}"  # another tare may copy the same image at the same time
     for path in (there, home):
         ledger.note(Kind.PATH, path, host=host.name, keep=path == home)
-    images = str(harbour.layout.images)
+    images = str(destination.layout.images)
     host.run(["install", "-d", "-m", "0700", "--", images, there], timeout_s=_QUICK_S)  # as `ImageStore` has it
     host.run(["install", "-d", "-m", "0755", "--", f"{there}/rootfs"], timeout_s=_QUICK_S)
     host.put(archive, f"{there}/tree.tar", mode=0o600)

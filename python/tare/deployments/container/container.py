@@ -62,10 +62,7 @@ class Container:
         self._shared = SharedResources(host, ledger, engine)
 
     def start(self, task: Task) -> Instance:
-        """Start the container.
-
-        Its name is noted in the ledger first; what was made is removed if the start fails.
-        """
+        """Start the container, noted in the ledger first; a failed start removes what was made."""
         try:
             return self._start(task)
         except BaseException as error:
@@ -115,7 +112,7 @@ class Container:
         return seen if instance.task.pod is None else replace(seen, pod=self._pods.observe(instance))
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """Stop the container, fetch its output and remove it; remove it by force if it cannot be stopped."""
+        """Stop the container, fetch its output and remove it, by force if needed."""
         task = instance.task
         try:
             if (container := self._container(task)) is not None:
@@ -181,7 +178,7 @@ class Container:
         return Rootless(self._host, self._ledger, self._engine, self._shared.placement, service, self._shared.facts)
 
     def _image(self, task: Task) -> str:
-        """The task's image, or one derived from it with the data in a layer, if the data is to be copied up."""
+        """The task's image, or one derived from it with the data to copy up in a layer."""
         for layer in task.layers:
             if layer.copy_up:
                 return image_with(self._engine, self._host, self._ledger, task, layer)
@@ -213,10 +210,7 @@ class Container:
         return {"network_mode": "host"}
 
     def _resource_options(self, task: Task, pod: Made | None) -> dict[str, Any]:
-        """Options for cgroup parent and limits.
-
-        The CPU weight stays at the kernel's default, as for a bare task.
-        """
+        """Options for cgroup parent and limits; the CPU weight stays the kernel's, as for a bare task."""
         limits = task.limits
         placed: dict[str, Any] = {"cgroup_parent": self._shared.placement.engine_parent(task.cgroup_parent)}
         if pod is not None and pod.groups is not None:
@@ -261,10 +255,7 @@ class Container:
         }
 
     def _security_options(self, task: Task) -> dict[str, Any]:
-        """Security options, only where the task asks for them.
-
-        Docker takes the profile's content, Podman its file name.
-        """
+        """Security options, only if asked for. Docker takes the profile's content, Podman its file name."""
         asked, given = task.confinement, dict[str, Any]()
         options = ["no-new-privileges"] if asked.no_new_privileges else []
         if asked.seccomp != "default":
@@ -356,10 +347,7 @@ class Container:
         self._host.put(bytes(container.logs(stdout=False, stderr=True)), task.output.stderr)
 
     def _remove(self, task: Task) -> None:
-        """Remove everything that the task left.
-
-        Raises `RunFailed` if something stays, and keeps it in the ledger.
-        """
+        """Remove all that the task left. Raises `RunFailed` if something stays, and so does its ledger entry."""
         try:
             self._take_away(task)
         except (DockerException, RequestException) as error:
@@ -385,7 +373,7 @@ class Container:
 
 
 def _pod_namespaces(task: Task, pod: Made) -> dict[str, Any]:
-    """Options that join the sandbox's namespaces. Docker joins no UTS namespace but takes over the host name."""
+    """Options that join the sandbox's namespaces. Docker joins no UTS namespace, but takes the host name."""
     network = "host" if task.network is NetworkKind.HOST else f"container:{pod.sandbox}"
     return {"network_mode": network, "ipc_mode": f"container:{pod.sandbox}"}
 
@@ -402,8 +390,5 @@ def _last_words(container: EngineContainer | None) -> str:
 
 
 def _is_timeout(error: RequestException) -> bool:
-    """Whether the error is a timeout.
-
-    Within an answer, requests reports one as a broken connection (models.py, iter_content).
-    """
+    """Whether the error is a timeout: within an answer, requests reports a broken connection (models.py)."""
     return isinstance(error, Timeout) or "timed out" in str(error).lower()
