@@ -1,4 +1,4 @@
-"""What a machine can and cannot do for a study, and what to do about it."""
+"""What a machine can and cannot do for a study, and how to fix it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """How a line stands. `CANNOT`: a study with bare and container arms cannot run here before it is mended."""
+    """Result of a check. `CANNOT`: a study with bare and container arms cannot run here before it is fixed."""
 
     OK = "ok"
     WARNING = "warning"
@@ -16,7 +16,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Line:
-    """One thing looked at. `advice`: what to do, `None` where nothing is to be done."""
+    """One check. `advice`: what to do; `None` if nothing needs to be done."""
 
     name: str
     verdict: Verdict
@@ -25,15 +25,15 @@ class Line:
 
 
 def ok(name: str, observed: str) -> Line:
-    """Nothing to be done."""
+    """A check with nothing to do."""
     return Line(name, Verdict.OK, observed)
 
 
 def warning(name: str, observed: str, advice: str) -> Line:
-    """Studies run, but their results suffer, or some arms are out of reach."""
+    """A check with a warning: studies run, but their results suffer, or some arms are not available."""
     return Line(name, Verdict.WARNING, observed, advice)
 
 
 def cannot(name: str, observed: str, advice: str) -> Line:
-    """A study with bare and container arms cannot run."""
+    """A check that fails: a study with bare and container arms cannot run."""
     return Line(name, Verdict.CANNOT, observed, advice)

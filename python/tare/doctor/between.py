@@ -1,4 +1,4 @@
-"""What lies between the hosts of a site: clocks, round trip, throughput, routes, offloads."""
+"""Checks between the hosts of a site: clocks, round trip, throughput, routes, offloads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tare.sites.reading import answer
 
 _LEAST_MTU = 1500
 _LOOSE_CLOCK_S = 0.001
-"""A bound that windows of a second do not feel, and latencies seen from both sides would."""
+"""Bound that does not matter for windows of a second, but would for latencies seen from both sides."""
 _MOST_LOST = 0.01
 _OFFLOADS = {
     "tcp-segmentation-offload": "TSO",
@@ -25,12 +25,12 @@ _OFFLOADS = {
     "generic-receive-offload": "GRO",
     "large-receive-offload": "LRO",
 }
-"""As ethtool(8) names them with -k."""
+"""Names of offloads in the output of `ethtool -k` (ethtool(8)) → short names."""
 _BY_PROGRAM = Path(__file__).with_name("offloads.py")
 
 
 def sounded(found: ConnectedSite) -> tuple[Line, ...]:
-    """Sound the wires between client and SUT, and among the hosts of a cluster, and say what they are like."""
+    """Sound the wires between client and SUT, and among the hosts of a cluster, and describe them."""
     site = found.site
     ledgers = dict.fromkeys(found.homes, found.ledger)
     works = {name: str(home.work) for name, home in found.homes.items()}
@@ -47,7 +47,7 @@ def sounded(found: ConnectedSite) -> tuple[Line, ...]:
 def between_lines(
     between: Between, sides: Mapping[str, Side], features: Mapping[str, str | None]
 ) -> Iterator[Line]:
-    """`features`: what each side says of its offloads."""
+    """Lines on the wires between hosts. `features`: offloads of each side, as text."""
     if between.one_boot:
         hosts, machines = ("hosts", "separate machines") if between.links else ("both hosts", "two machines")
         yield warning(
@@ -72,14 +72,17 @@ def between_lines(
 
 
 def _named(between: Between) -> Mapping[str, str]:
-    """Side, or further node → its host, that of the client last; a further node's asks the first node's."""
+    """Side, or further node → its host; the client's host is last.
+
+    A further node is the asking end of the link to the first.
+    """
     others = [link.asks for link in between.links if link.answers == between.sut]
     nodes = {f"sut-{number}": name for number, name in enumerate(others, 2)}
     return {"sut": between.sut, **nodes, "client": between.client}
 
 
 def _link(link: Link) -> Iterator[Line]:
-    """Between two more hosts of a cluster's site; the kernel's route is named where there is none."""
+    """Lines on a link between two more hosts of a cluster's site; if there is no route, a line says so."""
     name, clocks = f"{link.asks} to {link.answers}", link.before.clocks
     if link.route.device is None:
         yield cannot(f"route from {name}", "there is none", "give both an `address` on one network")
@@ -145,7 +148,7 @@ def _route(name: str, address: str, side: Side) -> Line:
 
 
 def offloads(host: Host, device: str | None) -> str | None:
-    """Which of an interface's offloads are on; `None` where it is unknown."""
+    """State of an interface's offloads; `None` if it is unknown."""
     if device is None:
         return None
     by_ethtool = answer(host, ["ethtool", "-k", device])

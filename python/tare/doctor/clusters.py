@@ -1,4 +1,4 @@
-"""Whether the user's cluster takes pods on this machine: one is started there, and taken away."""
+"""Whether the user's cluster runs pods on this machine: one is started here and removed again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LINE = "cluster"
 
 
 def cluster_lines(host: Host, ledger: Ledger, reach: Callable[[], Cluster] = connect) -> Iterator[Line]:
-    """One line: where the cluster is, what this machine is to it, and whether a pod of tare's starts here."""
+    """One line: the cluster's address, this machine's node, and whether a pod of tare starts here."""
     try:
         cluster = reach()
     except EnvironmentLacks as error:
@@ -46,14 +46,17 @@ def cluster_lines(host: Host, ledger: Ledger, reach: Callable[[], Cluster] = con
 
 
 def _trial(host: Host, ledger: Ledger, reach: Callable[[], Cluster]) -> float:
-    """A pod whose program sleeps, from its start to its end; the namespace made for it goes too."""
+    """Start and end a pod whose program sleeps; return the seconds it took.
+
+    The namespace made for it is removed too.
+    """
     began, before = time.monotonic(), set(ledger.entries())
     place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
     try:
         pods = ClusterPod(host, ledger, None, reach)
         name = f"tare-doctor-{uuid4().hex[:12]}"
         task = sleeper(host, place, name)
-        # Of an image of its own, as the trial takes it away again.
+        # The image is the trial's own, as the trial removes it again.
         image = replace(task.image, digest=uuid4().hex)
         task = replace(task, image=image, network=NetworkKind.POD)
         instance = pods.start(task)

@@ -1,4 +1,4 @@
-"""What a host's facts say of its CPUs and its clock."""
+"""Checks of a host's CPUs and clock, from its facts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 from tare.doctor import Line, ok, warning
 
 _MOST_STEAL = 0.01
-"""Share of time given to other machines since boot from which on it should be asked about."""
+"""Share of time given to other machines since boot above which to ask about it."""
 _MOST_LOAD = 0.3
-"""Tasks running or waiting, on average, that a machine at rest does not have."""
+"""Average number of running or waiting tasks that an idle machine stays below."""
 _CHEAP_CLOCKS = frozenset(
     {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "timebase", "tod"}
 )
-"""Clocks that are read without entering the kernel (vdso(7)); the others cost about a microsecond a reading."""
+"""Clocks that are read without entering the kernel (vdso(7)); others cost about a microsecond per reading."""
 
 
 def cpu_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
-    """From the facts of `host_facts`."""
+    """Lines on the facts of `host_facts`."""
     yield _count(facts)
     yield _governor(facts["cpu_governors"])
     yield _turbo(facts["cpu_turbo"])

@@ -1,4 +1,4 @@
-"""What an engine's facts say."""
+"""Checks of an engine, from its facts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OVERLAYS = frozenset({"overlay2", "overlay", "overlayfs", "fuse-overlayfs"})
 
 
 def engine_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
-    """From the facts of `engine_facts`."""
+    """Lines on the facts of `engine_facts`."""
     name = str(facts["engine"]).capitalize()
     yield ok("engine", f"{name} {facts['engine_version']}, API {facts['engine_api_version']}")
     yield _storage(facts["engine_storage_driver"])

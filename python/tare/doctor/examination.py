@@ -1,4 +1,4 @@
-"""The whole examination of one machine."""
+"""The complete examination of one machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tare.sites.sqlite_ledger import SqliteLedger
 
 
 def home_line(host: Host, home: str) -> Line:
-    """Of TARE_HOME."""
+    """Check TARE_HOME."""
     checked = home_on(host, home)
     if checked.fault is not None:
         return cannot("home", checked.fault, ADVICE)
@@ -42,7 +42,7 @@ def home_line(host: Host, home: str) -> Line:
 
 @dataclass(frozen=True)
 class Examination:
-    """All lines, with the facts behind them. `engine`: `None` where no engine answers."""
+    """All lines, and the facts behind them. `engine`: `None` if no engine answers."""
 
     lines: tuple[Line, ...]
     host: Mapping[str, Any]
@@ -61,9 +61,9 @@ def examine(
     ledger: Ledger | None,
     spec: SshSpec | None = None,
 ) -> Examination:
-    """Look at everything. `engine`: a client, or why there is none; `ledger`: `None` before tare made anything.
+    """Run all checks. `engine`: a client, or why there is none. `ledger`: `None` before tare has made anything.
 
-    `spec`: of a host over SSH.
+    `spec`: of a host over SSH; `None` for this machine.
     """
     builds = spec is None
     client = None if isinstance(engine, TareError) else engine
@@ -74,7 +74,7 @@ def examine(
         else rights_line(host, spec, engine=answers, no_sidecar=no_sidecar)
     )
     socket = None if spec is None else socket_line(host, spec)
-    trials = tuple(trial_lines(host, layout, own, builds=builds))  # before anything else of ours runs
+    trials = tuple(trial_lines(host, layout, own, builds=builds))  # run before anything else of tare's runs
     facts = host_facts(host, data_path=str(layout.home))
     of_engine, engine_found = _engine(engine, host)
     home = home_line(host, str(layout.home))

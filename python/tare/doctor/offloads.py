@@ -1,4 +1,4 @@
-"""Runs on a host without ethtool: the offloads of an interface, as `ethtool -k` prints them (linux/ethtool.h)."""
+"""Runs on a host without ethtool: prints the offloads of an interface as `ethtool -k` does (linux/ethtool.h)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ETHTOOL_GFLAGS, ETH_FLAG_LRO = 0x25, 1 << 15
 
 
 def asked(way: socket.socket, device: str, command: int) -> int:
-    """The value of an `ethtool_value`."""
+    """Value of an `ethtool_value` request."""
     value = array("I", [command, 0])
     request = struct.pack("16sP", device.encode(), value.buffer_info()[0])
     fcntl.ioctl(way, SIOCETHTOOL, request)
@@ -27,12 +27,12 @@ def asked(way: socket.socket, device: str, command: int) -> int:
 
 
 def tell(name: str, *, on: bool) -> None:
-    """A line as ethtool(8) prints it."""
+    """Print a line as ethtool(8) does."""
     sys.stdout.write(f"{name}: {'on' if on else 'off'}\n")
 
 
 def main(device: str) -> None:
-    """Print what the driver reports; what it does not know is left out."""
+    """Print what the driver reports; unknown features are left out."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
         for name, command in COMMANDS.items():
             with contextlib.suppress(OSError):

@@ -17,7 +17,7 @@ KINDS: tuple[Implementations[Any], ...] = (DATABASES, WORKLOADS, MONITORS, DEPLO
 
 
 def plugin_lines(kinds: tuple[Implementations[Any], ...] = KINDS) -> Iterator[Line]:
-    """One line a plug-in; one that is refused is a warning, as all others work."""
+    """One line per plug-in; a refused one is a warning, as all others work."""
     for kind in kinds:
         for plugin in kind.plugins.values():
             if plugin.refusal is None:

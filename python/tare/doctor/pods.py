@@ -1,4 +1,4 @@
-"""Which pieces of a pod this machine can make: each is made, in network namespaces that nothing else is in."""
+"""Which parts of a pod this machine can make: each is made in otherwise empty network namespaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tare.sites import Completed, Host, Output, Process
 
 _CALL_S, _POLL_S = 30.0, 0.02
 _HELD_S = 60
-"""A namespace ends with its holder, which ends by itself where the doctor was killed."""
+"""A namespace ends with its holder, which ends by itself if the doctor is killed."""
 _BLOCK = ipaddress.IPv4Network("10.232.0.0/18")
 _PODS = ipaddress.IPv4Network("10.231.0.0/29")
 _PORT, _SERVICES = 5000, 10
@@ -26,7 +26,7 @@ _ADVICE = "only needed by arms with `sut.pod`"
 
 
 def pod_lines(host: Host) -> Iterator[Line]:
-    """A line for each way to attach a pod, and each kind of rules of Services."""
+    """A line for each way to attach a pod, and for each kind of Service rules."""
     if host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
         yield warning("pods", "cannot be tried: it takes root", f"{_ADVICE}: run `tare doctor` with sudo")
         return
@@ -60,7 +60,7 @@ def _tried(host: Host, line: str, plugins: Sequence[str], trial: _Trial) -> Line
 
 def _attacher(kind: str, port: int | None) -> _Trial:
     def attach(node: Within, place: str) -> str:
-        """Plug-ins as for a pod, with a second namespace in its place."""
+        """Attach a second namespace, in place of a pod's, with the plug-ins."""
         name = f"tare-doctor-{uuid4().hex[:12]}"
         links = cni.links_of(name)
         if kind == "macvlan":
@@ -93,7 +93,7 @@ def _server(proxy: str) -> _Trial:
 
 @contextmanager
 def _namespace(host: Host, output: str) -> Iterator[Process]:
-    """A network namespace with nothing in it, held by a program that sleeps."""
+    """An empty network namespace, held by a sleeping program."""
     with ExitStack() as ends:
         argv = ["unshare", "--net", "sleep", str(_HELD_S)]
         holder = host.start(argv, output=Output(f"{output}.out", f"{output}.err"))
@@ -108,7 +108,7 @@ def _namespace(host: Host, output: str) -> Iterator[Process]:
 
 
 class Within:
-    """A host whose programs stand in the network namespace of one of its processes; its files are the host's."""
+    """A host whose programs run in the network namespace of one of its processes; files are the host's."""
 
     def __init__(self, host: Host, pid: int) -> None:
         self.host, self.name = host, host.name
@@ -116,9 +116,9 @@ class Within:
         self._inside = ("nsenter", f"--net=/proc/{pid}/ns/net")
 
     def run(self, argv: Sequence[str], **options: Any) -> Completed:
-        """As `Host.run`."""
+        """As `Host.run`, inside the namespace."""
         return self.host.run([*self._inside, *argv], **options)
 
     def start(self, argv: Sequence[str], **options: Any) -> Process:
-        """As `Host.start`."""
+        """As `Host.start`, inside the namespace."""
         return self.host.start([*self._inside, *argv], **options)

@@ -1,4 +1,4 @@
-"""What a host's facts say of memory, disk, cgroups and counters."""
+"""Checks of a host's memory, disk, cgroups and counters, from its facts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Need:
-    """Bytes below which no study runs, and below which only small ones do."""
+    """`least`: bytes below which no study runs; `good`: bytes below which only small studies run."""
 
     least: int
     good: int
@@ -26,7 +26,7 @@ _NEEDED_CONTROLLERS = frozenset({"cpu", "cpuset", "memory"})
 
 
 def resource_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
-    """From the facts of `host_facts`."""
+    """Lines on the facts of `host_facts`."""
     yield _enough("memory", facts["memory_available_bytes"], _MEMORY, "free some memory")
     yield _enough(
         "disk", facts["data_free_bytes"], _DISK, "free some space, or set TARE_HOME elsewhere",
@@ -76,7 +76,7 @@ def _huge_pages(thp: str | None) -> Line:
 
 
 def _reclaim(reclaimers: Sequence[str] | None) -> Line:
-    """What was read ahead of a run does not stay: docs/journal/2026-11-23-paged-out.md."""
+    """Reclaim removes pages that were read ahead of a run: docs/journal/2026-11-23-paged-out.md."""
     if reclaimers:
         return warning(
             "proactive reclaim",

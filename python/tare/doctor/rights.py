@@ -1,4 +1,4 @@
-"""What a user who is not root lacks on a host over SSH, and the command that gives it to them."""
+"""Rights that a non-root user lacks on a host over SSH, and the command that grants them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tare.sites.ssh.dialing import sudoers_script
 
 _FILE = "/etc/sudoers.d/tare"
 _HOME = 'HOME=$(getent passwd "$(id -u)" | cut -d: -f6)'
-"""Programs of the agent's have no environment of a login."""
+"""The agent's programs do not have the environment of a login."""
 _NOT_OURS = 'test -S "$1" && test ! -w "$1" && echo so'
 
 
 def rights_line(host: Host, spec: SshSpec, *, engine: bool, no_sidecar: str | None) -> Line:
-    """Of the user whom SSH lets in. Container arms need the engine; all others root, or sudo for the agent.
+    """Rights of the user who logs in by SSH.
 
-    `no_sidecar`: as `local_line` has it.
+    Container arms need the engine; other arms need root, or sudo for the agent. `no_sidecar`: as in `local_line`.
     """
     user = as_int(answer(host, ["id", "-u"]).strip() or None)
     if user == 0:
@@ -37,7 +37,10 @@ def rights_line(host: Host, spec: SshSpec, *, engine: bool, no_sidecar: str | No
 
 
 def local_line(host: Host, *, engine: bool, no_sidecar: str | None) -> Line:
-    """Of the user who runs tare here. `no_sidecar`: why the engine does not reach containers' files for them."""
+    """Rights of the user who runs tare here.
+
+    `no_sidecar`: why the engine cannot access containers' files for the user.
+    """
     user = as_int(answer(host, ["id", "-u"]).strip() or None)
     if user == 0:
         return ok("rights", "root")
@@ -47,7 +50,7 @@ def local_line(host: Host, *, engine: bool, no_sidecar: str | None) -> Line:
 
 
 def _of_user(host: Host, user: int, *, engine: bool, no_sidecar: str | None, more: str) -> Line:
-    """Of one who is not root. `more`: how arms other than containers can be run."""
+    """Rights of a non-root user. `more`: how arms other than containers can be run."""
     name = f"{answer(host, ['id', '-un']).strip() or user} (user {user})"
     bare = "bare arms, pods, virtual machines and storages but `bind` need root"
     if not engine:
@@ -58,9 +61,9 @@ def _of_user(host: Host, user: int, *, engine: bool, no_sidecar: str | None, mor
 
 
 def socket_line(host: Host, spec: SshSpec) -> Line | None:
-    """Of the engine's socket, which SSH forwards as the user who logs in; `None` where nothing is wrong with it.
+    """Check the engine's socket, which SSH forwards as the user who logs in; `None` if nothing is wrong.
 
-    Where the agent runs by sudo it sees the socket as root does, which says nothing of that user.
+    An agent run by sudo sees the socket as root does, which says nothing about this user.
     """
     if spec.sudo or not answer(host, ["sh", "-c", _NOT_OURS, "sh", spec.engine]):
         return None

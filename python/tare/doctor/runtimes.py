@@ -1,4 +1,4 @@
-"""Which engines and OCI runtimes of this machine work: each is found out by starting a program with it."""
+"""Which engines and OCI runtimes work on this machine: a program is started with each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 RUNTIMES = ("runc", "crun", "youki", "runsc")
 _OPTIONS = {"runsc": (("--network=host",),)}
-"""Of gVisor's, which takes any network namespace that shows net.core.rmem_default for the host's own."""
+"""Options of gVisor, which takes any network namespace that shows net.core.rmem_default for the host's."""
 _STATIC = "/tare-probe"
 _ARGV = [_STATIC, "--version"]
 _SAYS = "tare-probe"
@@ -44,9 +44,9 @@ _PORT = {"5000/tcp": ("127.0.0.1", None)}
 
 
 def runtime_lines(host: Host) -> Iterator[Line]:
-    """A line for each named engine that is found, and each runtime, or one on why none can be tried.
+    """A line for each engine found by name and each runtime, or one line on why none can be tried.
 
-    Engines by name are looked for on this machine only.
+    Engines are looked for by name on this machine only.
     """
     program = find(host, PROBE)
     if program is None:
@@ -62,13 +62,13 @@ def runtime_lines(host: Host) -> Iterator[Line]:
 
 
 def _found(host: Host) -> tuple[str, ...]:
-    """Docker, and each other one whose socket is there; none of a machine that tare itself does not run on."""
+    """Docker and each other engine with a socket; empty for a machine that tare itself does not run on."""
     here = not isinstance(host, SshHost) and boot_id(host) == own_process().boot_id
     return ("docker", *Engines().there()) if here else ()
 
 
 def _engine(host: Host, name: str, program: str) -> Line:
-    """A container of nothing but one static program, on no network."""
+    """Try a container of only one static program, without a network."""
     line = f"engine {name}"
     try:
         with closing(connect_to(name, timeout_s=_CALL_S)) as client:
@@ -90,14 +90,14 @@ def _engine(host: Host, name: str, program: str) -> Line:
 
 
 def _user_networks(host: Host, program: str) -> Iterator[Line]:
-    """Each network that a user may have: a container with a published port, and pasta around a program."""
+    """Try each network of a rootless engine: a container with a published port, and pasta around a program."""
     try:
         service = service_at(address_of(ROOTLESS))
         with closing(connect_to(ROOTLESS, timeout_s=_CALL_S)) as client:
             for kind in (NetworkKind.ROOTLESSPORT, NetworkKind.SLIRP4NETNS):
                 yield _user_network(host, client, program, kind)
     except EnvironmentLacks:
-        return  # the engine's own line says so
+        return  # the engine's own line reports this
     line = f"network {NetworkKind.PASTA}"
     try:
         done = host.run([*as_user(service), "pasta", "--config-net", "--", "true"], timeout_s=_CALL_S, check=False)
@@ -129,7 +129,7 @@ def _in_engine(
     network: dict[str, Any] | None = None,
     held: dict[str, int] | None = None,
 ) -> str:
-    """What the program said in a container. `held`: limits that the engine may not go beyond."""
+    """Output of the program in a container. `held`: upper bounds of the engine's own limits."""
     done = in_container(
         host,
         client,
@@ -144,14 +144,14 @@ def _in_engine(
 
 
 def _service_ceilings(host: Host) -> dict[str, int]:
-    """What a user's engine may not go beyond; nothing of one that is not on this machine."""
+    """Hard limits of a user's engine; empty if it is not on this machine."""
     with suppress(EnvironmentLacks):
         return process_ceilings(host, service_at(address_of(ROOTLESS)).pid)
     return {}
 
 
 def _runtime(host: Host, name: str, program: str) -> Line:
-    """As it is, else with the first of the options that have it work here."""
+    """Try a runtime without options, then with the options that may make it work here."""
     line = f"runtime {name}"
     try:
         version = host.run([name, "--version"], timeout_s=_CALL_S, check=False)
@@ -175,7 +175,7 @@ def _runtime(host: Host, name: str, program: str) -> Line:
 
 
 def _why_not(host: Host, name: str, options: tuple[str, ...], program: str) -> str | None:
-    """Runs a bundle of the OCI specification, made by hand: as an engine would, but without one."""
+    """Run a hand-made bundle of the OCI specification as an engine would, but without one; return why it failed."""
     place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
     ident = f"tare-doctor-{uuid4().hex[:12]}"
     own = [name, *options, "--root", f"{place}/state"]
@@ -183,7 +183,7 @@ def _why_not(host: Host, name: str, options: tuple[str, ...], program: str) -> s
         host.run(["mkdir", f"{place}/rootfs"], timeout_s=_CALL_S)
         host.run(["cp", program, f"{place}/rootfs{_STATIC}"], timeout_s=_CALL_S)
         host.put(json.dumps(bundle(ident)).encode(), f"{place}/config.json")
-        # Detached, as an engine's shim has it: youki waits for ever beside a program that ends at once.
+        # Detached, as an engine's shim does it: youki waits forever for a program that ends at once.
         run = [*own, "run", "--detach", "--bundle", place, ident]
         done = host.run(run, timeout_s=_CALL_S, check=False)
     except TimedOut:
@@ -198,7 +198,7 @@ def _why_not(host: Host, name: str, options: tuple[str, ...], program: str) -> s
 
 
 def containerd_line(host: Host, program: str) -> Line:
-    """By its own client, in a namespace of containerd's that is gone again; for `deployment: containerd`."""
+    """Try containerd through its own client, in a namespace that is removed again; for `deployment: containerd`."""
     line = "containerd"
     there = (each for each in SOCKETS if host.run(["test", "-S", each], timeout_s=_CALL_S, check=False).code == 0)
     if (address := next(there, None)) is None:
@@ -214,7 +214,7 @@ def containerd_line(host: Host, program: str) -> Line:
         if done.code != 0:
             host.run([*own, "container", "delete", ident], timeout_s=_CALL_S, check=False)
         host.run([*own, "namespace", "remove", ident], timeout_s=_CALL_S, check=False)
-    except TareError as error:  # its client may be missing, and it may hang
+    except TareError as error:  # its client may be missing, or may hang
         return warning(line, f"{address}: cannot be tried: {error.what}", _OF_CONTAINERD)
     finally:
         host.run(["rm", "-rf", "--one-file-system", place], timeout_s=_CALL_S, check=False)
@@ -225,7 +225,7 @@ def containerd_line(host: Host, program: str) -> Line:
 
 
 def bundle(ident: str) -> dict[str, object]:
-    """config.json of a container that runs tare-probe once, in namespaces of its own, on no network."""
+    """config.json of a container that runs tare-probe once, in namespaces of its own, without a network."""
     mounts = [
         {"destination": "/proc", "type": "proc", "source": "proc"},
         {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
@@ -235,7 +235,7 @@ def bundle(ident: str) -> dict[str, object]:
         "process": {
             "user": {"uid": 0, "gid": 0},
             "args": _ARGV,
-            "env": [_PATH],  # youki starts nothing without
+            "env": [_PATH],  # youki starts nothing without it
             "cwd": "/",
             "noNewPrivileges": True,
         },
@@ -250,6 +250,6 @@ def bundle(ident: str) -> dict[str, object]:
 
 
 def _short(text: str) -> str:
-    """The last line that was meant to be read: youki's ends with where in its program it stood."""
+    """Last line that is meant to be read: youki's ends with a position in its program."""
     lines = [line.strip() for line in text.partition(_BACKTRACE)[0].splitlines() if line.strip()]
     return lines[-1][:_LAST_LINE] if lines else "it printed nothing"

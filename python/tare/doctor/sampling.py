@@ -1,4 +1,4 @@
-"""What tare-probe can see here, found by letting it look: stacks, names of kernel functions, block requests."""
+"""What tare-probe can see here, determined by a trial: stacks, names of kernel functions, block requests."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ _LOOK_S = "0.2"
 _NONE = "none"
 _NO_GROUP = "no control group of process 1"
 _INIT = ("--cgroup", "init=pid:1")
-"""Whose block requests are counted to try it; any control group does."""
+"""Control group whose block requests are counted in the trial; any group will do."""
 STILL_STACKS = "`tare explain` then tells CPU time by side, and waiting, from the kernel's counters"
 STILL_NAMES = "stacks then tell the code of processes and the kernel as a whole, by side, without components"
 STILL_BLOCKS = "the SUT's bytes then come from its control group or /proc/PID/io, and `sut_io_source` says which"
 
 
 def sampling_lines(host: Host) -> Iterator[Line]:
-    """Takes half a second. Whatever is missing, runs are measured: each line says what is still told."""
+    """Lines on sampling; takes half a second.
+
+    Runs are measured in any case: each line says what remains available.
+    """
     binary = find(host, PROBE)
     if binary is None:
         yield warning("stacks", "tare-probe is missing", f"{PROBE.hint}; {STILL_STACKS}")
@@ -89,7 +92,7 @@ def _blocks(host: Host, binary: str, place: str) -> Line:
 
 
 def _refused(host: Host, argv: tuple[str, ...]) -> str | None:
-    """Why a program failed: its last line, without its name; `None` where it did not."""
+    """Why a program failed: its last line, without its name; `None` if it succeeded."""
     try:
         done = host.run(list(argv), timeout_s=_LIMIT_S, check=False)
     except RunFailed as error:

@@ -1,10 +1,10 @@
-"""Measures how long a busy loop is kept waiting; sent to a host and run there by its own Python.
+"""Measure how long a busy loop is kept waiting; sent to a host and run there by its own Python.
 
     python3 -I - SECONDS PAUSE_US
 
-Prints JSON: `seconds` it ran, `pauses` longer than PAUSE_US, `lost_s` in them, `longest_ms`. A loop that only reads
-the clock takes well under a microsecond a turn, so a pause is time in which something else had the CPU: another
-process, an interrupt, or another machine on the same hardware.
+Prints JSON: `seconds` that the loop ran, `pauses` longer than PAUSE_US, `lost_s` in them, `longest_ms`. A loop that
+only reads the clock takes well under a microsecond per turn, so a pause is time in which something else had the
+CPU: another process, an interrupt, or another machine on the same hardware.
 """
 
 from __future__ import annotations

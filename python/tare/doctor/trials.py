@@ -1,4 +1,4 @@
-"""What only trying shows: rights, programs, /dev/kvm, noise."""
+"""Checks that need a trial: rights, programs, /dev/kvm, noise."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _SPIN = Path(__file__).with_name("spin.py")
 _SPIN_S = 1.5
 _PAUSE_US = 100
 _MOST_LOST = 0.01
-"""Share of the loop's time that may go to others before results of this machine need many more blocks."""
+"""Share of the loop's time that may be lost before results of this machine need many more blocks."""
 _LIMIT_S = 10.0
 _OPEN_KVM = "import os; os.close(os.open('/dev/kvm', os.O_RDWR | os.O_CLOEXEC))"
 
 
 def trial_lines(host: Host, layout: Layout, rights: Line, *, builds: bool) -> Iterator[Line]:
-    """Takes about two seconds, in which one CPU is kept busy. `rights`: found out before.
+    """Lines of trials; takes about two seconds and keeps one CPU busy. `rights`: result of an earlier check.
 
-    `builds`: images are built on the machine that tare runs on, and other hosts get them from there.
+    `builds`: whether images are built here; hosts other than tare's own get finished images.
     """
     yield rights
     if builds:
@@ -47,9 +47,9 @@ def _image_builder(host: Host) -> Line:
 
 
 def _kvm(host: Host, layout: Layout) -> Line:
-    """That it opens does not mean that a machine can be started: where virtualisation is nested it may hang.
+    """Check KVM. If /dev/kvm opens, machines may still not start: with nested virtualisation they may hang.
 
-    Whether one can was found out if a study has had an arm in a machine since boot.
+    Whether one can start is known if a study has had an arm in a machine since boot.
     """
     emulated = "VM arms are emulated, and marked so; enable virtualisation for hardware speed"
     try:

@@ -1,6 +1,6 @@
-"""The live page: what a store holds and what is being done to it, shown on loopback, read only.
+"""The live page: content of a store and current activity, shown on loopback, read-only.
 
-`now` and `herald`: what a running study reports beside its store. `look` and `view`: what there is to see.
-`parts`: that as HTML and JSON. `watch`: what has changed, for all viewers at once. `app`, `guard`: who may see it.
-`serving`, `beside`: the server, alone or beside a run.
+`now` and `herald`: what a running study reports beside its store. `look` and `view`: the data to show. `parts`:
+this data as HTML and JSON. `watch`: changes, for all viewers at once. `app`, `guard`: routes and access. `serving`,
+`beside`: the server, alone or beside a run.
 """

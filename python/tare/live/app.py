@@ -1,4 +1,4 @@
-"""The page's addresses. All of them only read, and none is answered before the guard has seen the request."""
+"""The page's routes. All of them only read, and none is answered before the guard has checked the request."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from tare.version import __version__
 
 _STATIC = {"live.js": "text/javascript", "knowledge.js": "text/javascript", "live.css": "text/css"}
 _REPORT_POLICY = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""A report is shown with its own style and without any script, whatever is in the file. Its study can be saved."""
+"""A report is shown with its own style and without scripts, whatever the file contains. Its study can be saved."""
 
 
 def claim_rows() -> Sequence[Mapping[str, str]]:
-    """All claims, those that come with tare and one's own. Raises `StudyError` for a file that cannot be read.
+    """All claims: those that come with tare and the user's own. Raises `StudyError` for a file that cannot be read.
 
-    `says` is empty where the claim's sentence is its effect.
+    `says` is empty if the claim's effect is itself a sentence.
     """
     own = default_layout().knowledge
     folders = (claims_folder(), own) if own.is_dir() else (claims_folder(),)
@@ -60,7 +60,7 @@ def claim_rows() -> Sequence[Mapping[str, str]]:
 
 
 class Page:
-    """What is behind the addresses."""
+    """Handlers of the routes."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ class Page:
         return HTMLResponse(page)
 
     async def page(self, request: Request) -> Response:  # noqa: ARG002 - Starlette's signature
-        """The page, at once; its parts come by events."""
+        """Return the page at once; its parts follow as events."""
         return self._html("page.html.j2", view=self._view)
 
     async def events(self, request: Request) -> Response:
-        """Parts that differ from what the viewer has, now and as they change."""
+        """Send parts that differ from the viewer's, now and whenever they change."""
         seen = dict(tags_of(request.headers.get("last-event-id")))
         return StreamingResponse(self._changes(seen), media_type="text/event-stream")
 
@@ -104,7 +104,7 @@ class Page:
         yield "event: end\ndata: {}\n\n"
 
     async def arm(self, request: Request) -> Response:
-        """All runs of one arm, as a piece of the page."""
+        """All runs of one arm, as a fragment of the page."""
         await self._watch.newest()
         details = of_arm(self._view, request.path_params["number"])
         if details is None:
@@ -112,7 +112,7 @@ class Page:
         return self._html("arm.html.j2", arm=details)
 
     async def charts(self, request: Request) -> Response:  # noqa: ARG002 - a handler's
-        """How the browser draws what it is sent."""
+        """Specifications with which the browser draws charts."""
         return JSONResponse(specifications())
 
     async def static(self, request: Request) -> Response:
@@ -128,7 +128,7 @@ class Page:
         return Response(script, media_type="text/javascript", headers={"Cache-Control": "private, max-age=86400"})
 
     async def report(self, request: Request) -> Response:
-        """A report that lies in the store's directory."""
+        """A report in the store's directory."""
         name = request.path_params["name"]
         if name not in {file.name for file in reports(self._reader.path)}:
             return PlainTextResponse("There is no such report.\n", 404)
@@ -136,7 +136,7 @@ class Page:
         return FileResponse(self._reader.path / name, media_type="text/html", headers=headers)
 
     async def knowledge(self, request: Request) -> Response:  # noqa: ARG002 - a handler's
-        """The claims that come with tare, and one's own."""
+        """The claims that come with tare, and the user's own."""
         try:
             claims = await to_thread.run_sync(claim_rows)
         except (TareError, OSError) as error:
@@ -147,7 +147,7 @@ class Page:
 def application(
     reader: StoreReader, watch: Watch, token: str, port: int, script: Callable[[], bytes] = charting_script
 ) -> ASGIApp:
-    """The page for one store."""
+    """Make the page's application for one store."""
     page = Page(reader, watch, script)
     routes = [
         Route("/", page.page),

@@ -31,12 +31,12 @@ DATA = "rows"
 _HEIGHT_PX = 120
 _LABELS_PX = 46
 _WHOLE = "datum.value === floor(datum.value) ? format(datum.value, 'd') : ''"
-"""Of a few blocks Vega makes halves too."""
+"""For few blocks, Vega also labels halves."""
 _AXIS: Mapping[str, Any] = {"grid": True, "tickCount": 4}
 
 
 def charting_script(folder: Path | None = None) -> bytes:
-    """The script. Bundling takes seconds of a CPU, so it is done once a version, and kept in tare's home."""
+    """The charting script. Bundling takes seconds of CPU time, so it is cached per version in tare's home."""
     kept = (folder or default_layout().home / "live") / f"vega-{_VERSION}.js"
     with _ONE_AT_A_TIME:
         with contextlib.suppress(OSError):
@@ -53,23 +53,23 @@ def charting_script(folder: Path | None = None) -> bytes:
 
 
 def _note(folder: Path) -> None:
-    """So that `tare clean` takes it away with the other caches."""
+    """Note the cache in the ledger, so that `tare clean` removes it with the others."""
     SqliteLedger(default_layout().ledger).note(Kind.PATH, str(folder), host=LocalHost().name, keep=True)
 
 
 def specifications() -> Mapping[str, Any]:
-    """Kind of chart → its specification; each is as wide as its place on the page."""
+    """Kind of chart → its specification; each chart is as wide as its place on the page."""
     return {"trail": _trail(), "line": _line(), "trace": _trace()}
 
 
 def _trail() -> Any:
-    """One arm's effect with its interval after each block, in percent; dashed: the width that is aimed at."""
+    """One arm's effect with its interval after each block, in percent; dashed: the target width."""
     x = alt.X("blocks:Q", axis=_axis(title="blocks", labelExpr=_WHOLE), scale=alt.Scale(nice=False))
     y = alt.Y("point:Q", axis=_axis(labelExpr="datum.label + ' %'"), scale=alt.Scale(zero=False))
     data = _data()
     return _dressed(
         data.mark_area(color=ACCENT, opacity=0.18, clip=True).encode(x=x, y=_scaled("low"), y2="high:Q"),
-        # The first interval by itself has no area.
+        # The first interval has no area by itself.
         data.mark_rule(color=ACCENT, opacity=0.35, strokeWidth=2).encode(x=x, y=_scaled("low"), y2="high:Q"),
         data.mark_line(color=ACCENT, strokeWidth=2).encode(x=x, y=y),
         data.mark_point(color=ACCENT, filled=True, size=22, opacity=1).encode(x=x, y=y),
@@ -81,7 +81,7 @@ def _trail() -> Any:
 
 
 def _line() -> Any:
-    """A figure over the seconds of a run, a line a run; from second 0 on, as the traces are."""
+    """A value over the seconds of a run, one line per run; it begins at second 0, as traces do."""
     x = alt.X("second:Q", axis=_axis(title="s", labelExpr=PLAIN), scale=alt.Scale(nice=False, zero=True))
     y = alt.Y("value:Q", axis=value_axis(**_AXIS), scale=alt.Scale(zero=True))
     runs = alt.Detail("run:N")
@@ -92,7 +92,7 @@ def _line() -> Any:
 
 
 def _trace() -> Any:
-    """A resource over the seconds of a run, a line a user of it."""
+    """A resource over the seconds of a run, one line per user of it."""
     x = alt.X("second:Q", axis=_axis(title="s", labelExpr=PLAIN), scale=alt.Scale(nice=False, zero=True))
     y = alt.Y("value:Q", axis=value_axis(**_AXIS), scale=alt.Scale(zero=True))
     colours = alt.Scale(domain=[SUT, CLIENT, ENGINE, HOST], range=[ACCENT, PUBLISHED, INK, MUTED])

@@ -36,7 +36,7 @@ class Arm:
 
 
 def of_arm(view: View, number: int) -> Arm | None:
-    """The arm of that number in the study's order; `None` where there is none."""
+    """The arm with that number in the study's order; `None` if there is none."""
     if view.known is None or not 0 <= number < len(view.known.plan.study.arms):
         return None
     arm = view.known.plan.study.arms[number]

@@ -1,4 +1,4 @@
-"""What the browser draws, as small trees: the plan's cells, intervals by block, figures and resources over time."""
+"""Data that the browser draws, as small trees: the plan's cells, intervals by block, values over time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tare.protocols.registry import rule_of
 from tare.report.plain import distinct, plain
 
 ARMS_DRAWN = 6
-"""Those of which least is known yet; a table has them all."""
+"""Number of arms drawn: those with the widest intervals. A table lists all."""
 _LONGEST = 48
 GOOD, AGAIN, FAILED, RUNNING, PLANNED, SPARED = "g", "a", "f", "r", "p", "s"
-"""Good at once, good after failed attempts, failed so far, under way, still to be made, not needed any more."""
+"""Good at once, good after failed attempts, failed so far, running, planned, not needed any more."""
 
 
 def grid(view: View) -> Any:
-    """A row an arm, a letter a run, by block: 720 runs are 720 letters and what they are called by."""
+    """One row per arm and one letter per run, by block: 720 runs are 720 letters and their names."""
     if view.known is None:
         return {"arms": [], "blocks": 0}
     known = view.known
@@ -92,9 +92,9 @@ def _percent(fraction: float | None) -> float | None:
 
 
 def series(view: View) -> Any:
-    """Throughput and latency of each run that has them; while none does, of the one that was made last.
+    """Throughput and latency of each running run that has them, or else of the last finished run.
 
-    `awaited`: whether a run is under way that may tell some yet.
+    `awaited`: whether a running run may still get values.
     """
     shown = [one for one in view.seen if one.windows]
     if shown:
@@ -121,7 +121,7 @@ def series(view: View) -> Any:
 
 
 def _later_s(view: View, last: Last) -> float:
-    """How long after second 0 of its trace the last run was measured, where that is drawn too."""
+    """Seconds from second 0 of the trace of the last run to its measurement, if the trace is drawn too."""
     zero_s = next((one.zero_s for one in view.traced if one.run_id == last.run_id), None)
     return 0.0 if zero_s is None or last.measured_s is None else last.measured_s - zero_s
 
@@ -138,7 +138,7 @@ def _points(windows: Sequence[Point], later_s: float = 0.0) -> list[list[float |
 
 
 def trace(view: View) -> Any:
-    """What SUT, client, engine and host use, or did in the run before: a line each resource and user."""
+    """Resource use of SUT, client, engine and host, now or in the last run: one line per resource and user."""
     lines: dict[tuple[str, str, str], list[list[float | None]]] = {}
     for one in view.traced:
         for point in one.trace:
@@ -148,5 +148,5 @@ def trace(view: View) -> Any:
 
 
 def _short(value: float | None) -> float | None:
-    """Four digits that matter."""
+    """Round to four significant digits."""
     return None if value is None else float(f"{value:.4g}")

@@ -1,4 +1,4 @@
-"""What several sites do at one moment, and how fast they make blocks together."""
+"""What several sites are doing, and how fast they make blocks together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class SiteRow:
-    """`run`: under way; `since`: of the run's phase, or of how it stands; `blocks`: with a good run made there."""
+    """`run`: the current run. `since`: start of the run's phase, or of the site's state.
+
+    `blocks`: with a good run made there.
+    """
 
     site: str
     standing: Standing | None
@@ -30,16 +33,19 @@ class SiteRow:
 
 @dataclass(frozen=True)
 class Pace:
-    """Blocks an hour of this session, up to its last run; `enough_at`: since the epoch, at that pace."""
+    """Blocks per hour of this session, up to its last run.
+
+    `enough_at`: expected end at this pace, since the epoch.
+    """
 
     blocks_an_hour: float
     enough_at: float | None
 
 
 def site_rows(view: View) -> Sequence[SiteRow]:
-    """Every site that runs were made on or that is at work now, by name; none where all was made on one machine.
+    """Every site with runs or at work now, by name; empty if everything was made on one machine.
 
-    Nor while a session is on one site: its run is shown by itself.
+    Empty also while a session is on one site: its run is shown by itself.
     """
     if view.known is None or (view.running and view.now is not None and not view.now.sites):
         return ()
@@ -77,7 +83,7 @@ def _row(name: str, at: AtSite | None, run: Current | None, made: _Made) -> Site
 
 
 def pace_of(view: View) -> Pace | None:
-    """`None` outside a session on several sites, and before its first block is finished."""
+    """Pace of a session on several sites; `None` for others, and before the first block is finished."""
     if view.known is None or view.now is None or not view.running or not view.now.sites:
         return None
     began = view.now.began_at
@@ -95,7 +101,7 @@ def pace_of(view: View) -> Pace | None:
 
 
 def _ended_at(known: Known) -> Mapping[int, float]:
-    """Block → when its last attempt was committed."""
+    """Block → time when its last attempt was committed."""
     ended: dict[int, float] = {}
     for outline in (one for made in known.attempts.values() for one in made):
         block = outline.made.block

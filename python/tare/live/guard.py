@@ -1,4 +1,4 @@
-"""Who may see the page: whoever has its link. Wraps the whole application, so that no route can forget it."""
+"""Access to the page: only with its link. Wraps the whole application, so that no route can forget the check."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HOSTS = frozenset({"127.0.0.1", "localhost"})
-"""Names that a browser on this machine has for it. Another one in `Host` is another site's, whose
-name was made to lead here (DNS rebinding, https://developer.chrome.com/blog/private-network-access-update)."""
+"""Names of this machine in a browser on it. Another name in `Host` belongs to another site whose name was made to
+lead here (DNS rebinding, https://developer.chrome.com/blog/private-network-access-update)."""
 TOKEN = "token"  # noqa: S105 - the name of a parameter
 _TOKEN_BYTES = 32
 _PEER_CLOSES_S = 5.0
-"""How long a peer that broke its request off may keep its other side open."""
+"""How long a peer that broke off its request may keep its other side open."""
 _METHODS = frozenset({"GET", "HEAD"})
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -37,13 +37,13 @@ HEADERS: Mapping[str, str] = {
 
 
 def new_token() -> str:
-    """256 random bits."""
+    """A new token of 256 random bits."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
 @dataclass(frozen=True)
 class Guard:
-    """Lets requests pass that have the token: in the link first, in a cookie from then on.
+    """Lets requests with the token pass: first from the link, then from a cookie.
 
     Cookies are shared by all ports of a host, so the port is part of the cookie's name.
     """
@@ -53,7 +53,7 @@ class Guard:
     port: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or hand on."""
+        """Refuse the request, or pass it on."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -62,14 +62,14 @@ class Guard:
         refusal = self._answer(Request(scope))
         try:
             await (refusal or self.app)(scope, receive, _with_headers(send))
-        except LocalProtocolError:  # the peer closed its side in the middle of its request: no answer can be sent
+        except LocalProtocolError:  # the peer closed its side during its request, so no answer can be sent
             with suppress(TimeoutError):
                 async with asyncio.timeout(_PEER_CLOSES_S):
                     while (await receive())["type"] != "http.disconnect":
                         pass
 
     def _answer(self, request: Request) -> Response | None:
-        """What is said in place of the page; `None`: the request may pass."""
+        """The answer instead of the page; `None` if the request may pass."""
         if _host(request) not in HOSTS:
             return PlainTextResponse("This page answers on 127.0.0.1 and localhost only.\n", 421)
         if request.method not in _METHODS:
@@ -90,9 +90,9 @@ class Guard:
         return secrets.compare_digest(given.encode(), self.token.encode())
 
     def _let_in(self, request: Request) -> Response:
-        """To the same page without the token, so that it stays in no history and no bookmark.
+        """Redirect to the same page without the token, so that it is in no history and no bookmark.
 
-        `Lax`, not `Strict`: the link may be opened from a terminal that is itself a web page.
+        `Lax` instead of `Strict`: the link may be opened from a terminal that is itself a web page.
         """
         answer = RedirectResponse(request.url.path, 303)
         answer.set_cookie(self.cookie, self.token, httponly=True, samesite="lax", path="/")

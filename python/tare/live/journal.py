@@ -1,6 +1,7 @@
-"""The journal that tare-probe writes while a run lasts, read where it is: docs/reference/trace-journal.md.
+"""Read the journal that tare-probe writes while a run lasts: docs/reference/trace-journal.md.
 
-A frame of rows stands alone, so that most can be leapt over: what is shown needs a reading a second, not ten.
+A frame of rows is independent of others, so most frames can be skipped: the page needs one reading a second, not
+ten.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _HEADER, _TARGET, _ROWS = 1, 2, 3
 _LARGEST_FRAME = 16 << 20
 _VERSIONS = (1, 2)
 _POSITION = struct.Struct("<Q")
-"""What a frame of rows begins with, from version 2 on."""
+"""Start of a frame of rows, from version 2 on."""
 ABSENT = (1 << 64) - 1
 
 COLUMNS: Mapping[str, tuple[str, ...]] = json.loads(
@@ -34,12 +35,12 @@ TABLES = tuple(COLUMNS)
 
 
 DIRECTORY = Path("/dev/shm")  # noqa: S108  (only read, by a name drawn at random)
-"""Where tails are, whatever a journal says."""
+"""Directory of the tails, whatever a journal says."""
 _HEAD_BYTES = 4096
 _TAIL_MAGIC, _VERSION = b"TARETAIL", 1
 _CAPACITY_AT, _WRITTEN_AT = 6, 16
 _FRAME_NS = 450_000_000
-"""As long as a frame of the journal is at most, so that samples lie equally close."""
+"""Longest duration of a frame of the journal, so that samples are equally spaced."""
 _KEYS = 3
 
 
@@ -47,9 +48,10 @@ _WOKE = COLUMNS["tick"].index("woke_ns")
 
 
 def waiting(facts: Mapping[str, Any] | None, upto: int) -> Iterator[tuple[Row, ...]]:
-    """The newest row of each target, every half second, of what comes after a position of the tail.
+    """Newest row of each target, every half second, after a position of the tail.
 
-    `facts`: what the journal's header says of its tail. Nothing where it cannot be read, as on another machine.
+    `facts`: description of the tail in the journal's header. Empty if the tail cannot be read, as on another
+    machine.
     """
     if facts is None:
         return
@@ -69,7 +71,7 @@ def waiting(facts: Mapping[str, Any] | None, upto: int) -> Iterator[tuple[Row, .
 
 
 def _read(ident: UUID, boot: UUID, upto: int) -> bytes:
-    """The words from a position up to the last whole row."""
+    """Read from a position up to the last complete row."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with os.fdopen(os.open(DIRECTORY / f"tare-probe-{ident}.tail", flags), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -91,7 +93,7 @@ def _two_words(ident: UUID) -> tuple[int, int]:
 
 
 def _rows(content: bytes, upto: int) -> Iterator[Row]:
-    """Rows up to the first that is not whole: room is used again while this reads."""
+    """Parse rows up to the first incomplete one: the tail is overwritten while this reads."""
     words, at = struct.unpack(f"<{len(content) // 8}Q", content), 0
     while at < len(words):
         length, checksum = words[at] >> 32, words[at] & 0xFFFFFFFF
@@ -105,12 +107,12 @@ def _rows(content: bytes, upto: int) -> Iterator[Row]:
 
 
 class NotReadable(Exception):
-    """No journal, one of another version, or a damaged one: there is nothing to show."""
+    """The journal is missing, damaged or of another version."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of one target; `None`: not read, or the kernel did not say."""
+    """One row of one target; `None` in a cell: not read, or not provided by the kernel."""
 
     table: str
     target: int
@@ -120,10 +122,10 @@ class Row:
 
 @dataclass
 class Journal:
-    """Reads on from where it stopped. `header`: as the probe wrote it.
+    """Reads a journal from where it stopped last time. `header`: as the probe wrote it.
 
-    `upto`: the position in the tail that it has reached.
-    `targets`: number → name. `cgroups`: name → path of the control group of that name that came last.
+    `upto`: position in the tail that it has reached. `targets`: number → name. `cgroups`: name → path of the latest
+    control group with that name.
     """
 
     path: Path
@@ -135,7 +137,7 @@ class Journal:
     cgroups: dict[str, str] = field(default_factory=dict)
 
     def frames(self) -> Iterator[bytes]:
-        """The payloads of frames of rows that have come since; one that is still being written is left for later.
+        """Payloads of new frames of rows; a frame that is still being written is left for the next call.
 
         Raises `NotReadable`.
         """
@@ -184,7 +186,7 @@ class Journal:
 
 
 def newest_rows(payload: bytes) -> Iterator[Row]:
-    """The last row of each target of each table in a frame. Raises `NotReadable`."""
+    """Last row of each target of each table in a frame. Raises `NotReadable`."""
     newest: dict[tuple[int, int], list[int]] = {}
     ticks: dict[tuple[int, int], int] = {}
     at = 0

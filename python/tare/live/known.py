@@ -1,4 +1,4 @@
-"""What a store says of its study, read on from where it was read before: a new run costs one row, not all."""
+"""A store's attempts, read incrementally: a new run costs one row, not all rows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tare.store import Store
 from tare.store.outlines import Outline, outlines
 
 STEPS = 60
-"""Of the trail, at most: a step goes over all blocks before it, and a chart has no room for more."""
+"""Most steps of the trail: a step evaluates all blocks before it, and a chart has no room for more."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """`attempts`: run → its attempts as they were committed.
+    """Content of a store. `attempts`: run → its attempts as they were committed.
 
-    `steps`: number of finished blocks → what was known after them, of at most `STEPS` numbers and always the last.
+    `steps`: number of finished blocks → what was known after them, for at most `STEPS` numbers and always the last.
     """
 
     store_id: str
@@ -35,7 +35,7 @@ class Known:
 
     @property
     def seen(self) -> set[tuple[str, int]]:
-        """Run and number of every attempt."""
+        """(run, attempt) of every attempt."""
         return {(run, outline.attempt) for run, made in self.attempts.items() for outline in made}
 
     @property
@@ -45,12 +45,12 @@ class Known:
 
     @property
     def decision(self) -> Decision:
-        """What the protocol says now."""
+        """The protocol's current decision."""
         return self.trail[-1] if self.steps else decision(self.plan, self.done)
 
 
 def known_of(store: Store, before: Known | None = None) -> Known:
-    """What the store says now. `before`: what it said when it was last asked. Raises `StoreError`."""
+    """Read what is new in the store. `before`: the result of the last call. Raises `StoreError`."""
     same = before is not None and before.store_id == store.id and before.plan.digest == store.plan.digest
     known = before if before is not None and same else Known(store.id, store.plan)
     new = outlines(store, known.row, () if store.place.is_directory else known.seen)
@@ -67,7 +67,7 @@ def known_of(store: Store, before: Known | None = None) -> Known:
 
 
 def _steps(known: Known, blocks: tuple[Finished, ...]) -> Mapping[int, Decision]:
-    """Only what is new, unless an earlier block has changed: a failed run of it was made good."""
+    """Compute only new steps, unless an earlier block has changed because a failed run of it was repeated."""
     kept = known.steps if blocks[: len(known.blocks)] == known.blocks else {}
     study = known.plan.study
     stop = PROTOCOLS[study.protocol.name].stop
@@ -78,9 +78,9 @@ def _steps(known: Known, blocks: tuple[Finished, ...]) -> Mapping[int, Decision]
 
 
 def counts(blocks: int) -> tuple[int, ...]:
-    """Numbers of blocks that are shown: evenly apart, the last among them.
+    """Numbers of blocks to show: evenly spaced, including the last.
 
-    Apart by a power of two, so that as blocks come in, a number once shown stays until half of them go.
+    They are spaced by a power of two, so that a number stays shown as blocks are added, until the spacing doubles.
     """
     apart = 1
     while blocks > apart * STEPS:

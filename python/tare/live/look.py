@@ -1,4 +1,4 @@
-"""One look at a store: whatever has changed since the last one is read, the rest is kept."""
+"""Look at a store: read whatever has changed since the last look, and keep the rest."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from tare.store.schema import runs, study
 from tare.store_place import Place, StorePlace, place_of
 
 Stamp = tuple[int, int, int] | tuple[int, str] | None
-"""Inode, size and time of a file, `None` where it is not there; of a store at a URL its attempts and its plan."""
+"""(inode, size, time) of a file, `None` if it does not exist; for a store at a URL, (attempts, digest of the
+plan)."""
 MOST_REPORTS = 50
 
 
 @dataclass
 class StoreReader:
-    """Looks whenever it is asked, and says whether there was anything new.
+    """Looks at the store whenever it is called, and keeps the view.
 
-    Most looks are three stat(2) and one read of /proc/locks; of a store at a URL, two small queries. Files of the
-    run under way are read each time.
+    Most looks are three stat(2) calls and one read of /proc/locks; for a store at a URL, two small queries. Files
+    of the current run are read each time.
     """
 
     place: StorePlace
@@ -42,9 +43,9 @@ class StoreReader:
 
     @classmethod
     def opened(cls, where: Place) -> StoreReader:
-        """Before the first look: of the store, only its plan is known.
+        """A reader before its first look: only the store's plan is known.
 
-        Raises `StoreError` where there is no store that this tare can read.
+        Raises `StoreError` if there is no store that this tare can read.
         """
         place = place_of(where)
         store = open_store(place)
@@ -52,18 +53,18 @@ class StoreReader:
 
     @classmethod
     def at(cls, where: Place) -> StoreReader:
-        """The first look. Raises `StoreError` as `opened`."""
+        """A reader after its first look. Raises `StoreError` as `opened` does."""
         reader = cls.opened(where)
         reader.look()
         return reader
 
     @property
     def path(self) -> Path:
-        """Directory of the store, or of what this machine keeps of one at a URL."""
+        """Directory of the store; for a store at a URL, of this machine's copies."""
         return self.place.directory
 
     def look(self) -> View:
-        """What there is to see now."""
+        """Look, and return the current view."""
         if self.place.is_directory:
             self._look_at_files()
         else:
@@ -116,7 +117,7 @@ class StoreReader:
             self.view = replace(self.view, problem=str(error))
 
     def _last(self, store: Store, known: Known) -> Last | None:
-        """The run that was committed last, with its windows. Where its engine keeps files is noted."""
+        """The last committed run, with its windows. Also notes where its engine keeps files."""
         if known.last is None:
             return None
         record = store.record(known.last.made.run_id, known.last.attempt)

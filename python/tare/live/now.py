@@ -1,4 +1,7 @@
-"""What a running study is at, in one small file beside its store: renewed whole, so never half read."""
+"""Current activity of a running study, in one small file beside its store.
+
+Replaced as a whole, so never half read.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tare.study.values import Strict
 
 FORMAT = 1
 LARGEST_BYTES = 1 << 20
-"""What is larger was written by nobody we know."""
+"""A larger file was not written by tare."""
 
 
 class Line(Strict):
@@ -24,10 +27,10 @@ class Line(Strict):
 
 
 class Current(Strict):
-    """A run under way; a duet has two. `token` names its directory below `Now.work`.
+    """A current run; a duet has two. `token` names its directory below `Now.work`.
 
-    `phase` and `phase_began_at`: `None` until the first begins. `expected_s`: how long the phase should take, where
-    that is known.
+    `phase`, `phase_began_at`: `None` until the first phase begins. `expected_s`: expected duration of the phase, if
+    known.
     """
 
     run_id: str
@@ -41,15 +44,15 @@ class Current(Strict):
     phase_began_at: float | None = None
     expected_s: float | None = None
     emulated: tuple[Side, ...] = ()
-    """Sides of it that are known to be emulated."""
+    """Sides that are known to be emulated."""
     site: str | None = None
-    """Where, if there are several."""
+    """Site of the run, if there are several."""
     hosts: Mapping[str, str] = Field(default_factory=dict)
-    """Node, and `client` → its host; empty where one host has all."""
+    """Node or `client` → its host; empty if one host has all of them."""
 
 
 class AtSite(Strict):
-    """How one of several sites stands. `since`: seconds since the epoch; `why`: of a failure."""
+    """State of one of several sites. `since`: seconds since the epoch; `why`: reason of a failure."""
 
     site: str
     standing: Standing
@@ -68,13 +71,13 @@ class Now(Strict):
     preparing: str | None = None
     runs: tuple[Current, ...] = ()
     sites: tuple[AtSite, ...] = ()
-    """Of a study on several sites, by name."""
+    """Sites of a study on several sites, by name."""
     log: tuple[Line, ...] = ()
     over: str | None = None
 
 
 def read_now(path: Path) -> Now | None:
-    """What the file says; `None` where there is none, or this tare does not understand it."""
+    """Read the file; `None` if it does not exist or this tare does not understand it."""
     try:
         if path.stat().st_size > LARGEST_BYTES:
             return None

@@ -1,4 +1,7 @@
-"""Output of the programs of a run under way, read where it is written. Nothing but regular files of known names."""
+"""Output of a current run's programs, read from where it is written.
+
+Only regular files with known names are read.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,14 @@ CHUNK_BYTES = 4 << 20
 _TOKEN = re.compile(r"[0-9a-f]{12}")
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _PASSWORD = re.compile(r"(?<![0-9A-Fa-f])[0-9a-f]{48}(?![0-9A-Fa-f])")
-"""As `run.credentials` makes them. Passwords are masked before output is kept; here it is not kept yet."""
+"""Passwords as `run.credentials` makes them. They are masked before output is stored; here it is not stored yet."""
 _MASK = "[password]"
 _TOO_LONG = "\N{HORIZONTAL ELLIPSIS} (one line, too long to be shown)"
 
 
 @dataclass(frozen=True)
 class Tail:
-    """The end of one file, line by line, fit to be shown."""
+    """The end of one file as lines that are fit to be shown."""
 
     name: str
     lines: tuple[str, ...]
@@ -38,7 +41,7 @@ class Tail:
 
 @dataclass(frozen=True)
 class Source:
-    """A file that a program's output goes to. `decode`: its bytes → what was printed."""
+    """A file that a program's output goes to. `decode`: the file's bytes → printed text."""
 
     name: str
     path: Path
@@ -46,12 +49,15 @@ class Source:
 
 
 def text_of(content: bytes) -> str:
-    """Output that a program wrote itself."""
+    """Decode output that a program wrote itself."""
     return content.decode(errors="replace")
 
 
 def of_engine(stream: str | None, content: bytes) -> str:
-    """Output that an engine's `json-file` driver wrote, an object a line; `stream`: one of the two, or both."""
+    """Decode output that an engine's `json-file` driver wrote, one object per line.
+
+    `stream`: one of the two, `None` for both.
+    """
     printed = []
     for line in content.splitlines():
         try:
@@ -64,18 +70,18 @@ def of_engine(stream: str | None, content: bytes) -> str:
 
 
 def in_container(cgroup: str | None, engine_root: str) -> Path | None:
-    """Where Docker keeps the output of the container of that control group; the engine itself is not asked."""
+    """Where Docker keeps the output of the container with that control group, without asking the engine."""
     match = _CONTAINER.search(cgroup or "")
     return Path(engine_root, "containers", match[0], f"{match[0]}-json.log") if match else None
 
 
 def raw_of(now: Now, run: Current) -> Path | None:
-    """Where a run under way leaves its output; `None` where it is not named as tare names it."""
+    """Directory of a current run's output; `None` if its token is not one of tare's."""
     return Path(now.work) / run.token / "raw" if _TOKEN.fullmatch(run.token) else None
 
 
 def written(raw: Path, containers: Mapping[str, Path]) -> Iterator[Source]:
-    """All output that there is, what was written last first. `containers`: program → its file in the engine."""
+    """All existing output, the latest written first. `containers`: program → its file in the engine."""
     try:
         files = [Path(entry.path) for entry in os.scandir(raw) if entry.name.endswith((".stdout", ".stderr"))]
     except OSError:
@@ -87,7 +93,7 @@ def written(raw: Path, containers: Mapping[str, Path]) -> Iterator[Source]:
 
 
 def tails(sources: Iterable[Source]) -> Iterator[Tail]:
-    """The ends of outputs that have any."""
+    """Ends of all outputs that have any."""
     for source in islice(sources, MOST_FILES):
         shown = lines_of(read_from(source.path, -TAIL_BYTES), source.decode)
         if shown:
@@ -95,7 +101,7 @@ def tails(sources: Iterable[Source]) -> Iterator[Tail]:
 
 
 def lines_of(content: bytes, decode: Callable[[bytes], str] = text_of) -> tuple[str, ...]:
-    """The last whole lines of a text; half a line might be half a password."""
+    """Last complete lines of a text: a cut line could contain half a password."""
     begin = content.find(b"\n") + 1 if len(content) == TAIL_BYTES else 0
     whole = _PASSWORD.sub(_MASK, decode(content[begin : content.rfind(b"\n") + 1]))
     lines = whole.replace("\r", "\n").split("\n")
@@ -111,13 +117,13 @@ def _age(path: Path) -> int:
 
 
 def written_at(path: Path) -> float | None:
-    """When a file was last written to, seconds since the epoch; `None` where that is unknown."""
+    """When a file was last written to, in seconds since the epoch; `None` if unknown."""
     age = _age(path)
     return age / 1e9 if age else None
 
 
 def read_from(path: Path, offset: int, most: int = CHUNK_BYTES) -> bytes:
-    """What stands in a file from `offset` on (below zero: from its end); nothing if there is none."""
+    """Content of a file from `offset` on (below zero: from its end); empty if there is no file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -1,7 +1,7 @@
-"""A view as the parts of the page: HTML where it is words, JSON where the browser draws.
+"""A view as the parts of the page: HTML for words, JSON for what the browser draws.
 
 Each part has a tag, a digest of its content: two servers that see the same store give the same tags. A viewer who
-comes back, after a lost connection or another server's start, is sent what has changed and nothing else.
+returns, after a lost connection or the start of another server, gets only what has changed.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _ABSENT: Mapping[str, Any] = {}
 
 _TAG_DIGITS = 8
 DRAWN: Mapping[str, Callable[[View], Any]] = {"grid": grid, "trail": trail, "series": series, "trace": trace}
-"""Part → what the browser draws of it."""
+"""Part → function that makes the data for the browser to draw."""
 
 
 def status(view: View) -> Mapping[str, Any]:
-    """How the study stands, in a sentence and a few figures."""
+    """State of the study in a sentence and a few figures."""
     known = view.known
     if known is None:
         return {"sentence": "", "facts": (), "standing": "lost"}
@@ -94,7 +94,7 @@ def _sentence(view: View, known: Known) -> str:
 
 
 def now(view: View) -> Mapping[str, Any]:
-    """The runs under way with their phases; of several sites a row each."""
+    """Current runs with their phases; with several sites, one row per site."""
     order = list(Phase)
     return {
         "preparing": view.now.preparing if view.running and view.now is not None else None,
@@ -107,7 +107,7 @@ def now(view: View) -> Mapping[str, Any]:
 
 
 def standing(view: View) -> Mapping[str, Any]:
-    """Each arm against its baseline so far, with how far its interval is from the target."""
+    """Each arm against its baseline so far, with the distance of its interval from the target."""
     if view.known is None:
         return {"rows": (), "open": True, "target": None, "baseline": "", "blocks": ""}
     study, decided = view.known.plan.study, view.known.decision
@@ -122,7 +122,10 @@ def standing(view: View) -> Mapping[str, Any]:
 
 
 def _target(rule: Rule) -> str | None:
-    """The half-width that is wanted; of a margin none is, but an interval on one side of each of its ends."""
+    """Target half-width of the interval.
+
+    A margin has none: there, each of its ends must be outside the interval.
+    """
     return None if rule.target is None or rule.margin is not None else f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} %"
 
 
@@ -147,13 +150,13 @@ def _interval(arm: Progress) -> str:
 
 
 def log(view: View) -> Mapping[str, Any]:
-    """The session's newest lines, the newest last."""
+    """Newest lines of the session, the newest last."""
     lines = () if view.now is None else view.now.log[-LOG_LINES:]
     return {"lines": lines, "stale": bool(lines) and not view.running}
 
 
 def nothing(view: View) -> Mapping[str, Any]:  # noqa: ARG001 - one shape for all parts
-    """The view says it all."""
+    """No further data: the template uses the view only."""
     return _ABSENT
 
 
@@ -164,12 +167,12 @@ WORDING: Mapping[str, Callable[[View], Mapping[str, Any]]] = {
     "log": log,
     "reports": nothing,
 }
-"""Part → what its template is given."""
+"""Part → function that makes the data of its template."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """`content`: HTML as text, or what is drawn as a JSON tree."""
+    """`content`: HTML as text, or data to draw as a JSON tree."""
 
     name: str
     content: Any
@@ -177,7 +180,7 @@ class Part:
 
 
 def environment() -> Environment:
-    """Templates in which everything that is put into them is escaped."""
+    """Templates that escape everything that is inserted."""
     made = Environment(
         loader=PackageLoader("tare.live"),
         autoescape=True,
@@ -200,7 +203,7 @@ def environment() -> Environment:
 
 WORDED = tuple(WORDING)
 NAMES = (*WORDED, *DRAWN)
-"""All parts, in the order in which an event's id names their tags."""
+"""All parts, in the order of their tags in an event's ID."""
 
 
 def parts(view: View, templates: Environment) -> Mapping[str, Part]:

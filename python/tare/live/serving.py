@@ -28,15 +28,15 @@ _END_S = 5.0
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 64
 _SHUTDOWN_S = 3
-"""How long answers that are being given may take when the server is stopped."""
+"""How long current answers may take when the server is stopped."""
 _MOST_CONNECTIONS = 100
 
 
 @contextmanager
 def beside(store: Place, port: int, token: str, program: Sequence[str] = ()) -> Iterator[Listener]:
-    """Have the page served while this lasts. Raises `EnvironmentLacks` where the port cannot be had, or `OSError`.
+    """Serve the page inside the context. Raises `EnvironmentLacks` if the port is not available, or `OSError`.
 
-    `program`: in place of this module, for tests.
+    `program`: runs in place of this module, for tests.
     """
     door = open_listener(port, token)
     argv = [
@@ -55,7 +55,7 @@ def beside(store: Place, port: int, token: str, program: Sequence[str] = ()) -> 
             start_new_session=True,  # Ctrl-C is for the run, which then ends the page
         )
         try:
-            with contextlib.suppress(OSError):  # it has ended already
+            with contextlib.suppress(OSError):  # the server has ended already
                 _hand(child, token)
             yield door
         finally:
@@ -84,7 +84,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 def main() -> None:
-    """`python -m tare.live.serving DESCRIPTOR STORE`, the token on standard input."""
+    """`python -m tare.live.serving DESCRIPTOR STORE`, with the token on standard input."""
     _step_back()
     token = sys.stdin.readline().strip()
     door = Listener(socket.socket(fileno=int(sys.argv[1])), token)
@@ -99,31 +99,31 @@ def main() -> None:
 
 
 def _step_back() -> None:
-    """Run only on CPU time that nobody else wants, what is measured least of all (sched(7), SCHED_IDLE)."""
+    """Use only CPU time that nobody else wants, least of all the measured system (sched(7), SCHED_IDLE)."""
     with contextlib.suppress(OSError, AttributeError):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 @dataclass(frozen=True)
 class Listener:
-    """Where the page is to be had. The socket listens already, so that a browser that comes early waits."""
+    """Address of the page. The socket listens already, so that an early browser waits."""
 
     socket: socket.socket
     token: str
 
     @property
     def port(self) -> int:
-        """Of the socket."""
+        """Port of the socket."""
         return int(self.socket.getsockname()[1])
 
     @property
     def link(self) -> str:
-        """What opens the page; whoever has it may see everything there."""
+        """Link that opens the page; whoever has it may see everything there."""
         return f"http://{LOOPBACK}:{self.port}/?{TOKEN}={self.token}"
 
 
 def open_listener(port: int, token: str) -> Listener:
-    """Listen on loopback; port 0: any that is free. Raises `EnvironmentLacks` where the port cannot be had."""
+    """Listen on loopback; port 0: any free port. Raises `EnvironmentLacks` if the port is not available."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -139,12 +139,12 @@ def open_listener(port: int, token: str) -> Listener:
 
 
 def server_of(store: Place, door: Listener) -> uvicorn.Server:
-    """A server that is not running yet. Raises `StoreError` where there is no store that this tare can read."""
+    """Make a server that is not running yet. Raises `StoreError` if there is no store that this tare can read."""
     watch = Watch(StoreReader.opened(store))
     config = uvicorn.Config(
         application(watch.reader, watch, door.token, door.port),
         log_level="error",
-        access_log=False,  # it would hold the token
+        access_log=False,  # would contain the token
         lifespan="off",
         server_header=False,
         date_header=False,

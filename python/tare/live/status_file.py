@@ -1,4 +1,4 @@
-"""An observer that keeps `now.json` beside the store. It fails silently: nobody's watching is worth a run."""
+"""An observer that keeps `now.json` beside the store. It fails silently: no watcher is worth a failed run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MODE = 0o600
 
 
 class StatusWriter:
-    """Notes each event, and writes it down at once: some ten small files a run, none while it measures."""
+    """Records each event and writes it at once: about ten small files per run, none while it measures."""
 
     def __init__(
         self, path: Path, plan: Plan, store_id: str, work: Path, clock: Callable[[], float] = time.time
@@ -49,7 +49,7 @@ class StatusWriter:
         self.now = Now(pid=os.getpid(), began_at=clock(), work=str(work))
 
     def take(self, event: Event) -> None:
-        """Note an event; two runs of a duet may tell at once."""
+        """Record an event; the two runs of a duet may report at the same time."""
         with self._lock:
             if isinstance(event, SiteStands):
                 self.now = self._stands(event)
@@ -58,7 +58,7 @@ class StatusWriter:
             self._write()
 
     def end(self, how: str) -> None:
-        """The session is over."""
+        """Record that the session is over."""
         with self._lock:
             self.now = self._logged(how).model_copy(
                 update={"over": how, "runs": (), "sites": (), "preparing": None}
@@ -83,7 +83,7 @@ class StatusWriter:
         return self._logged(*_lines(event))
 
     def _of_site(self, report: FromSite) -> Now:
-        """What one of several sites reports; its runs are among those of the others."""
+        """State after an event of one of several sites; its runs are listed among those of the others."""
         event = report.event
         if isinstance(event, Preparing):
             return self._at(
@@ -98,14 +98,14 @@ class StatusWriter:
         return self._after(event)
 
     def _stands(self, event: SiteStands) -> Now:
-        """How a site stands; of one that is not at work, no run is under way."""
+        """State after a site's change; a site that is not at work has no current run."""
         now = AtSite(site=event.site, standing=event.standing, since=self._clock(), why=event.why[:_LONGEST_LINE])
         sites = {each.site: each for each in self.now.sites} | {event.site: now}
         left = tuple(run for run in self.now.runs if run.site != event.site or event.standing is Standing.AT_WORK)
         return self.now.model_copy(update={"sites": tuple(sites[name] for name in sorted(sites)), "runs": left})
 
     def _at(self, now: Now, site: str, *, preparing: str | None) -> Now:
-        """The same with what a site prepares."""
+        """Set what a site is preparing."""
         update = {"preparing": preparing, "since": self._clock()}
         sites = (each.model_copy(update=update) if each.site == site else each for each in now.sites)
         return now.model_copy(update={"sites": tuple(sites)})
@@ -135,9 +135,9 @@ class StatusWriter:
         return self.now.model_copy(update={"log": (*self.now.log, *new)[-_LINES:]})
 
     def _write(self) -> None:
-        """Whole or not at all. Not synced: after a loss of power there is nothing left to watch."""
+        """Replace the file as a whole. It is not synced: after a power loss, there is nothing to watch."""
         scratch = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        with contextlib.suppress(OSError, ValueError):  # a full disk, a text that UTF-8 cannot hold
+        with contextlib.suppress(OSError, ValueError):  # a full disk, or text that UTF-8 cannot represent
             scratch.unlink(missing_ok=True)  # an earlier process's, or a link of whoever made the store
             descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
             with os.fdopen(descriptor, "wb") as file:
@@ -147,7 +147,7 @@ class StatusWriter:
 
 @contextmanager
 def with_status_file(herald: StatusWriter, observer: Observer) -> Iterator[Observer]:
-    """An observer that passes events to both; at the end the herald learns how the study ended."""
+    """Give an observer that passes events to both; at the end, the writer records how the study ended."""
 
     def tell(event: Event) -> None:
         herald.take(event)

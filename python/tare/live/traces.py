@@ -1,4 +1,4 @@
-"""What SUT, client, engine and host use while a run is under way: the same lines as in the report, thinner."""
+"""Resource use of SUT, client, engine and host while a run lasts: the lines of the report, with fewer points."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tare.store.trace import VERSION, Trace
 
 JOURNAL = "journal.tare"
 MOST_TICKS = 240
-"""Kept of a run; when there are more, every other one goes."""
+"""Most samples kept of a run; when there are more, every other one is dropped."""
 _SHOWN = frozenset({"tick", "cpu", "memory", "interface", "cgroup", "process"})
 _NS = 1e9
 
 
 @dataclass
 class Follower:
-    """One run's trace so far. `every`: how many frames there are to one that is kept.
+    """One run's trace so far. `every`: one frame of this many is kept.
 
-    `zero_s`: when it began on CLOCK_MONOTONIC, second 0 of its lines; `ahead_s`: what the wall clock was ahead of
-    that in the newest sample.
+    `zero_s`: start of the trace on CLOCK_MONOTONIC, second 0 of its lines. `ahead_s`: seconds that the wall clock
+    was ahead of it in the newest sample.
     """
 
     raw: Path
@@ -41,7 +41,7 @@ class Follower:
         self.journal = Journal(trace_of(self.raw) / JOURNAL)
 
     def look(self) -> Sequence[Point]:
-        """All lines so far; those of before where nothing can be read."""
+        """All lines so far; the earlier ones if nothing can be read."""
         try:
             for payload in self.journal.frames():
                 if self.frames % self.every == 0:
@@ -84,7 +84,7 @@ def _lines(journal: Journal, tables: Mapping[str, pl.DataFrame], zero_s: float |
 
 
 def _tables(names: Mapping[int, str], samples: Sequence[tuple[Row, ...]]) -> dict[str, pl.DataFrame]:
-    """As they will stand in Parquet, but for what was leapt over."""
+    """Tables as they will be in Parquet, without skipped frames."""
     rows: dict[str, list[tuple[int | str | None, ...]]] = {}
     for sample in samples:
         for row in sample:

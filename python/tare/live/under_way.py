@@ -1,4 +1,4 @@
-"""What can be seen of the runs under way: figures, resources and output, each read on from the look before."""
+"""What is visible of current runs: figures, resources and output, each read from where the last look ended."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from tare.live.windows import GENERATORS, Point
 from tare.run.record import Phase
 
 _PROGRAMS = {Phase.WARM_UP: ("warm-up", "warm-up"), Phase.MEASURE: ("measure", "client")}
-"""Phase → name of the client's output, and of its control group in the trace. Later phases show the measured."""
+"""Phase → name of the client's output and of its control group in the trace. Later phases show the measured
+values."""
 _LATER = {Phase.COOL_DOWN, Phase.COLLECT, Phase.TEARDOWN}
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Of one run. `phase`: of which the windows are; `unit` and `latency`: what they count, and which they tell.
+    """One run. `phase`: phase of the windows.
 
-    Windows and trace are in seconds since the first trace of any run under way began, which is `zero_s` on
-    CLOCK_MONOTONIC; without one (`None`) windows are in seconds since the run began.
+    `unit`, `latency`: what the windows count, and which latency they have. Windows and trace are in seconds since
+    the first trace of any current run began, which is `zero_s` on CLOCK_MONOTONIC; without a trace (`None`),
+    windows are in seconds since the run began.
     """
 
     run_id: str
@@ -40,14 +42,14 @@ class Seen:
 
 @dataclass
 class RunFollower:
-    """Keeps its place in every file of the runs under way, and forgets those of runs that are over."""
+    """Keeps its position in every file of current runs, and forgets finished runs."""
 
     engine_root: str = "/var/lib/docker"
     figures: dict[tuple[str, str], windows.Follower] = field(default_factory=dict)
     resources: dict[str, traces.Follower] = field(default_factory=dict)
 
     def look(self, now: Now) -> Iterator[Seen]:
-        """All runs under way."""
+        """Yield what is visible of each current run."""
         tokens = {run.token for run in now.runs}
         self.figures = {key: one for key, one in self.figures.items() if key[0] in tokens}
         self.resources = {key: one for key, one in self.resources.items() if key in tokens}
@@ -94,7 +96,10 @@ class RunFollower:
     def _source(
         self, raw: Path, output: str, client: str, stream: str, cgroups: Mapping[str, str]
     ) -> Source | None:
-        """A client that runs bare writes its file itself, a container's lies with its engine until it has ended."""
+        """Output of the client: a bare client writes its file itself.
+
+        A container's stays with the engine until it ends.
+        """
         kept = in_container(cgroups.get(client), self.engine_root)
         if kept is not None and kept.exists():
             return Source(output, kept, partial(of_engine, stream))
@@ -108,14 +113,14 @@ class RunFollower:
 
 @dataclass(frozen=True)
 class _Begin:
-    """Second 0 by both clocks: `at` in seconds since the epoch."""
+    """Second 0 by both clocks. `at`: seconds since the epoch."""
 
     at: float
     monotonic_s: float
 
 
 def _begin_of(resources: Iterable[traces.Follower]) -> _Begin | None:
-    """When the first of them began, so that what happened at one moment of a duet stands at one place."""
+    """Start of the first trace, so that simultaneous events of a duet are drawn at one place."""
     known = [
         _Begin(one.zero_s + one.ahead_s, one.zero_s)
         for one in resources

@@ -1,4 +1,4 @@
-"""Everything that the page shows at one moment, gathered; nothing is drawn or written here."""
+"""Everything that the page shows at one moment; nothing is drawn or written here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tare.store_place import StorePlace
 
 @dataclass(frozen=True)
 class ReportFile:
-    """A report that lies in the store's directory."""
+    """A report in the store's directory."""
 
     name: str
     bytes: int
@@ -27,10 +27,10 @@ class ReportFile:
 
 @dataclass(frozen=True)
 class Last:
-    """The windows of the run that was committed last, for the time in which no other has any.
+    """Windows of the last committed run, shown while no current run has any.
 
-    `unit`: what its throughput counts, `None` where the run failed before it had any. `windows`: in seconds since
-    `measured_s` on CLOCK_MONOTONIC, when measuring began; `None` where the record does not tell.
+    `unit`: what its throughput counts; `None` if the run failed before it had any. `windows`: in seconds since
+    `measured_s` on CLOCK_MONOTONIC, the start of measuring; `None` if the record does not contain it.
     """
 
     run_id: str
@@ -43,10 +43,10 @@ class Last:
 
 @dataclass(frozen=True)
 class View:
-    """`problem`: why the store cannot be read now; then the rest is what was seen before that, if anything was.
+    """`problem`: why the store cannot be read now; the other fields then hold the last readable state, if any.
 
-    `running`: a process holds the store. `now`: what that process reports, or what the last one did. `traced`: the
-    runs of which a trace was seen last, while a store is run.
+    `running`: a process holds the store. `now`: state that this process reports, or that the last one reported.
+    `traced`: runs with the latest traces, while a store is in use.
     """
 
     place: StorePlace
@@ -59,16 +59,16 @@ class View:
     last: Last | None = None
     reports: tuple[ReportFile, ...] = ()
     makers: tuple[str, ...] = ()
-    """Tares that make blocks of a store at a URL, by host and process."""
+    """Tares that make blocks of a store at a URL, as host and process."""
 
     @property
     def under_way(self) -> tuple[Current, ...]:
-        """The runs that are being made: one, two of a duet, or none."""
+        """The current runs: one, two of a duet, or none."""
         return self.now.runs if self.running and self.now is not None else ()
 
     @property
     def emulated(self) -> EmulatedArms:
-        """Arms with an emulated run, those under way among them."""
+        """Arms with an emulated run, including current ones."""
         sides = {} if self.known is None else dict(self.known.done.emulated)
         for run in self.under_way:
             if run.emulated:
@@ -77,17 +77,17 @@ class View:
 
     @property
     def names(self) -> Mapping[str, str]:
-        """Arms as they are shown: with their mark where they, or what they are compared with, were emulated."""
+        """Arm → its display name, marked if the arm or its baseline was emulated."""
         return {} if self.known is None else shown_names(self.known.plan.study, self.emulated)
 
     def run_name(self, run_id: str, arm: str) -> str:
-        """A run as it is shown: with the mark of its arm."""
+        """Display name of a run, with the mark of its arm."""
         return marked(run_id, MARK if arm in self.emulated else None)
 
     @property
     def blocks(self) -> int | None:
-        """Blocks that are expected in all by what is seen so far; `None`: only the cap is known."""
-        assert self.known is not None  # noqa: S101 - asked for where there is a study
+        """Expected total number of blocks, from what is known so far; `None` if only the cap is known."""
+        assert self.known is not None  # noqa: S101 - only used if there is a study
         decided, run_s = self.known.decision, self._run_s
         if decided.end is None and run_s is None:
             return None
@@ -95,20 +95,20 @@ class View:
 
     @property
     def fixed(self) -> bool:
-        """Whether it is known beforehand how many blocks there will be."""
+        """Whether the number of blocks is known in advance."""
         assert self.known is not None  # noqa: S101 - for the type alone
         rule = rule_of(self.known.plan.study)
         return rule.target is None and rule.seconds is None
 
     @property
     def cap(self) -> int:
-        """Blocks of the plan, which are made at most."""
+        """Number of planned blocks, the most that are made."""
         assert self.known is not None  # noqa: S101 - for the type alone
         return max((run.block for run in self.known.plan.runs), default=0)
 
     @property
     def expected(self) -> int:
-        """Runs that are expected in all; of the plan's, while nothing better is known."""
+        """Expected total number of runs; the plan's number while nothing better is known."""
         assert self.known is not None  # noqa: S101 - for the type alone
         planned = len(self.known.plan.runs)
         blocks = self.blocks
@@ -116,14 +116,14 @@ class View:
 
     @property
     def left_s(self) -> float | None:
-        """Machine time that is expected yet, at the mean of the good runs so far; `None` where there is none."""
+        """Expected remaining machine time, from the mean of the good runs so far; `None` if there are none."""
         assert self.known is not None  # noqa: S101 - for the type alone
         run_s, left = self._run_s, self.expected - len(self.known.done.good)
         return None if run_s is None or left <= 0 else left * run_s
 
     @property
     def _run_s(self) -> float | None:
-        """Machine time of a good run, their mean."""
+        """Mean machine time of a good run."""
         assert self.known is not None  # noqa: S101 - for the type alone
         done = self.known.done
         return fmean(done.seconds[run] for run in done.good) if done.good else None

@@ -1,4 +1,4 @@
-"""Looks for all viewers at once, and only while there are any: a page that nobody watches costs nothing."""
+"""One look for all viewers, and only while there are any: a page that nobody watches costs nothing."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tare.live.look import StoreReader
 from tare.live.parts import NAMES, Part, environment, parts
 
 EVERY_S = 2.0
-"""Between two looks. A viewer sees a change after that at the latest."""
+"""Seconds between two looks. A viewer sees a change after this time at the latest."""
 QUIET_S = 15.0
-"""After so long without anything to tell, a line that only keeps the connection open."""
+"""Seconds without news after which a line is sent to keep the connection open."""
 
 
 @dataclass
 class Watch:
-    """The newest parts. `stopping`: asked whether the server is about to end."""
+    """The newest parts. `stopping`: whether the server is about to end."""
 
     reader: StoreReader
     stopping: Callable[[], bool] = lambda: False
@@ -35,15 +35,15 @@ class Watch:
     _parts: Mapping[str, Part] = field(default_factory=dict)
 
     async def newest(self) -> Mapping[str, Part]:
-        """All parts as they are now; what was read for other viewers a moment ago is taken for new."""
+        """All current parts; parts that were read for other viewers a moment ago count as current."""
         if not self._parts or self._looker is None:
             await self._look()
         return self._parts
 
     async def changes(self, seen: Mapping[str, str]) -> AsyncGenerator[Sequence[Part], None]:
-        """Parts whose tags differ from those seen, as they come; empty when nothing came for a while.
+        """Parts whose tags differ from those seen, as they change; empty if nothing has changed for a while.
 
-        Ends when the server does. The tags are kept here; what a slow viewer misses in between, it need not see.
+        Ends with the server. The tags are kept here; a slow viewer does not get the states that it missed.
         """
         tags = dict(seen)
         async with self._watched():
@@ -66,7 +66,7 @@ class Watch:
             self.viewers -= 1
 
     async def _wait(self, turn: int) -> None:
-        """Until there is something newer, or the server ends, or a while has passed."""
+        """Wait for a newer state, for the server's end, or for `QUIET_S`."""
         waited = 0.0
         while self.turn == turn and not self.stopping() and waited < QUIET_S:
             async with self._changed:
@@ -83,7 +83,7 @@ class Watch:
             self._looker = None
 
     async def _look(self) -> None:
-        """In a thread, so that a slow disk or a large study keeps no other answer waiting."""
+        """Look in a thread, so that a slow disk or a large study delays no other answer."""
         async with self._lock:
             seen = await to_thread.run_sync(lambda: parts(self.reader.look(), self.templates))
             if _tags(seen) != _tags(self._parts):
@@ -98,11 +98,11 @@ def _tags(page_parts: Mapping[str, Part]) -> dict[str, str]:
 
 
 def ident(tags: Mapping[str, str]) -> str:
-    """An event's id: the tag of every part that the viewer has by then, in the order of `NAMES`."""
+    """ID of an event: the tags of all parts that the viewer then has, in the order of `NAMES`."""
     return ".".join(tags.get(name, "-") for name in NAMES)
 
 
 def tags_of(ident_seen: str | None) -> Mapping[str, str]:
-    """What a viewer has who comes back with that id; nothing of it is trusted but to be compared."""
+    """Tags of a viewer who returns with that ID; they are only compared, and not trusted otherwise."""
     idents = (ident_seen or "").split(".")
     return dict(zip(NAMES, idents, strict=True)) if len(idents) == len(NAMES) else {}

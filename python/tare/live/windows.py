@@ -1,4 +1,4 @@
-"""Throughput and latency of a run under way, from what its generator has printed so far."""
+"""Throughput and latency of a current run, from what its generator has printed so far."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tare.workloads.sysbench import output as sysbench_output
 from tare.workloads.ycsb import output as ycsb_output
 
 MOST_POINTS = 240
-"""Of a line on the page."""
+"""Most points of a line on the page."""
 P95 = "95th percentile"
 
 
 @dataclass(frozen=True)
 class Point:
-    """One window. `second`: its end, since the generator began; where it was placed, its middle, since second 0.
+    """One window. `second`: its end, since the generator began; once placed: its middle, since second 0.
 
-    `None`: the generator does not tell.
+    `None`: the generator does not report the value.
     """
 
     second: float
@@ -32,7 +32,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Live:
-    """How a generator's lines are read while it works. `stream`: where it prints them; `unit`: what it counts."""
+    """How to read a generator's lines while it works. `stream`: where it prints them; `unit`: what it counts."""
 
     stream: str
     unit: str
@@ -49,7 +49,7 @@ def _ycsb(text: str) -> list[Point]:
 
 
 def _mean_ms(status: ycsb_output.Status) -> float | None:
-    """Over the kinds of operations by their counts, without those that are timed from the intended send."""
+    """Mean over the kinds of operations, weighted by count, without those timed from the intended send."""
     kinds = [kind for name, kind in status.kinds.items() if not name.startswith(("Intended-", "CLEANUP"))]
     known = [(kind.mean_us, kind.count) for kind in kinds if kind.mean_us is not None and kind.count]
     total = sum(count for _, count in known)
@@ -75,10 +75,10 @@ GENERATORS: Mapping[str, Live] = {
 
 @dataclass
 class Follower:
-    """Reads on from where it stopped, whole lines only. `decode`: bytes of the file → what was printed.
+    """Reads complete lines from where it stopped last time. `decode`: the file's bytes → printed text.
 
-    `began_at`: when the generator began, seconds since the epoch. At the last write to its file it had printed all
-    windows that are in it, so it began no later than their seconds before that.
+    `began_at`: start of the generator, in seconds since the epoch. At the last write to its file, it had printed
+    all windows in the file, so it began at least their duration before that.
     """
 
     path: Path
@@ -99,7 +99,7 @@ class Follower:
         return self.points
 
     def _place(self) -> None:
-        """After reading: what was written meanwhile only makes the moment later, and the earliest one is kept."""
+        """Called after reading: later writes only delay the estimated start, and the earliest estimate is kept."""
         wrote = written_at(self.path)
         if wrote is not None and self.points:
             began = driven(Span(wrote, wrote), self.points[-1].second).began_monotonic_s
@@ -107,7 +107,7 @@ class Follower:
 
 
 def placed(points: Sequence[Point], began_s: float) -> list[Point]:
-    """Each at the middle of its window, the generator having begun at that second."""
+    """Move each point to the middle of its window, for a generator that began at that second."""
     spans = spans_of([point.second for point in points], began_s)
     return [
         replace(point, second=(span.began_s + span.ended_s) / 2) for point, span in zip(points, spans, strict=True)
@@ -115,7 +115,7 @@ def placed(points: Sequence[Point], began_s: float) -> list[Point]:
 
 
 def thinned(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
-    """At most so many: neighbours are put together, each figure and each time their mean."""
+    """Reduce to at most `most` points: neighbours are merged into their means, times included."""
     each = -(-len(points) // most) if points else 1
     groups = [points[at : at + each] for at in range(0, len(points), each)]
     return [

@@ -1,7 +1,7 @@
 """Monitors: programs that watch SUT, client, engine and host while a run lasts.
 
-A monitor *describes* its programs and reads what they left; `run/` starts and stops them. All of one kind the same
-shape, so that a study can have any of them in a level and what each costs is counted alike.
+A monitor *describes* its programs and reads what they left; `run/` starts and stops them. All monitors have the
+same shape, so that a study can use any of them in a level and the cost of each is measured in the same way.
 """
 
 from __future__ import annotations
@@ -18,23 +18,22 @@ if TYPE_CHECKING:
 
 
 Options = Mapping[str, str | int | float | bool]
-"""What a study sets that only one monitor knows."""
+"""Options in a study that only one monitor understands."""
 SUT = "sut"
-"""Name of the server, or of the program that is measured by itself, in traces."""
+"""Name in traces of the server, or of a program that is measured by itself."""
 OF_SUT = r"^sut(-\d+)?$"
-"""Its name, or those of its nodes: `sut-1`, `sut-2`, …"""
+"""Matches the server's name, or those of its nodes: `sut-1`, `sut-2`, …"""
 ONE_CONTAINER = frozenset({"cadvisor", "docker-stats", "podman-stats"})
-"""Monitors that look at one container or control group only."""
+"""Monitors that watch only one container or control group."""
 
 
 @dataclass(frozen=True)
 class WatchedProcess:
-    """One thing to look at.
+    """One process to watch.
 
     `name`: `sut` (of a cluster `sut-1`, …), `client`, `warm-up`, `proxy`, `shim`, `storage`, `dockerd`,
-    `containerd`, `tare`.
-    `own_cgroup`: it stands in a control group of its own, not in a root one that holds half the machine.
-    `own_network`: its network namespace is not the host's. `tree`: its descendants belong to it.
+    `containerd`, `tare`. `own_cgroup`: it is in a control group of its own, not in a root group with most of the
+    machine. `own_network`: its network namespace is not the host's. `tree`: its descendants belong to it.
     """
 
     name: str
@@ -47,11 +46,11 @@ class WatchedProcess:
 
 @dataclass(frozen=True)
 class MonitorContext:
-    """What a monitor is asked to look at, and from where.
+    """What a monitor must watch, and its surroundings.
 
-    `directory` is its own on the host, there while the run lasts; paths in programs are below it or absolute.
-    `most_s`: nobody will stop it later than that, so a program that is able to should end by itself then.
-    `options`: of the study, checked by the monitor.
+    `directory`: the monitor's own directory on the host, which exists while the run lasts; paths in programs are
+    below it or absolute. `most_s`: nobody stops the monitor later than that, so a program that can should end by
+    itself then. `options`: from the study, checked by the monitor.
     """
 
     host: Host
@@ -63,17 +62,18 @@ class MonitorContext:
 
     @property
     def sut(self) -> WatchedProcess | None:
-        """The server, `None` where the program that is measured is yet to come."""
+        """The server; `None` if the measured program has not started yet."""
         return next((each for each in self.watched if each.name == SUT), None)
 
 
 @dataclass(frozen=True)
 class Program:
-    """One process of a monitor. `files`: name → content, written to its directory first.
+    """One process of a monitor.
 
-    `started`: a file that is there once it is at work. `stop`: the signal by which its process group ends and
-    writes all it has; what it then leaves must tell whether it is whole, as nobody sees its exit code.
-    `counts_itself`: its own CPU time is the monitor's, not only that of its children.
+    `files`: name → content, written to the monitor's directory first. `started`: a file that exists once the
+    program works. `stop`: the signal on which its process group ends and writes everything; as nobody sees its exit
+    code, its output must show whether it is complete. `counts_itself`: the program's own CPU time is the monitor's,
+    not only that of its children.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Program:
 
 @dataclass(frozen=True)
 class TargetUpdate:
-    """How a running monitor learns of new processes: write this file, then send this signal."""
+    """How to tell a running monitor about new processes: write this file, then send this signal."""
 
     file: str
     content: str
@@ -96,9 +96,10 @@ class TargetUpdate:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a monitor saw. `table`: with the columns of `samples.columns`; `None` where it keeps tables of its own.
+    """What a monitor measured. `table`: has the columns of `samples.columns`; `None` if it keeps tables of its own.
 
-    `samples`: readings in time. `values`: plain values for the record, by names that its page explains.
+    `samples`: number of readings over time. `values`: plain values for the record, under names that the monitor's
+    page explains.
     """
 
     samples: int
@@ -107,29 +108,32 @@ class Reading:
 
 
 class Monitor(Protocol):
-    """A monitor, described. No method starts a process that stays."""
+    """Describes a monitor. No method starts a process that stays."""
 
     daemons: ClassVar[frozenset[str]]
-    """Names of `Watched` processes that work for it; their CPU time is shown beside its own."""
+    """Names of watched processes that work for the monitor; their CPU time is shown beside its own."""
     reports_cost: ClassVar[bool]
-    """Whether it reports its own CPU time, as `cpu_s`."""
+    """Whether the monitor reports its own CPU time, as `cpu_s`."""
 
     def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:
-        """Why this host cannot run it, and what to do about it; `None` if it can."""
+        """Why this host cannot run the monitor, with a way forward; `None` if it can."""
         ...
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
-        """What to start, in order."""
+        """Programs to start, in order."""
         ...
 
     def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
-        """How to add the processes that came after its start; `None` if it need not know them."""
+        """How to add processes that came after the monitor's start; `None` if it need not know them."""
         ...
 
     def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:
-        """Commands to run before it is stopped, by the file in its directory that takes their output."""
+        """Commands to run before the monitor is stopped, by the file in its directory for their output."""
         ...
 
     def read(self, scene: MonitorContext, directory: Path) -> Reading:
-        """Read what it left (`directory`: brought home). Raises `RunFailed` on any sign that it is not whole."""
+        """Read the monitor's output (`directory`: its local copy).
+
+        Raises `RunFailed` on any sign that it is incomplete.
+        """
         ...

@@ -1,4 +1,4 @@
-"""`cadvisor`: the SUT's control group by cAdvisor, as a Prometheus has it that scrapes it and answers rate().
+"""`cadvisor`: the SUT's control group as cAdvisor reports it to a Prometheus that scrapes it and computes rate().
 
 Neither program is tare's: cAdvisor is the user's own, Prometheus Debian's (docs/reference/monitors.md).
 """
@@ -24,25 +24,25 @@ SERVER = Path(__file__).with_name("cadvisor_server.py")
 READER = Path(__file__).with_name("prometheus_reader.py")
 PROMETHEUS = "prometheus"
 RANGE_S = 5.0
-"""Of rate(), as the view has it."""
+"""Range of rate(), the same as in the view."""
 _ANSWERS = "prometheus.json"
 _PIDS = "pids"
 _CALL_S = 10.0
 _FASTEST_S = 0.1
 _STAMP_NS = 6_000_000
-"""cAdvisor stamps once it has read all files of a group, and Prometheus keeps whole milliseconds."""
+"""cAdvisor takes the time after it has read all files of a group, and Prometheus keeps whole milliseconds."""
 _REACH = 1.1
 """Mean gaps that rate() extrapolates over: prometheus/prometheus promql/functions.go extrapolatedRate."""
 
 
 class Cadvisor:
-    """The SUT's control group, of a bare one too. Without one nothing is started."""
+    """Watches the SUT's control group, also that of a bare SUT. Without a control group, nothing is started."""
 
     daemons: ClassVar[frozenset[str]] = frozenset({"dockerd", "containerd", "podman"})
     reports_cost: ClassVar[bool] = False
 
     def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:
-        """Both programs."""
+        """Check both programs, the interval and the options."""
         if interval_s < _FASTEST_S or round(interval_s * 1000) != interval_s * 1000:
             return f"cadvisor reads every {_FASTEST_S:g} s at most, in whole milliseconds; change interval_s"
         if unknown := sorted(set(options) - {"binary"}):
@@ -60,7 +60,7 @@ class Cadvisor:
         )
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
-        """One that runs both, so that each gets a port that is free."""
+        """One program that runs both, so that each gets a free port."""
         if scene.sut is not None and not scene.sut.own_cgroup:
             return ()
         path = f"{scene.directory}/{SERVER.name}"
@@ -76,17 +76,17 @@ class Cadvisor:
         )
 
     def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
-        """A program that is measured by itself comes later than its monitors."""
+        """A program that is measured by itself starts after its monitors."""
         pids = _pids(later)
         return TargetUpdate(_PIDS, _pids(scene.watched) + pids, "HUP") if pids else None
 
     def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:
-        """All that Prometheus has, before it is gone."""
+        """Fetch all data of Prometheus before it ends."""
         reader = ("python3", "-I", "-S", f"{scene.directory}/{READER.name}", scene.directory)
         return {_ANSWERS: (*reader, f"{scene.interval_s:g}", f"{RANGE_S:g}", SUT)}
 
     def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
-        """The answers of Prometheus. Raises `RunFailed` for a control group of which there is nothing."""
+        """Read the answers of Prometheus. Raises `RunFailed` if there is nothing about the control group."""
         try:
             answers = json.loads((directory / _ANSWERS).read_text())
         except (OSError, ValueError) as error:
@@ -103,9 +103,9 @@ class Cadvisor:
 
 @dataclass(frozen=True)
 class Scraped:
-    """What was scraped of one group: metric → a mapping from time to value for each series, a CPU or a device.
+    """Data scraped of one group: metric → for each series (a CPU or a device) a mapping from time to value.
 
-    Times are nanoseconds of CLOCK_MONOTONIC, `to_monotonic_ns` less than those of CLOCK_REALTIME.
+    Times are nanoseconds of CLOCK_MONOTONIC, which is `to_monotonic_ns` behind CLOCK_REALTIME.
     """
 
     series: Mapping[str, Sequence[Mapping[int, float]]]
@@ -114,7 +114,7 @@ class Scraped:
 
     @classmethod
     def of(cls, scrape: Mapping[str, Any]) -> Scraped:
-        """From the document of prometheus_reader.py."""
+        """Parse the document of prometheus_reader.py."""
         shifts = [clock["realtime_ns"] - clock["monotonic_ns"] for clock in scrape["clocks"]]
         series = {
             metric: [{_ns(at) - shifts[-1]: float(value) for at, value in one["values"]} for one in rows]
@@ -124,11 +124,11 @@ class Scraped:
 
     @property
     def stamps(self) -> list[int]:
-        """When cAdvisor read the group's CPU time."""
+        """Times at which cAdvisor read the group's CPU time."""
         return _stamps(self.series[_CPU])
 
     def sums(self, metric: str) -> dict[int, float]:
-        """Over all series that have a value then."""
+        """Time → sum over all series that have a value at this time."""
         totals: dict[int, float] = {}
         for one in self.series[metric]:
             for at, value in one.items():
@@ -145,7 +145,7 @@ _GAUGES = {
 
 
 def _between_rows(scraped: Scraped) -> Iterator[Row]:
-    """What irate() gives of two scrapes that follow each other; a CPU that is new counts from then on."""
+    """Results of irate() for consecutive scrapes; a new CPU counts from its first scrape."""
     stamps = scraped.stamps
     for begin, end in pairwise(stamps):
         grown = sum(_grown(one[begin], one[end]) for one in scraped.series[_CPU] if begin in one and end in one)
@@ -154,12 +154,12 @@ def _between_rows(scraped: Scraped) -> Iterator[Row]:
 
 
 def _grown(before: float, after: float) -> float:
-    """A counter that fell began again at 0."""
+    """Growth of a counter; one that fell has restarted at 0."""
     return after - before if after >= before else after
 
 
 def _rate_rows(scraped: Scraped, answers: Sequence[Sequence[Any]], range_s: float) -> Iterator[Row]:
-    """Answers of rate() whose range was filled, of equal ones the first."""
+    """Answers of rate() with a filled range; of equal answers, only the first."""
     before = None
     for at, value in answers:
         moment = _filled(scraped, _ns(at) - scraped.to_monotonic_ns, round(range_s * SECOND_NS))
@@ -169,7 +169,7 @@ def _rate_rows(scraped: Scraped, answers: Sequence[Sequence[Any]], range_s: floa
 
 
 def _filled(scraped: Scraped, end: int, range_ns: int) -> Moment | None:
-    """From the first to the last scrape in a range; `None` where rate() guesses what was beyond them."""
+    """From the first to the last scrape in a range; `None` if rate() extrapolates beyond a filled range."""
     begin = end - range_ns
     inside = [stamp for stamp in scraped.stamps if begin <= stamp <= end]
     if len(inside) < 2 or not all(_fills(one, inside, begin, end) for one in scraped.series[_CPU]):
@@ -178,7 +178,7 @@ def _filled(scraped: Scraped, end: int, range_ns: int) -> Moment | None:
 
 
 def _fills(one: Mapping[int, float], inside: Sequence[int], begin: int, end: int) -> bool:
-    """Whether rate() carries a series on to both borders of the range, not only half a gap or to where it was 0."""
+    """Whether rate() extends a series to both ends of the range, not only by half a gap or to where it was 0."""
     if not all(stamp in one for stamp in inside):
         return False
     first, last = inside[0], inside[-1]
@@ -189,7 +189,7 @@ def _fills(one: Mapping[int, float], inside: Sequence[int], begin: int, end: int
 
 
 def _gauge_rows(scraped: Scraped) -> Iterator[Row]:
-    """As they stood. A metric without a series has no row: nothing is not 0."""
+    """Values of gauges. A metric without series has no row: missing is not 0."""
     for metric, quantity in _GAUGES.items():
         for at, value in sorted(scraped.sums(metric).items()):
             yield Row(quantity, SUT, Moment(at, at, scraped.within_ns), value, is_gauge=True)
@@ -200,22 +200,22 @@ def _stamps(series: Sequence[Mapping[int, float]]) -> list[int]:
 
 
 def _scatter(stamps: Sequence[int]) -> int:
-    """How far distances of stamps are from the usual one, or from a multiple where a scrape was missed."""
+    """Largest deviation of gaps between stamps from the usual gap, or its multiple after missed scrapes."""
     gaps = [after - before for before, after in pairwise(stamps)]
     usual = round(median(gaps)) if gaps else 1
     return max((abs(gap - max(1, round(gap / usual)) * usual) for gap in gaps), default=0)
 
 
 def _ns(seconds: float) -> int:
-    """Prometheus's times are whole milliseconds."""
+    """Nanoseconds of a Prometheus time, which is in whole milliseconds."""
     return round(seconds * 1000) * 1_000_000
 
 
 def _pids(watched: tuple[WatchedProcess, ...]) -> str:
-    """`PID NAME` of the SUT, where it has a control group of its own."""
+    """`PID NAME` of the SUT, if it has a control group of its own."""
     return "".join(f"{each.pid} {each.name}\n" for each in watched if each.name == SUT and each.own_cgroup)
 
 
 def _binary(options: Options) -> str:
-    """As the study says, else as the environment does, else by name."""
+    """Program from the study, else from the environment, else `cadvisor`."""
     return str(options.get("binary") or os.environ.get("CADVISOR") or "cadvisor")

@@ -2,9 +2,9 @@
 
     python3 -I -S cadvisor_server.py DIRECTORY CADVISOR PROMETHEUS INTERVAL_S MOST_S
 
-DIRECTORY/pids has `PID NAME` a line, read at the start and on each SIGHUP; DIRECTORY/server.json then has the
-control group of each, where Prometheus answers, and what two clocks said. DIRECTORY/ready is made once a scrape
-has succeeded. SIGTERM ends it, MOST_S too; it fails when one of the two ends by itself.
+DIRECTORY/pids holds `PID NAME` lines and is read at the start and on each SIGHUP; DIRECTORY/server.json then holds
+the control group of each, the address of Prometheus, and the time of two clocks. DIRECTORY/ready is made once a
+scrape has succeeded. SIGTERM or MOST_S ends it; it fails if one of the two programs ends by itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody uses: all are held before the first is given back."""
+    """Free ports of the loopback: all are opened before the first is closed."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [int(one.getsockname()[1]) for one in sockets]
     for one in sockets:
@@ -33,7 +33,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def group_of(pid: int) -> str | None:
-    """The control group by whose name cAdvisor knows a process: its cpuacct's on v1, else its own on v2."""
+    """Control group under whose name cAdvisor knows a process: its cpuacct group on v1, its own on v2."""
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     except OSError:
@@ -43,14 +43,14 @@ def group_of(pid: int) -> str | None:
 
 
 def noted(directory: Path, known: dict[str, str]) -> dict[str, str]:
-    """Names with their control groups, of those that are new too; a name is asked for once, as pids return."""
+    """Names with their control groups, new ones included; each name is looked up once, as pids are reused."""
     pairs = (line.split(" ", 1) for line in (directory / "pids").read_text().splitlines())
     new = {name: group_of(int(pid)) for pid, name in pairs if name not in known}
     return known | {name: group for name, group in new.items() if group is not None}
 
 
 def cadvisor(program: str, port: int, interval_s: float) -> list[str]:
-    """One that reads as often as it is set to, which without the last two options it does not."""
+    """Command of cAdvisor; without the last two options it would not keep to its interval."""
     return [
         *(program, "-listen_ip=127.0.0.1", f"-port={port}", f"-housekeeping_interval={interval_s * 1000:.0f}ms"),
         *("-jitter_factor=0", "-allow_dynamic_housekeeping=false"),
@@ -58,7 +58,7 @@ def cadvisor(program: str, port: int, interval_s: float) -> list[str]:
 
 
 def prometheus(program: str, directory: Path, port: int, target: int, interval_s: float) -> list[str]:
-    """One that keeps what it scrapes in DIRECTORY/tsdb."""
+    """Command of a Prometheus that stores what it scrapes in DIRECTORY/tsdb."""
     every = f"{interval_s * 1000:.0f}ms"
     job = {"job_name": "cadvisor", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}
     config = {"global": {"scrape_interval": every, "scrape_timeout": every}, "scrape_configs": [job]}
@@ -70,7 +70,7 @@ def prometheus(program: str, directory: Path, port: int, target: int, interval_s
 
 
 def scraped(address: str) -> bool:
-    """Whether Prometheus has had an answer of cAdvisor."""
+    """Whether Prometheus has scraped cAdvisor successfully."""
     try:
         with urllib.request.urlopen(f"{address}/api/v1/query?query=up", timeout=ANSWER_S) as answer:  # noqa: S310 - http, as made here
             result = json.load(answer)["data"]["result"]
@@ -80,7 +80,7 @@ def scraped(address: str) -> bool:
 
 
 def start(directory: Path, name: str, argv: list[str]) -> subprocess.Popen[bytes]:
-    """Its output goes to files; signals are blocked here and must not be there."""
+    """Start a program with its output in a file, and unblock the signals that are blocked in this process."""
     with (directory / f"{name}.log").open("wb") as log:
         return subprocess.Popen(
             argv,
@@ -92,7 +92,7 @@ def start(directory: Path, name: str, argv: list[str]) -> subprocess.Popen[bytes
 
 
 def end(servers: dict[str, subprocess.Popen[bytes]]) -> None:
-    """Both, the scraper first."""
+    """End both programs, the scraper first."""
     for server in reversed(servers.values()):
         server.terminate()
         try:
@@ -103,7 +103,7 @@ def end(servers: dict[str, subprocess.Popen[bytes]]) -> None:
 
 
 def serve(directory: Path, servers: dict[str, subprocess.Popen[bytes]], address: str, most_s: float) -> str | None:
-    """Until stopped; returns why it ended otherwise."""
+    """Serve until stopped; return the reason if a program ends by itself."""
     clocks = {"monotonic_ns": time.monotonic_ns(), "realtime_ns": time.time_ns()}
     over, ready, groups, received_signal = time.monotonic() + most_s, False, dict[str, str](), int(signal.SIGHUP)
     while received_signal not in (signal.SIGTERM, signal.SIGINT) and time.monotonic() < over:
@@ -123,7 +123,7 @@ def serve(directory: Path, servers: dict[str, subprocess.Popen[bytes]], address:
 
 
 def main() -> int:
-    """Start both, serve, end both; what Prometheus stored goes with it."""
+    """Start both programs, serve, end both, and remove what Prometheus stored."""
     directory, interval_s, most_s = Path(sys.argv[1]), float(sys.argv[4]), float(sys.argv[5])
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     shown, answering = free_ports(2)

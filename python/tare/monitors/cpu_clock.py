@@ -1,10 +1,10 @@
-"""CPU time of processes with all below them, as JSON: `{"PID": NANOSECONDS, …}`, without those that are gone.
+"""CPU time of processes with their descendants, as JSON: `{"PID": NANOSECONDS, …}`, without those that are gone.
 
     python3 -I -S cpu_clock.py [PID | below:PID] …
 
-`below:PID` leaves the process itself out. Living ones are read by their CPU clock (clock_gettime(2) of
-MAKE_PROCESS_CPUCLOCK, include/linux/posix-timers_types.h), which knows more than ticks; what children used
-that ended and were waited for is known in ticks of 10 ms.
+`below:PID` leaves the process itself out. Living processes are read by their CPU clock (clock_gettime(2) of
+MAKE_PROCESS_CPUCLOCK, include/linux/posix-timers_types.h), which is finer than ticks; the time of children that
+have ended and were waited for is known in ticks of 10 ms.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def stat(pid: int) -> list[bytes] | None:
 
 
 def used_ns(pid: int, fields: list[bytes]) -> int:
-    """Of one process, with the children that it has outlived."""
+    """CPU time of one process, including children that have ended."""
     tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     children_ns = (int(fields[CHILD_USER]) + int(fields[CHILD_SYSTEM])) * tick_ns
     return time.clock_gettime_ns((~pid << 3) | SCHED) + children_ns
 
 
 def main() -> None:
-    """One look at all processes serves all trees."""
+    """Read all processes once, and sum up the requested trees."""
     pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
     alive = {pid: fields for pid in pids if (fields := stat(pid))}
     below: dict[int, list[int]] = {}

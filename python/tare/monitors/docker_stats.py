@@ -1,4 +1,4 @@
-"""`docker-stats`: the stream of the engine's API that `docker stats` shows, with what that client makes of it.
+"""`docker-stats`: the stream of the engine's API that `docker stats` shows, computed as that client does.
 
 Formulas: docker/cli cli/command/container/stats_helpers.go, as read for docs/reference/views.md.
 """
@@ -23,13 +23,13 @@ _DEFAULT = "unix:///var/run/docker.sock"
 
 
 class DockerStats:
-    """The SUT's container. Where the SUT is none there is nothing to watch, and nothing is started."""
+    """Watches the SUT's container. Without a container, nothing is started."""
 
     daemons: ClassVar[frozenset[str]] = frozenset({"dockerd", "containerd", "podman", "shim"})
     reports_cost: ClassVar[bool] = False
 
     def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """Only the engine, which its arms need anyway."""
+        """Check the interval; the arms need the engine anyway."""
         if interval_s != 1:
             return f"the engine gives a frame a second, not one in {interval_s:g} s; set interval_s: 1"
         return None
@@ -50,16 +50,16 @@ class DockerStats:
         )
 
     def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
-        """A program that is measured by itself comes later than its monitors."""
+        """A program that is measured by itself starts after its monitors."""
         idents = _idents(later)
         return TargetUpdate(_LISTED, _idents(scene.watched) + idents, "HUP") if idents else None
 
     def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
-        """Nothing."""
+        """No commands."""
         return {}
 
     def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
-        """The frames. The first has no sample before it: the client shows it as 0, and it is dropped here."""
+        """Read the frames. The first has no earlier sample: the client shows 0 for it, and it is dropped here."""
         try:
             lines = (directory / "docker-stats.stdout").read_text().splitlines()
         except FileNotFoundError as error:
@@ -76,16 +76,16 @@ class DockerStats:
 
 
 def _idents(watched: tuple[WatchedProcess, ...]) -> str:
-    """Containers of the SUT, a line each."""
+    """Container IDs of the SUT, one a line."""
     return "".join(f"{each.container_id}\n" for each in watched if each.name == SUT and each.container_id)
 
 
 def _rows(one: Mapping[str, Any]) -> Iterator[Row]:
-    """What the client prints of a frame: CPU as a rate, the rest as it stood at the frame's end."""
+    """Values that the client prints for a frame: CPU as a rate, the rest as of the frame's end."""
     frame = one["frame"]
     memory, now, before = frame.get("memory_stats") or {}, frame["cpu_stats"], frame["precpu_stats"]
     if not memory.get("usage") and not now["cpu_usage"]["total_usage"]:
-        return  # the container was ending: the engine has nothing to say of it any more
+        return  # the container was ending, so the engine has no values for it
     to_monotonic = one["monotonic_ns"] - one["realtime_ns"]
     begin, end = (_ns(frame[key]) + to_monotonic for key in ("preread", "read"))
     moment = Moment(begin, end, max(0, one["monotonic_ns"] - end))
@@ -93,7 +93,7 @@ def _rows(one: Mapping[str, Any]) -> Iterator[Row]:
     system = now["system_cpu_usage"] - before["system_cpu_usage"]
     share = used / system * now["online_cpus"] * 100 if used > 0 and system > 0 else 0.0
     yield Row("cpu_percent", SUT, moment, share)
-    if memory.get("usage"):  # without the controller the engine says nothing, and its client 0 B
+    if memory.get("usage"):  # without the controller, the engine gives no value, and its client prints 0 B
         kept = used_memory(memory)
         yield Row("memory_bytes", SUT, moment, float(kept), is_gauge=True)
         if memory.get("limit"):
@@ -104,19 +104,19 @@ def _rows(one: Mapping[str, Any]) -> Iterator[Row]:
         yield Row(name, SUT, moment, float(total), is_gauge=True)
     for name, direction in (("network_rx_bytes", "rx_bytes"), ("network_tx_bytes", "tx_bytes")):
         interfaces = frame.get("networks")
-        if interfaces:  # none in the host's own namespace
+        if interfaces:  # none in the host's namespace
             total = sum(each[direction] for each in interfaces.values())
             yield Row(name, SUT, moment, float(total), is_gauge=True)
 
 
 def used_memory(stats: Mapping[str, Any]) -> int:
-    """Usage less inactive page cache: `total_inactive_file` on control groups v1, `inactive_file` on v2."""
+    """Usage without inactive page cache: `total_inactive_file` on control groups v1, `inactive_file` on v2."""
     usage, details = int(stats["usage"]), stats.get("stats") or {}
     inactive = int(details.get("total_inactive_file", details.get("inactive_file", 0)))
     return usage - inactive if inactive < usage else usage
 
 
 def _ns(stamp: str) -> int:
-    """RFC 3339 with up to nine decimals, UTC."""
+    """Nanoseconds of an RFC 3339 time in UTC with up to nine decimals."""
     whole, _, part = stamp.rstrip("Z").partition(".")
     return int(datetime.fromisoformat(f"{whole}+00:00").timestamp()) * SECOND_NS + int(part.ljust(9, "0"))

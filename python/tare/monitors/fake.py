@@ -1,4 +1,4 @@
-"""A monitor that sees nothing, for tests: a process that sleeps until it is stopped."""
+"""A monitor for tests that measures nothing: a process that sleeps until it is stopped."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from tare.sites import Host
 
 
 class FakeMonitor:
-    """Sleeps, and gets what comes by a file and no signal that would end it."""
+    """Sleeps; new targets are written to a file, with a signal that does not end the process."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = True
 
     def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """Nothing."""
+        """Always available."""
         return None
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
-        """One process."""
+        """One sleeping process."""
         return (Program("fake", ("sleep", f"{scene.most_s:g}")),)
 
     def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
-        """A signal that a sleeper ignores by default."""
+        """A signal that `sleep` ignores by default."""
         return TargetUpdate("later", "".join(f"{each.name}\n" for each in later), "CONT")
 
     def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
-        """Nothing."""
+        """No commands."""
         return {}
 
     def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
-        """What was handed to it, of which there is something in any run."""
+        """Names of targets that were handed over, of which any run has some."""
         try:
             handed = (directory / "later").read_text()
         except FileNotFoundError as error:

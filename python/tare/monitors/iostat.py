@@ -1,4 +1,4 @@
-"""`iostat -x`: what the host's block devices did."""
+"""`iostat -x`: activity of the host's block devices."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _FIELDS = {
 
 
 class Iostat:
-    """One subject a device. `-y`: without the first report, which is the average since boot."""
+    """One subject for each device. `-y` leaves out the first report, which is the average since boot."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = False
 
     def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """Sysstat."""
+        """Check sysstat."""
         return sysstat.why_unavailable(host, "iostat", interval_s)
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
-        """One."""
+        """One program."""
         return (sysstat.program(scene, "iostat", "-o", "JSON", "-x", "-d", "-t", "-y"),)
 
     def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
-        """It looks at the host alone."""
+        """It watches only the host."""
         return None
 
     def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
-        """Nothing."""
+        """No commands."""
         return {}
 
     def read(self, scene: MonitorContext, directory: Path) -> Reading:
-        """Its JSON."""
+        """Read the JSON output."""
         samples = list(sysstat.statistics(directory, "iostat", scene.interval_s))
         rows = [
             Row(name, disk["disk_device"], moment, value)

@@ -1,4 +1,4 @@
-"""`mpstat -P ALL`: where the time of each CPU went."""
+"""`mpstat -P ALL`: how the time of each CPU was spent."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _FIELDS = ("usr", "nice", "sys", "iowait", "irq", "soft", "steal", "guest", "gni
 
 
 class Mpstat:
-    """One subject a CPU, and `all`."""
+    """One subject for each CPU, and `all`."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = False
 
     def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """Sysstat."""
+        """Check sysstat."""
         return sysstat.why_unavailable(host, "mpstat", interval_s)
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
-        """One."""
+        """One program."""
         return (sysstat.program(scene, "mpstat", "-o", "JSON", "-P", "ALL"),)
 
     def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
-        """It looks at the host alone."""
+        """It watches only the host."""
         return None
 
     def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
-        """Nothing."""
+        """No commands."""
         return {}
 
     def read(self, scene: MonitorContext, directory: Path) -> Reading:
-        """Its JSON."""
+        """Read the JSON output."""
         samples = list(sysstat.statistics(directory, "mpstat", scene.interval_s))
         rows = [
             Row(name, cpu["cpu"], moment, value)

@@ -1,4 +1,7 @@
-"""`pidstat -u -r -d`: processes. It has no JSON; one line a process (-h), times as seconds since the epoch (-H)."""
+"""`pidstat -u -r -d`: processes.
+
+It has no JSON, so one line per process (-h), with times in seconds since the epoch (-H).
+"""
 
 from __future__ import annotations
 
@@ -18,34 +21,34 @@ _FIELDS = {
 }  # fmt: skip
 _GAUGES = {"resident_kib"}
 _IO, _REFUSED = {"read_kib", "written_kib", "cancelled_kib"}, -1.0
-"""Printed where /proc/PID/io cannot be read (pidstat.c, NO_PID_IO): no figure."""
+"""Printed if /proc/PID/io cannot be read (pidstat.c, NO_PID_IO): no value."""
 _LATER = "later"
 
 
 class Pidstat:
-    """All processes that did anything are printed; subjects are those that the run watches: `NAME pid N`."""
+    """pidstat prints all active processes; subjects are the watched ones: `NAME pid N`."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = False
 
     def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """Sysstat."""
+        """Check sysstat."""
         return sysstat.why_unavailable(host, "pidstat", interval_s)
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
-        """One."""
+        """One program."""
         return (sysstat.program(scene, "pidstat", "-h", "-H", "-u", "-r", "-d"),)
 
     def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
-        """It sees whatever comes; only the names are kept, by a signal that changes nothing."""
+        """It sees new processes anyway; only their names are recorded, with a signal that changes nothing."""
         return TargetUpdate(_LATER, "".join(f"{each.pid} {each.name}\n" for each in later), "CONT")
 
     def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
-        """Nothing."""
+        """No commands."""
         return {}
 
     def read(self, scene: MonitorContext, directory: Path) -> Reading:
-        """Its table; columns by the names in its heading, the command, which may hold blanks, last."""
+        """Read the table; its heading names the columns, with the command last, as it may contain blanks."""
         names = {each.pid: each.name for each in scene.watched} | _names(directory)
         lines = sysstat.lines_of(directory, "pidstat")
         heading = next((line.text.split()[1:] for line in lines if line.text.startswith("#")), None)
@@ -57,7 +60,7 @@ class Pidstat:
 
 
 def _samples(lines: Sequence[Line]) -> list[list[Line]]:
-    """Each sample: its heading and the lines below it, of which there are none where nothing ran."""
+    """Samples: the heading and its lines, of which there are none if nothing ran."""
     samples: list[list[Line]] = []
     for line in lines:
         if line.text.startswith("#"):

@@ -1,4 +1,4 @@
-"""`probe`: tare-probe, the one trace that each run has. docs/reference/probe.md, docs/reference/trace-format.md."""
+"""`probe`: tare-probe, which traces every run. docs/reference/probe.md, docs/reference/trace-format.md."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from tare.sites.binaries import PROBE, find
 
 TARGETS = "targets"
 TRACE = "trace"
-"""The recording's directory below the monitor's own."""
+"""Directory of the recording below the monitor's own."""
 _NS = 1e-9
 _FASTEST_S, _SLOWEST_S = 0.001, 10.0
 
 
 class Probe:
-    """Records until it is stopped; what comes later is handed to it in a file."""
+    """Records until it is stopped; new targets are handed over in a file."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = True
 
     def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """The program itself; what it may not read it leaves out and says so."""
+        """Check the program and the interval; the probe itself reports data that it may not read."""
         if not _FASTEST_S <= interval_s <= _SLOWEST_S:
             return f"it samples every {_FASTEST_S:g} to {_SLOWEST_S:g} s, not {interval_s:g}; change interval_s"
         return None if find(host, PROBE) else f"tare-probe, which traces every run, is missing; {PROBE.hint}"
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
-        """One recording of the host and of all that is there already."""
+        """One recording of the host and of all processes that exist already."""
         binary = find(scene.host, PROBE)
         if binary is None:
             raise EnvironmentLacks("tare-probe has disappeared", hint=PROBE.hint)
@@ -46,16 +46,16 @@ class Probe:
         return (Program("probe", argv, started=f"{trace}/journal.tare"),)
 
     def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
-        """It reads the file anew on SIGHUP."""
+        """The probe reads the file again on SIGHUP."""
         lines = [f"{kind} {what}\n" for each in later for kind, what in targets(each)]
         return TargetUpdate(TARGETS, "".join(lines), "HUP")
 
     def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
-        """Nothing: it writes its tables when it ends."""
+        """No commands: the probe writes its tables when it ends."""
         return {}
 
     def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
-        """The end of the trace, and what the probe says of itself; `RunFailed` for a trace that is not whole."""
+        """Read the end of the trace and the probe's own values. Raises `RunFailed` for an incomplete trace."""
         try:
             trace = json.loads((directory / TRACE / "trace.json").read_text())
         except (OSError, ValueError) as error:
@@ -66,7 +66,7 @@ class Probe:
 
 
 def targets(each: WatchedProcess) -> Iterator[tuple[str, str]]:
-    """What tare-probe is asked to sample of one thing: option and value."""
+    """Options of tare-probe to sample one process: (option, value)."""
     if each.own_cgroup:
         yield "cgroup", f"{each.name}=pid:{each.pid}"
     yield "pid", f"{each.name}={each.pid}{',tree' if each.tree else ''}"
@@ -75,7 +75,7 @@ def targets(each: WatchedProcess) -> Iterator[tuple[str, str]]:
 
 
 def probe_values(trace: Mapping[str, Any], last_words: str) -> Mapping[str, Any]:
-    """What the record keeps of `trace.json`. Raises `RunFailed` unless it is whole and was ended by us."""
+    """Values of `trace.json` for the record. Raises `RunFailed` unless it is complete and was ended by a signal."""
     header, footer = trace["header"], trace["footer"]
     if not trace["complete"] or footer is None:
         raise RunFailed("the trace of the run is not complete", hint=last_words)

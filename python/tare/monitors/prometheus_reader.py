@@ -1,9 +1,9 @@
-"""Ask the Prometheus of cadvisor_server.py for all it has of the control groups, as one JSON document.
+"""Ask the Prometheus of cadvisor_server.py for all data of one control group, as one JSON document.
 
     python3 -I -S prometheus_reader.py DIRECTORY INTERVAL_S RANGE_S NAME
 
-`raw`: each metric as scraped, with cAdvisor's own time stamps; `rate`: answers of rate() over RANGE_S, one every
-INTERVAL_S; of the control group that DIRECTORY/server.json has under NAME. `clocks`: CLOCK_MONOTONIC and
+The control group is the one under NAME in DIRECTORY/server.json. `raw`: each metric as scraped, with cAdvisor's own
+time stamps. `rate`: answers of rate() over RANGE_S, one every INTERVAL_S. `clocks`: CLOCK_MONOTONIC and
 CLOCK_REALTIME at the same moment, when the servers were started and now.
 """
 
@@ -25,11 +25,11 @@ METRICS = (
 )
 ANSWER_S = 30.0
 MOST_POINTS = 10_000
-"""Of one answer; Prometheus refuses more than 11,000."""
+"""Most points of one answer; Prometheus refuses more than 11,000."""
 
 
 def ask(address: str, path: str, **parameters: str) -> list[Any]:
-    """The result of a query."""
+    """Return the result of a query."""
     url = f"{address}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
     with urllib.request.urlopen(url, timeout=ANSWER_S) as answer:  # noqa: S310 - http, as made here
         result: list[Any] = json.load(answer)["data"]["result"]
@@ -37,7 +37,7 @@ def ask(address: str, path: str, **parameters: str) -> list[Any]:
 
 
 def rates(address: str, expression: str, began_s: float, ended_s: float, every_s: float) -> list[list[Any]]:
-    """`[time, value]` of one series, stretch by stretch."""
+    """`[time, value]` pairs of one series, queried in parts."""
     values: list[list[Any]] = []
     while began_s <= ended_s:
         last_s = min(ended_s, began_s + (MOST_POINTS - 1) * every_s)
@@ -49,7 +49,7 @@ def rates(address: str, expression: str, began_s: float, ended_s: float, every_s
 
 
 def main() -> None:
-    """One look at everything."""
+    """Print all data of the control group."""
     directory, every_s, range_s, name = Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
     server = json.loads((directory / "server.json").read_text())
     now = {"monotonic_ns": time.monotonic_ns(), "realtime_ns": time.time_ns()}

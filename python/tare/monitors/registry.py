@@ -27,7 +27,7 @@ BUILT_IN: Mapping[str, Monitor] = {
     "profile": Profile(),
     "fake": FakeMonitor(),
 }
-"""Name → implementation of those that come with tare."""
+"""Name → implementation, of the monitors that come with tare."""
 
 MONITORS: Implementations[Monitor] = Implementations("monitor", BUILT_IN, breach_of(Monitor))
-"""These, and those of other packages: docs/guides/plugins.md."""
+"""Name → implementation, including monitors of other packages: docs/guides/plugins.md."""

@@ -1,4 +1,4 @@
-"""Samples as every monitor but the probe gives them: one row a quantity, a subject and a sample."""
+"""Samples of every monitor except the probe: one row for each quantity, subject and sample."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 SECOND_NS = 1_000_000_000
 _PROMPT_NS = 5_000_000
-"""A line is on its way for less, from the tool's reading to the stamp."""
+"""Most time that passes between the tool's reading and the stamp of its line."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """Over what a sample reaches."""
+    """The period that a sample covers, and the uncertainty of its ends."""
 
     from_ns: int
     to_ns: int
@@ -38,14 +38,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a tool, and when it came."""
+    """One line of a tool's output, and the time when it came."""
 
     came_ns: int
     text: str
 
 
 def columns() -> dict[str, type[pl.DataType]]:
-    """Of a table of samples, with their types.
+    """Columns of a table of samples, with their types.
 
     Times are CLOCK_MONOTONIC; a gauge has `from_ns` = `to_ns`. `within_ns`: how far the tool's own reading may lie
     from them. Quantities, subjects and units are those of `tare views` (docs/reference/views.md).
@@ -64,7 +64,7 @@ def columns() -> dict[str, type[pl.DataType]]:
 
 
 def table(tool: str, rows: Iterable[Row]) -> pl.DataFrame:
-    """A table with these `columns`."""
+    """Make a table with these `columns`."""
     import polars as pl
 
     cells = [
@@ -83,7 +83,7 @@ def table(tool: str, rows: Iterable[Row]) -> pl.DataFrame:
 
 
 def stamped(text: str, what: str) -> list[Line]:
-    """What stamper.py wrote. Raises `RunFailed` for a line without its stamp: it was cut short."""
+    """Parse the output of stamper.py. Raises `RunFailed` for a line without a stamp: it was cut short."""
     lines = []
     for line in text.splitlines():
         stamp, tab, rest = line.partition("\t")
@@ -94,7 +94,10 @@ def stamped(text: str, what: str) -> list[Line]:
 
 
 def moments(came_ns: Sequence[int], interval_s: float) -> list[Moment]:
-    """From when samples came that are read at even distances: what scatters about the grid is delay."""
+    """Periods of samples that a tool reads at regular intervals, from the times when its lines came.
+
+    Deviations from the regular times are delays.
+    """
     interval_ns = round(interval_s * SECOND_NS)
     late = [at - n * interval_ns for n, at in enumerate(came_ns)]
     within = max(late) - min(late) + _PROMPT_NS if late else 0

@@ -18,31 +18,31 @@ _JSON = "sar.json"
 _VERSION = "sar.version"
 _CPU = ("user", "nice", "system", "iowait", "steal", "idle")
 _AVAILABLE_SINCE = (12, 7, 8)
-"""The version whose used memory is what is not available (sysstat, commit 6f34da35)."""
+"""First version that computes used memory from available memory (sysstat, commit 6f34da35)."""
 _DISK = {"rkB": "disk_rkb", "wkB": "disk_wkb"}
 _INTERFACE = {"rxkB": "rxkb", "txkB": "txkb"}
 
 
 class Sar:
-    """Subjects: `all` for CPU, `host` for memory, devices and interfaces by name."""
+    """Subjects: `all` for CPU, `host` for memory, names for devices and interfaces."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = False
 
     def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """Sysstat."""
+        """Check sysstat."""
         return sysstat.why_unavailable(host, "sar", interval_s)
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
-        """sar, which has sadc write all it can into a file and prints CPU, so that it is known when it sampled."""
+        """One sar: sadc writes all data to a file, and sar prints CPU lines, whose times show when it sampled."""
         return (sysstat.program(scene, "sar", "-u", "-o", f"{scene.directory}/{_FILE}"),)
 
     def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
-        """It looks at the host alone."""
+        """It watches only the host."""
         return None
 
     def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:
-        """Its file as JSON, and its version, on which the meaning of its used memory depends."""
+        """The file as JSON, and sar's version, on which the meaning of used memory depends."""
         what = ("-u", "-r", "-d", "-p", "-n", "DEV")
         return {
             _JSON: ("sadf", "-j", "-U", f"{scene.directory}/{_FILE}", "--", *what),
@@ -50,14 +50,14 @@ class Sar:
         }
 
     def read(self, scene: MonitorContext, directory: Path) -> Reading:
-        """Sadf's JSON; the moments are those at which sar printed its line, as the file knows seconds only."""
+        """Read sadf's JSON; times are those of sar's printed lines, as the file has only seconds."""
         lines = sysstat.lines_of(directory, "sar")
         came = [line.came_ns for line in lines if line.text.split()[1:2] == ["all"] and line.text[:1].isdecimal()]
         try:
             statistics = json.loads((directory / _JSON).read_text())["sysstat"]["hosts"][0]["statistics"]
         except (OSError, ValueError, LookupError) as error:
             raise RunFailed(f"sadf printed incomplete JSON: {error}") from error
-        # The file is read just before sar is stopped: its last sample may be printed and not written, or otherwise.
+        # The file is read just before sar stops: its last sample may be printed but not written, or the reverse.
         both = list(zip(moments(came, scene.interval_s), statistics, strict=False))
         used = "memory_used_kib_12_7_8" if _version(directory) >= _AVAILABLE_SINCE else "memory_used_kib"
         rows = [row for moment, sample in both for row in _rows(moment, sample, used)]
@@ -65,7 +65,7 @@ class Sar:
 
 
 def _version(directory: Path) -> tuple[int, ...]:
-    """What `sar -V` says of itself, whatever the language."""
+    """Version in the output of `sar -V`, in any language."""
     try:
         text = (directory / _VERSION).read_text()
     except OSError as error:

@@ -1,9 +1,9 @@
-"""Run a program and put the moment at which each line of its output came before the line: `NS<tab>line`.
+"""Run a program and put a time before each line of its output: `NS<tab>line`.
 
     python3 -I -S stamper.py READY PROGRAM ARGUMENT …
 
-Nanoseconds of CLOCK_MONOTONIC. The file READY is made once the program runs. Signals are meant for the program,
-which gets them as a member of the same group.
+NS: nanoseconds of CLOCK_MONOTONIC at which the line came. The file READY is made once the program runs. Signals are
+meant for the program, which gets them as a member of the same process group.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 
 def main() -> int:
-    """The program's own exit code; its standard error goes where ours goes."""
+    """Run the program and return its exit code; its standard error is this process's."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)  # a handler and no SIG_IGN, which the program would inherit
+        signal.signal(number, lambda *_: None)  # a handler instead of SIG_IGN, which the program would inherit
     with subprocess.Popen(sys.argv[2:], stdout=subprocess.PIPE) as program:
         Path(sys.argv[1]).touch()
         for line in iter(program.stdout.readline, b"") if program.stdout else ():

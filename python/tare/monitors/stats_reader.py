@@ -1,10 +1,10 @@
-"""Read the engine's stream of statistics, a thread a container, as `docker stats` does; a JSON document a line.
+"""Read the engine's stream of statistics, one thread per container, as `docker stats` does; print JSON lines.
 
     python3 -I -S stats_reader.py ADDRESS DIRECTORY
 
-ADDRESS: `unix:///PATH` or `tcp://HOST:PORT`. The containers stand in DIRECTORY/containers, an id a line, read at
-the start and on each SIGHUP; DIRECTORY/ready is made then. SIGTERM ends it. It fails where the engine does not
-answer, or ends the statistics of a container that runs on.
+ADDRESS: `unix:///PATH` or `tcp://HOST:PORT`. DIRECTORY/containers holds one container ID a line and is read at the
+start and on each SIGHUP; DIRECTORY/ready is made then. SIGTERM ends the program. It fails if the engine does not
+answer, or ends the statistics of a running container.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ END_S, POLL_S = 2.0, 0.1
 
 
 class Engine(http.client.HTTPConnection):
-    """A connection over a Unix socket, or TCP."""
+    """A connection over a Unix socket or TCP."""
 
     def __init__(self, address: str) -> None:
         self.parts = urlsplit(address)
         super().__init__(self.parts.hostname or "localhost", self.parts.port)
 
     def connect(self) -> None:
-        """To the socket, whichever it is."""
+        """Connect to either kind of socket."""
         if self.parts.scheme == "unix":
             self.sock = socket.socket(socket.AF_UNIX)
             self.sock.connect(self.parts.path)
@@ -40,7 +40,7 @@ class Engine(http.client.HTTPConnection):
 
 
 def follow(address: str, ident: str, lock: threading.Lock) -> None:
-    """Print each frame with both clocks at which it came, until the container is gone."""
+    """Print each frame with the time of both clocks when it came, until the container is gone."""
     engine = Engine(address)
     engine.request("GET", f"/containers/{ident}/stats?stream=1")
     answer = engine.getresponse()
@@ -53,7 +53,7 @@ def follow(address: str, ident: str, lock: threading.Lock) -> None:
 
 
 def runs(address: str, ident: str) -> bool:
-    """Whether a container runs, as the engine says; one that it does not know does not."""
+    """Whether the engine says that a container runs; an unknown container does not."""
     engine = Engine(address)
     engine.request("GET", f"/containers/{ident}/json")
     answer = engine.getresponse()
@@ -62,7 +62,7 @@ def runs(address: str, ident: str) -> bool:
 
 
 def watch(address: str, ident: str, lock: threading.Lock) -> None:
-    """Follow a container to its end; where that is not what ended its frames, the whole program fails."""
+    """Follow a container to its end. If its frames end while it runs, the whole program fails."""
     try:
         follow(address, ident, lock)
         over = time.monotonic() + END_S  # the engine reports a container's end after its last frame
@@ -70,14 +70,14 @@ def watch(address: str, ident: str, lock: threading.Lock) -> None:
             if time.monotonic() > over:
                 raise OSError(f"the engine ended the statistics of {ident}, which runs on")  # noqa: TRY301 - handled as all that ends it
             time.sleep(POLL_S)
-    except Exception as error:  # noqa: BLE001 - whatever it is, nobody would miss a thread that has ended
+    except Exception as error:  # noqa: BLE001 - any error must end the program, as nobody would miss an ended thread
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         sys.stderr.flush()
         os._exit(1)
 
 
 def main(address: str, directory: str) -> None:
-    """Threads for containers as they are named."""
+    """Start a thread for each new container."""
     signals = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     listed, lock = Path(directory) / "containers", threading.Lock()

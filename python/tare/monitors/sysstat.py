@@ -1,4 +1,4 @@
-"""What mpstat, iostat, sar and pidstat have in common: how they are called, and how their JSON is read."""
+"""What mpstat, iostat, sar and pidstat share: their command lines, and how to read their JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUICK_S = 10.0
 
 
 def why_unavailable(host: Host, tool: str, interval_s: float) -> str | None:
-    """Why a tool cannot be had, or not so."""
+    """Why a tool is not available, or not with this interval; `None` if it is."""
     if interval_s < 1 or interval_s % 1:
         return f"{tool} samples every whole number of seconds, not every {interval_s:g}; change interval_s"
     try:
@@ -36,7 +36,7 @@ def why_unavailable(host: Host, tool: str, interval_s: float) -> str | None:
 
 
 def program(scene: MonitorContext, tool: str, *options: str) -> Program:
-    """The tool, its lines stamped; it ends by itself when nobody stops it."""
+    """The tool with its lines stamped; it ends by itself if nobody stops it."""
     count, ready = int(scene.most_s / scene.interval_s) + 1, f"{scene.directory}/ready"
     return Program(
         name=tool,
@@ -53,7 +53,7 @@ def program(scene: MonitorContext, tool: str, *options: str) -> Program:
 
 
 def lines_of(directory: Path, tool: str) -> list[Line]:
-    """What it printed. Raises `RunFailed` where it left nothing."""
+    """Lines that the tool printed. Raises `RunFailed` if there is no output."""
     try:
         text = (directory / f"{tool}.stdout").read_text()
     except FileNotFoundError as error:
@@ -62,7 +62,7 @@ def lines_of(directory: Path, tool: str) -> list[Line]:
 
 
 def statistics(directory: Path, tool: str, interval_s: float) -> Iterator[tuple[Moment, Mapping[str, Any]]]:
-    """The samples of a tool that was asked for JSON. Raises `RunFailed` unless the document is whole."""
+    """Samples of a tool with JSON output. Raises `RunFailed` unless the document is complete."""
     lines = lines_of(directory, tool)
     try:
         parsed = json.loads("".join(line.text for line in lines))["sysstat"]["hosts"][0]["statistics"]
@@ -73,6 +73,6 @@ def statistics(directory: Path, tool: str, interval_s: float) -> Iterator[tuple[
 
 
 def named(row: Mapping[str, Any], names: Mapping[str, str] | Sequence[str]) -> Iterator[tuple[str, float]]:
-    """The figures of a row that are wanted, under our names."""
+    """Values of a row in `names`, under tare's names."""
     wanted = names.items() if isinstance(names, Mapping) else zip(names, names, strict=True)
     yield from ((ours, float(row[theirs])) for theirs, ours in wanted if theirs in row)

@@ -1,8 +1,7 @@
-"""Hosts: the only door through which tare touches a machine.
+"""Hosts: the only interface through which tare touches a machine.
 
-Deployments, databases, workloads and monitors never call `subprocess` and never open a machine's files
-themselves; they ask a `Host`. That is what lets an SSH host take the local one's place, and a fake one
-serve the unit tests.
+Deployments, databases, workloads and monitors never call `subprocess` and never open a machine's files themselves;
+they ask a `Host`. Therefore an SSH host can replace the local one, and a fake host serves the unit tests.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Completed:
-    """A program that has ended: exit code (negative: the signal), and what it printed."""
+    """A program that has ended: its exit code (negative: the signal) and output."""
 
     argv: tuple[str, ...]
     code: int
@@ -30,9 +29,9 @@ class Completed:
 
 @dataclass(frozen=True)
 class Process:
-    """A process of ours, named so that a recycled pid is never mistaken for it.
+    """A process started by tare, identified so that a reused pid is never mistaken for it.
 
-    `started_ticks` is field 22 of /proc/PID/stat (proc_pid_stat(5)), `boot_id` the kernel's
+    `started_ticks`: field 22 of /proc/PID/stat (proc_pid_stat(5)). `boot_id`: the kernel's
     /proc/sys/kernel/random/boot_id.
     """
 
@@ -43,7 +42,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Output:
-    """Where a started program's output goes: absolute paths on the host."""
+    """Files for a started program's output: absolute paths on the host."""
 
     stdout: str
     stderr: str
@@ -63,7 +62,10 @@ class Host(Protocol):
         env: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> Completed:
-        """Run a program to its end. `check`: a non-zero exit raises `RunFailed` with its last line."""
+        """Run a program to its end.
+
+        `check`: a non-zero exit code raises `RunFailed` with the last line of output.
+        """
         ...
 
     def start(
@@ -76,44 +78,44 @@ class Host(Protocol):
     ) -> Process:
         """Start a program in a session of its own and return at once; its output goes to files.
 
-        `announce` gets the process before the program begins. A program whose tare is killed before that is
-        done, or of which it raises, never begins: what is left out of the ledger leaves nothing behind.
+        `announce` gets the process before the program begins. If `announce` raises, or tare is killed before it
+        returns, the program never begins: a process that is not in the ledger leaves nothing behind.
         """
         ...
 
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
-        """Write a file (or the bytes given) to the absolute path `target`; pseudo-files are written in place."""
+        """Write a file (or bytes) to the absolute path `target`; pseudo-files are written in place."""
         ...
 
     def get(self, source: str, target: Path) -> None:
-        """Copy the host's file or directory `source` to `target` on the machine tare runs on.
+        """Copy the host's file or directory `source` to `target` on the machine that tare runs on.
 
-        A link, a pipe or a device in its place is refused: programs that run may write where their output is read.
+        Links, pipes and devices are refused: running programs may be able to write where their output is read.
         """
         ...
 
     def read(self, path: str) -> bytes | None:
-        """Content of a file, `None` where there is none; pseudo-files of /proc and /sys included."""
+        """Content of a file, also of a pseudo-file of /proc or /sys; `None` if it does not exist."""
         ...
 
 
 @dataclass(frozen=True)
 class Site:
-    """The machines one block runs on; one host may play both parts."""
+    """The machines that one block runs on; one host may have both roles."""
 
     sut: Host
     client: Host
     labels: Mapping[str, str] = field(default_factory=dict)
     nodes: tuple[Host, ...] = ()
-    """One host a node of a SUT that is a cluster, `sut` the first; empty where all of it stands on `sut`."""
+    """One host per node of a SUT that is a cluster, `sut` first; empty if the whole SUT is on `sut`."""
     addresses: Mapping[str, str] = field(default_factory=dict)
-    """Name of a host → the address by which the others reach it on the measured network."""
+    """Name of a host → its address for other hosts on the measured network."""
     container_addresses: Mapping[str, str] = field(default_factory=dict)
-    """Name of a host → an address of that network, with its prefix length, for a container of its own there."""
+    """Name of a host → an address of this network, with prefix length, for a container of its own there."""
 
     @property
     def sut_hosts(self) -> tuple[Host, ...]:
-        """The hosts of the SUT: one a node of a cluster, else the one on which all of it stands."""
+        """The hosts of the SUT: one per node of a cluster, else the single host."""
         return self.nodes or (self.sut,)
 
     def host_of(self, number: int) -> Host:

@@ -1,4 +1,4 @@
-"""Where tare's own programs in Rust are: beside its scripts, or in the build directory of a checkout."""
+"""Paths of tare's own Rust programs: beside its scripts, or in the build directory of a checkout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUICK_S = 10.0
 
 @dataclass(frozen=True)
 class Binary:
-    """`words`: arguments that start nothing, upon which one of this version says `proof`, on either output."""
+    """A program. With the arguments `words` it starts nothing and prints `proof`, if its version fits."""
 
     name: str
     words: tuple[str, ...]
@@ -23,26 +23,26 @@ class Binary:
 
     @property
     def hint(self) -> str:
-        """How to come by it."""
+        """How to get the program."""
         return "it comes with tare's wheel; in a checkout, `make setup` makes it"
 
 
 PROBE = Binary("tare-probe", ("record", "--help"), "--targets")
-"""One that takes further targets while it records."""
+"""tare-probe; its proof shows that it takes further targets while it records."""
 AGENT = Binary("tare-agent", (), "acts for tare on another machine")
 LOAD = Binary("tare-load", ("run", "--help"), "--most-waiting")
 GUEST = Binary("tare-guest", (), "process 1 of a virtual machine")
 
 
 def candidates(binary: Binary) -> Iterator[str]:
-    """In the order in which they are tried. PATH is no guide: an environment need not be activated to be used."""
+    """Possible paths, in the order of trial. PATH is not used: an environment need not be activated."""
     yield str(Path(sysconfig.get_path("scripts")) / binary.name)
     for profile in ("release", "debug"):
         yield str(Path(__file__).parents[3] / "target" / profile / binary.name)
 
 
 def find(host: Host, binary: Binary) -> str | None:
-    """The first that runs and is the one that is meant; `None` where there is none."""
+    """Path of the first candidate that runs and has the right version; `None` if there is none."""
     return next((path for path in candidates(binary) if _proves(host, path, binary)), None)
 
 

@@ -1,4 +1,4 @@
-"""A host's clocks, where it reports them without a program being started there."""
+"""Clocks of a host that reports them without starting a program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True)
 class ClockReading:
-    """A host's clocks at one moment, nanoseconds. `wall_ns`: since the epoch."""
+    """A host's clocks at one moment, in nanoseconds. `wall_ns`: since the epoch."""
 
     monotonic_ns: int
     wall_ns: int
@@ -16,8 +16,8 @@ class ClockReading:
 
 @runtime_checkable
 class TellsTime(Protocol):
-    """A host whose clocks are read without a program being started there: in little more than a round trip."""
+    """A host whose clocks are read without starting a program: in little more than a round trip."""
 
     def clocks(self) -> ClockReading:
-        """Both of them, now."""
+        """Read the wall clock and the monotonic clock of the host."""
         ...

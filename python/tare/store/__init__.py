@@ -1,6 +1,6 @@
 """The store: versioned, append-only run records and their raw files, in one directory.
 
-`open_store` reads, also while a study runs; `resume_store` is how the one running study writes.
+`open_store` reads, also while a study runs; the one running study writes through `resume_store`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""S3 behind fsspec: credentials from AWS's own sources, no value of which is ever shown."""
+"""S3 behind fsspec, with credentials from AWS's own sources, which are never shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONNECT_S, _REQUEST_S, _RETRY_S = 10, 120, 60
 
 
 def bucket_system(url: str) -> tuple[AbstractFileSystem, str]:
-    """The bucket's file system and the path in it. Raises `ImportError` where the extra is not installed.
+    """File system of the bucket, and the path in it. Raises `ImportError` if the extra is not installed.
 
     obstore takes credentials from the environment and the machine's role, boto3 those of ~/.aws.
     """
@@ -29,7 +29,7 @@ def bucket_system(url: str) -> tuple[AbstractFileSystem, str]:
             "allow_http": urlsplit(endpoint).scheme == "http",
         },
         "retry_config": {"max_retries": 5, "retry_timeout": timedelta(seconds=_RETRY_S)},
-        "skip_instance_cache": True,  # else those of credentials that were there before
+        "skip_instance_cache": True,  # otherwise an instance with earlier credentials is reused
     }
     if endpoint:
         options["config"] = {"endpoint": endpoint}
@@ -39,7 +39,7 @@ def bucket_system(url: str) -> tuple[AbstractFileSystem, str]:
 
 
 def _of_files() -> Any | None:
-    """The profile of ~/.aws, with its region; `None` without boto3 or a profile."""
+    """Credentials of the profile in ~/.aws, with its region; `None` without boto3 or a profile."""
     try:
         import boto3
         from obstore.auth.boto3 import Boto3CredentialProvider

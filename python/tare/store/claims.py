@@ -1,4 +1,4 @@
-"""Claims of blocks in a PostgreSQL store: a table of leases, renewed while a tare lives, by the server's clock."""
+"""Claims of blocks in a PostgreSQL store: leases by the server's clock, renewed while a tare lives."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
 
 LEASE_S = 90.0
-"""After this time without a word from a tare its blocks are free."""
+"""Time after which the blocks of a silent tare are free."""
 _RENEW_S = 20.0
 
 
 class Leases:
-    """The claims of one tare. In any thread."""
+    """The claims of one tare. Can be used from any thread."""
 
     def __init__(self, engine: Engine, place: StorePlace, lease_s: float = LEASE_S) -> None:
         self._engine, self._place, self._lease_s = engine, place, lease_s
@@ -36,29 +36,29 @@ class Leases:
         self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
 
     def begin(self) -> None:
-        """Renew from now on what is claimed."""
+        """Start renewing all claims."""
         self._thread.start()
 
     def end(self) -> None:
-        """Give everything back; where the server is not reached, it is free after the lease."""
+        """Release every claim. If the server is unreachable, claims expire with their lease."""
         self._ended.set()
         self._thread.join()
         with suppress(SQLAlchemyError), self._engine.begin() as connection:
             connection.execute(delete(claims).where(claims.c.holder == self.holder))
 
     def take(self, block: int) -> bool:
-        """Whether it is this tare's now."""
+        """Claim a block; return whether this tare holds it now."""
         with self._engine.begin() as connection:
             return self._other(connection, [block]) is None
 
     def give_back(self, block: int) -> None:
-        """Others may take it."""
+        """Release a block, so that others may take it."""
         with self._engine.begin() as connection:
             mine = (claims.c.holder == self.holder) & (claims.c.block == block)
             connection.execute(delete(claims).where(mine))
 
     def hold(self, connection: Connection, blocks: Collection[int]) -> None:
-        """Have these blocks in the caller's transaction. Raises `StoreError` where another tare has one of them."""
+        """Hold these blocks in the caller's transaction. Raises `StoreError` if another tare has one of them."""
         if (other := self._other(connection, blocks)) is not None:
             raise StoreError(
                 f"{other} writes the same blocks of the store {self._place}; what was just made is left out",
@@ -66,7 +66,7 @@ class Leases:
             )
 
     def _other(self, connection: Connection, blocks: Collection[int]) -> str | None:
-        """Take them all, or say who has one of them."""
+        """Claim all of these blocks, or return the tare that has one of them."""
         lock(connection, self._place, "claimed")
         alive = (claims.c.holder != self.holder) & (claims.c.until > _now())
         if EVERYTHING not in blocks:
@@ -86,7 +86,7 @@ class Leases:
 
     def _renew(self) -> None:
         while not self._ended.wait(min(_RENEW_S, self._lease_s / 4)):
-            with suppress(SQLAlchemyError), self._engine.begin() as connection:  # a later one may succeed
+            with suppress(SQLAlchemyError), self._engine.begin() as connection:  # a later renewal may succeed
                 mine = claims.c.holder == self.holder
                 connection.execute(update(claims).where(mine).values(until=_now() + self._lease_s))
 
@@ -100,6 +100,6 @@ def _who() -> str:
 
 
 def makers(connection: Connection) -> tuple[str, ...]:
-    """The tares that make blocks now: host and process."""
+    """Tares that make blocks now, as host and process."""
     alive = select(claims.c.tare).where(claims.c.until > _now()).distinct().order_by(claims.c.tare)
     return tuple(map(str, connection.execute(alive).scalars()))

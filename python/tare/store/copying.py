@@ -1,4 +1,4 @@
-"""A store as it is, to another place: from a directory to a URL, back, or anywhere."""
+"""Copy a store unchanged to another place: from a directory to a URL, back, or anywhere."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ _AT_ONCE = 50
 
 @dataclass(frozen=True)
 class Copied:
-    """Attempts; `there`: of them, those that an earlier call had copied."""
+    """Number of attempts; `there`: number of those that an earlier call had copied."""
 
     attempts: int
     there: int
 
 
 def copy(source: Place, target: Place) -> Copied:
-    """Copy every attempt with its raw files and digests; called again, it goes on where it ended.
+    """Copy every attempt with its raw files and digests; a second call continues where the first ended.
 
-    Raises `StoreError` where something of the source is not as it was committed, and where the target holds
-    another study.
+    Raises `StoreError` if a part of the source is not as it was committed, or if the target holds another study.
     """
     opened = open_store(source)
     with opened.reading() as connection:

@@ -1,4 +1,4 @@
-"""The files of a store: what lies where, made durable, and locked by one writer."""
+"""The files of a store: their paths, durable writes, and the lock of the one writer."""
 
 from __future__ import annotations
 
@@ -31,22 +31,25 @@ class StoreLayout:
 
     @property
     def staging(self) -> Path:
-        """staging/RUN-ATTEMPT/: output of the attempt under way; worthless once its process is gone."""
+        """staging/RUN-ATTEMPT/: output of the current attempt; worthless once its process is gone."""
         return self.root / "staging"
 
     @property
     def copies(self) -> Path:
-        """copies/STORE/RUN-ATTEMPT/: of a store at a URL, raw files that this machine has made or read."""
+        """copies/STORE/RUN-ATTEMPT/: raw files of a store at a URL that this machine has made or read."""
         return self.root / "copies"
 
     @property
     def lock(self) -> Path:
-        """Held (flock(2)) by the one process that writes."""
+        """Lock file, held (flock(2)) by the one process that writes."""
         return self.root / "lock"
 
     @property
     def now(self) -> Path:
-        """What that process is doing, for those who watch; renewed by a rename, and worthless once it is gone."""
+        """What the writing process is doing, for watchers.
+
+        Replaced by renames, and worthless once that process is gone.
+        """
         return self.root / "now.json"
 
 
@@ -78,15 +81,15 @@ def sync_file(path: Path) -> None:
 
 
 def move_all_durably(source: Path, target: Path, names: Sequence[str]) -> None:
-    """Rename directories of plain files, all written back before.
+    """Rename directories of plain files, after writing them all to disk.
 
-    A few files are synced one by one, several at once, as a journal's commits then fall together; of many, one
-    sync(2) takes far less, though it waits for whatever else this machine has to write. After a loss of power some
-    directories may have been renamed; these have no record yet, and are dropped as leftovers.
+    A few files are synced one by one, several at a time, so that they share commits of the journal. For many files,
+    one sync(2) is far faster, though it waits for all pending writes of the machine. After a power loss, some
+    directories may have been renamed; they have no record yet and are dropped as leftovers.
     """
     paths = [path for name in names for path in ((source / name), *(source / name).rglob("*"))]
     if len(paths) > _MOST_SYNCED_ALONE:
-        os.sync()  # on Linux it returns when everything is on the disk
+        os.sync()  # on Linux, it returns when everything is on disk
     else:
         _sync_several(paths)
     for name in names:
@@ -96,7 +99,7 @@ def move_all_durably(source: Path, target: Path, names: Sequence[str]) -> None:
 
 
 def _sync_several(paths: Sequence[Path]) -> None:
-    """At once, or one after the other where the limit of processes allows no further thread."""
+    """Sync in parallel, or one after the other if the process limit allows no more threads."""
 
     def sync(path: Path) -> None:
         sync_directory(path) if path.is_dir() else sync_file(path)
@@ -113,7 +116,7 @@ def _sync_several(paths: Sequence[Path]) -> None:
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Hold the lock (flock(2), released even by `kill -9`); `StoreError` when another process holds it."""
+    """Hold the lock (flock(2), released even by `kill -9`). Raises `StoreError` if another process holds it."""
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o644)
@@ -125,7 +128,7 @@ def held(path: Path) -> Iterator[None]:
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError) as error:  # flock(2) on NFS is fcntl(2)'s, which may say either
+        except (BlockingIOError, PermissionError) as error:  # flock(2) on NFS is fcntl(2), which may raise either
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             raise StoreError(
                 f"the store {path.parent} is being written by another tare (process {holder})",
@@ -144,10 +147,10 @@ def held(path: Path) -> Iterator[None]:
 
 
 def holder(path: Path, locks: Path = Path("/proc/locks")) -> int | None:
-    """The process that holds the lock, `None` where none does; the kernel's list shows it, the lock is not touched.
+    """The process that holds the lock, `None` if none does; read from the kernel's list, without touching the lock.
 
-    Lines of it: `1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF` (proc(5)). To try whether the lock can be taken
-    would make a `tare run` fail that begins at the same moment.
+    A line of the list: `1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF` (proc(5)). Trying to take the lock could
+    make a `tare run` fail that starts at the same moment.
     """
     try:
         inode, pid = str(path.stat().st_ino), path.read_text(errors="replace").strip()

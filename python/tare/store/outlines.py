@@ -1,4 +1,4 @@
-"""Attempts as they are listed: what decides what is left to do, and what a page shows, without whole records."""
+"""Outlines of attempts: the fields that decide what is left to do, and that a page shows, without whole records."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _DECIDING: tuple[_Path, ...] = (
     ("pilot",),
     ("emulated",),
 )
-"""Of a record, what decides what is left to do; read by the database, since a record may have megabytes."""
+"""Paths in a record that decide what is left to do; the database extracts them, as a record may have megabytes."""
 _SHOWN: tuple[_Path, ...] = (("measurement", "unit"), ("measurement", "latency", "p95_ms"), ("site",), ("notices",))
-"""What a page shows besides."""
+"""Further paths that a page shows."""
 _KEYS: tuple[Column[Any], ...] = (runs.c.run_id, runs.c.attempt, runs.c.block, runs.c.arm, runs.c.ok)
 _AT_ONCE = 1000
 """Rows that are read and parsed together: few enough to stay in the CPU's caches."""
 _MOST_NAMED = 1000
-"""In one statement; a protocol message of PostgreSQL has 65535 parameters at most."""
+"""Most names in one statement; a protocol message of PostgreSQL has at most 65535 parameters."""
 _TOGETHER = frozenset(phase.value for phase in TOGETHER)
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """An attempt. `row`: its place in the order of commits; `committed_at`: since the epoch."""
+    """An attempt. `row`: its position in the order of commits; `committed_at`: seconds since the epoch."""
 
     row: int
     committed_at: float
@@ -53,7 +53,7 @@ class Outline:
 
 
 def state_of(store: Store) -> StudyState:
-    """What was made so far. Raises `StoreError`."""
+    """State of the study: everything made so far. Raises `StoreError`."""
     in_order = (_ROW,) if store.place.is_directory else _BY_TIME
     asked: Select[Any] = select(*_KEYS, _parts(store, _DECIDING)).order_by(*in_order)
     with store.reading() as connection, uncollected():
@@ -71,10 +71,10 @@ def state_of(store: Store) -> StudyState:
 
 
 def outlines(store: Store, after: int = 0, seen: Collection[tuple[str, int]] = ()) -> tuple[Outline, ...]:
-    """The attempts that were committed after that row, in the order of their commits. Raises `StoreError`.
+    """Attempts committed after that row, in the order of their commits. Raises `StoreError`.
 
-    `seen`: run and number of those up to that row. A database that several tares write has no order but its times,
-    which their clocks tell; there what is not in `seen` is new.
+    `seen`: (run, attempt) of the attempts up to that row. In a database that several tares write, the only order is
+    the times of their clocks; there, attempts that are not in `seen` are new.
     """
     asked = select(*_KEYS, runs.c.reason, runs.c.committed_at, _parts(store, (*_DECIDING, *_SHOWN)))
     with store.reading() as connection, uncollected():
@@ -94,7 +94,7 @@ _BY_TIME = (runs.c.committed_at, runs.c.run_index, runs.c.attempt)
 
 
 def _parts(store: Store, paths: Sequence[_Path]) -> Label[Any]:
-    """What lies at these paths of a record, as the text of a JSON array: numbers as they were written."""
+    """Values at these paths of a record, as the text of a JSON array: numbers stay as they were written."""
     if store.place.is_directory:
         return func.json_extract(runs.c.record, *(f"$.{'.'.join(path)}" for path in paths)).label("parts")
     parts = ", ".join(f"CAST(runs.record AS json) #> '{{{','.join(path)}}}'" for path in paths)
@@ -114,7 +114,7 @@ def _unseen(connection: Connection, asked: Select[Any], seen: Collection[tuple[s
 
 
 def _pilot(connection: Connection) -> Mapping[tuple[str, int], Made]:
-    """Good runs of the first blocks, of which a choice needs the windows."""
+    """Good runs of the first blocks: a pilot's choice needs their windows."""
     asked = select(runs.c.run_id, runs.c.attempt, runs.c.record, *(runs.c[part] for part in REFERENCES))
     whole = connection.execute(asked.where(runs.c.ok, runs.c.block <= BLOCKS)).mappings().all()
     named = {row[part] for row in whole for part in REFERENCES} - {None}
@@ -131,7 +131,7 @@ def _outline(number: int, row: Row[Any], pilot: Mapping[tuple[str, int], Made]) 
 
 
 def _made(row: Row[Any], parts: Sequence[Any], pilot: Mapping[tuple[str, int], Made]) -> Made:
-    """As `made_of`, of a row that begins with `_KEYS`, and of parts that begin with those of `_DECIDING`."""
+    """Make a `Made` as `made_of` does, from a row with `_KEYS` first and parts with `_DECIDING` first."""
     run_id, attempt, block, arm, ok = row[: len(_KEYS)]
     if ok and block <= BLOCKS and (run_id, attempt) in pilot:
         return pilot[run_id, attempt]
@@ -142,6 +142,6 @@ def _made(row: Row[Any], parts: Sequence[Any], pilot: Mapping[tuple[str, int], M
 
 
 def _share_of(time: Mapping[str, Any], duet: Mapping[str, Any] | None) -> float:
-    """As `RunRecord.share_of`."""
+    """Seconds of a phase that count for one attempt, as `RunRecord.share_of`."""
     seconds: float = time["seconds"]
     return seconds / 2 if duet is not None and time["phase"] in _TOGETHER else seconds

@@ -1,4 +1,4 @@
-"""A store in a schema of a PostgreSQL database: connections, its format, and what the server says in a sentence."""
+"""A store in a schema of a PostgreSQL database: connections, its format, and the server's errors as sentences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ store_format = Table(
     Column("format", Integer, nullable=False),
     CheckConstraint("id = 1", name="one_format_a_store"),
 )
-"""What SQLite keeps in user_version."""
+"""Format of the store, which SQLite keeps in user_version."""
 claims = Table(
     "claims",
     _own,
@@ -52,13 +52,13 @@ claims = Table(
     Column("tare", String, nullable=False),
     Column("until", Float, nullable=False),
 )
-"""Which tare makes which block; block 0 stands for all of them. `until`: seconds of the server's clock."""
+"""Which tare makes which block; block 0 stands for all blocks. `until`: seconds of the server's clock."""
 
 
 def connect(place: StorePlace, *, read_only: bool) -> Engine:
-    """Connections whose names are those of the store's schema; a reader's is closed after each use.
+    """Connect to the store's schema; a reader's connection is closed after each use.
 
-    Passwords come from libpq's own chain: PGPASSWORD, PGPASSFILE, a service file, certificates.
+    Passwords come from libpq's own sources: PGPASSWORD, PGPASSFILE, a service file, certificates.
     """
     if place.database is None:
         raise ValueError("a directory is no database")
@@ -90,7 +90,7 @@ def connect(place: StorePlace, *, read_only: bool) -> Engine:
 
 
 def is_store(connection: Connection, place: StorePlace) -> bool:
-    """Whether the schema holds a store of this tare's format. Raises `StoreError` where it holds something else."""
+    """Whether the schema holds a store of this tare's format. Raises `StoreError` if it holds anything else."""
     version = _format_of(connection, place)
     if 0 < version < FORMAT:
         what = f"{place} was written by an older tare (format {version}, this one reads {FORMAT})"
@@ -99,7 +99,10 @@ def is_store(connection: Connection, place: StorePlace) -> bool:
 
 
 def _format_of(connection: Connection, place: StorePlace) -> int:
-    """0 where the schema holds nothing. Raises `StoreError` where it holds something else, or a newer store."""
+    """Format of the store; 0 if the schema is empty.
+
+    Raises `StoreError` for other content, or for a newer store.
+    """
     tables = set(inspect(connection).get_table_names(schema=place.name))
     if not tables:
         return 0
@@ -114,7 +117,7 @@ def _format_of(connection: Connection, place: StorePlace) -> int:
 
 
 def bring_up_to_date(connection: Connection, place: StorePlace) -> None:
-    """Make the store where there is none, in the caller's transaction; others who would wait for its end."""
+    """Make or migrate the store in the caller's transaction; other tares that want to do so wait for its end."""
     lock(connection, place, "made")
     if version := _format_of(connection, place):
         for older in range(version, FORMAT):
@@ -130,12 +133,12 @@ def bring_up_to_date(connection: Connection, place: StorePlace) -> None:
 
 
 def lock(connection: Connection, place: StorePlace, what: str) -> None:
-    """Until the end of the transaction; others wait."""
+    """Take an advisory lock until the end of the transaction; others wait for it."""
     connection.execute(select(func.pg_advisory_xact_lock(_number(place, what))))
 
 
 def committed(connection: Connection, rows: Sequence[Rows]) -> bool:
-    """Whether all of these are there as they are: a connection was lost while they were being committed."""
+    """Whether all of these rows are stored unchanged, after a connection was lost during their commit."""
     for row in rows:
         key = (runs.c.run_id == row.run["run_id"]) & (runs.c.attempt == row.run["attempt"])
         if connection.execute(select(runs.c.digest).where(key)).scalar_one_or_none() != row.run["digest"]:
@@ -144,7 +147,7 @@ def committed(connection: Connection, rows: Sequence[Rows]) -> bool:
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether a connection broke, or the server is on its way down or up: a later try may succeed."""
+    """Whether a connection broke, or the server is stopping or starting: a later try may succeed."""
     return isinstance(error, DBAPIError) and (
         error.connection_invalidated
         or (isinstance(error, ConnectionFault) and not any(words in str(error.orig) for words in _FOR_GOOD))
@@ -155,7 +158,7 @@ _FOR_GOOD = ("password", "authentication", "pg_hba.conf", "role ", "database ", 
 
 
 def _number(place: StorePlace, what: str) -> int:
-    """Of an advisory lock (https://www.postgresql.org/docs/15/explicit-locking.html#ADVISORY-LOCKS)."""
+    """Number of an advisory lock (https://www.postgresql.org/docs/15/explicit-locking.html#ADVISORY-LOCKS)."""
     digest = hashlib.sha256(f"tare\0{place.name}\0{what}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)
 
@@ -178,14 +181,14 @@ _OTHERWISE = "check that the server is up and reached from here, then run the sa
 
 
 def store_error(place: StorePlace, error: Exception) -> StoreError:
-    """What the server or its driver says, with a way forward."""
+    """An error of the server or its driver, with a way forward."""
     why = reason(error)
     hint = next((hint for words, hint in _HINTS.items() if words in why), _OTHERWISE)
     return StoreError(f"the store {place} cannot be used: {why}", hint=hint)
 
 
 def reason(error: Exception) -> str:
-    """The first line, without what psycopg says of each address that it tried."""
+    """First line of an error, without psycopg's lines about each address that it tried."""
     if not isinstance(error, SQLAlchemyError):
         return str(error).splitlines()[0]
     lines = str(getattr(error, "orig", None) or error).strip().splitlines()

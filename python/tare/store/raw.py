@@ -40,48 +40,55 @@ class RawFile:
 
 
 class RawFiles(Protocol):
-    """Where the raw files of a store lie."""
+    """The place of a store's raw files."""
 
     def path(self, record: RunRecord, name: str) -> Path:
-        """A file, or a directory of them, on this machine; brought there first where it lies elsewhere."""
+        """Path of a file, or of a directory of files, on this machine.
+
+        Files at another place are copied here first.
+        """
         ...
 
     def holds(self, record: RunRecord, name: str) -> bool:
-        """Whether the record has such a file; nothing is brought for it."""
+        """Whether the record has such a file; no file is copied."""
         ...
 
     def keep(self, staging: Path, files: Sequence[RawFile], names: Sequence[str]) -> None:
-        """Make what the directories `names` of the staging area hold durable. Raises `OSError`, `StoreError`."""
+        """Make the content of the directories `names` in the staging area durable.
+
+        Raises `OSError`, `StoreError`.
+        """
         ...
 
 
 class OwnFiles:
-    """In the store's directory."""
+    """Raw files in the store's directory."""
 
     def __init__(self, layout: StoreLayout) -> None:
         self._layout = layout
 
     def path(self, record: RunRecord, name: str) -> Path:
-        """Where it lies; it need not be there."""
+        """Path of the file, whether or not it exists."""
         return self._layout.raw / attempt_name(record.run_id, record.attempt) / name
 
     def holds(self, record: RunRecord, name: str) -> bool:
-        """As the directory lists them."""
+        """Whether the directory has such a file."""
         return self.path(record, name).is_file()
 
     def keep(self, staging: Path, files: Sequence[RawFile], names: Sequence[str]) -> None:  # noqa: ARG002 - one shape
-        """By renames."""
+        """Move the directories by renames."""
         move_all_durably(staging, self._layout.raw, names)
 
 
 Listing = Callable[[RunRecord], Mapping[str, RawFile]]
-"""The files of an attempt by name, as the database lists them."""
+"""Returns the files of an attempt by name, as the database lists them."""
 
 
 class SharedFiles:
-    """Content-addressed below a URL of fsspec: PREFIX/sha256/AB/DIGEST. Files are equal where their names are.
+    """Content-addressed raw files below a URL of fsspec: PREFIX/sha256/AB/DIGEST.
 
-    An object of a bucket is there whole or not at all. In a file system a file is written under another name first.
+    Files with the same name are equal. An object of a bucket is complete or absent. In a file system, a file is
+    first written under another name.
     """
 
     def __init__(self, url: str, copies: Path, listing: Listing) -> None:
@@ -89,7 +96,7 @@ class SharedFiles:
         self._remote: tuple[AbstractFileSystem, str] | None = None
 
     def path(self, record: RunRecord, name: str) -> Path:
-        """A copy; each file is held against its digest when it is brought. Raises `StoreError`."""
+        """Copy a file here and verify its digest. Raises `StoreError`."""
         own = self._copies / attempt_name(record.run_id, record.attempt)
         known = self._listing(record)
         wanted = [file for key, file in known.items() if not name or key == name or key.startswith(f"{name}/")]
@@ -102,11 +109,11 @@ class SharedFiles:
         return own / name
 
     def holds(self, record: RunRecord, name: str) -> bool:
-        """As the record lists them."""
+        """Whether the record lists such a file."""
         return name in record.raw
 
     def keep(self, staging: Path, files: Sequence[RawFile], names: Sequence[str]) -> None:
-        """Upload what is not there yet; afterwards the staged files are this machine's copies."""
+        """Upload missing files; afterwards, the staged files are this machine's copies."""
         first = {file.sha256: file for file in files}
         _each(lambda file: self._send(staging / attempt_name(file.run_id, file.attempt) / file.name, file),
               list(first.values()))  # fmt: skip
@@ -116,7 +123,7 @@ class SharedFiles:
             (staging / name).rename(self._copies / name)
 
     def check(self, files: Sequence[RawFile]) -> list[tuple[RawFile, str | None]]:
-        """What is wrong with each where it lies, `None` where nothing is; they are read, and not kept."""
+        """Read each file at its place, without keeping it; return what is wrong with it, or `None`."""
         wrong: dict[str, str | None] = {}
 
         def look(file: RawFile) -> None:
@@ -161,7 +168,7 @@ class SharedFiles:
             with self._in_a_sentence(what):
                 system, root = self._opened()
                 key = _key(root, file.sha256)
-                system.info(key)  # obstore's file object of what is not there cannot be closed
+                system.info(key)  # obstore's file object of a missing file cannot be closed
                 with system.open(key, "rb") as source, part.open("wb") as copy:
                     for chunk in _chunks(source, file.bytes):
                         digest.update(chunk)
@@ -180,13 +187,13 @@ class SharedFiles:
 
     @contextmanager
     def _in_a_sentence(self, what: str) -> Iterator[None]:
-        """Whatever a library of fsspec has to say, as one sentence."""
+        """Turn any error of a library behind fsspec into one sentence."""
         try:
             yield
         except (StoreError, EnvironmentLacks):
             raise
         except FileNotFoundError as error:
-            # A bucket that is not there is no missing object: obstore raises the same for both.
+            # A missing bucket is not a missing object: obstore raises the same error for both.
             if _code(error) == "NoSuchBucket":
                 raise StoreError(f"the bucket of {self._url} is not there", hint=_MAKE_BUCKET) from error
             hint = f"check that {self._url} is there and that nothing in it was removed"
@@ -214,13 +221,13 @@ class SharedFiles:
 
 _MAKE_BUCKET = "make it with the provider's tools, or correct raw="
 _FULL = {"QuotaExceeded", "InsufficientStorage", "XMinioStorageFull"}
-"""S3 itself has no end; these are of servers that have one."""
+"""S3 itself has no limit; these codes come from servers that have one."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"}
 
 
 def _code(error: Exception) -> str | None:
-    """What S3 calls the fault."""
+    """S3's code of an error."""
     match = re.search(r"<Code>(\w+)</Code>", str(error))
     if match is not None:
         return match[1]
@@ -258,7 +265,7 @@ def _key(root: str, sha256: str) -> str:
 
 
 def _is_file_system(url: str) -> bool:
-    """Where others may see a file while it is being written."""
+    """Whether others may see a file while it is being written."""
     return urlsplit(url).scheme in ("file", "local", "sftp", "ssh", "smb", "hdfs", "ftp")
 
 
@@ -285,7 +292,7 @@ def _size(system: AbstractFileSystem, key: str) -> int | None:
 
 
 def _chunks(source: Any, length: int) -> Iterator[bytes]:
-    """The content; no more than one chunk beyond `length`, as more is wrong anyhow."""
+    """Content in chunks; at most one chunk beyond `length`, as a longer file is wrong in any case."""
     read = 0
     while read <= length and (chunk := source.read(CHUNK)):
         read += len(chunk)

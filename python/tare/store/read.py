@@ -1,4 +1,4 @@
-"""Reading a store, also while a study is writing it."""
+"""Read a store, also while a study is writing it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from tare.store.schema import (
 from tare.store_place import Place, StorePlace, place_of
 
 _UNREADABLE = (SQLAlchemyError, sqlite3.Error, ValidationError, ValueError, KeyError)
-"""What a damaged database and damaged records in a sound one give."""
+"""Errors of a damaged database, and of damaged records in an intact one."""
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without a search for garbage, which goes over all records so far again and again while more are read."""
+    """Switch the garbage collector off, which would scan all records again and again while more are read."""
     if not gc.isenabled():
         yield
         return
@@ -54,19 +54,19 @@ def uncollected() -> Iterator[None]:
 
 @contextmanager
 def for_good() -> Iterator[list[object]]:
-    """As `uncollected`; later searches leave out what was read, too. For a program that keeps it until it ends.
+    """As `uncollected`; later collections also skip what was read. For a program that keeps it until it ends.
 
-    What is put into the list is left to the end of the process: freeing 100,000 records one by one takes a second.
+    Objects appended to the list live until the process ends: freeing 100,000 records one by one takes a second.
     """
     with uncollected():
         kept: list[object] = []
         yield kept
-        kept.append(kept)  # no count comes to zero, and no search looks at it
+        kept.append(kept)  # no reference count reaches zero, and no collection scans it
         gc.freeze()
 
 
 class Store:
-    """One study's plan and the records made of it so far. Every call reads what is committed now."""
+    """One study's plan and its records so far. Every call reads what is committed at that time."""
 
     def __init__(self, place: StorePlace, engine: Engine, files: RawFiles | None = None) -> None:
         self.place = place
@@ -83,7 +83,7 @@ class Store:
 
     @cached_property
     def plan(self) -> Plan:
-        """Read when it is first asked for: it may be of 100,000 runs, and who writes a store has one already."""
+        """The plan, read on first use: it may have 100,000 runs, and a writer of the store has it already."""
         try:
             return Plan.model_validate_json(self._plan)
         except ValidationError as error:
@@ -91,11 +91,11 @@ class Store:
 
     @property
     def path(self) -> Path:
-        """Its directory; of one at a URL, where this machine works on its files."""
+        """Directory of the store; for a store at a URL, where this machine keeps its files."""
         return self.place.directory
 
     def records(self) -> tuple[RunRecord, ...]:
-        """Every attempt of every run, failed ones too, in the order of the plan and of the attempts."""
+        """Every attempt of every run, failed ones included, in the order of the plan and of the attempts."""
         with self.reading() as connection, uncollected():
             shared = Facts({row.digest: row.body for row in connection.execute(select(facts))})
             wanted = select(runs.c.record, *(runs.c[part] for part in REFERENCES))
@@ -103,7 +103,7 @@ class Store:
             return tuple(put_together(record, tuple(references), shared) for record, *references in rows)
 
     def record(self, run_id: str, attempt: int) -> RunRecord:
-        """One attempt. Raises `StoreError` where it is not there."""
+        """One attempt. Raises `StoreError` if it does not exist."""
         with self.reading() as connection:
             wanted = select(runs.c.record, *(runs.c[part] for part in REFERENCES))
             asked = wanted.where(runs.c.run_id == run_id, runs.c.attempt == attempt)
@@ -113,28 +113,28 @@ class Store:
             return from_row(row, Facts({each.digest: each.body for each in bodies}))
 
     def attempts(self) -> frozenset[tuple[str, int]]:
-        """Run and number of every attempt."""
+        """(run, attempt) of every attempt."""
         with self.reading() as connection, uncollected():
             rows = connection.execute(select(runs.c.run_id, runs.c.attempt)).all()
             return frozenset([(run_id, attempt) for run_id, attempt in rows])
 
     def endings(self) -> tuple[Ending, ...]:
-        """Why `tare run` ended the study, in the order in which it did; more than one where it was gone on with."""
+        """Why `tare run` ended the study, in order; more than one if the study was continued."""
         with self.reading() as connection:
             rows = connection.execute(select(endings.c.body).order_by(endings.c.id)).all()
             return tuple(Ending.model_validate_json(row.body) for row in rows)
 
     def raw(self, record: RunRecord, name: str) -> Path:
-        """Where a raw file of a record lies, or a directory of them; a copy where the store is at a URL."""
+        """Path of a raw file of a record, or of a directory of them; a copy if the store is at a URL."""
         return self.files.path(record, name)
 
     def holds(self, record: RunRecord, name: str) -> bool:
-        """Whether a record has that raw file; it is not read."""
+        """Whether a record has that raw file; the file is not read."""
         return self.files.holds(record, name)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection; whatever the database has to say against it is a `StoreError`."""
+        """Give a connection; any error of the database becomes a `StoreError`."""
         try:
             with self.engine.connect() as connection:
                 yield connection
@@ -154,10 +154,10 @@ class Store:
 
 
 def open_store(where: Place) -> Store:
-    """Open a store for reading only; an older format is migrated in memory, the files stay as they are."""
+    """Open a store for reading only; an older format is migrated in memory, the files stay unchanged."""
     place = place_of(where)
     store = _in_directory(place) if place.is_directory else _at_url(place)
-    _ = store.plan  # what is wrong with it is said here
+    _ = store.plan  # raises here if the plan is damaged
     return store
 
 

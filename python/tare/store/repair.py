@@ -1,4 +1,4 @@
-"""Save what is whole of a damaged store into a new one. The damaged one is only read."""
+"""Save the intact parts of a damaged store into a new one. The damaged store is only read."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tare.store_place import Place, place_of
 
 
 def repair(source: Place, target: Path) -> Repaired:
-    """Copy the study of a store, and each attempt that is whole, into a new store in the directory `target`.
+    """Copy the study of a store, and each intact attempt, into a new store in the directory `target`.
 
-    An attempt whose record or raw file is not what was committed is left out: `tare run` makes its run again.
-    Raises `StoreError` where the study cannot be read, where a tare writes the store, and where `target` exists.
+    An attempt whose record or raw file differs from what was committed is left out: `tare run` repeats its run.
+    Raises `StoreError` if the study cannot be read, if a tare writes the store, or if `target` exists.
     """
     place = place_of(source)
     if target.exists() or target.is_symlink():
@@ -43,7 +43,7 @@ def repair(source: Place, target: Path) -> Repaired:
 
 
 def _copied(layout: StoreLayout, scratch: Path) -> Path:
-    """The database with what a crash left in its log, so that reading it changes nothing in the store."""
+    """Copy the database with the log that a crash left, so that reading it changes nothing in the store."""
     for end in ("", "-wal"):
         source = layout.database.with_name(layout.database.name + end)
         if source.is_file():
@@ -74,7 +74,7 @@ def _read(layout: StoreLayout, database: Path) -> Saved:
 
 
 def _rows(source: sqlite3.Connection, table: Table) -> Iterator[Row]:
-    """Each row that can be read, asked for one by one: a damaged page costs what lies on it alone."""
+    """Every readable row, queried one by one, so that a damaged page costs only its own rows."""
     names = [column.name for column in table.columns]
     for number in _numbers(source, table):
         try:
@@ -86,7 +86,7 @@ def _rows(source: sqlite3.Connection, table: Table) -> Iterator[Row]:
 
 
 def _numbers(source: sqlite3.Connection, table: Table) -> Sequence[int]:
-    """Numbers of the rows; where the table cannot be walked, as many as its largest number may be."""
+    """Row numbers; if the table cannot be scanned, all numbers that a row may have."""
     try:
         return [row[0] for row in source.execute(f"SELECT rowid FROM {table.name} NOT INDEXED")]  # noqa: S608 - a table of ours
     except sqlite3.Error:
@@ -94,11 +94,11 @@ def _numbers(source: sqlite3.Connection, table: Table) -> Sequence[int]:
 
 
 _MOST_ROWS = 300_000
-"""More attempts than a store has; each costs one look."""
+"""More attempts than any store has; each costs one query."""
 
 
 def _count(source: sqlite3.Connection, table: Table) -> int:
-    """By an index, which lies on other pages than the rows; 0 where that cannot be read either."""
+    """Number of rows by an index, which has pages of its own; 0 if it cannot be read either."""
     try:
         return int(source.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0])  # noqa: S608 - a table of ours
     except sqlite3.Error:

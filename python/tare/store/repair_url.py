@@ -1,4 +1,4 @@
-"""What can be read of a damaged store at a URL: of its database row by row, of its raw files what is whole."""
+"""Readable parts of a damaged store at a URL: database rows, and intact raw files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _DAMAGED = ("XX001", "XX002")
 
 
 def read_at_url(place: StorePlace) -> Saved:
-    """All of it that can be read. Raises `StoreError` where the server or the study cannot, or a tare writes it."""
+    """Read what can be read.
+
+    Raises `StoreError` if the server or the study cannot be read, or if a tare writes the store.
+    """
     store = open_store(place)
     with store.reading() as connection:
         at_work = makers(connection)
@@ -54,32 +57,32 @@ def read_at_url(place: StorePlace) -> Saved:
 
 
 class _Reading:
-    """Each query is a connection of its own: an error ends it."""
+    """Runs each query in a connection of its own, as an error ends the connection."""
 
     def __init__(self, engine: Engine, plan: Plan) -> None:
         self._engine = engine
         self._runs = [run.id for run in plan.runs]
         self.failed = 0
-        """Names that something of lies on a damaged page."""
+        """Number of names with a row on a damaged page."""
 
     def whole(self, asked: Select[Any]) -> list[Row]:
-        """All rows, or what the database says."""
+        """Return all rows, or raise the database's error."""
         with self._engine.connect() as connection:
             return [dict(row) for row in connection.execute(asked).mappings()]
 
     def of_facts(self, attempts: Sequence[Row]) -> list[Row]:
-        """Those that attempts name."""
+        """Facts that attempts refer to."""
         named = {row[part] for row in attempts for part in ("host", "engine", "images", "setup", "effective")} - {
             None
         }
         return self._piecewise(facts.c.digest, select(facts), sorted(named))
 
     def of_runs(self, key: Any, asked: Select[Any]) -> list[Row]:
-        """Rows that bear a run of the plan."""
+        """Rows that belong to a run of the plan."""
         return self._piecewise(key, asked, self._runs)
 
     def _piecewise(self, key: Any, asked: Select[Any], names: Sequence[str]) -> list[Row]:
-        """At once; where a page is damaged, name by name, without those that lie on it."""
+        """Query all rows at once; if a page is damaged, query name by name and skip those on it."""
         try:
             return self.whole(asked)
         except DBAPIError as error:
@@ -109,7 +112,7 @@ def _bring(
         try:
             path = raw(record, file.name)
             if file_digest(path) != file.sha256:
-                path.unlink()  # this machine's copy, not what lies behind it
+                path.unlink()  # remove this machine's copy, not the original
                 path = raw(record, file.name)
         except StoreError as error:
             return f"its raw file {file.name} cannot be read: {error.what}"

@@ -1,4 +1,4 @@
-"""How the one study of a store is begun or gone on with: the store is held, leftovers of a crash are dropped."""
+"""Begin or continue the one study of a store: lock the store and remove leftovers of a crash."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tare.version import __version__
 
 @contextmanager
 def resume_store(where: Place, plan: Plan) -> Iterator[Writer]:
-    """Hold the store for this plan, made when there is none; leftovers of a crash are dropped first."""
+    """Hold the store for this plan; make it if there is none, and remove leftovers of a crash first."""
     place = place_of(where)
     with _held(place, lambda connection: _enrol(connection, place, plan)) as writer:
         yield writer
@@ -36,7 +36,7 @@ def resume_store(where: Place, plan: Plan) -> Iterator[Writer]:
 
 @contextmanager
 def adopt_store(where: Place, header: Mapping[str, Any]) -> Iterator[Writer]:
-    """Hold the store that has, or is to have, this row of `study`: that of another place."""
+    """Hold a store whose row of `study` is, or becomes, the one of another store."""
     place = place_of(where)
     with _held(place, lambda connection: _adopt(connection, place, header)) as writer:
         writer.alone()
@@ -112,7 +112,7 @@ def _make_directory(layout: StoreLayout) -> None:
 
 
 def _half_made(layout: StoreLayout) -> bool:
-    """Whether a directory without a lock is empty, or what a crash left of a store that was being made."""
+    """Whether a directory without a lock is empty, or a store whose creation was interrupted by a crash."""
     inside = {path.name for path in layout.root.iterdir()}
     database = {f"{layout.database.name}{end}" for end in ("", "-wal", "-shm")}
     if inside - {layout.raw.name, layout.staging.name, *database}:
@@ -130,7 +130,7 @@ def _adopt(connection: Connection, place: StorePlace, header: Mapping[str, Any])
 
 
 def _enrol(connection: Connection, place: StorePlace, plan: Plan) -> None:
-    """Write the study into a new store; refuse a store of another plan, unless this one only raises its cap."""
+    """Write the study into a new store; refuse a store of another plan, unless this plan only raises its cap."""
     row = connection.execute(select(study)).mappings().one_or_none()
     if row is None:
         connection.execute(
@@ -152,7 +152,7 @@ def _enrol(connection: Connection, place: StorePlace, plan: Plan) -> None:
 
 
 def _extend(connection: Connection, place: StorePlace, was: Plan, now: Plan) -> None:
-    """Put a plan with a higher cap in place of the one that is there; records keep the digest of their own."""
+    """Replace the stored plan by one with a higher cap; records keep the digest of their own plan."""
     if not extends(was, now):
         only = "" if now.study.imported else "; only a cap may be raised"
         raise StoreError(

@@ -1,4 +1,4 @@
-"""A record as rows and back: what repeats from run to run is kept once, by digest."""
+"""A record as rows and back: parts that repeat from run to run are stored once, by digest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARED = ("host", "engine", "images")
 SETUP = ("study", "scale", "plan_digest", "levels", "settings")
 """Keys that all runs of an arm under one plan have in common: one body of `facts`."""
 REFERENCES = (*SHARED, "setup", "effective")
-"""Columns of `runs` that hold a digest of `facts`. Up to format 4 the last two lie in the record itself."""
+"""Columns of `runs` that hold a digest of `facts`. Up to format 4, the last two are in the record itself."""
 _STAND_IN = {
     "host": '"host":{},',
     "engine": '"engine":null,',
@@ -25,7 +25,7 @@ _STAND_IN = {
     "setup": '"study":"","scale":"","plan_digest":"","levels":{},"settings":{},',
     "effective": '"effective":null,',
 }
-"""What stands for the parts while the rest is read."""
+"""Placeholders of the parts while the rest of the record is parsed."""
 
 Stored = Mapping[str, Any] | RowMapping
 """A row of `runs`."""
@@ -35,7 +35,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 @dataclass(frozen=True)
 class Rows:
-    """A record taken apart: the row of `runs` and, by digest, what it refers to in `facts`."""
+    """A record as rows: the row of `runs` and, by digest, the rows of `facts` that it refers to."""
 
     run: Mapping[str, Any]
     facts: Mapping[str, str]
@@ -47,9 +47,10 @@ References = tuple[str | None, ...]
 
 @dataclass(slots=True)
 class _Shared:
-    """`parts`: keys of a record that lie in `facts`. `stand_in`: what stands for them while the rest is read.
+    """`parts`: keys of a record that are in `facts`. `stand_in`: their placeholders while the rest is parsed.
 
-    `last`: a record, of which the next may take what is the same: the names of its keys are a third of its memory.
+    `last`: an earlier record, whose equal parts the next one shares: names of keys are a third of a record's
+    memory.
     """
 
     stand_in: str
@@ -59,14 +60,14 @@ class _Shared:
 
 @dataclass(frozen=True)
 class Facts:
-    """The table `facts`, digest → body. Each body is read once: records that share it share its tree."""
+    """The table `facts`, digest → body. Each body is parsed once, and records with the same body share its tree."""
 
     bodies: Mapping[str, str]
     _trees: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
     _shared: dict[References, _Shared] = field(default_factory=dict, repr=False, compare=False)
 
     def shared(self, references: References) -> _Shared:
-        """What records with these digests have in common; errors as of `tree`."""
+        """Parts that records with these digests share. Raises as `tree` does."""
         if references not in self._shared:
             named = dict(zip(REFERENCES, references, strict=True))
             away = [part for part in REFERENCES if part in SHARED or named[part] is not None]
@@ -74,7 +75,7 @@ class Facts:
         return self._shared[references]
 
     def tree(self, digest: str) -> dict[str, Any]:
-        """A body. `KeyError` where it is missing, `ValueError` where it is no object."""
+        """A parsed body. Raises `KeyError` if it is missing, `ValueError` if it is not an object."""
         if digest not in self._trees:
             tree = json.loads(self.bodies[digest])
             if not isinstance(tree, dict):
@@ -84,7 +85,7 @@ class Facts:
 
 
 def canonical(tree: object) -> str:
-    """JSON that is the same for the same content: sorted keys, no blanks, no NaN."""
+    """JSON text that is equal for equal content: sorted keys, no blanks, no NaN."""
     return _CANONICAL.encode(tree)
 
 
@@ -94,21 +95,22 @@ def digest_of(text: str) -> str:
 
 
 def record_digest(record: RunRecord) -> str:
-    """sha256 over the whole record as it was read: unchanged as long as not one figure in it has changed.
+    """sha256 over the whole record as it was read: it changes if any value of the record changes.
 
-    What was not there when it was written is left out, so that keys that came with a later format change nothing.
+    Keys that the record did not have when it was written are left out, so that keys of later formats change
+    nothing.
     """
     return digest_of(canonical(record.model_dump(mode="json", exclude_unset=True)))
 
 
 def stored_digest(row: Stored, facts: Facts) -> str:
-    """sha256 over the record as it lies in the store: keys that a later tare added to records are not in it."""
+    """sha256 over the record as it is stored, without keys that a later tare adds to records."""
     tree: dict[str, Any] = json.loads(row["record"])
     return digest_of(canonical(tree | _parts(row, facts)))
 
 
 def to_rows(record: RunRecord, committed_at: float) -> Rows:
-    """Take a record apart."""
+    """Split a record into rows."""
     tree = record.model_dump(mode="json")
     digest = digest_of(canonical(tree))
     parts = {part: tree.pop(part) for part in SHARED}
@@ -135,17 +137,17 @@ def to_rows(record: RunRecord, committed_at: float) -> Rows:
 
 
 def from_row(row: Stored, facts: Facts) -> RunRecord:
-    """Put a record together again. `ValueError` where it is none, `KeyError` where a part is missing."""
+    """Assemble a record from its rows. Raises `ValueError` if it is invalid, `KeyError` if a part is missing."""
     return put_together(row["record"], tuple(row[part] for part in REFERENCES), facts)
 
 
 def put_together(record: str | None, references: References, facts: Facts) -> RunRecord:
-    """As `from_row`, of the columns `record` and `REFERENCES` of a row: one of many is read faster so."""
+    """As `from_row`, from the columns `record` and `REFERENCES` of a row, which is faster for many rows."""
     if record is None:
         raise ValueError("a record is missing")
     shared = facts.shared(references)
     read = RunRecord.model_validate_json(f"{{{shared.stand_in}{record.lstrip()[1:]}")
-    # Nobody else has it yet, and nothing of it is ever changed; `model_copy` would take as long as reading it.
+    # The record is not shared yet, and nothing of it is ever changed; `model_copy` would take as long as parsing.
     vars(read).update(shared.parts)
     if shared.last is not None:
         if shared.last.model_fields_set == read.model_fields_set:
@@ -157,7 +159,7 @@ def put_together(record: str | None, references: References, facts: Facts) -> Ru
 
 
 def _parts(row: Stored, facts: Facts) -> dict[str, Any]:
-    """Keys of the record that lie in `facts`."""
+    """Keys of the record that are stored in `facts`."""
     parts: dict[str, Any] = {part: None if row[part] is None else facts.tree(row[part]) for part in SHARED}
     if row["setup"] is not None:
         setup = facts.tree(row["setup"])

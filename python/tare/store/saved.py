@@ -1,4 +1,4 @@
-"""What could be read of a damaged store, and how what is whole of it is written into a new one."""
+"""What could be read of a damaged store, and how its intact parts are written into a new store."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tare.store.rows import Facts, digest_of, from_row, stored_digest
 from tare.store.schema import bring_up_to_date, connect, endings, facts, raw_files, runs, study
 
 _UNREADABLE = (sqlite3.Error, ValidationError, ValueError, KeyError, TypeError, OSError)
-"""What a damaged page, a damaged record and a damaged file give."""
+"""Errors of a damaged page, a damaged record and a damaged file."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Repaired:
-    """`kept`: attempts that are as they were committed; `lost`: the others, with why."""
+    """`kept`: attempts that are as they were committed; `lost`: the others, with the reason."""
 
     kept: tuple[str, ...]
     lost: Mapping[str, str]
@@ -37,9 +37,10 @@ class Repaired:
 
 @dataclass(frozen=True)
 class Saved:
-    """What of a database could be read. `missing`: attempts that it has and that could not.
+    """Readable content of a database. `missing`: number of attempts that could not be read.
 
-    `bring`: brings the raw files of an attempt into a directory; why it cannot, `None` where all are whole.
+    `bring`: copies the raw files of an attempt into a directory; returns why it cannot, or `None` if all are
+    intact.
     """
 
     header: Row
@@ -55,7 +56,7 @@ BEGIN_ANEW = "nothing can be saved without it: use another store with `tare run 
 
 
 def only_study(rows: Sequence[Row], where: str) -> Row:
-    """The row of the study. Raises `StoreError` where there is none."""
+    """The row of the study. Raises `StoreError` if there is none."""
     if len(rows) != 1:
         raise StoreError(f"the study of {where} cannot be read", hint=BEGIN_ANEW)
     Plan.model_validate_json(rows[0]["plan"])
@@ -63,7 +64,7 @@ def only_study(rows: Sequence[Row], where: str) -> Row:
 
 
 def whole_bodies(rows: Iterator[Row]) -> Mapping[str, str]:
-    """Digest → body of those facts that are what was committed."""
+    """Digest → body, of the facts that are as they were committed."""
     return {row["digest"]: row["body"] for row in rows if _is_whole(row)}
 
 
@@ -80,7 +81,7 @@ def _is_whole(row: Row) -> bool:
 
 
 def _record_of(row: Row, shared: Facts) -> RunRecord | str:
-    """The record as it was committed, or why it is not that."""
+    """The record as it was committed, or why it is not."""
     try:
         if stored_digest(row, shared) != row["digest"]:
             return "its record is not what was committed"
@@ -90,7 +91,7 @@ def _record_of(row: Row, shared: Facts) -> RunRecord | str:
 
 
 def written(where: str, saved: Saved, new: StoreLayout) -> Repaired:
-    """The raw files first, as every commit does, then all rows in one transaction."""
+    """Write the new store: raw files first, as every commit does, then all rows in one transaction."""
     try:
         for directory in (new.root, new.raw, new.staging):
             directory.mkdir(parents=directory == new.root)
@@ -116,7 +117,7 @@ def written(where: str, saved: Saved, new: StoreLayout) -> Repaired:
 
 
 def _with_files(saved: Saved, new: StoreLayout) -> tuple[list[Row], dict[str, str]]:
-    """Rows of the attempts whose record and raw files are whole, these brought; the others, with why."""
+    """Copy the raw files; return rows of intact attempts, and why the others are lost."""
     kept: list[Row] = []
     lost: dict[str, str] = {}
     shared = Facts(saved.bodies)
@@ -155,5 +156,5 @@ def _write(saved: Saved, kept: Sequence[Row], new: StoreLayout) -> None:
 
 
 def _flag(row: Row) -> Row:
-    """SQLite keeps truth as a number."""
+    """SQLite stores a truth value as a number."""
     return {"ok": bool(row["ok"])} if "ok" in row else {}

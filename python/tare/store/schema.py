@@ -1,4 +1,4 @@
-"""The tables of a store and the two ways to connect to them."""
+"""The tables of a store, its migrations, and connections to a store's SQLite database."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ Step = Callable[[Connection], None]
 
 
 FORMAT = 5
-"""Version of a store, kept in SQLite's user_version; each has its entry in `migrations.MIGRATIONS`."""
+"""Version of a store's format, kept in SQLite's user_version; `MIGRATIONS` has a step for each."""
 APPLICATION_ID = 0x74617265
 """SQLite's application_id of a store: "tare" in ASCII."""
 _BUSY_S = 30.0
 _WHOLE = Integer().with_variant(BigInteger(), "postgresql")
-"""SQLite's integers have 64 bits by themselves."""
+"""SQLite's integers have 64 bits already."""
 metadata = MetaData()
 study = Table(
     "study",
@@ -117,7 +117,7 @@ def _create(connection: Connection) -> None:
 
 
 def _add_endings(connection: Connection) -> None:
-    """To format 2. A study of format 1 made all its blocks without a look: its protocol had no target."""
+    """Migrate to format 2. Studies of format 1 made all of their blocks: their protocol had no target."""
     endings.create(connection, checkfirst=True)
     for row in connection.execute(select(study.c.id, study.c.plan)).all():
         plan = json.loads(row.plan)
@@ -126,22 +126,22 @@ def _add_endings(connection: Connection) -> None:
 
 
 def _keep(connection: Connection) -> None:
-    """To formats 3 and 4. Records got keys that older ones lack and need not have; no table changed."""
+    """Migrate to formats 3 and 4. Records got keys that older ones do not have; no table changed."""
 
 
 def _share_setup(connection: Connection) -> None:
-    """To format 5. Attempts that are there keep these parts in their record; their digests are over the whole."""
+    """Migrate to format 5. Existing attempts keep these parts in their record; digests cover the whole record."""
     there = {column["name"] for column in inspect(connection).get_columns(runs.name)}
     for name in {"setup", "effective"} - there:
         connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {name} VARCHAR REFERENCES facts (digest)")
 
 
 MIGRATIONS: Mapping[int, Step] = {0: _create, 1: _add_endings, 2: _keep, 3: _keep, 4: _share_setup}
-"""Format → the step that brings a store of it to the next; 0 is the empty database."""
+"""Format → step that migrates a store to the next format; 0 is the empty database."""
 
 
 def check_format(connection: Connection, where: Path) -> int:
-    """The store's format; `StoreError` where it is no store of ours or newer than this tare."""
+    """Format of the store. Raises `StoreError` if it is no store of tare, or newer than this tare."""
     version = pragma(connection, "user_version")
     ours = pragma(connection, "application_id") == APPLICATION_ID
     empty = not ours and not version and not inspect(connection).get_table_names()
@@ -155,7 +155,7 @@ def check_format(connection: Connection, where: Path) -> int:
 
 
 def bring_up_to_date(connection: Connection, where: Path, steps: Mapping[int, Step] = MIGRATIONS) -> None:
-    """Migrate inside the caller's transaction, so that a store is of one format or the other."""
+    """Migrate inside the caller's transaction, so that a store has either format completely."""
     version = check_format(connection, where)
     for older in range(version, FORMAT):
         steps[older](connection)
@@ -168,10 +168,10 @@ Index("one_good_attempt_a_run", runs.c.run_id, unique=True, sqlite_where=runs.c.
 
 
 def connect(path: Path, *, read_only: bool) -> Engine:
-    """Connections to a store's database; each is closed when it is given back.
+    """Connect to a store's database; each connection is closed when it is returned.
 
-    Writing: WAL, synchronous=FULL (https://www.sqlite.org/wal.html), and transactions that begin at once, so
-    that a migration's DDL is undone with the rest.
+    Writing: WAL, synchronous=FULL (https://www.sqlite.org/wal.html), and transactions that begin at once, so that a
+    migration's DDL is rolled back with the rest.
     """
     mode = "rwc" if not read_only else "ro&immutable=1" if _at_rest(path) else "ro"
 
@@ -191,16 +191,17 @@ def connect(path: Path, *, read_only: bool) -> Engine:
 
 
 def _at_rest(path: Path) -> bool:
-    """Whether nobody writes the database and we could not either: someone else's store, a read-only medium.
+    """Whether nobody writes the database and this process cannot either: someone else's store, a read-only medium.
 
-    SQLite would make its -wal and -shm there even for reading (https://www.sqlite.org/wal.html#read_only_databases).
+    Even for reading, SQLite would create -wal and -shm files there
+    (https://www.sqlite.org/wal.html#read_only_databases).
     """
     wal = path.with_name(f"{path.name}-wal")
     return not wal.exists() and not os.access(path.parent, os.W_OK)
 
 
 def begin_with(engine: Engine, statement: str) -> None:
-    """Have SQLAlchemy's transactions begin by this statement (the driver's own are off)."""
+    """Make SQLAlchemy's transactions begin with this statement (the driver's own transactions are off)."""
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -208,7 +209,7 @@ def begin_with(engine: Engine, statement: str) -> None:
 
 
 def upsert(connection: Connection, table: Table) -> Any:
-    """An insert that may say what happens to a row that is there, in the words of the database."""
+    """An insert that may handle existing rows, in the dialect of the database."""
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects import postgresql  # slow to import
 

@@ -1,4 +1,4 @@
-"""Writing a store at a URL, beside other tares that write it too."""
+"""Write a store at a URL together with other tares."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tare.store_place import StorePlace
 
 T = TypeVar("T")
 _PATIENCE_S, _PAUSE_S = 300.0, 2.0
-"""How long a server that is restarted is waited for."""
+"""How long to wait for a server that is restarted, and the pause between tries."""
 
 
 class SharedWriter(Writer):
-    """Commits what it has claimed, and tries again where the connection is lost meanwhile."""
+    """Commits blocks that it has claimed, and retries if the connection is lost."""
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class SharedWriter(Writer):
 
     @property
     def claims(self) -> SharedWriter:
-        """As the store has it."""
+        """See `Writer.claims`."""
         return self
 
     @contextmanager
     def at_work(self) -> Iterator[SharedWriter]:
-        """While this lasts, claims are renewed; afterwards they are free."""
+        """Renew claims inside the context; release them at its end."""
         self._leases.begin()
         try:
             yield self
@@ -58,15 +58,15 @@ class SharedWriter(Writer):
             self._leases.end()
 
     def take(self, block: int) -> bool:
-        """Whether the block is this tare's now."""
+        """Claim the block; return whether this tare holds it now."""
         return self._retried(lambda: self._leases.take(block))
 
     def give_back(self, block: int) -> None:
-        """Others may have it."""
+        """Release the block."""
         self._retried(lambda: self._leases.give_back(block))
 
     def alone(self) -> None:
-        """Have all blocks. Raises `StoreError` where another tare has one."""
+        """Claim all blocks. Raises `StoreError` if another tare has one."""
         if not self.take(EVERYTHING):
             raise StoreError(
                 f"another tare makes blocks of the study in {self.place}",
@@ -74,11 +74,11 @@ class SharedWriter(Writer):
             )
 
     def news(self) -> Sequence[RunRecord]:
-        """Records that were committed since this was asked last, of whatever tare."""
+        """Records that any tare has committed since the last call."""
         return self._retried(self._news)
 
     def insert(self, rows: Sequence[Rows], files: Sequence[RawFile]) -> None:
-        """In one transaction that also sees that no other tare has the blocks."""
+        """Insert in one transaction that also checks that no other tare has the blocks."""
         tries = itertools.count()
 
         def once() -> None:

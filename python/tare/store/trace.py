@@ -1,4 +1,4 @@
-"""A recording of tare-probe, read into memory: docs/reference/trace-format.md documents every table and column."""
+"""A recording of tare-probe in memory; docs/reference/trace-format.md documents every table and column."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from polars.exceptions import PolarsError
 from tare.errors import StoreError, is_panic, is_thread_refused
 
 VERSION = 1
-"""Of the trace's format, as `header.trace_version` states it."""
+"""Version of the trace's format, as `header.trace_version` states it."""
 
 TRACE_HEAD = "trace.json"
-"""Without it a directory holds no recording."""
+"""A directory without this file holds no recording."""
 _NEEDED = ("cpus", "page_bytes", "period_ns", "ticks")
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Tables as they were written; a table without rows is not there."""
+    """Tables as they were written; a table without rows is absent."""
 
     header: Mapping[str, Any]
     quanta: Mapping[str, Mapping[str, int]]
-    """table → column → smallest step of a counter of time, in the column's own unit."""
+    """table → column → smallest step of a time counter, in the column's own unit."""
     complete: bool
     tables: Mapping[str, pl.DataFrame]
 
     @property
     def cpus(self) -> int:
-        """CPUs of the machine."""
+        """Number of CPUs of the machine."""
         return int(self.header["cpus"])
 
     @property
     def user_hz(self) -> int:
-        """Ticks a second in which /proc prints CPU time."""
+        """Ticks per second in which /proc prints CPU time."""
         return int(self.header["ticks"]["user_hz"])
 
     @property
@@ -52,9 +52,9 @@ class Trace:
         return int(self.header["period_ns"])
 
     def between(self, from_ns: int, to_ns: int) -> Trace:
-        """The ticks that ran between two moments of CLOCK_MONOTONIC."""
+        """The ticks between two times of CLOCK_MONOTONIC."""
         if "tick" not in self.tables:
-            return replace(self, tables={})  # nothing ran
+            return replace(self, tables={})  # nothing was sampled
         ticks = self.tables["tick"].filter(pl.col("woke_ns").is_between(from_ns, to_ns)).select("tick")
         kept = {
             name: table.join(ticks, on="tick", how="semi") if "tick" in table.columns else table
@@ -63,11 +63,11 @@ class Trace:
         return replace(self, tables=kept)
 
     def table(self, name: str) -> pl.DataFrame | None:
-        """A table, `None` where the recording has no such rows."""
+        """A table; `None` if the recording has no such rows."""
         return self.tables.get(name)
 
     def quantum(self, table: str, column: str) -> int | None:
-        """Smallest step of a counter, in the column's own unit; `None` for those that move at once."""
+        """Smallest step of a counter, in the column's own unit; `None` for counters without a step."""
         return self.quanta.get(table, {}).get(column)
 
 
@@ -77,7 +77,7 @@ def is_trace(path: Path) -> bool:
 
 
 def read_trace(path: Path) -> Trace:
-    """Read a recording. Raises `StoreError` where there is none, or it is of another format or damaged."""
+    """Read a recording. Raises `StoreError` if there is none, or if it is damaged or of another format."""
     try:
         head = json.loads((path / "trace.json").read_text())
     except FileNotFoundError as error:
@@ -122,5 +122,5 @@ def _what_makes_one(path: Path) -> str:
 
 
 def _whole(table: pl.DataFrame) -> pl.DataFrame:
-    """Names as plain text, so that tables join and compare without a shared dictionary."""
+    """Convert names to plain text, so that tables join and compare without a shared dictionary."""
     return table.with_columns(pl.col(pl.Categorical).cast(pl.String))

@@ -1,4 +1,4 @@
-"""Whether a store is whole: every record readable and unchanged, every raw file there, nothing besides."""
+"""Whether a store is intact: every record readable and unchanged, every raw file present, nothing else."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tare.store.schema import facts, raw_files, runs
 
 
 def verify(store: Store) -> tuple[str, ...]:
-    """What is wrong with the store, a sentence each; empty when nothing is."""
+    """Problems of the store, one sentence each; empty if there are none."""
     return (*_database(store), *_records(store), *_raw(store))
 
 
 def _database(store: Store) -> list[str]:
     if not store.place.is_directory:
-        return []  # PostgreSQL checks its pages as it reads them, where `initdb --data-checksums` has it do so
+        return []  # PostgreSQL checks pages when it reads them, if set up by `initdb --data-checksums`
     with store.reading() as connection:
         problems = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
     return [f"SQLite: {line}" for line in problems if line != "ok"]

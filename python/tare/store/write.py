@@ -1,4 +1,4 @@
-"""Writing a store: one process at a time, each attempt whole or not at all."""
+"""Write a store: one process at a time, each attempt completely or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tare.store_place import StorePlace
 
 
 class Writer(Store):
-    """A store held by this process."""
+    """A store that this process has locked."""
 
     def __init__(self, place: StorePlace, engine: Engine, clock: Callable[[], float] = time.time) -> None:
         super().__init__(place, engine)
@@ -32,30 +32,30 @@ class Writer(Store):
 
     @property
     def staging(self) -> Path:
-        """Where the attempt under way leaves its raw files, in a directory `RUN-ATTEMPT`."""
+        """Directory in which the current attempt leaves its raw files, below `RUN-ATTEMPT`."""
         return self._layout.staging
 
     @property
     def claims(self) -> Claims | None:
-        """Who makes which block, where several may write; `None` where this process is the only one."""
+        """Claims of blocks if several tares may write; `None` if this process is the only one."""
         return None
 
     def alone(self) -> None:
-        """See that nobody else writes, and have it so until this one ends."""
+        """Ensure that nobody else writes until this process ends."""
 
     @property
     def now(self) -> Path:
-        """Where watchers read what is being done."""
+        """File from which watchers read the current activity."""
         return self._layout.now
 
     def commit(self, record: RunRecord) -> None:
-        """Make a record and its staged raw files durable; after this returns, no crash loses it."""
+        """Make a record and its staged raw files durable; after this returns, no crash loses them."""
         self.commit_all([record])
 
     def commit_all(self, records: Sequence[RunRecord]) -> None:
-        """As `commit`, all of them in one transaction: all are there afterwards or none is.
+        """Commit all records in one transaction: afterwards all are stored, or none.
 
-        The files go first: a crash in between leaves files without a record, which the next open drops.
+        The files go first: a crash in between leaves files without a record, which the next open removes.
         """
         names = [attempt_name(record.run_id, record.attempt) for record in records]
         try:
@@ -79,12 +79,12 @@ class Writer(Store):
             ) from error
 
     def insert(self, rows: Sequence[Rows], files: Sequence[RawFile]) -> None:
-        """In one transaction."""
+        """Insert in one transaction."""
         with self.engine.begin() as connection:
             insert_rows(connection, rows, files)
 
     def end(self, ending: Ending) -> None:
-        """Note why the study ended, unless that is what was noted last."""
+        """Record why the study ended, unless the last recorded ending is the same."""
         if self.endings()[-1:] == (ending,):
             return
         row = {"reason": ending.reason, "blocks": ending.blocks, "machine_s": ending.machine_s}
@@ -98,7 +98,7 @@ class Writer(Store):
 
 
 def insert_rows(connection: Connection, rows: Sequence[Rows], files: Sequence[RawFile]) -> None:
-    """Into all tables of a store."""
+    """Insert rows into all tables of a store."""
     bodies = {digest: body for row in rows for digest, body in row.facts.items()}
     for digest, body in bodies.items():
         connection.execute(upsert(connection, facts).values(digest=digest, body=body).on_conflict_do_nothing())
@@ -109,7 +109,7 @@ def insert_rows(connection: Connection, rows: Sequence[Rows], files: Sequence[Ra
 
 
 def _inventory(record: RunRecord, staged: Path) -> list[RawFile]:
-    """Size and digest of each raw file; the record and the directory must name the same ones."""
+    """Size and digest of each raw file; the record and the directory must name the same files."""
     names = sorted(str(path.relative_to(staged)) for path in staged.rglob("*") if not path.is_dir())
     if names != sorted(record.raw):
         raise StoreError(

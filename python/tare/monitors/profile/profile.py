@@ -15,23 +15,23 @@ from tare.sites.binaries import PROBE, find
 
 TARGETS = "targets"
 RATE_HZ = 199
-"""Odd, so that samples do not run in step with timers of 100, 250 or 1000 Hz."""
+"""Odd, so that samples do not coincide with timers of 100, 250 or 1000 Hz."""
 MOST_HZ = 999
 _NS = 1e-9
 _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 _ALL_CPUS = 0
-"""The highest `perf_event_paranoid` at which anybody may sample all CPUs (perf-security.rst)."""
+"""The highest `perf_event_paranoid` with which any user may sample all CPUs (perf-security.rst)."""
 _CALL_S = 10.0
 
 
 class Profile:
-    """tare-probe once more, as a program of its own: its cost is reported apart from the trace's."""
+    """tare-probe as a second program: its cost is reported separately from the trace's."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = True
 
     def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - it has a rate
-        """The program, its rate, and what the kernel allows."""
+        """Check the rate, the program, and what the kernel allows."""
         if why := _why_not(options):
             return why
         if find(host, PROBE) is None:
@@ -47,7 +47,7 @@ class Profile:
         return None
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
-        """One."""
+        """One program."""
         binary = find(scene.host, PROBE)
         if binary is None:
             raise EnvironmentLacks("tare-probe has disappeared", hint=PROBE.hint)
@@ -61,16 +61,16 @@ class Profile:
         return (Program("profile", argv, started=f"{profile}.part"),)
 
     def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
-        """It reads the file anew on SIGHUP."""
+        """tare-probe reads the file again on SIGHUP."""
         lines = [f"{kind} {what}\n" for each in later for kind, what in _claims(each)]
         return TargetUpdate(TARGETS, "".join(lines), "HUP")
 
     def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
-        """Nothing: it writes its file when it ends."""
+        """No commands: the program writes its file when it ends."""
         return {}
 
     def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
-        """What it says of itself; `RunFailed` for a profile that is missing or has no samples."""
+        """Read the profile's own facts. Raises `RunFailed` if the profile is missing or has no samples."""
         try:
             facts = read_facts(directory / PROFILE)
         except StoreError as error:
@@ -92,7 +92,7 @@ class Profile:
 
 
 def _claims(each: WatchedProcess) -> list[tuple[str, str]]:
-    """What distinguishes samples: as the trace's targets, but for network namespaces."""
+    """Targets that distinguish samples: those of the trace except network namespaces."""
     return [(kind, what) for kind, what in targets(each) if kind != "netns"]
 
 

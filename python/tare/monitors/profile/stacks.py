@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 PROFILE = "profile.parquet"
-"""The file's name below its monitor's directory."""
+"""Name of the file below its monitor's directory."""
 VERSION = 1
 _FACTS = "tare.profile"
 _COLUMNS = ("at_ns", "samples", "subject", "command", "stack")
@@ -21,10 +21,11 @@ _COLUMNS = ("at_ns", "samples", "subject", "command", "stack")
 
 @dataclass(frozen=True)
 class ProfileFacts:
-    """What a profile says of itself. `period_ns`: CPU time that one sample stands for; times are CLOCK_MONOTONIC.
+    """Facts of a profile. `period_ns`: CPU time that one sample stands for; times are of CLOCK_MONOTONIC.
 
-    `lost`: samples that found no room; `crowded`: those of stacks that were too many; `slot_ns`: how long a slot
-    lasts from its `at_ns` on; `kernel_symbols_missing`: why functions of the kernel have no names.
+    `lost`: samples for which there was no room. `crowded`: samples of stacks beyond the limit of their number.
+    `slot_ns`: length of a slot, which begins at its `at_ns`. `kernel_symbols_missing`: why kernel functions have no
+    names.
     """
 
     profile_version: int
@@ -44,14 +45,14 @@ class ProfileFacts:
 
 @dataclass(frozen=True, eq=False)
 class StackProfile:
-    """`rows`: at_ns, samples, subject, command, stack (root first, divided by semicolons)."""
+    """`rows`: at_ns, samples, subject, command, stack (root first, separated by semicolons)."""
 
     facts: ProfileFacts
     rows: pl.DataFrame
 
 
 def read_facts(path: Path) -> ProfileFacts:
-    """Raises `StoreError` where there is no profile, or one that this tare cannot read."""
+    """Read the facts of a profile. Raises `StoreError` if there is none, or if this tare cannot read it."""
     import polars as pl  # slow to import, and plans do without
     from polars.exceptions import PolarsError
 
@@ -68,11 +69,11 @@ def read_facts(path: Path) -> ProfileFacts:
     try:
         return ProfileFacts(**{each.name: facts[each.name] for each in fields(ProfileFacts)})
     except KeyError as error:
-        raise StoreError(f"{path} does not tell its {error.args[0]}", hint="tare-probe writes it") from error
+        raise StoreError(f"{path} does not contain its {error.args[0]}", hint="tare-probe writes it") from error
 
 
 def read_profile(path: Path) -> StackProfile:
-    """Raises `StoreError` as `read_facts`, and for a table that is damaged."""
+    """Read a whole profile. Raises `StoreError` as `read_facts` does, and for a damaged table."""
     import polars as pl
     from polars.exceptions import PolarsError
 

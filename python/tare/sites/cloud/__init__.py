@@ -1,7 +1,7 @@
-"""Machines from a cloud: what tare asks a provider for, and what a provider says that there is.
+"""Machines from a cloud: requests to a provider, and resources that it reports.
 
-A *rental* is what one `tare sites create` makes. Each resource has a name that tare chooses: it stands in the
-ledger before it is asked for, and the resource bears it as a tag, so that it can be seen again whatever happened.
+A *rental* is the result of one `tare sites create`. tare chooses the name of each resource, notes it in the ledger
+before the request, and tags the resource with it, so that the resource can be identified whatever happens.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tare.sites.ledger import Kind
 
 
 class Unanswered(EnvironmentLacks):
-    """A request without an answer: the provider may have done what was asked, or not."""
+    """A request without an answer: the provider may or may not have done what was asked."""
 
 
 class StillUsed(EnvironmentLacks):
-    """What cannot be removed yet, as something else uses it."""
+    """A resource cannot be removed yet, because another one uses it."""
 
 
 @dataclass(frozen=True)
 class Tags:
-    """What every resource of a rental bears. `made_by`: user and machine that ran tare."""
+    """Tags of every resource of a rental. `made_by`: user and machine that ran tare."""
 
     rental: str
     plan: str
@@ -35,7 +35,7 @@ class Tags:
     made_by: str
 
     def texts(self) -> dict[str, str]:
-        """As key and value."""
+        """Tags as keys and values."""
         return {
             "tare-rental": self.rental,
             "tare-plan": self.plan,
@@ -46,7 +46,7 @@ class Tags:
 
     @staticmethod
     def read(texts: Mapping[str, str]) -> Tags | None:
-        """The other way; `None` where one is missing or wrong: then it is none of tare's."""
+        """Parse tags; `None` if one is missing or wrong, as the resource is then not tare's."""
         try:
             return Tags(
                 texts["tare-rental"],
@@ -61,7 +61,7 @@ class Tags:
 
 @dataclass(frozen=True)
 class Placement:
-    """A group of machines that stand near each other, or apart."""
+    """A group of machines that are near each other, or apart."""
 
     name: str
     strategy: str
@@ -69,7 +69,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Firewall:
-    """Lets in SSH from one network, and everything from the rental's own machines. `network`: as in the plan."""
+    """Allows SSH from one network, and everything from the rental's own machines. `network`: as in the plan."""
 
     name: str
     ssh_from: str
@@ -78,7 +78,10 @@ class Firewall:
 
 @dataclass(frozen=True)
 class Machine:
-    """`firewall`, `placement`: names. `image`: as the provider identifies it. `public`: with a public address."""
+    """`firewall`, `placement`: names. `image`: the provider's identifier.
+
+    `public`: whether it has a public address.
+    """
 
     name: str
     type: str
@@ -92,7 +95,7 @@ class Machine:
     public: bool
     external_network: str | None
     user_data: str = field(repr=False)
-    """It has the machine's private host key."""
+    """Contains the machine's private host key."""
 
 
 Wanted = Placement | Firewall | Machine
@@ -100,7 +103,10 @@ Wanted = Placement | Firewall | Machine
 
 @dataclass(frozen=True)
 class Resource:
-    """What a provider has. `ident`: its own name for it. `state`: in its own words. `fault`: why it cannot run."""
+    """A resource as the provider reports it.
+
+    `ident`: the provider's identifier. `state`: the provider's term. `fault`: why the resource cannot run.
+    """
 
     kind: Kind
     name: str
@@ -115,7 +121,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of all machines together. `usd_hour`: `None` where the catalogue does not say, and `why` it does not."""
+    """Cost of all machines together. `usd_hour`: `None` if the catalogue does not list it; `why`: the reason."""
 
     usd_hour: float | None
     why: str = ""
@@ -123,7 +129,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Offer:
-    """What the provider has for a plan. `image`: its identifier; `image_name`: what people call it."""
+    """What the provider offers for a plan. `image`: its identifier; `image_name`: its display name."""
 
     image: str
     image_name: str
@@ -133,10 +139,13 @@ class Offer:
 
 
 class Note(Protocol):
-    """Writes into the ledger, durably, what one request is about to ask for. `name`: of the resource."""
+    """Notes in the ledger, durably, what one request is about to ask for. `name`: name of the resource."""
 
     def __call__(self, *kinds: Kind, name: str) -> None:
-        """Without kinds: nothing is asked for any more, what was noted is there."""
+        """Note a resource for each kind.
+
+        Without kinds: the resource noted last exists, and nothing more is requested.
+        """
         ...
 
 
@@ -144,20 +153,20 @@ class Provider(Protocol):
     """A cloud. Each call ends within its time limit; each refusal is an `EnvironmentLacks` of one sentence."""
 
     def offer(self, plan: MachinePlan) -> Offer:
-        """Whether the plan can be had: region, zone, types, image, network, credentials. Makes nothing."""
+        """Check whether the plan is available: region, zone, types, image, network, credentials. Makes nothing."""
         ...
 
     def ask(self, wanted: Wanted, tags: Tags, note: Note) -> None:
-        """Ask for a resource, tagged from its first moment, and noted before.
+        """Request a resource that is tagged from its creation, and noted before.
 
-        Raises `Unanswered` where what was noted last may be there all the same.
+        Raises `Unanswered` if the resource noted last may exist nevertheless.
         """
         ...
 
     def resources(self, plan: str) -> tuple[Resource, ...]:
-        """All that tare ever made for plans of that name and that is still there, whoever made it."""
+        """All existing resources that any tare has made for plans with this name."""
         ...
 
     def remove(self, resource: Resource) -> None:
-        """Ask for its removal; what is gone already is no error. Raises `StillUsed` where something uses it yet."""
+        """Request the removal of a resource; it may be gone already. Raises `StillUsed` while something uses it."""
         ...

@@ -1,4 +1,4 @@
-"""From a plan to the resources it takes, in the order in which they can be made. Pure."""
+"""From a plan to its resources, in the order in which they can be made. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tare.sites.cloud.user_data import Login, user_data
 
 @dataclass(frozen=True)
 class HostPlace:
-    """A host's part in a site. `host`: its name in sites.yaml. `node`: from 1, or `None` for the client."""
+    """A host's role in a site. `host`: its name in sites.yaml. `node`: from 1; `None` for the client."""
 
     number: int
     site: str
@@ -23,7 +23,7 @@ class HostPlace:
 
 
 def places(plan: MachinePlan) -> Iterator[HostPlace]:
-    """Every host: of each site the nodes, then the client."""
+    """Every host: for each site the nodes, then the client."""
     for number in range(1, plan.sites + 1):
         site = f"{plan.name}-{number}"
         for node in range(1, plan.nodes + 1):
@@ -32,20 +32,20 @@ def places(plan: MachinePlan) -> Iterator[HostPlace]:
 
 
 def resource_name(rental: str, part: str) -> str:
-    """What a resource is called with the provider."""
+    """Name of a resource at the provider."""
     return f"tare-{rental}-{part}"
 
 
 @dataclass(frozen=True)
 class Keys:
-    """`login`: the public key that lets tare in. `hosts`: each host's own, by its name."""
+    """`login`: the public key with which tare logs in. `hosts`: name of each host → its host key."""
 
     login: str
     hosts: Mapping[str, SshKey]
 
 
 def blueprint(plan: MachinePlan, offer: Offer, rental: str, end_of_life: datetime, keys: Keys) -> Iterator[Wanted]:
-    """The firewall, then of each site its placement group and its machines."""
+    """The firewall, then the placement group and machines of each site."""
     firewall = Firewall(resource_name(rental, "firewall"), plan.ssh_from, plan.network)
     yield firewall
     seen: set[str] = set()

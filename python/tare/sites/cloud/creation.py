@@ -1,4 +1,4 @@
-"""Making the machines of a plan: everything, or nothing that is not named."""
+"""Make the machines of a plan: all of them, or none that is not reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ELSEWHERE = "ask the provider why, or try another zone or machine type"
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be made, and what the caller hears of it. `tell`: a line of progress."""
+    """Machines to make, for which file of sites, and for whom. `tell`: reports a line of progress."""
 
     plan: MachinePlan
     offer: Offer
@@ -35,7 +35,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Created:
-    """A rental whose machines run. `sites`: the text of its sites.yaml."""
+    """A rental whose machines run. `sites`: text of its sites.yaml."""
 
     rental: Rental
     hosts: tuple[tuple[HostPlace, SshSpec], ...]
@@ -43,7 +43,7 @@ class Created:
 
 
 class Undone(EnvironmentLacks):
-    """Machines that could not be had. `removed`: what became of those that were made already."""
+    """Machines could not be made. `removed`: result of removing those that were made."""
 
     def __init__(self, what: str, removed: Removed, *, hint: str | None) -> None:
         super().__init__(what, hint=hint)
@@ -51,10 +51,10 @@ class Undone(EnvironmentLacks):
 
 
 def create(order: Order, provider: Provider, rentals: Rentals, waits: Waits, ready: Ready | None) -> Created:
-    """Make all machines, wait until they run and `ready` lets them pass (`None`: do not look).
+    """Make all machines, wait until they run, and until `ready` accepts them (`None`: do not check).
 
-    Raises `Undone` where one cannot be had: then all others are removed again. Any other exception, an interrupt
-    too, passes on after the same removal.
+    Raises `Undone` if one cannot be made: all others are then removed again. Any other exception, including an
+    interrupt, is raised after the same removal.
     """
     rental = rentals.begin(order.plan, order.offer, sites_file=order.sites_file, made_by=order.made_by)
     host_keys = {place.host: new_key() for place in places(order.plan)}
@@ -96,7 +96,7 @@ def _ask_for_all(  # noqa: PLR0913, PLR0917 - the state of a creation
 def _known(
     rental: Rental, host_keys: Mapping[str, SshKey], machines: Mapping[str, Resource]
 ) -> tuple[tuple[HostPlace, SshSpec], ...]:
-    """The hosts, once ssh(1) knows each by its key."""
+    """The hosts, after making their host keys known to ssh(1)."""
     hosts = rental.hosts(machines)
     addresses = {
         place.host: str(reached_by(rental.plan, machines[resource_name(rental.id, place.host)]))
@@ -119,7 +119,7 @@ def _ask(wanted: Wanted, rental: Rental, provider: Provider, rentals: Rentals) -
         provider.ask(wanted, rental.tags, note)
     except Unanswered:
         raise
-    except EnvironmentLacks:  # it was refused, so there is nothing
+    except EnvironmentLacks:  # refused, so nothing was made
         for kind, name in last:
             rentals.ledger.forget(kind, name, host=rental.id)
         raise

@@ -1,4 +1,4 @@
-"""SSH keys that tare makes: one to log in with, and one for each machine to be known by."""
+"""SSH keys that tare makes: one to log in with, and one host key for each machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SshKey:
 
 
 def new_key() -> SshKey:
-    """From the system's own source of random numbers, without a passphrase."""
+    """Make a key from the system's random numbers, without a passphrase."""
     key = Ed25519PrivateKey.generate()
     return SshKey(
         public=key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode(),

@@ -1,4 +1,7 @@
-"""A machine plan: which machines to have from a cloud, for how long. Reference: docs/reference/machine-plan.md."""
+"""A machine plan: which machines to rent from a cloud, and for how long.
+
+Reference: docs/reference/machine-plan.md.
+"""
 
 from __future__ import annotations
 
@@ -36,36 +39,36 @@ def _network(text: str) -> str:
 
 Word = Annotated[str, Field(pattern=r"^\S+$")]
 PlanName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
-"""It becomes part of the names that resources have with the provider."""
+"""Becomes part of the names of resources at the provider."""
 
 
 class MachineTypes(Strict):
-    """Server and client on machines of different types."""
+    """Machine types of server and client."""
 
     sut: Word
     client: Word
 
 
 class ImageSearch(Strict):
-    """The newest image of an owner whose name matches."""
+    """The newest image of an owner with a matching name."""
 
     owner: Word
     """Account number or alias of the owner."""
     name: Word
-    """A name, `*` for anything."""
+    """Name of the image; `*` matches anything."""
 
 
 class DiskSpec(Strict):
-    """The disk that a machine starts from, removed with it."""
+    """Disk that a machine boots from; removed with it."""
 
     size_gb: Annotated[int, Field(ge=1, le=16384)]
     kind: Word | None = None
-    """The provider's name of the kind: `gp3`, a Cinder volume type; by default the provider's own default."""
+    """The provider's name of the disk type: `gp3`, or a Cinder volume type; default: the provider's own."""
     iops: Annotated[int, Field(ge=100, le=256000)] | None = None
 
 
 def _kind(given: object) -> str | None:
-    """The tags are no keys, so that errors name keys alone."""
+    """Tag of the union's branch. It is not a key, so that errors name only keys."""
     if isinstance(given, str):
         return "<text>"
     return "<mapping>" if isinstance(given, Mapping | Strict) else None
@@ -90,41 +93,41 @@ class MachinePlan(Strict):
 
     format: Literal[1]
     name: PlanName
-    """What the machines are called, and found by."""
+    """Name of the machines, by which they are found."""
     study: Name
-    """The study that they are for: a tag of every resource."""
+    """The study that the machines are for: a tag of every resource."""
     provider: ProviderName
     region: Word
     zone: Word | None = None
-    """By default the first one that has all types."""
+    """Default: the first zone that has all types."""
     machine: Types
-    """One type for all, or one for servers and one for clients."""
+    """One type for all machines, or one for servers and one for clients."""
     image: Image
     sites: Annotated[int, Field(ge=1, le=256)] = 1
     nodes: Annotated[int, Field(ge=1, le=64)] = 1
-    """Hosts of the SUT in each site, beside the client's."""
+    """Hosts of the SUT in each site, in addition to the client's."""
     placement: Literal["cluster", "spread"] | None = None
-    """Of each site's machines: near each other in the network, or on different hardware."""
+    """Placement of each site's machines: near each other in the network, or on different hardware."""
     disk: DiskSpec | None = None
     spot: bool = False
     lifetime_h: Annotated[float, Field(gt=0, le=_YEAR_H)]
-    """After so many hours, machines power themselves off."""
+    """Hours after which the machines power themselves off."""
     ssh_from: Annotated[str, AfterValidator(_network)]
-    """The network that may reach the machines by SSH."""
+    """Network that may reach the machines by SSH."""
     network: Word | None = None
-    """A subnet (EC2) or network (OpenStack) of yours; by default the provider's own default."""
+    """Your own subnet (EC2) or network (OpenStack); default: the provider's own."""
     address: Literal["public", "private"] = "public"
-    """By which of a machine's addresses tare reaches it."""
+    """Which address of a machine tare connects to."""
     external_network: Word | None = None
-    """Where floating addresses come from (OpenStack)."""
+    """Network of floating addresses (OpenStack)."""
     user: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")] = "root"
-    """Who logs in: root, or the image's own user, who may use sudo."""
+    """User who logs in: root, or the image's own user, who must be able to use sudo."""
     packages: Annotated[tuple[Word, ...], Field(max_length=100)] = ()
-    """To be installed on each machine at its first start."""
+    """Packages to install on each machine at its first start."""
 
     @property
     def types(self) -> MachineTypes:
-        """Of servers and of clients."""
+        """Machine types of servers and of clients."""
         return (
             self.machine
             if isinstance(self.machine, MachineTypes)
@@ -133,7 +136,7 @@ class MachinePlan(Strict):
 
     @property
     def machines(self) -> int:
-        """How many there are in all sites."""
+        """Number of machines in all sites."""
         return self.sites * (self.nodes + 1)
 
 
@@ -143,7 +146,7 @@ def load_plan(path: Path) -> MachinePlan:
 
 
 def plan_in(path: Path) -> MachinePlan | None:
-    """The plan in a file that may be a file of sites, or nothing that can be read; then `None`."""
+    """The plan in a file; `None` if the file is unreadable or holds no plan, such as a file of sites."""
     try:
         document = read(path, _SORT)
     except StudyError:

@@ -1,4 +1,4 @@
-"""Waiting until a new machine can be logged in to, by the host key that tare gave it, and has set itself up."""
+"""Wait until tare can log in to a new machine by its host key, and the machine has set itself up."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tare.sites.ssh.dialing import ssh_argv
 from tare.sites.ssh.refusals import refusal
 
 Ready = Callable[[SshSpec, Waits, float], None]
-"""Host, how to wait, and until when (seconds since the epoch)."""
+"""Function of a host, how to wait, and the deadline in seconds since the epoch."""
 _ASK = "cloud-init status --wait >/dev/null"
 _DONE = (0, 2)
-"""2: done, with something to look at (https://docs.cloud-init.io, return codes)."""
+"""2: done, with warnings (https://docs.cloud-init.io, return codes)."""
 _OF_SSH = 255
 _ONCE_S = 20.0
 
 
 def ready(spec: SshSpec, waits: Waits, deadline: float) -> None:
-    """Returns once cloud-init is done there. Raises `EnvironmentLacks` where it fails or `deadline` passes."""
+    """Return once cloud-init is done. Raises `EnvironmentLacks` if it fails or `deadline` passes."""
     while True:
         code, words = _asked(spec)
         if code in _DONE:
@@ -37,7 +37,10 @@ def ready(spec: SshSpec, waits: Waits, deadline: float) -> None:
 
 
 def _asked(spec: SshSpec) -> tuple[int | None, str]:
-    """Exit code and words; `None`: within the limit there was none. It is short, as nothing interrupts it."""
+    """Exit code and message; `None` if there is no exit code in time.
+
+    The limit is short, as the call cannot be interrupted.
+    """
     argv = [*ssh_argv(spec), "--", spec.ssh, _ASK]
     try:
         done = subprocess.run(

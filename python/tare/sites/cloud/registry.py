@@ -1,4 +1,4 @@
-"""Every provider by name, imported only when it is used: their libraries are an extra of tare's."""
+"""Every provider by name, imported only when it is used: their libraries are an extra of tare."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROVIDERS: Mapping[str, Callable[[MachinePlan], Provider]] = {"ec2": _ec2, "open
 
 
 def provider_of(plan: MachinePlan) -> Provider:
-    """The plan's. Raises `EnvironmentLacks` where its library is missing."""
+    """The provider of a plan. Raises `EnvironmentLacks` if its library is missing."""
     return PROVIDERS[plan.provider](plan)
 
 

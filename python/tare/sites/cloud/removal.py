@@ -1,4 +1,4 @@
-"""Removing a rental: all that the ledger or a tag says is there, users before what they use."""
+"""Remove a rental: everything that the ledger or a tag lists, users before the resources that they use."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from tare.sites.cloud.waits import Waits
 from tare.sites.ledger import Kind
 
 _TRIES = 3
-"""Of a removal that is refused for another reason than a user of the thing."""
+"""Tries of a removal that is refused for another reason than that the resource is in use."""
 _ORDER = list(Kind)
 Key = tuple[Kind, str]
 
 
 @dataclass
 class Removed:
-    """What came of it: a sentence each. What failed still stands in the ledger."""
+    """Results, one sentence each. Whatever failed is still in the ledger."""
 
     removed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
 
 def spoken(resource: Resource) -> str:
-    """As reports name it."""
+    """Name of a resource in reports."""
     return f"{resource.kind.value} {resource.name}"
 
 
 @dataclass
 class _Removal:
-    """Rounds of asking. `asked`: in which state a resource was when its removal was asked for."""
+    """Rounds of requests. `asked`: state of a resource when its removal was requested."""
 
     provider: Provider
     seen: dict[Key, Resource] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class _Removal:
     left: list[Resource] = field(default_factory=list)
 
     def round(self, there: Sequence[Resource]) -> None:
-        """Ask for the removal of what is there, unless that was done and nothing has happened since."""
+        """Request the removal of existing resources, unless it was requested and their state has not changed."""
         self.left = sorted(there, key=lambda each: (_ORDER.index(each.kind), each.name))
         self.seen |= {key_of(each): each for each in there}
         for each in self.left:
@@ -52,7 +52,7 @@ class _Removal:
 
     @property
     def under_way(self) -> bool:
-        """Whether any that is left may still go: what waits for one that does not go stays, too."""
+        """Whether a remaining resource may still disappear. One that waits for a resource that stays does not."""
         keys = [key_of(each) for each in self.left]
         given_up = [key for key in keys if self.tries[key] >= _TRIES]
         moving = [key for key in keys if key not in given_up and (key in self.asked or self.tries[key])]
@@ -81,15 +81,15 @@ class _Removal:
 
 
 def key_of(resource: Resource) -> Key:
-    """By which ledger and provider speak of the same thing."""
+    """Key of a resource that is the same in the ledger and at the provider."""
     return resource.kind, resource.name
 
 
 def remove_rental(rental: Rental, provider: Provider, rentals: Rentals, waits: Waits) -> Removed:
-    """Remove all of it; its folder goes with the last resource.
+    """Remove the whole rental; its folder is removed with the last resource.
 
-    What the ledger lists and the provider does not show counts as gone only some time after it was asked for:
-    a provider may take a while to show what it has.
+    A resource that the ledger lists and the provider does not report counts as gone only some time after its
+    request, because a provider may take a while to report what it has.
     """
     settled = rental.asked_at + waits.settle_s
     deadline = waits.now() + waits.remove_s
@@ -111,7 +111,7 @@ def remove_rental(rental: Rental, provider: Provider, rentals: Rentals, waits: W
 
 
 def remove_untracked(resources: Sequence[Resource], plan: str, provider: Provider, waits: Waits) -> Removed:
-    """Remove resources that no ledger of this tare lists, by their tags alone."""
+    """Remove resources that no ledger of this tare lists, identified only by their tags."""
     wanted = {(each.kind, each.ident) for each in resources}
     deadline = waits.now() + waits.remove_s
     removal = _Removal(provider)

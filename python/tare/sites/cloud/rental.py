@@ -1,6 +1,6 @@
-"""What tare keeps of each rental: TARE_HOME/rentals/ID with plan, login key and known hosts, and one ledger.
+"""tare's data about each rental: TARE_HOME/rentals/ID with plan, login key and known hosts, and one ledger for all.
 
-A rental's folder is there, whole, before the first resource is asked for, and goes when the last one is gone.
+A rental's folder is complete before the first resource is requested, and removed when the last one is gone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Host *
 
 
 class _File(Strict):
-    """rental.json. `owner`: the tare that made it. `sites_file`: absolute."""
+    """rental.json. `owner`: the tare process that made it. `sites_file`: absolute path."""
 
     format: Literal[1] = 1
     plan: MachinePlan
@@ -62,7 +62,7 @@ class _File(Strict):
 
 @dataclass(frozen=True)
 class Rental:
-    """Machines that one `tare sites create` made, or was making. `id`: the plan's name with some random digits."""
+    """Machines that one `tare sites create` has made or is making. `id`: the plan's name and some random digits."""
 
     id: str
     folder: Path
@@ -70,58 +70,58 @@ class Rental:
 
     @property
     def plan(self) -> MachinePlan:
-        """What was asked for."""
+        """The plan of the rental."""
         return self.about.plan
 
     @property
     def tags(self) -> Tags:
-        """Of each of its resources."""
+        """Tags of each of its resources."""
         about = self.about
         return Tags(self.id, about.plan.name, about.plan.study, about.end_of_life, about.made_by)
 
     @property
     def offer(self) -> Offer:
-        """What the provider had for the plan, without the cost."""
+        """The provider's offer for the plan, with only the hourly cost."""
         about = self.about
         cost = Cost(about.usd_hour)
         return Offer(about.image, about.image_name, about.zone, cost, about.external_network)
 
     @property
     def login(self) -> str:
-        """The public half of the key that lets tare in."""
+        """The public key with which tare logs in."""
         return (self.folder / f"{_LOGIN}.pub").read_text(encoding="utf-8").strip()
 
     @property
     def user(self) -> Process | None:
-        """The tare that is making its machines right now."""
+        """The tare process that is making its machines now; `None` if there is none."""
         owner = from_ident(self.about.owner)
         return owner if alive(LocalHost(), owner) and owner != own_process() else None
 
     @property
     def whole(self) -> bool:
-        """Whether its making came to its end."""
+        """Whether its creation was finished."""
         return (self.folder / _WHOLE).exists()
 
     def finish(self) -> None:
-        """Its making has come to its end."""
+        """Record that its creation is finished."""
         (self.folder / _WHOLE).touch()
 
     @property
     def asked_at(self) -> float:
-        """When something was last asked for, seconds since the epoch."""
+        """Time of the last request for a resource, in seconds since the epoch."""
         return (self.folder / _KEPT).stat().st_mtime
 
     def asking(self) -> None:
-        """Something is asked for now."""
+        """Record that a resource is requested now."""
         os.utime(self.folder / _KEPT)
 
     def trust(self, host_keys: Mapping[str, SshKey], addresses: Mapping[str, str]) -> None:
-        """Let ssh(1) know each host by its key. Both: name of the host → its key, its address."""
+        """Make the hosts' keys known to ssh(1). Arguments: name of the host → its key, and → its address."""
         lines = [f"{addresses[host]} {key.public}\n" for host, key in host_keys.items()]
         _keep(self.folder / _KNOWN, "".join(lines), 0o600)
 
     def hosts(self, machines: Mapping[str, Resource]) -> tuple[tuple[HostPlace, SshSpec], ...]:
-        """How each host is reached. `machines`: by name of the resource; all are there."""
+        """How each host is reached. `machines`: name of the resource → resource, for all hosts."""
         return tuple(
             (place, self._spec(place, machines[resource_name(self.id, place.host)])) for place in places(self.plan)
         )
@@ -137,32 +137,35 @@ class Rental:
 
 
 def reached_by(plan: MachinePlan, machine: Resource) -> str | None:
-    """The address at which tare connects to it."""
+    """Address at which tare connects to a machine; `None` if it has none."""
     return machine.public_address if plan.address == "public" else machine.private_address
 
 
 @dataclass(frozen=True)
 class Rentals:
-    """All of this TARE_HOME."""
+    """All rentals of this TARE_HOME."""
 
     layout: Layout
 
     @property
     def folder(self) -> Path:
-        """Where they are."""
+        """Folder of all rentals."""
         return self.layout.rentals
 
     @cached_property
     def ledger(self) -> SqliteLedger:
-        """Of the resources of all; a resource's `host` is its rental's ID."""
+        """Ledger of the resources of all rentals; `host` of a resource is the ID of its rental."""
         return SqliteLedger(self.folder / "ledger.sqlite")
 
     def entries(self, rental: str) -> tuple[Made, ...]:
-        """What the ledger has of one, in the order of removal."""
+        """Ledger entries of one rental, in the order of removal."""
         return tuple(entry for entry in self.ledger.entries() if entry.host == rental)
 
     def begin(self, plan: MachinePlan, offer: Offer, *, sites_file: Path, made_by: str) -> Rental:
-        """Its folder with the login key, before anything is made. Raises `StudyError` where the name is taken."""
+        """Make a rental's folder with its login key, before anything else.
+
+        Raises `StudyError` if the name is taken.
+        """
         if (taken := next((each for each in self.all() if each.plan.name == plan.name), None)) is not None:
             raise StudyError(
                 f"machines of the plan {plan.name} are there already: {taken.id}",
@@ -196,14 +199,14 @@ class Rentals:
         return rental
 
     def all(self) -> tuple[Rental, ...]:
-        """The oldest first. Raises `StoreError` for one that cannot be read."""
+        """All rentals, the oldest first. Raises `StoreError` if one cannot be read."""
         if not self.folder.is_dir():
             return ()
         kept = [_read(path) for path in self.folder.glob(f"[!.]*/{_KEPT}")]
         return tuple(sorted(kept, key=lambda rental: (rental.about.made_at, rental.id)))
 
     def named(self, name: str) -> Rental:
-        """By its ID or the name of its plan. Raises `StudyError`."""
+        """The rental with this ID or plan name. Raises `StudyError` if there is none."""
         rentals = self.all()
         for rental in rentals:
             if name in (rental.id, rental.plan.name):
@@ -212,7 +215,10 @@ class Rentals:
         raise StudyError(f"this tare knows no machines called {name!r}", hint=hint or "tare sites list names them")
 
     def forget(self, rental: Rental) -> bool:
-        """Delete its folder with its keys, if nothing of it stands in the ledger any more; whether that is so."""
+        """Delete a rental's folder and keys unless the ledger still lists a resource.
+
+        Return whether it was deleted.
+        """
         if self.entries(rental.id):
             return False
         shutil.rmtree(rental.folder, ignore_errors=True)
@@ -231,7 +237,7 @@ def _read(path: Path) -> Rental:
 
 
 def sites_text(rental: Rental, hosts: Sequence[tuple[HostPlace, SshSpec]]) -> str:
-    """sites.yaml: docs/reference/sites.md."""
+    """Text of sites.yaml: docs/reference/sites.md."""
     plan = rental.plan
     until = f"{rental.about.end_of_life:%Y-%m-%d %H:%M} UTC"
     lines = [f"{heading(rental)}, from {plan.provider} in {plan.region}, until {until}.", "format: 1", "sites:"]
@@ -247,7 +253,7 @@ def sites_text(rental: Rental, hosts: Sequence[tuple[HostPlace, SshSpec]]) -> st
 
 
 def heading(rental: Rental) -> str:
-    """How the file of sites begins that belongs to a rental."""
+    """First words of the file of sites that belongs to a rental."""
     return f"# Machines of {rental.id}"
 
 
@@ -264,7 +270,7 @@ def _plain(value: object) -> str:
 
 
 def _keep(path: Path, text: str, mode: int) -> None:
-    """Whole or not at all, with its mode from its first moment, on disk before this returns."""
+    """Write a file completely or not at all, with its mode from its creation, and sync it to disk."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     made = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(made, "w", encoding="utf-8") as file:

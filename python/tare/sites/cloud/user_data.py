@@ -1,8 +1,8 @@
-"""What cloud-init does at a machine's first start: keys, end of life, packages.
+"""Configuration for cloud-init at a machine's first start: keys, end of life, packages.
 
-The end of life is set by `bootcmd`, which comes first of all (https://docs.cloud-init.io, boot stages): packages
-that cannot be had, or take for ever, do not keep a machine alive. The timer is persistent, so a machine that was
-off at its time powers off when it is started again.
+The end of life is set by `bootcmd`, which runs first (https://docs.cloud-init.io, boot stages): packages that are
+missing or take forever must not keep a machine alive. The timer is persistent, so a machine that was off at that
+time powers off when it is started again.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _QUIET = (
     "systemctl mask --now apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service dnf-makecache.timer "
     "man-db.timer || true"
 )
-"""What else would wake up during a measurement."""
+"""Timers that would otherwise run during a measurement."""
 
 
 @dataclass(frozen=True)
 class Login:
-    """Who may log in, by which key (its public half)."""
+    """The user who may log in, and the public key."""
 
     user: str
     public: str
@@ -53,7 +53,7 @@ class Login:
 def user_data(
     hostname: str, host_key: SshKey, login: Login, end_of_life: datetime, packages: Sequence[str] = ()
 ) -> str:
-    """A cloud-config; JSON is YAML. It has a private key in it."""
+    """A cloud-config in JSON, which is YAML. It contains a private key."""
     config: dict[str, object] = {
         "hostname": hostname,
         "bootcmd": [["sh", "-c", end_of_life_script(end_of_life)]],
@@ -70,7 +70,7 @@ def user_data(
 
 
 def end_of_life_script(when: datetime) -> str:
-    """Writes timer and service, and starts the timer; at each start of the machine, to the same end."""
+    """Script that writes timer and service and starts the timer; running it at each boot changes nothing."""
     timer = _TIMER.format(when=when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"))
     return "\n".join((
         f"printf %s {shlex.quote(_SERVICE)} >{_PLACE}/{UNIT}.service",

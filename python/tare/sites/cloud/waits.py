@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Waits:
-    """`now`: seconds since the epoch. `pause`: waits so many seconds, and may be interrupted.
+    """Clock and time limits.
 
-    `pause_protected`: may not.
-
-    Limits in seconds: `start_s` for machines to run, `ready_s` for them to be logged in to, `remove_s` for
-    everything to be gone. `settle_s`: how long after a request a provider may not yet show what came of it.
+    `now`: returns seconds since the epoch. `pause`: waits a number of seconds, interruptible. `pause_protected`:
+    waits without interruption. Limits in seconds: `start_s` for machines to run, `ready_s` for logging in to them,
+    `remove_s` for everything to be gone. `settle_s`: how long after a request a provider may not yet report its
+    result.
     """
 
     now: Callable[[], float] = time.time

@@ -1,1 +1,1 @@
-"""Amazon EC2, by boto3: credentials, profiles and endpoints come from its own chain alone."""
+"""Amazon EC2 through boto3: credentials, profiles and endpoints come only from boto3's own sources."""

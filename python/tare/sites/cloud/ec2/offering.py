@@ -1,4 +1,4 @@
-"""Whether EC2 has what a plan asks for, looked up before anything is made."""
+"""Whether EC2 offers what a plan asks for, checked before anything is made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIMIT = 100
 
 @dataclass(frozen=True)
 class Image:
-    """`root`: the device that its file system lies on."""
+    """An image. `root`: device of its root file system."""
 
     ident: str
     name: str
@@ -33,7 +33,7 @@ def refuse_region(region: str, known: Iterable[str]) -> None:
 
 
 def image_of(ec2: Any, wanted: str | ImageSearch) -> Image:
-    """The image that is meant, the newest of those that a search finds."""
+    """Find the image with an identifier, or the newest that matches a search."""
     with in_words(f"looking for the image {_named(wanted)}"):
         if isinstance(wanted, str):
             images = ec2.describe_images(ImageIds=[wanted])["Images"]
@@ -57,7 +57,7 @@ def _named(wanted: str | ImageSearch) -> str:
 
 
 def refuse_types(ec2: Any, plan: MachinePlan, image: Image) -> None:
-    """Raise `EnvironmentLacks` where a type is not there, or cannot do what the plan asks of it."""
+    """Raise `EnvironmentLacks` if a type does not exist, or cannot do what the plan asks."""
     wanted = sorted({plan.types.sut, plan.types.client})
     with in_words(f"looking for the machine types {', '.join(wanted)}"):
         types = ec2.describe_instance_types(InstanceTypes=wanted)["InstanceTypes"]
@@ -72,7 +72,7 @@ def refuse_types(ec2: Any, plan: MachinePlan, image: Image) -> None:
 
 
 def here_is_another(architecture: str) -> bool:
-    """Whether an image is for other machines than this one."""
+    """Whether an image is for another architecture than this machine's."""
     same = {"arm64": "aarch64"}.get(architecture, architecture)
     return architecture != "" and same != machine_here()
 
@@ -91,7 +91,7 @@ def _unfit(about: Any, plan: MachinePlan, image: Image) -> str | None:
 
 
 def zone_of(ec2: Any, plan: MachinePlan) -> str:
-    """The plan's zone, or the first that has all types. All hosts of a plan stand in one zone."""
+    """The plan's zone, or the first one that has all types. All hosts of a plan are in one zone."""
     wanted = {plan.types.sut, plan.types.client}
     filters = [{"Name": "instance-type", "Values": sorted(wanted)}]
     with in_words(f"looking for {' and '.join(sorted(wanted))} in the zones of {plan.region}"):

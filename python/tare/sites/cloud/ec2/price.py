@@ -1,6 +1,7 @@
-"""What machines cost an hour, by AWS's own catalogue (Price List Query API) or the spot market's last prices.
+"""Hourly cost of machines, from AWS's own catalogue (Price List Query API) or the latest spot prices.
 
-The catalogue answers in few regions for all of them (https://docs.aws.amazon.com/awsaccountbilling, Price Lists).
+The catalogue is available in a few regions, for all regions (https://docs.aws.amazon.com/awsaccountbilling, Price
+Lists).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LINUX = {
 
 
 def cost_of(plan: MachinePlan, zone: str | None, ec2: Any, catalogue: Any) -> Cost:
-    """Of all machines, without disks and traffic. `ec2`, `catalogue`: clients of boto3."""
+    """Cost of all machines, without disks and traffic. `ec2`, `catalogue`: clients of boto3."""
     wanted = Counter({plan.types.sut: 0})
     wanted[plan.types.sut] += plan.sites * plan.nodes
     wanted[plan.types.client] += plan.sites
@@ -53,7 +54,7 @@ def _listed(catalogue: Any, machine_type: str, region: str) -> float | None:
 
 
 def on_demand_price(product: Mapping[str, Any]) -> float | None:
-    """US dollars an hour of a product of the catalogue; `None` where it is not sold by the hour on demand."""
+    """US dollars per hour of a product of the catalogue; `None` if it is not sold by the hour on demand."""
     for term in product.get("terms", {}).get("OnDemand", {}).values():
         for dimension in term.get("priceDimensions", {}).values():
             price = float(dimension.get("pricePerUnit", {}).get("USD", 0))

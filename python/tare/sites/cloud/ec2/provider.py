@@ -18,7 +18,7 @@ from tare.sites.cloud.ec2.refusals import in_words, is_gone
 from tare.sites.cloud.plan import DiskSpec, MachinePlan
 from tare.sites.ledger import Kind
 
-# Standard mode waits between tries for up to 20 s each, and honours what throttling asks for.
+# Standard mode waits up to 20 s between tries, and obeys throttling.
 _LIMITS = Config(connect_timeout=10, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 6})
 _QUICK = Config(connect_timeout=5, read_timeout=15, retries={"mode": "standard", "total_max_attempts": 2})
 _SOON = {"Delay": 2, "MaxAttempts": 15}
@@ -28,7 +28,7 @@ _GONE = ("terminated", "deleted")
 
 
 class Ec2:
-    """One region. `session`: of boto3, for tests to put faults in."""
+    """One region. `session`: a boto3 session, replaced in tests that inject faults."""
 
     def __init__(self, region: str, session: Any = None) -> None:
         self._region = region
@@ -42,7 +42,7 @@ class Ec2:
             return self._session.client("ec2", region_name=self._region, config=_LIMITS)
 
     def offer(self, plan: MachinePlan) -> Offer:
-        """Region, image, types, zone and network are looked up, and what machines cost."""
+        """Look up region, image, types, zone and network, and the cost of the machines."""
         partitions = self._session.get_available_partitions()
         refuse_region(
             plan.region,
@@ -64,7 +64,7 @@ class Ec2:
             raise EnvironmentLacks(f"the subnet {network} is in {place}, not in {zone}", hint=f"zone: {place}")
 
     def ask(self, wanted: Wanted, tags: Tags, note: Note) -> None:
-        """One request makes the resource with its tags; a firewall takes another to be of use."""
+        """Make the resource with its tags in one request; a firewall needs a second request for its rules."""
         with in_words(f"making {wanted.name}"):
             if isinstance(wanted, Machine):
                 self._run(wanted, tags, note)
@@ -90,7 +90,7 @@ class Ec2:
             TagSpecifications=_tagged(("security-group",), wanted.name, tags),
             **where,
         )["GroupId"]
-        note(name=wanted.name)  # it is there, whatever comes of the rest
+        note(name=wanted.name)  # the group exists, whatever happens next
         self._groups[wanted.name] = str(group)
         self._ec2.get_waiter("security_group_exists").wait(GroupIds=[group], WaiterConfig=_SOON)
         version = ("IpRanges", "CidrIp") if ":" not in wanted.ssh_from else ("Ipv6Ranges", "CidrIpv6")
@@ -169,7 +169,7 @@ class Ec2:
                     yield resource
 
     def remove(self, resource: Resource) -> None:
-        """Terminate or delete it; what EC2 does not know any more is gone."""
+        """Terminate or delete a resource; one that EC2 does not know is gone."""
         if resource.state in _GOING:
             return
         calls = {
@@ -194,7 +194,7 @@ _IDENTS = {Kind.MACHINE: "InstanceId", Kind.DISK: "VolumeId", Kind.FIREWALL: "Gr
 
 
 def _resource(kind: Kind, item: Mapping[str, Any]) -> Resource | None:
-    """`None` for what is gone but still shown, and for what has not all of tare's tags."""
+    """Parse a resource; `None` if it is gone but still listed, or does not have all of tare's tags."""
     texts = {tag["Key"]: tag["Value"] for tag in item.get("Tags", [])}
     tags, state = Tags.read(texts), item.get("State", "")
     state = str(state["Name"]) if isinstance(state, Mapping) else str(state)
@@ -213,7 +213,7 @@ def _resource(kind: Kind, item: Mapping[str, Any]) -> Resource | None:
 
 
 def _tagged(kinds: Sequence[str], name: str, tags: Tags) -> list[dict[str, Any]]:
-    """The same for each kind of resource that a request makes. `Name` is what EC2's console shows."""
+    """Tags for each kind of resource that a request makes. EC2's console shows `Name`."""
     texts = {"Name": name, _NAME: name, **tags.texts()}
     pairs = [{"Key": key, "Value": value} for key, value in texts.items()]
     return [{"ResourceType": kind, "Tags": pairs} for kind in kinds]

@@ -1,4 +1,4 @@
-"""What EC2, or the way to it, answered, as one sentence with what to do."""
+"""Errors of EC2, or of the connection to it, as one sentence with a way forward."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ _SERVER_ERROR = 500
 
 
 def code_of(error: ClientError) -> str:
-    """EC2's name of an error."""
+    """EC2's code of an error."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
 def is_gone(error: ClientError) -> bool:
-    """Whether what was spoken of is not there."""
+    """Whether the error says that the resource does not exist."""
     return code_of(error).endswith(_GONE)
 
 
 @contextmanager
 def in_words(what: str) -> Iterator[None]:
-    """Whatever boto3 raises in here, as `EnvironmentLacks`; `what` was tried."""
+    """Turn any error of boto3 in the context into `EnvironmentLacks`; `what`: what was tried."""
     try:
         yield
     except ClientError as error:

@@ -1,1 +1,1 @@
-"""OpenStack, by openstacksdk: credentials come from its own chain alone (clouds.yaml, OS_* variables)."""
+"""OpenStack through openstacksdk: credentials come only from its own sources (clouds.yaml, OS_* variables)."""

@@ -1,7 +1,7 @@
-"""How tare's tags are written on what OpenStack has no tags for.
+"""tare's tags on resources for which OpenStack has no tags.
 
 Servers and volumes have metadata. Ports, addresses and security groups have a description of at most 255
-characters, which holds the tags from their first moment. Server groups have nothing but a name.
+characters, which holds the tags from the creation on. Server groups only have a name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def described(name: str, tags: Tags) -> str:
-    """The tags as a description; the last ones, the study and who made it, may be cut."""
+    """Tags as a description; the last ones, study and maker, may be cut off."""
     texts = {NAME: name, **tags.texts()}
     last = ("tare-study", "tare-made-by")
     ordered = [key for key in texts if key not in last]
@@ -27,13 +27,16 @@ def described(name: str, tags: Tags) -> str:
 
 
 def read_description(text: str | None) -> Mapping[str, str]:
-    """The other way; what somebody else wrote gives no tags of tare's."""
+    """Parse a description; a text that is not tare's yields no valid tags."""
     pairs = (word.partition("=") for word in (text or "").split())
     return {"tare-study": "", "tare-made-by": "", **{key: value for key, equals, value in pairs if equals}}
 
 
 def of_group(name: str) -> Tags | None:
-    """What the name of a server group says; `None` for somebody else's. It has no end of life of its own."""
+    """Tags in the name of a server group; `None` for a name that is not tare's.
+
+    It has no end of life of its own.
+    """
     if (match := _GROUP.fullmatch(name)) is None:
         return None
     return Tags(match[1], match["plan"], "", _NEVER, "")

@@ -21,16 +21,16 @@ from tare.study.suggest import did_you_mean
 
 _CALL_S = 60
 _VOLUMES = ("block-storage", "block-store", "volumev3")
-"""Names that catalogues have for Cinder (https://service-types.openstack.org)."""
+"""Names of Cinder in service catalogues (https://service-types.openstack.org)."""
 _VOLUME_S, _POLL_S = 600.0, 1.0
 _ANTI_AFFINITY = "anti-affinity"
 _GROUPS_WITH_ONE_POLICY = "2.64"
-"""Since this microversion a server group has `policy` in the place of `policies`."""
+"""From this microversion on, a server group has `policy` instead of `policies`."""
 _NO_PRICES = "OpenStack has no catalogue of prices"
 
 
 class OpenStack:
-    """One region of the cloud that openstacksdk's own configuration names. `connection`: for tests."""
+    """One region of the cloud in openstacksdk's own configuration. `connection`: for tests."""
 
     def __init__(self, region: str, connection: Any = None) -> None:
         self._region = region
@@ -46,7 +46,7 @@ class OpenStack:
             return cloud
 
     def offer(self, plan: MachinePlan) -> Offer:
-        """Image, flavors, zone and networks are looked up. What machines cost OpenStack does not say."""
+        """Look up image, flavors, zone and networks. OpenStack does not report prices."""
         image = self._named("image", self._cloud.image, plan.image)
         for flavor in {plan.types.sut, plan.types.client}:
             self._named("flavor", self._cloud.compute, flavor)
@@ -72,7 +72,7 @@ class OpenStack:
             raise EnvironmentLacks(f"this cloud has no zone {zone!r}", hint=did_you_mean(zone, zones, kind="zones"))
 
     def _network(self, name: str | None) -> str:
-        """The plan's, or the project's only one."""
+        """The plan's network, or the project's only one."""
         if name is not None:
             return str(self._named("network", self._cloud.network, name).id)
         with in_words("looking for networks"):
@@ -96,7 +96,7 @@ class OpenStack:
         raise EnvironmentLacks(f"this cloud has several {what}s: {names}", hint=f"name one in the plan as {key}")
 
     def ask(self, wanted: Wanted, tags: Tags, note: Note) -> None:
-        """A machine takes up to four requests: volume, port, server, address."""
+        """Make a resource. A machine takes up to four requests: volume, port, server, address."""
         with in_words(f"making {wanted.name}"):
             if isinstance(wanted, Machine):
                 self._boot(wanted, tags, note)
@@ -118,7 +118,7 @@ class OpenStack:
         network = self._cloud.network
         note(Kind.FIREWALL, name=wanted.name)
         group = network.create_security_group(name=wanted.name, description=described(wanted.name, tags))
-        note(name=wanted.name)  # it is there, whatever comes of the rest
+        note(name=wanted.name)  # the group exists, whatever happens next
         version = "IPv6" if ":" in wanted.ssh_from else "IPv4"
         common = {"security_group_id": group.id, "direction": "ingress"}
         ssh = {"protocol": "tcp", "port_range_min": 22, "port_range_max": 22, "remote_ip_prefix": wanted.ssh_from}
@@ -161,8 +161,8 @@ class OpenStack:
             )
 
     def _volume(self, wanted: Machine, texts: Mapping[str, str], note: Note) -> Mapping[str, Any]:
-        """A volume to start from, made of the image; it has to be whole before a server takes it."""
-        assert wanted.disk is not None  # noqa: S101 - for the type alone: the caller looked
+        """A boot volume made from the image; it must be complete before a server can use it."""
+        assert wanted.disk is not None  # noqa: S101 - for the type alone: the caller has checked
         storage = self._cloud.block_storage
         kind = {} if wanted.disk.kind is None else {"volume_type": wanted.disk.kind}
         zone = {} if wanted.zone is None else {"availability_zone": wanted.zone}
@@ -170,7 +170,7 @@ class OpenStack:
         volume = storage.create_volume(
             name=wanted.name, size=wanted.disk.size_gb, image_id=wanted.image, metadata=texts, **kind, **zone
         )
-        note(name=wanted.name)  # it is there, whatever comes of the rest
+        note(name=wanted.name)  # the volume exists, whatever happens next
         deadline = time.monotonic() + _VOLUME_S
         while volume.status != "available":
             if volume.status.startswith("error") or time.monotonic() >= deadline:
@@ -212,7 +212,7 @@ class OpenStack:
                 yield Resource(Kind.PLACEMENT, str(each.name), str(each.id), tags)
 
     def remove(self, resource: Resource) -> None:
-        """Delete it; what OpenStack does not know any more is gone."""
+        """Delete a resource; one that OpenStack does not know is gone."""
         cloud = self._cloud
         calls = {
             Kind.ADDRESS: lambda: cloud.network.delete_ip(resource.ident),
@@ -240,7 +240,7 @@ def _of_texts(kind: Kind, thing: Any, texts: Mapping[str, str], state: str | Non
 
 
 def _with_addresses(server: Resource, thing: Any, port: Any, public: Mapping[str, str]) -> Resource:
-    """Addresses are those of its port; a fault is what Nova says of a server in the state ERROR."""
+    """Add addresses, which are those of the server's port, and Nova's fault of a server in the state ERROR."""
     fixed = [each["ip_address"] for each in port.fixed_ips if "." in each["ip_address"]] if port else []
     fault = str((thing.fault or {}).get("message") or "Nova says ERROR") if server.state == "ERROR" else ""
     return Resource(

@@ -1,4 +1,4 @@
-"""What OpenStack, or the way to it, answered, as one sentence with what to do."""
+"""Errors of OpenStack, or of the connection to it, as one sentence with a way forward."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CONFLICT, _SERVER_ERROR = 409, 500
 
 @contextmanager
 def in_words(what: str) -> Iterator[None]:
-    """Whatever openstacksdk raises in here, as `EnvironmentLacks`; `what` was tried."""
+    """Turn any error of openstacksdk in the context into `EnvironmentLacks`; `what`: what was tried."""
     try:
         yield
     except sdk.HttpException as error:
