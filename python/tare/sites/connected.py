@@ -1,4 +1,4 @@
-"""A site of sites.yaml with its hosts connected: hosts, one ledger over all, and each host's home and engine."""
+"""A connected site of sites.yaml: its hosts, one ledger for all of them, and each host's home and engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Dial = Callable[[SshSpec], Dialer]
 
 @dataclass(frozen=True)
 class ConnectedSite:
-    """`homes`: name of a host → TARE_HOME there. `links`: of the hosts over SSH."""
+    """`homes`: name of a host → its TARE_HOME. `links`: connections of the hosts over SSH."""
 
     spec: SiteSpec
     site: Site
@@ -48,18 +48,21 @@ class ConnectedSite:
         return frozenset(self._engines.folders)
 
     def host_spec(self, host: Host) -> HostSpec:
-        """What the file says of one of the site's hosts."""
+        """Specification in the file of one of the site's hosts."""
         return next(spec for spec in self.spec.hosts if called(spec) == host.name)
 
     def engine_url(self, host: Host) -> str | None:
-        """Where the host's container engine can be reached from here until the site is left; `None`: as ever."""
+        """Local URL of the host's container engine, valid until the site is left.
+
+        `None` for this machine's default.
+        """
         spec = self.host_spec(host)
         return self._engines.url(spec) if isinstance(spec, SshSpec) else None
 
 
 @dataclass
 class ForwardedEngines:
-    """One of each host, from the first time that it is asked for until `stack` ends. `here`: the ledger here."""
+    """One forwarded engine per host, from its first use until `stack` ends. `here`: the ledger of this machine."""
 
     here: Ledger
     stack: ExitStack
@@ -68,7 +71,7 @@ class ForwardedEngines:
     _lock: Lock = field(default_factory=Lock)
 
     def url(self, spec: SshSpec) -> str:
-        """Where it can be reached from here. Raises `EnvironmentLacks`."""
+        """Local URL of the engine. Raises `EnvironmentLacks`."""
         with self._lock:
             if spec.called not in self._urls:
                 forwarded = ForwardedEngine(spec, self.here)
@@ -82,10 +85,11 @@ class ForwardedEngines:
 def connected(
     spec: SiteSpec, *, session: str | None = None, layout: Layout | None = None, dial: Dial | None = None
 ) -> Iterator[ConnectedSite]:
-    """Connect to every host of the site. Raises `EnvironmentLacks` with one sentence for the first that refuses.
+    """Connect to every host of the site.
 
-    `session`: a tare that comes again under the same name finds its agents, and that they have cleared up what an
-    earlier one left (`session_of`); without one, nothing is found again.
+    Raises `EnvironmentLacks` with one sentence for the first host that refuses. `session`: a tare that returns with
+    the same name finds its agents, which have cleared up what an earlier one left (`session_of`); without a
+    session, it finds nothing.
     """
     layout = layout or default_layout()
     dial = dial or _by_ssh(session or secrets.token_hex(8))
@@ -114,7 +118,7 @@ def connected(
 
 
 def session_of(store: Path) -> str:
-    """The session of whoever writes to a store: the same when a study that was broken off goes on."""
+    """The session of a store's writer: the same when an interrupted study continues."""
     here = boot_id(LocalHost())
     return hashlib.sha256(f"{store.absolute()}\0{here}".encode()).hexdigest()[:16]
 
@@ -145,7 +149,7 @@ def _site(spec: SiteSpec, hosts: Mapping[str, Host]) -> Site:
 
 
 def _refuse_two_names(links: Mapping[str, Link], hosts: Mapping[str, Host], layout: Layout) -> None:
-    """Two names may lead to one machine without looking alike; then server and client would share it unsaid."""
+    """Refuse two names of one machine, which need not look alike: server and client would share it unnoticed."""
     seen: dict[str, str] = {}
     if (here := next((name for name in hosts if name not in links), None)) is not None and layout.home.exists():
         about = layout.home.stat()

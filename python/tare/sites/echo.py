@@ -1,4 +1,4 @@
-"""What lies between two hosts, where they measure it themselves and no program is started for it."""
+"""Measurements of the network between two hosts by the hosts themselves, without starting a program."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class SoundsWire(Protocol):
-    """A host that answers and asks by UDP and TCP. The answers are those of crates/agent/src/sounding.rs."""
+    """A host that sends and answers UDP and TCP probes, answered as in crates/agent/src/sounding.rs."""
 
     def echo(self, address: str) -> AbstractContextManager[int]:
-        """Answer at one of its own addresses while this lasts; the port. `RunFailed` where that is not its own."""
+        """Answer at one of the host's own addresses inside the context; gives the port.
+
+        `RunFailed` for another's address.
+        """
         ...
 
     def sound(self, address: str, port: int) -> Mapping[str, Any]:
-        """Round trips to what answers there: `exchanges`, `lost`, `own_ahead_ns`."""
+        """Measure round trips to an answering host: `exchanges`, `lost`, `own_ahead_ns`."""
         ...
 
     def fill(self, address: str, port: int, seconds: float) -> Mapping[str, float]:
-        """What one connection carries, each way for so long: `to_bytes_per_s`, `from_bytes_per_s`."""
+        """Measure the rate of one connection, this long in each direction: `to_bytes_per_s`, `from_bytes_per_s`."""
         ...

@@ -18,17 +18,18 @@ from tare.sites.process import to_ident
 from tare.sites.reading import text
 
 LABEL = "org.tare-bench.owner"
-"""Every container, network and image that tare makes carries this label; its value is the owner's id."""
+"""Label of every container, network and image that tare makes; its value is the owner's ID."""
 
 RUN_LABEL = "org.tare-bench.run"
-"""Borne by what deployments make, and by no image: a container inherits its image's labels, whoever made it."""
+"""Label of everything that deployments make except images: a container inherits its image's labels, whoever made
+it."""
 
 _DEFAULT = "unix:///var/run/docker.sock"
 _KNOCK_S = 5.0
 
 
 def labels(parent: str) -> dict[str, str]:
-    """What marks a container or a network as tare's, and of which run."""
+    """Labels that mark a container or network as tare's, and as part of a run."""
     return {LABEL: to_ident(own_process()), RUN_LABEL: parent}
 
 
@@ -57,23 +58,23 @@ def connect(url: str | None = None, *, timeout_s: float = 60.0) -> docker.Docker
 
 
 def in_words(error: BaseException) -> str:
-    """What an engine's client met, as a user reads it: the engine's own explanation, or what the system said.
+    """An error of an engine's client in words for users: the engine's explanation, or the system's error.
 
-    `requests` wraps a broken connection in two more errors, whose text is that of Python's tuples.
+    `requests` wraps a broken connection in two more errors, whose text shows Python tuples.
     """
     explanation = getattr(error, "explanation", None)
     return str(explanation or _by_system(error) or error)
 
 
 def _by_system(error: BaseException) -> str | None:
-    """The innermost sentence of errno(3) in an error and those it was made of."""
+    """The innermost text of errno(3) in an error and its causes."""
     inner = (each for each in error.args if isinstance(each, BaseException))
     reason = next((words for each in inner if (words := _by_system(each)) is not None), None)
     return reason or (error.strerror if isinstance(error, OSError) and isinstance(error.strerror, str) else None)
 
 
 def _knock(url: str) -> None:
-    """Try a Unix socket first: where nobody listens, the `docker` package would leave its own socket open."""
+    """Try a Unix socket first: if nobody listens, the `docker` package would leave its own socket open."""
     scheme, mid, path = url.partition("://")
     if mid and scheme in ("unix", "http+unix"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocking:
@@ -86,10 +87,10 @@ _CONFIG = "/etc/docker/daemon.json"
 
 
 def engine_facts(client: docker.DockerClient, host: Host | None = None) -> Mapping[str, Any]:
-    """What the engine says of itself. Keys: docs/reference/facts.md.
+    """Facts that the engine reports. Keys: docs/reference/facts.md.
 
-    `host`: the machine the engine runs on. Without it, or when the engine is reached over a network, what only
-    its process can tell stays `None`. Raises what the `docker` package raises when the engine stops answering.
+    `host`: the machine that the engine runs on. Without it, or if the engine is reached over a network, facts that
+    only its process shows are `None`. Raises the errors of the `docker` package if the engine stops answering.
     """
     version, info = client.version(), client.info()
     parts = {part.get("Name"): part.get("Version") for part in version.get("Components") or ()}
@@ -126,16 +127,16 @@ def engine_facts(client: docker.DockerClient, host: Host | None = None) -> Mappi
 
 
 _LIBPOD = "v4.0.0/libpod"
-"""The oldest version of Podman's own API that its releases 4 and 5 both answer to."""
+"""Oldest version of Podman's own API that its releases 4 and 5 both accept."""
 
 
 def libpod_url(client: docker.DockerClient, path: str) -> str:
-    """Of Podman's own API, at the address of its Docker-compatible one."""
+    """URL in Podman's own API, at the address of its Docker-compatible one."""
     return f"{client.api.base_url}/{_LIBPOD}/{path}"
 
 
 def libpod_info(client: docker.DockerClient) -> Mapping[str, Any]:
-    """What Podman says of itself and only there (that it is rootless, for one); empty where it has no answer."""
+    """Facts that only Podman's own API reports, such as that it is rootless; empty if it does not answer."""
     answer = client.api.get(libpod_url(client, "info"), timeout=client.api.timeout)
     described = answer.json() if answer.ok else {}
     return described if isinstance(described, dict) else {}
@@ -146,7 +147,7 @@ def _rootless(own: Mapping[str, Any]) -> bool:
 
 
 def _at(tree: Mapping[str, Any], *keys: str) -> Any:
-    """What lies at a path of keys, `None` where it ends before."""
+    """Value at a path of keys; `None` if the path ends before."""
     value: Any = tree
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
@@ -154,16 +155,16 @@ def _at(tree: Mapping[str, Any], *keys: str) -> Any:
 
 
 def _image_store(*, podman: bool, status: Mapping[str, str]) -> str | None:
-    """Since Docker 29 containerd may hold the images (driver-type io.containerd.snapshotter.v1)."""
+    """Since Docker 29, containerd may hold the images (driver-type io.containerd.snapshotter.v1)."""
     if podman:
         return None
     return "containerd" if "snapshotter" in status.get("driver-type", "") else "graphdriver"
 
 
 def _userland_proxy(client: docker.DockerClient, host: Host | None) -> Mapping[str, Any]:
-    """Whether published ports are carried by docker-proxy: argument, configuration, else the default, which is yes.
+    """Whether docker-proxy carries published ports: by argument, by configuration, else by default, which is yes.
 
-    The API does not tell. Docker refuses to start when argument and configuration both say it.
+    The API does not report it. Docker refuses to start if both argument and configuration set it.
     """
     argv = None if host is None or not _local(client) else _daemon_argv(host)
     if host is None or argv is None:
@@ -183,12 +184,12 @@ def _userland_proxy(client: docker.DockerClient, host: Host | None) -> Mapping[s
 
 
 def _local(client: docker.DockerClient) -> bool:
-    """A Unix socket: the `docker` package gives it this base address."""
+    """Whether the engine is at a Unix socket, to which the `docker` package gives this base address."""
     return client.api.base_url.startswith("http+docker://localhost")
 
 
 def _daemon_argv(host: Host) -> Sequence[str] | None:
-    """Arguments of the running dockerd, `None` where it cannot be found."""
+    """Arguments of the running dockerd; `None` if it cannot be found."""
     for path in _PID_FILES:
         pid = text(host, path)
         words = (text(host, f"/proc/{pid}/cmdline") or "").split("\0") if pid and pid.isdecimal() else [""]

@@ -1,4 +1,4 @@
-"""Engines that an arm names, beside the one that answers by default: where each is, and whether it is that one."""
+"""Engines that an arm names, in addition to the default one: their addresses, and whether the right one answers."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 _CALL_S = 60.0
 _AT = "@"
 ROOTLESS = "podman-rootless"
-"""The one that needs tare's help, as a user may neither set limits nor give away files."""
+"""The engine that needs tare's help, as a user may neither set limits nor give files away."""
 _OF_ENGINE = frozenset({Kind.CONTAINER, Kind.NETWORK, Kind.VOLUME, Kind.IMAGE})
 
 
 @dataclass(frozen=True)
 class Known:
-    """An engine by name. `variable`: of the environment, which names its address; `socket`: where it is else.
+    """An engine by name. `variable`: environment variable with its address; `socket`: its default address.
 
-    `start`: how a user has it answer there.
+    `start`: how to start it at its default address.
     """
 
     product: str
@@ -40,7 +40,7 @@ class Known:
 
 
 def _users_socket() -> str:
-    """Of the user who called sudo, else of this one."""
+    """Socket of the user who called sudo, else of the current user."""
     return f"unix:///run/user/{os.environ.get('SUDO_UID', os.getuid())}/podman/podman.sock"
 
 
@@ -57,12 +57,12 @@ ENGINES: Mapping[str, Known] = {
         rootless=True,
     ),
 }
-"""Name in a study → which one it is."""
+"""Name in a study → engine."""
 
 
 @dataclass(frozen=True)
 class Service:
-    """Who listens at an engine's socket: the process, and the user whose engine it is."""
+    """The process that listens at an engine's socket, and the user whose engine it is."""
 
     pid: int
     uid: int
@@ -74,7 +74,10 @@ _KNOCK_S = 5.0
 
 
 def service_at(address: str) -> Service:
-    """By what the kernel says of the other end (unix(7), SO_PEERCRED). `EnvironmentLacks` for no Unix socket."""
+    """The service, as the kernel reports the socket's peer (unix(7), SO_PEERCRED).
+
+    `EnvironmentLacks` if not a Unix socket.
+    """
     scheme, _, path = address.partition("://")
     if scheme != "unix":
         raise EnvironmentLacks(
@@ -92,13 +95,13 @@ def service_at(address: str) -> Service:
 
 
 def address_of(name: str) -> str:
-    """The engine's address: from its variable, else the usual one."""
+    """Address of the engine: from its variable, else the default."""
     known = ENGINES[name]
     return os.environ.get(known.variable) or known.socket()
 
 
 def connect_to(name: str, *, timeout_s: float = _CALL_S) -> DockerClient:
-    """A client of the named engine. Raises `EnvironmentLacks` where another one, or none, answers there."""
+    """A client of the named engine. Raises `EnvironmentLacks` if another engine, or none, answers there."""
     known, address = ENGINES[name], address_of(name)
     try:
         client = connect(address, timeout_s=timeout_s)
@@ -116,7 +119,7 @@ def connect_to(name: str, *, timeout_s: float = _CALL_S) -> DockerClient:
 
 
 def why_no_numbers(facts: Mapping[str, Any]) -> str | None:
-    """Why a user's engine can run no program of another user than itself; `None` where it can, or does not say."""
+    """Why a user's engine can run no program of another user; `None` if it can, or does not report it."""
     maps = facts.get("engine_id_maps") or {}
     for kind, file in (("uidmap", "subuid"), ("gidmap", "subgid")):
         rows = maps.get(kind)
@@ -130,24 +133,24 @@ def why_no_numbers(facts: Mapping[str, Any]) -> str | None:
 
 
 class Engines:
-    """Those that arms name, each connected to when it is first asked for."""
+    """Engines that arms name; each is connected to on its first use."""
 
     def __init__(self, host: Host | None = None) -> None:
         self._host = host
         self._open: dict[str, DockerClient] = {}
 
     def client(self, name: str) -> DockerClient:
-        """Raises `EnvironmentLacks` where it does not answer."""
+        """A client of the engine. Raises `EnvironmentLacks` if it does not answer."""
         if name not in self._open:
             self._open[name] = connect_to(name)
         return self._open[name]
 
     def facts(self, name: str) -> Mapping[str, Any]:
-        """What it says of itself."""
+        """Facts that the engine reports."""
         return engine_facts(self.client(name), self._host)
 
     def there(self) -> Iterator[str]:
-        """Names of those but the default one whose socket is there: what a dead tare may have used."""
+        """Names of all other engines than the default whose socket exists: a dead tare may have used them."""
         for name in ENGINES:
             scheme, _, path = address_of(name).partition("://")
             if name != "docker" and (scheme != "unix" or Path(path).exists()):
@@ -161,25 +164,25 @@ class Engines:
 
 @dataclass(frozen=True)
 class EngineLedger:
-    """A ledger in which what engines make is the named one's: `IDENT@ENGINE`."""
+    """A ledger that lists engine resources with the name of the engine: `IDENT@ENGINE`."""
 
     ledger: Ledger
     engine: str
 
     def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:
-        """About to be made."""
+        """See `Ledger.note`."""
         self.ledger.note(kind, self._qualified(kind, ident), host=host, keep=keep)
 
     def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:
-        """Seen to be gone."""
+        """See `Ledger.forget`."""
         self.ledger.forget(kind, self._qualified(kind, ident), host=host)
 
     def entries(self) -> tuple[Made, ...]:
-        """All that stands in it, of other engines too."""
+        """All entries, those of other engines included."""
         return self.ledger.entries()
 
     def abandoned(self) -> tuple[Made, ...]:
-        """The same whose owner lives no more."""
+        """All entries whose owner is dead."""
         return self.ledger.abandoned()
 
     def _qualified(self, kind: Kind, ident: str) -> str:
@@ -188,13 +191,13 @@ class EngineLedger:
 
 @dataclass(frozen=True)
 class OfEngine:
-    """What an entry of the ledger names. `engine`: `None` for the default one."""
+    """The resource that an entry of the ledger names. `engine`: `None` for the default engine."""
 
     ident: str
     engine: str | None
 
 
 def of_engine(ident: str) -> OfEngine:
-    """`tare-x-sut@podman` → `tare-x-sut` of `podman`."""
+    """Parse an entry: `tare-x-sut@podman` → `tare-x-sut` of `podman`."""
     name, at, engine = ident.rpartition(_AT)
     return OfEngine(name, engine) if at and engine in ENGINES else OfEngine(ident, None)

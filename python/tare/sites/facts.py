@@ -1,4 +1,4 @@
-"""What is recorded of a host: system, CPUs, memory, control groups, and the disk that data would lie on.
+"""Recorded facts of a host: system, CPUs, memory, control groups, and the disk of its data directories.
 
 Sources: proc(5), proc_stat(5), proc_pid_mountinfo(5); Documentation/admin-guide/pm/cpufreq.rst,
 .../pm/intel_pstate.rst, .../hw-vuln/ and Documentation/block/queue-sysfs.rst of the kernel.
@@ -25,14 +25,14 @@ _TELLING = re.compile(
     r"|amd_pstate|cpufreq\.\w+|transparent_hugepage|hugepages|hugepagesz|numa_balancing|clocksource|tsc|preempt"
     r"|threadirqs|skew_tick|psi|audit|cgroup_\w+|systemd\.unified_cgroup_hierarchy)(=\S*)?"
 )
-"""Kernel arguments that bear on measurements; the others may hold what nobody wants in a report."""
+"""Kernel arguments that affect measurements; others may contain what nobody wants in a report."""
 _BRIDGE = "/proc/sys/net/bridge"
 _KDAMONDS = "/sys/kernel/mm/damon/admin/kdamonds"
 _DAMON_RECLAIM = "/sys/module/damon_reclaim/parameters/enabled"
 
 
 def host_facts(host: Host, *, data_path: str = "/") -> Mapping[str, Any]:
-    """Everything known of the host now. `data_path`: where data directories will lie."""
+    """All facts of the host. `data_path`: directory of its future data directories."""
     return {
         "name": host.name,
         **_system(host),
@@ -72,7 +72,7 @@ def _arguments(host: Host) -> list[str] | None:
 
 
 def _hz(host: Host, kernel: str | None) -> int | None:
-    """The timer's frequency as the kernel was configured; there is no other way to ask for it."""
+    """The timer frequency of the kernel's configuration, which is the only source for it."""
     for path in ("/proc/config.gz", f"/boot/config-{kernel}"):
         try:
             raw = host.read(path)
@@ -120,7 +120,7 @@ def _memory(host: Host) -> Mapping[str, Any]:
 
 
 def _proactive_reclaim(host: Host) -> list[str] | None:
-    """What pages out by itself what seems cold: DAMON's threads and its module; `None` where neither can be seen.
+    """Mechanisms that page out cold memory: DAMON's threads and its module; `None` if neither is visible.
 
     Source: the kernel's Documentation/admin-guide/mm/damon.
     """
@@ -144,13 +144,16 @@ def _pages_out(host: Host, thread: str) -> bool:
 
 
 def _bytes(value: str | None) -> int | None:
-    """A size of /proc/meminfo, which is in KiB though it says kB."""
+    """Bytes of a size in /proc/meminfo, which is in KiB though it says kB."""
     kib = as_int(value.removesuffix(" kB")) if value else None
     return None if kib is None else kib * 1024
 
 
 def _virtualisation(host: Host) -> Mapping[str, Any]:
-    """Whether this is a virtual machine, as CPU, firmware and hypervisor tell; whether tare is in a container."""
+    """Whether this is a virtual machine, and whether tare is in a container.
+
+    CPU, firmware and hypervisor show the former.
+    """
     flags = table(text(host, "/proc/cpuinfo"), ":").get("flags")
     return {
         "hypervisor_flag": "hypervisor" in flags.split() if flags else None,
@@ -162,7 +165,10 @@ def _virtualisation(host: Host) -> Mapping[str, Any]:
 
 
 def _network(host: Host) -> Mapping[str, Any]:
-    """What decides whether frames on a bridge cross the firewall; `None` while br_netfilter is not loaded."""
+    """Settings that decide whether frames on a bridge cross the firewall.
+
+    `None` while br_netfilter is not loaded.
+    """
     return {
         "bridge_nf_call_iptables": switch(host, f"{_BRIDGE}/bridge-nf-call-iptables"),
         "bridge_nf_call_ip6tables": switch(host, f"{_BRIDGE}/bridge-nf-call-ip6tables"),
@@ -173,11 +179,11 @@ def _network(host: Host) -> Mapping[str, Any]:
 
 _CPUS = "/sys/devices/system/cpu"
 _USER_HZ = 100
-"""Ticks a second of /proc/stat: fixed in the kernel's interface on every architecture but Alpha and IA-64."""
+"""Ticks per second in /proc/stat: fixed in the kernel's interface on every architecture but Alpha and IA-64."""
 
 
 def cpu_facts(host: Host) -> Mapping[str, Any]:
-    """Facts whose names begin with `cpu_`."""
+    """Facts with names that begin with `cpu_`."""
     info = table(text(host, "/proc/cpuinfo"), ":")
     online = cpu_list(text(host, f"{_CPUS}/online"))
     return {
@@ -247,7 +253,7 @@ def _steal(host: Host) -> Mapping[str, Any]:
 
 
 def cgroup_facts(host: Host) -> Mapping[str, Any]:
-    """`cgroup_layout`: v1, hybrid or v2. `cgroup_controllers`: those a child cgroup can have here."""
+    """`cgroup_layout`: v1, hybrid or v2. `cgroup_controllers`: controllers that a child cgroup can have here."""
     try:
         cgroups = parse_cgroups(text(host, "/proc/self/mountinfo") or "")
     except TareError:
@@ -264,7 +270,7 @@ def cgroup_facts(host: Host) -> Mapping[str, Any]:
 
 
 def storage_facts(host: Host, path: str) -> Mapping[str, Any]:
-    """Facts whose names begin with `data_`, of `path` or of its nearest parent that is there."""
+    """Facts with names that begin with `data_`, for `path` or its nearest existing parent."""
     point, total, free = _space(host, path)
     mount = None if point is None else covering(parse_mountinfo(text(host, "/proc/self/mountinfo") or ""), point)
     return {
@@ -281,7 +287,7 @@ def storage_facts(host: Host, path: str) -> Mapping[str, Any]:
 
 def _space(host: Host, path: str) -> tuple[str | None, int | None, int | None]:  # mount point, total, free
     for place in (PurePosixPath(path), *PurePosixPath(path).parents):
-        # df follows links and finds the mount by device, which a comparison of names cannot.
+        # df follows links and finds the mount by device, unlike a comparison of names.
         lines = answer(host, ["df", "--block-size=1", "--output=size,avail,target", "--", str(place)]).splitlines()
         if len(lines) == 2:
             size, free, point = lines[1].split(None, 2)
@@ -290,7 +296,7 @@ def _space(host: Host, path: str) -> tuple[str | None, int | None, int | None]: 
 
 
 def _device(host: Host, number_of_device: str | None) -> Mapping[str, Any]:
-    """The queue belongs to the whole disk: for a partition, to the directory above."""
+    """Facts of the disk. Its queue belongs to the whole disk: for a partition, to the directory above."""
     folder = f"/sys/dev/block/{number_of_device}"
     name = table(text(host, f"{folder}/uevent"), "=").get("DEVNAME") if number_of_device else None
     queue = f"{folder}/queue" if text(host, f"{folder}/queue/scheduler") else f"{folder}/../queue"

@@ -1,4 +1,4 @@
-"""A host that does nothing: it records what was asked of it and answers from a script."""
+"""A host that does nothing: it records requests and answers from a script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Answer: TypeAlias = Completed | Exception | Callable[[Sequence[str], bytes], Com
 
 @dataclass(frozen=True)
 class Call:
-    """One call, as it was made. `what`: run, start, put, get or read."""
+    """One recorded call. `what`: run, start, put, get or read."""
 
     what: str
     argv: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Call:
 class FakeHost:
     """Answers `run` by the longest prefix of its argv in `answers`, else with exit code 0 and no output.
 
-    `files` is its file system: what `put` writes there, `read` finds. `alive` processes have a /proc/PID/stat.
+    `files` is its file system: `read` returns what `put` wrote. Living processes have a /proc/PID/stat.
     """
 
     name: str = "fake"
@@ -65,7 +65,7 @@ class FakeHost:
         env: Mapping[str, str] | None = None,
         announce: Callable[[Process], None] | None = None,
     ) -> Process:
-        """A process that lives until `end`; what the script answers goes to its output files."""
+        """Make a process that lives until `end`; the script's answer goes to its output files."""
         self.asked.append(Call("start", tuple(argv), env=env))
         done = self._answer(argv, b"")
         process = self.spawn(argv[0])
@@ -83,29 +83,29 @@ class FakeHost:
         return Process(pid, pid * 10, self.boot_id)
 
     def end(self, process: Process) -> None:
-        """Take a process from the machine."""
+        """Remove a process from the machine."""
         self.files.pop(f"/proc/{process.pid}/stat", None)
 
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:  # noqa: ARG002 - the contract's
-        """Keep the content under the path."""
+        """Store the content under the path."""
         content = source if isinstance(source, bytes) else source.read_bytes()
         self.asked.append(Call("put", path=target, content=content))
         self.files[target] = content
 
     def get(self, source: str, target: Path) -> None:
-        """Copy a kept file out."""
+        """Copy a stored file out."""
         self.asked.append(Call("get", path=source))
         if source not in self.files:
             raise RunFailed(f"{source} is not on {self.name}")
         target.write_bytes(self.files[source])
 
     def read(self, path: str) -> bytes | None:
-        """What was put or prepared there."""
+        """Content that was put or prepared there; `None` if there is none."""
         self.asked.append(Call("read", path=path))
         return self.files.get(path)
 
     def ran(self) -> list[tuple[str, ...]]:
-        """The programs run and started so far, in order."""
+        """Programs that were run or started so far, in order."""
         return [asked.argv for asked in self.asked if asked.what in ("run", "start")]
 
     def _answer(self, argv: Sequence[str], stdin: bytes) -> Completed:

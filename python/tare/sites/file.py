@@ -58,14 +58,15 @@ Absolute = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")]
 
 
 class SshSpec(Strict):
-    """A host that is reached by OpenSSH's client, with all that the user's ~/.ssh/config says of it."""
+    """A host that is reached by OpenSSH's client, including the user's settings in ~/.ssh/config."""
 
     ssh: Annotated[str, AfterValidator(_destination), Field(examples=["root@10.0.0.2"])]
     """Destination as ssh(1) takes it: `user@host`, `ssh://user@host:port`, or an alias."""
     name: Name | None = Field(default=None, examples=["db-1"])
-    """What reports call it; by default the host part of `ssh`."""
+    """Name of the host in reports; default: the host part of `ssh`."""
     address: Annotated[str, AfterValidator(_address)] | None = Field(default=None, examples=["192.168.7.2"])
-    """By which the other hosts reach it on the measured network; by default the one that `ssh` goes to."""
+    """Address at which the other hosts reach it on the measured network; default: the address that `ssh` connects
+    to."""
     container_address: Annotated[str, AfterValidator(_interface)] | None = Field(
         default=None, examples=["192.168.7.102/24"]
     )
@@ -75,9 +76,9 @@ class SshSpec(Strict):
     home: Absolute | None = Field(default=None, examples=["/srv/tare"])
     """TARE_HOME on that host."""
     engine: Absolute = Field(default="/var/run/docker.sock", examples=["/run/podman/podman.sock"])
-    """The socket of the container engine on that host."""
+    """Socket of the container engine on that host."""
     ssh_config: Absolute | None = Field(default=None, examples=["/home/bench/ssh_config"])
-    """A configuration file in the place of ~/.ssh/config (ssh -F)."""
+    """Configuration file in place of ~/.ssh/config (ssh -F)."""
 
     @property
     def called(self) -> str:
@@ -91,7 +92,7 @@ class SshSpec(Strict):
 
 
 def _kind(given: object) -> str | None:
-    """The tags are no keys, so that errors name keys alone."""
+    """Tag of the union's branch. It is not a key, so that errors name only keys."""
     if isinstance(given, str):
         return "<local>"
     return (
@@ -113,7 +114,7 @@ SutSpec = Annotated[
     | Annotated[Nodes, Tag("<nodes>")],
     _which(),
 ]
-"""One host, or one a node of a cluster."""
+"""One host, or one per node of a cluster."""
 
 
 class SiteSpec(Strict):
@@ -121,10 +122,10 @@ class SiteSpec(Strict):
 
     name: Annotated[Name, Field(examples=["rack-3"])]
     sut: Annotated[SutSpec, Field(examples=[{"ssh": "root@10.0.0.2"}])]
-    """The host of the SUT; a list has one host a node."""
+    """The host of the SUT; a list has one host per node."""
     client: Annotated[HostSpec, Field(examples=[{"ssh": "root@10.0.0.3"}])]
     swap: bool = Field(default=False, examples=[True])
-    """Whether server and client change places every other block; for two hosts that are alike."""
+    """Whether server and client swap hosts every other block; for two hosts that are alike."""
 
     @property
     def nodes(self) -> tuple[HostSpec, ...]:
@@ -152,13 +153,13 @@ class SitesFile(Strict):
 
 @dataclass(frozen=True)
 class Sites:
-    """A checked file of sites. `file`: how errors name it."""
+    """A checked file of sites. `file`: its name in errors."""
 
     file: str
     sites: tuple[SiteSpec, ...]
 
     def chosen(self, name: str | None = None) -> SiteSpec:
-        """The named site, or the first. Raises `StudyError` with the names there are."""
+        """The named site, or the first. Raises `StudyError` with the existing names."""
         if name is None:
             return self.sites[0]
         for site in self.sites:
@@ -169,7 +170,7 @@ class Sites:
 
 
 def called(host: HostSpec) -> str:
-    """The name that a host bears in ledgers and reports."""
+    """Name of the host in ledgers and reports."""
     return host.called if isinstance(host, SshSpec) else LOCAL
 
 
@@ -200,7 +201,7 @@ def resolve(document: Document) -> Sites:
 
 
 def _check_hosts(document: Document, where: KeyPath, site: SiteSpec) -> None:
-    """Within a site one name is one host, one host has one name, and no node stands where another does."""
+    """Check that names and hosts of a site correspond one to one, and that no two nodes share a host."""
     named: dict[str, tuple[HostSpec, KeyPath]] = {}
     for path, host in _placed(where, site):
         _check_address(document, path, host, alone=len(site.hosts) == 1)
@@ -213,7 +214,7 @@ def _check_hosts(document: Document, where: KeyPath, site: SiteSpec) -> None:
 
 
 def _check_address(document: Document, path: KeyPath, host: HostSpec, *, alone: bool) -> None:
-    """That other hosts can reach it by its address, where there are others."""
+    """Check that other hosts of the site, if any, can reach the host at its address."""
     if not isinstance(host, SshSpec) or host.address is None or alone:
         return
     if why := leads_nowhere(host.address):
@@ -222,7 +223,7 @@ def _check_address(document: Document, path: KeyPath, host: HostSpec, *, alone: 
 
 
 def leads_nowhere(address: str) -> str | None:
-    """What keeps other hosts from an address wherever they are; `None` where nothing does."""
+    """Why other hosts, wherever they are, cannot reach an address; `None` if nothing prevents it."""
     given = ipaddress.ip_address(address)
     if given.is_loopback:
         return "which is each host's own"
@@ -255,7 +256,7 @@ def _check_two(document: Document, later: tuple[KeyPath, HostSpec], first: tuple
 
 
 def _same(one: str, other: str) -> bool:
-    """However they are written: IPv6 has many ways."""
+    """Whether two addresses are equal, however they are written: IPv6 has several notations."""
     return ipaddress.ip_address(one) == ipaddress.ip_address(other)
 
 

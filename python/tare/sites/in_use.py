@@ -1,6 +1,6 @@
-"""Whether a tare is at work with a TARE_HOME: a lock (flock(2)) that goes away with its process, however that ends.
+"""Whether a tare uses a TARE_HOME: a lock (flock(2)) that disappears with its process, however that ends.
 
-The ledger says it only while a run is under way; between two runs the caches have a user all the same.
+The ledger shows it only during a run; the caches are in use between two runs as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ENDING_S, _LOOK_S = 5.0, 0.1
 
 @contextmanager
 def in_use(home: Path) -> Iterator[None]:
-    """Say so while this lasts; several may. Raises `EnvironmentLacks` where it is being cleaned."""
+    """Mark the home as in use inside the context; several may. Raises `EnvironmentLacks` if it is being cleaned."""
     with _opened(home) as handle:
         if not _locked(handle, fcntl.LOCK_SH):
             raise EnvironmentLacks(
@@ -35,7 +35,7 @@ def in_use(home: Path) -> Iterator[None]:
 
 @contextmanager
 def alone(home: Path) -> Iterator[None]:
-    """Nobody else may use it while this lasts. Raises `EnvironmentLacks` where somebody does."""
+    """Keep all others from using the home inside the context. Raises `EnvironmentLacks` if it is in use."""
     if not home.is_dir():
         yield
         return
@@ -50,11 +50,11 @@ def alone(home: Path) -> Iterator[None]:
 
 @contextmanager
 def only_user(what: str, name: str) -> Iterator[None]:
-    """Nobody else on this machine does the same for the same hosts while this lasts.
+    """Keep others on this machine from doing the same for the same hosts inside the context.
 
-    A second tare of one session would take the first one's agents for those of a dead one, and clear up what is in
-    use. The name of an abstract socket (unix(7)) is free again with its process, and leaves no file. One that is
-    just ending is waited for. `name`: of the session and the site; `what`: for the user.
+    A second tare in the same session would take the first one's agents for those of a dead tare, and clear up what
+    is in use. The name of an abstract socket (unix(7)) is released with its process, and leaves no file. A process
+    that is just ending is waited for. `name`: of session and site; `what`: description for the user.
     """
     address = "\0tare-session-" + hashlib.sha256(name.encode()).hexdigest()[:32]
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as mark:
@@ -98,7 +98,7 @@ def _locked(handle: int, kind: int) -> bool:
 
 
 def _by(handle: int) -> str:
-    """Which process holds it, where the kernel shows that (proc_locks(5))."""
+    """The process that holds the lock, if the kernel shows it (proc_locks(5))."""
     inode = str(os.fstat(handle).st_ino)
     try:
         lines = [line.split() for line in _LOCKS.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""TARE_HOME: the directories for all that is not a store, and whether they can be written."""
+"""TARE_HOME: the directories of everything that is not a store, and whether they can be written."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ class Layout:
 
     @property
     def work(self) -> Path:
-        """What a run needs while it lasts: data copies, run directories."""
+        """Files of current runs: data copies, run directories."""
         return self.home / "work"
 
     @property
     def machines(self) -> Path:
-        """Of virtual machines what all runs share: kernel, initial file system, whether KVM runs a guest."""
+        """Files of virtual machines that all runs share: kernel, initial file system, result of the KVM trial."""
         return self.home / "machines"
 
     @property
     def calibration(self) -> Path:
-        """What is known of this machine: calibration/MACHINE/VERSIONS, kept whatever is cleaned."""
+        """Calibrations of this machine: calibration/MACHINE/VERSIONS; never cleaned."""
         return self.home / "calibration"
 
     @property
     def unit_costs(self) -> Path:
-        """What a request costs on this machine: unit-costs/MACHINE/VERSIONS, kept whatever is cleaned."""
+        """Cost of a request on this machine: unit-costs/MACHINE/VERSIONS; never cleaned."""
         return self.home / "unit-costs"
 
     @property
     def knowledge(self) -> Path:
-        """Claims of one's own, which `tare knowledge add` writes; kept whatever is cleaned."""
+        """The user's own claims, which `tare knowledge add` writes; never cleaned."""
         return self.home / "knowledge"
 
     @property
     def rentals(self) -> Path:
-        """Machines from a cloud: rentals/ID with keys and plan, and their ledger; kept whatever is cleaned."""
+        """Machines from a cloud: rentals/ID with keys and plan, and their ledger; never cleaned."""
         return self.home / "rentals"
 
     @property
@@ -80,7 +80,7 @@ ADVICE = f"set {ENV} to a directory that you may write to"
 
 @dataclass(frozen=True)
 class Home:
-    """`place`: the nearest of it and its parents that is there; `fault`: why nothing can be kept there."""
+    """`place`: the home, or its nearest existing parent. `fault`: why nothing can be stored there."""
 
     path: str
     place: str
@@ -88,7 +88,7 @@ class Home:
 
 
 def home_on(host: Host, path: str) -> Home:
-    """`path` need not be there yet: then its nearest parent that is there must be a directory, to be written to."""
+    """Check a home. If `path` does not exist, its nearest existing parent must be a writable directory."""
     for place in (PurePosixPath(path), *PurePosixPath(path).parents):
         if _so(host, "-d", place):
             if _so(host, "-w", place):
@@ -100,5 +100,5 @@ def home_on(host: Host, path: str) -> Home:
 
 
 def _so(host: Host, test: str, place: PurePosixPath) -> bool:
-    """As test(1) has it."""
+    """Result of test(1)."""
     return host.run(["test", test, str(place)], timeout_s=_LIMIT_S, check=False).code == 0

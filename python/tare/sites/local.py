@@ -1,4 +1,4 @@
-"""The machine tare itself runs on."""
+"""The machine that tare itself runs on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tare.sites.clocks import ClockReading
 from tare.sites.process import identify
 
 _DRAIN_S = 1.0
-"""How long the pipes of a killed program are read on; a descendant that left its group may hold them open."""
+"""How long to read the pipes of a killed program; a descendant that left its group may hold them open."""
 
 _COPIED_BYTES = 1 << 20
 _PSEUDO = ("/proc/", "/sys/")
@@ -29,14 +29,15 @@ _PYTHON = "python3"
 
 _NO_INPUT = (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
 _HELD = ("/bin/sh", "-c", 'read -r word && exec "$@" </dev/null', "held")
-"""Becomes the program that follows at a word on standard input; at its end (nobody is left to give one) it ends."""
+"""Becomes the program in its arguments when it reads a line from standard input, and ends if standard input
+ends."""
 
 
 class LocalHost:
-    """Runs programs as children of this process; `env`, where given, is the whole environment.
+    """Runs programs as children of this process; `env`, if given, is the whole environment.
 
-    `python3` is the interpreter that tare itself runs on: the one in $PATH may be a shim of a version manager,
-    which takes several times as long to start as Python.
+    `python3` is the interpreter that runs tare: the one in $PATH may be a shim of a version manager, which takes
+    several times as long to start.
     """
 
     def __init__(self, name: str = "local") -> None:
@@ -53,7 +54,7 @@ class LocalHost:
         env: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> Completed:
-        """Run to the end, in a process group of its own that is killed whole when the time is up."""
+        """Run to the end, in a process group of its own that is killed completely when the time is up."""
         self._reap()
         try:
             program = subprocess.Popen(  # argument list, no shell
@@ -90,10 +91,10 @@ class LocalHost:
         env: Mapping[str, str] | None = None,
         announce: Callable[[Process], None] | None = None,
     ) -> Process:
-        """Start in a session of its own, standard input empty; the output files begin anew.
+        """Start in a session of its own, with empty standard input and new output files.
 
-        With `announce` a shell waits for the word to become the program, under the same pid and start time; it may
-        add what shells set (PWD) to the environment.
+        With `announce`, a shell waits for a line to become the program, with the same pid and start time; it may
+        add variables that shells set (PWD) to the environment.
         """
         program = self._program(argv)
         if announce is None:
@@ -128,7 +129,8 @@ class LocalHost:
                     (os.POSIX_SPAWN_OPEN, 2, output.stderr, flags, 0o644),
                 ],
                 setsid=True,
-                # A tare in the background has SIGINT ignored, and would hand that on to what is to be ended by it.
+                # A tare in the background ignores SIGINT; programs would inherit that, though SIGINT ends some of
+                # them.
                 setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGQUIT],
             )
         except OSError as error:
@@ -141,7 +143,7 @@ class LocalHost:
         return process
 
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
-        """Write whole or not at all (a rename), except below /proc and /sys."""
+        """Write a file completely or not at all (by a rename), except below /proc and /sys."""
         content = source if isinstance(source, bytes) else source.read_bytes()
         try:
             if target.startswith(_PSEUDO):
@@ -158,7 +160,10 @@ class LocalHost:
             raise RunFailed(f"{target} cannot be written on {self.name}: {error.strerror}") from error
 
     def get(self, source: str, target: Path) -> None:
-        """Copy a file or a directory; links in it are copied as links, one in its place is refused."""
+        """Copy a file or a directory.
+
+        Links inside it are copied as links, but `source` itself must not be a link.
+        """
         try:
             kind = Path(source).lstat().st_mode
             if stat.S_ISLNK(kind):
@@ -171,7 +176,7 @@ class LocalHost:
             raise RunFailed(f"{source} cannot be copied from {self.name}: {error}") from error
 
     def read(self, path: str) -> bytes | None:
-        """`None` for a file that is not there, and for one of a process that has gone."""
+        """Read a file; `None` if it does not exist, or belongs to a process that has ended."""
         try:
             return Path(path).read_bytes()
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
@@ -181,14 +186,14 @@ class LocalHost:
             raise host_failed(what, error.errno, error.strerror, spent=NO_FILE) from error
 
     def clocks(self) -> ClockReading:
-        """Read one after the other."""
+        """Read both clocks one after the other."""
         return ClockReading(time.monotonic_ns(), time.time_ns())
 
     def _program(self, argv: Sequence[str]) -> list[str]:
         return [self._python, *argv[1:]] if argv[0] == _PYTHON else list(argv)
 
     def _reap(self) -> None:
-        """Collect what `start` left and has ended, so that no zombie is taken for a living process."""
+        """Reap ended children of `start`, so that no zombie is taken for a living process."""
         for pid in tuple(self._unreaped):
             with contextlib.suppress(ChildProcessError):
                 if os.waitpid(pid, os.WNOHANG)[0] == 0:
@@ -197,7 +202,10 @@ class LocalHost:
 
 
 def _copy_regular(source: str, target: Path) -> None:
-    """A link or a pipe that somebody puts there at any time is neither followed nor waited for."""
+    """Copy a regular file.
+
+    A link or a pipe in its place is neither followed nor waited for, whenever it appears.
+    """
     handle = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -207,7 +215,7 @@ def _copy_regular(source: str, target: Path) -> None:
 
 
 def own_process() -> Process:
-    """The tare that runs here, as it stands in ledgers and labels."""
+    """The tare process itself, as in ledgers and labels."""
     process = identify(LocalHost(), os.getpid())
     if process is None:
         raise EnvironmentLacks("tare cannot find itself in /proc", hint="mount /proc")
@@ -229,7 +237,7 @@ def _write_once(path: str, content: bytes, flags: int, mode: int) -> None:
     descriptor = os.open(path, flags, mode)
     try:
         if flags & os.O_CREAT:
-            os.fchmod(descriptor, mode)  # whatever the umask
+            os.fchmod(descriptor, mode)  # independent of the umask
         view = memoryview(content)
         while view:
             view = view[os.write(descriptor, view) :]
@@ -238,7 +246,7 @@ def _write_once(path: str, content: bytes, flags: int, mode: int) -> None:
 
 
 def _spoken(argv: Sequence[str]) -> str:
-    """The program and its first words: enough to know it, too little to carry a password."""
+    """The program and its first argument: enough to identify it, too little to reveal a password."""
     return " ".join([Path(argv[0]).name, *argv[1:2]])
 
 

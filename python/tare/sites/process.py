@@ -1,4 +1,4 @@
-"""Processes named beyond doubt: pid, start time and boot, so that a recycled pid is never taken for another."""
+"""Processes identified by pid, start time and boot, so that a reused pid is never taken for another process."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _POLICY = 38
 """Fields of /proc/PID/stat counted from the one behind the command's bracket: 3, 9, 14, 15, 22 and 41 of
 proc_pid_stat(5)."""
 _PF_EXITING = 0x4
-"""Of include/linux/sched.h: set at the beginning of do_exit()."""
+"""Flag of include/linux/sched.h, set at the beginning of do_exit()."""
 TICKS_PER_S = 100
-"""USER_HZ: what /proc counts in on every architecture that databases run on (time(7))."""
+"""USER_HZ: unit of times in /proc on every architecture that databases run on (time(7))."""
 
 
 @dataclass(frozen=True)
 class Stat:
-    """What tare needs of /proc/PID/stat."""
+    """The values of /proc/PID/stat that tare needs."""
 
     state: str
     started_ticks: int
@@ -30,11 +30,14 @@ class Stat:
     cpu_s: float
     """User and system time of all its threads, in steps of 10 ms."""
     exiting: bool
-    """On its way out: it may have given back its mounts and memory, and is no zombie yet."""
+    """Whether it is exiting: it may have released its mounts and memory, but is no zombie yet."""
 
 
 def parse_stat(raw: bytes) -> Stat:
-    """Parse /proc/PID/stat; the command may hold blanks and brackets, so the last bracket counts."""
+    """Parse /proc/PID/stat.
+
+    The command may contain blanks and brackets, so fields begin behind the last bracket.
+    """
     fields = raw[raw.rindex(b")") + 2 :].split()
     return Stat(
         state=fields[_STATE].decode(),
@@ -46,18 +49,18 @@ def parse_stat(raw: bytes) -> Stat:
 
 
 def boot_id(host: Host) -> str:
-    """The kernel's id of this boot; empty where there is none to read."""
+    """The kernel's ID of this boot; empty if it cannot be read."""
     return (host.read(BOOT_ID) or b"").decode().strip()
 
 
 def identify(host: Host, pid: int) -> Process | None:
-    """The process that bears this pid now, `None` when there is none."""
+    """The process that has this pid now; `None` if there is none."""
     raw = host.read(f"/proc/{pid}/stat")
     return Process(pid, parse_stat(raw).started_ticks, boot_id(host)) if raw else None
 
 
 def alive(host: Host, process: Process) -> bool:
-    """Whether this very process still runs; one that only waits to be reaped does not."""
+    """Whether exactly this process still runs; a zombie does not."""
     file = f"/proc/{process.pid}/stat"
     seen = fetched(host, (file, BOOT_ID))
     raw = seen.read(file)
@@ -69,11 +72,11 @@ def alive(host: Host, process: Process) -> bool:
 
 
 def to_ident(process: Process) -> str:
-    """The form in which a process stands in the ledger and in labels."""
+    """Text form of a process in the ledger and in labels."""
     return f"{process.pid}:{process.started_ticks}:{process.boot_id}"
 
 
 def from_ident(ident: str) -> Process:
-    """The reverse of `to_ident`; `ValueError` for anything else."""
+    """Parse the text of `to_ident`; `ValueError` for anything else."""
     pid, started, boot = ident.split(":")
     return Process(int(pid), int(started), boot)

@@ -1,4 +1,4 @@
-"""Several small files of a host written in one round trip, where it can."""
+"""Write several small files of a host, in one round trip if the host supports it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tare.sites import Host
 
 @dataclass(frozen=True)
 class NewFile:
-    """What `Host.put` is given. `path`: absolute, on the host."""
+    """Arguments of `Host.put`. `path`: absolute, on the host."""
 
     path: str
     content: bytes
@@ -20,15 +20,15 @@ class NewFile:
 
 @runtime_checkable
 class PutsTogether(Protocol):
-    """A host on which many small files are written at once."""
+    """A host that can write many small files in one call."""
 
     def put_all(self, files: Sequence[NewFile]) -> None:
-        """As `Host.put` does each; what fails keeps no other from being written. Raises the first failure."""
+        """Write each file as `Host.put` does, even if another fails. Raises the first failure."""
         ...
 
 
 def put_all(host: Host, files: Sequence[NewFile]) -> None:
-    """Write them all; they must not depend on each other, as they are written in any order."""
+    """Write all files. They must not depend on each other, as the order is not defined."""
     if isinstance(host, PutsTogether):
         host.put_all(files)
         return

@@ -1,4 +1,4 @@
-"""Hosts that may be out of reach for a while, or for good."""
+"""Hosts that may be unreachable, temporarily or forever."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ class CanBeLost(Protocol):
     """A host behind a connection."""
 
     def lost_for_good(self) -> str | None:
-        """Why, once it cannot come back any more; `None` where it answers. Waits while that is open."""
+        """Why the host cannot come back any more; `None` if it answers. Waits until one of both is certain."""
         ...
 
     def tell_losses(self, tell: Callable[[str], None]) -> None:
-        """Have `tell` hear, in another thread, that it is unreachable and how long that is borne, or is back."""
+        """Report losses to `tell`, called in another thread.
+
+        A report says that the host is unreachable and for how long that is tolerated, or that it is back.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Files that are read again and again, fetched in one round trip: what was read the last time is read ahead."""
+"""Fetch files that are read repeatedly in one round trip: the files of the last look are read ahead."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from tare.sites import Completed, Host, Output, Process
 
 @runtime_checkable
 class ReadsAhead(Protocol):
-    """A host from which many small files come at once."""
+    """A host that can read many small files in one call."""
 
     def read_all(self, paths: Sequence[str]) -> Mapping[str, bytes | None]:
-        """As `Host.read` gives each; what is not among them must be read alone: it is long, or cannot be read."""
+        """Read files as `Host.read` does.
+
+        A path that is missing in the result must be read alone: too long, or unreadable.
+        """
         ...
 
 
 @dataclass
 class ReadAhead:
-    """Knows which files of a host were read at earlier looks, and fetches these when the next one begins."""
+    """Remembers which files of a host earlier looks have read, and fetches them at the start of the next look."""
 
     host: Host
     known: set[str] = field(default_factory=set)
 
     def look(self) -> Host:
-        """The host as it is from now on: to be used at once, and once."""
+        """The host with its current files: to be used at once, for one look."""
         if not isinstance(self.host, ReadsAhead):
             return self.host
         contents = self.host.read_all(sorted(self.known)) if self.known else {}
@@ -35,14 +38,14 @@ class ReadAhead:
 
 
 def fetched(host: Host, paths: Iterable[str]) -> Host:
-    """The host with these files read at once: to be used at once, and once."""
+    """The host with these files fetched at once: to be used immediately, for one look."""
     if not isinstance(host, ReadsAhead):
         return host
     return _Look(host, host.read_all(sorted(set(paths))), set())
 
 
 class _Look:
-    """Reads from what was fetched; all else is the host's."""
+    """Reads files from what was fetched; everything else goes to the host."""
 
     def __init__(self, host: Host, contents: Mapping[str, bytes | None], known: set[str]) -> None:
         self.name = host.name
@@ -51,7 +54,7 @@ class _Look:
         self._known = known
 
     def read(self, path: str) -> bytes | None:
-        """As fetched, where it was."""
+        """Read a file, from what was fetched if possible."""
         self._known.add(path)
         return self._fetched[path] if path in self._fetched else self._host.read(path)
 
@@ -64,7 +67,7 @@ class _Look:
         env: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> Completed:
-        """The host's."""
+        """Call the host."""
         return self._host.run(argv, timeout_s=timeout_s, stdin=stdin, env=env, check=check)
 
     def start(
@@ -75,14 +78,14 @@ class _Look:
         env: Mapping[str, str] | None = None,
         announce: Callable[[Process], None] | None = None,
     ) -> Process:
-        """The host's."""
+        """Call the host."""
         return self._host.start(argv, output=output, env=env, announce=announce)
 
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
-        """The host's; what was fetched of that file holds no more."""
+        """Call the host, and drop what was fetched of this file."""
         self._host.put(source, target, mode=mode)
         self._fetched.pop(target, None)
 
     def get(self, source: str, target: Path) -> None:
-        """The host's."""
+        """Call the host."""
         self._host.get(source, target)

@@ -1,6 +1,6 @@
-"""Values out of a host's pseudo-files. What is not there, cannot be read or makes no sense is `None`.
+"""Values from a host's pseudo-files. A value that is missing, unreadable or invalid is `None`.
 
-A host that could not be asked raises `HostSilent` or `TimedOut`: a value that is unknown is not an absent one.
+An unreachable host raises `HostSilent` or `TimedOut`: an unknown value is not an absent one.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from tare.errors import HostSilent, RunFailed, TimedOut
 from tare.sites import Host
 
 _QUICK_S = 10.0
-"""Limit of the small programs that read facts."""
+"""Time limit of the small programs that read facts."""
 
 
 def text(host: Host, path: str) -> str | None:
-    """Content without surrounding blanks; an empty file is `None` too."""
+    """Content of a file without surrounding blanks; `None` for an empty file too."""
     try:
         raw = host.read(path)
     except (HostSilent, TimedOut):
@@ -26,12 +26,12 @@ def text(host: Host, path: str) -> str | None:
 
 
 def number(host: Host, path: str) -> int | None:
-    """A file that holds one whole number."""
+    """Value of a file that holds one whole number."""
     return as_int(text(host, path))
 
 
 def as_int(value: str | None) -> int | None:
-    """A whole number, decimal."""
+    """Parse a decimal whole number."""
     try:
         return None if value is None else int(value)
     except ValueError:
@@ -39,7 +39,7 @@ def as_int(value: str | None) -> int | None:
 
 
 def as_float(value: str | None) -> float | None:
-    """A decimal number."""
+    """Parse a decimal number."""
     try:
         return None if value is None else float(value)
     except ValueError:
@@ -47,12 +47,15 @@ def as_float(value: str | None) -> float | None:
 
 
 def switch(host: Host, path: str) -> bool | None:
-    """A file that holds 0 or 1, N or Y."""
+    """Value of a file that holds 0 or 1, N or Y."""
     return {"0": False, "1": True, "N": False, "Y": True}.get(text(host, path) or "")
 
 
 def chosen(host: Host, path: str) -> str | None:
-    """The alternative in brackets of files such as `always [madvise] never`; the whole where there is none."""
+    """The alternative in brackets of files such as `always [madvise] never`.
+
+    The whole text if there are no brackets.
+    """
     content = text(host, path)
     if content is None or "[" not in content:
         return content
@@ -60,7 +63,10 @@ def chosen(host: Host, path: str) -> str | None:
 
 
 def table(content: str | None, separator: str) -> dict[str, str]:
-    """`key SEPARATOR value` lines; the first of equal keys counts (as /proc/cpuinfo repeats them by CPU)."""
+    """Parse `key SEPARATOR value` lines.
+
+    The first of equal keys counts (/proc/cpuinfo repeats keys for each CPU).
+    """
     fields: dict[str, str] = {}
     for line in (content or "").splitlines():
         key, mid, value = line.partition(separator)
@@ -70,7 +76,7 @@ def table(content: str | None, separator: str) -> dict[str, str]:
 
 
 def cpu_list(content: str | None) -> tuple[int, ...] | None:
-    """CPUs of a list such as `0-2,7` (cpuset(7), "List format")."""
+    """Parse a list of CPUs such as `0-2,7` (cpuset(7), "List format")."""
     if content is None:
         return None
     try:
@@ -81,12 +87,12 @@ def cpu_list(content: str | None) -> tuple[int, ...] | None:
 
 
 def names(host: Host, directory: str) -> tuple[str, ...]:
-    """Names in a directory, sorted; none where it is not there."""
+    """Names in a directory, sorted; empty if it does not exist."""
     return tuple(sorted(answer(host, ["ls", "-1", "--", directory]).splitlines()))
 
 
 def answer(host: Host, argv: Iterable[str]) -> str:
-    """What a small program prints; nothing where it is missing or fails."""
+    """Output of a small program; empty if it is missing or fails."""
     try:
         done = host.run(list(argv), timeout_s=_QUICK_S, env={"PATH": _PATH, "LC_ALL": "C"}, check=False)
     except (HostSilent, TimedOut):
@@ -97,7 +103,7 @@ def answer(host: Host, argv: Iterable[str]) -> str:
 
 
 def runs(host: Host, argv: Iterable[str]) -> bool:
-    """Whether a program is there and ends well."""
+    """Whether a program exists and succeeds."""
     try:
         return host.run(list(argv), timeout_s=_QUICK_S, check=False).code == 0
     except (HostSilent, TimedOut):

@@ -1,6 +1,6 @@
-"""Directories for temporary files of tare's own on the machine that it runs on, noted in the ledger there.
+"""Directories for tare's temporary files on the machine that it runs on, noted in the ledger there.
 
-Of a tare that was killed, the next that makes one for the same purpose removes them, and so does `tare clean`.
+Directories of a killed tare are removed by the next one that makes some for the same purpose, and by `tare clean`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tare.sites.ledger import Kind, Ledger
 
 
 def make_scratch(ledger: Ledger, purpose: str) -> Path:
-    """A new one, for this user alone. Raises `EnvironmentLacks`."""
+    """Make a new directory that only this user can access. Raises `EnvironmentLacks`."""
     prefix = f"{tempfile.gettempdir()}/tare-{purpose}-"
     for made in ledger.abandoned():
         if made.kind is Kind.PATH and made.ident.startswith(prefix):
@@ -36,7 +36,7 @@ def make_scratch(ledger: Ledger, purpose: str) -> Path:
 
 
 def remove_scratch(ledger: Ledger, path: Path) -> None:
-    """It and what it holds; what does not go stays in the ledger."""
+    """Remove a directory with its content; if that fails, it stays in the ledger."""
     shutil.rmtree(path, ignore_errors=True)
     if not path.exists():
         ledger.forget(Kind.PATH, str(path))
@@ -44,7 +44,7 @@ def remove_scratch(ledger: Ledger, path: Path) -> None:
 
 @contextmanager
 def scratch_directory(ledger: Ledger, purpose: str) -> Iterator[Path]:
-    """One that is there while this lasts."""
+    """Give a directory that exists inside the context."""
     path = make_scratch(ledger, purpose)
     try:
         yield path

@@ -1,4 +1,4 @@
-"""The ledger in one SQLite file, shared by every tare process of this user."""
+"""The ledger in one SQLite file, shared by all tare processes of this user."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ CREATE TABLE IF NOT EXISTS made (
 
 
 class SqliteLedger:
-    """WAL with synchronous=FULL: a line noted survives `kill -9` and loss of power.
+    """Uses WAL with synchronous=FULL: a noted entry survives `kill -9` and power loss.
 
-    `here` is the machine tare runs on, where the owners of the entries live.
+    `here`: the machine that tare runs on, where the owners of the entries live.
     """
 
     def __init__(self, path: Path, *, here: Host | None = None) -> None:
@@ -49,7 +49,7 @@ class SqliteLedger:
                 _refuse_newer(path, db)
 
     def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:
-        """About to be made; noted twice, the later owner holds it."""
+        """Note a resource that is about to be made; if noted twice, the later owner holds it."""
         with self._write() as db:
             db.execute(
                 "INSERT OR REPLACE INTO made (host, kind, ident, owner, keep) VALUES (?, ?, ?, ?, ?)",
@@ -57,14 +57,14 @@ class SqliteLedger:
             )
 
     def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:
-        """Seen to be gone; striking out what does not stand there is no error."""
+        """Delete an entry; it need not exist."""
         if not self._path.exists():
             return
         with self._write() as db:
             db.execute("DELETE FROM made WHERE host = ? AND kind = ? AND ident = ?", (host, kind.value, ident))
 
     def entries(self) -> tuple[Made, ...]:
-        """In order of removal: by kind, then the youngest first."""
+        """All entries in order of removal: by kind, then the newest first."""
         if not self._path.exists():
             return ()
         with self._read() as db:
@@ -78,7 +78,7 @@ class SqliteLedger:
         return tuple(sorted(made, key=lambda entry: order.index(entry.kind)))
 
     def abandoned(self) -> tuple[Made, ...]:
-        """Entries whose owner lives no more: another boot, a pid gone or given to another."""
+        """Entries whose owner is dead: another boot, or a pid that is gone or reused."""
         living: dict[Process, bool] = {}
         for entry in (entries := self.entries()):
             if entry.owner not in living:
@@ -87,7 +87,7 @@ class SqliteLedger:
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
-        """One connection a call: nothing to hand over to a thread or a fork, nothing to close at the end."""
+        """Open one connection per call: none must be handed to a thread or a fork, or closed at the end."""
         with self._failing_clearly():
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(self._path, timeout=_BUSY_S)) as db:
@@ -101,17 +101,18 @@ class SqliteLedger:
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
-        """Looking makes nothing, so that it needs no right to write either."""
+        """Open for reading, without making any file, so that no right to write is needed."""
         with self._failing_clearly():
             writable = os.access(self._path.parent, os.W_OK) and os.access(self._path, os.W_OK)
-            # Reading in WAL mode writes its index; where that may not be, nobody who writes is met either.
+            # Reading in WAL mode writes its index; without the right to do so, there can be no concurrent writer
+            # either.
             uri = f"{self._path.as_uri()}?{'mode=rw' if writable else 'immutable=1'}"
             with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_S)) as db:
                 yield db
 
     @contextmanager
     def _failing_clearly(self) -> Iterator[None]:
-        """A place that cannot be written is the environment's fault, a file that is none of ours the file's."""
+        """Blame the environment for a place that cannot be written, and the file for being no ledger."""
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -124,7 +125,7 @@ class SqliteLedger:
 
 
 def _is_full(directory: Path) -> bool:
-    """SQLite calls it a disk I/O error where it is its index that finds no room (SQLITE_IOERR_SHMSIZE)."""
+    """SQLite reports a disk I/O error if its index finds no room (SQLITE_IOERR_SHMSIZE)."""
     try:
         room = os.statvfs(directory)
     except OSError:
@@ -133,7 +134,7 @@ def _is_full(directory: Path) -> bool:
 
 
 def _in_wal(db: sqlite3.Connection) -> None:
-    """Ask again while another tare makes the same file: for the lock that this change takes, SQLite does not wait.
+    """Retry while another tare makes the same file: SQLite does not wait for the lock that this change takes.
 
     Source: https://sqlite.org/c3ref/busy_handler.html (no busy handler where it could end in a deadlock).
     """
@@ -150,7 +151,7 @@ def _in_wal(db: sqlite3.Connection) -> None:
 
 
 def _begun(db: sqlite3.Connection) -> bool:
-    """Whether it has its table: a tare that was killed while it made the file has left it without."""
+    """Whether the table exists: a tare that was killed while making the file leaves it without."""
     return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'made'").fetchone() is not None
 
 
@@ -161,10 +162,10 @@ def _refuse_newer(path: Path, db: sqlite3.Connection) -> None:
 
 
 def _no_place(error: sqlite3.Error | OSError) -> bool:
-    """Whether no ledger can be kept there: not to be written, full, or without the locks that SQLite needs.
+    """Whether no ledger can be kept there: read-only, full, or without the locks that SQLite needs.
 
     The low byte of an extended code is its kind (https://sqlite.org/rescode.html); a network file system without
-    locks is an I/O error or a failure of the locking protocol.
+    locks gives an I/O error or a failure of the locking protocol.
     """
     if isinstance(error, OSError):
         return True

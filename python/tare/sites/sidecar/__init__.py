@@ -1,6 +1,6 @@
-"""A sidecar of the engine's: how a user who is not root reaches files and processes of containers.
+"""A sidecar in the engine: gives a non-root user access to files and processes of containers.
 
-A container's data belong to the image's users, and its processes are theirs or root's. Whoever may use the engine
-may have it do what they may not do themselves: here one container, with few capabilities, that sees TARE_HOME, the
-control groups and the processes of the host, and answers while tare's end of its connection is open.
+A container's data belongs to the image's users, and its processes run as them or as root. A user of the engine can
+have it do what the user may not do: here, it runs one container with few capabilities that sees TARE_HOME, the
+host's control groups and its processes, and answers as long as tare's end of its connection is open.
 """

@@ -1,4 +1,4 @@
-"""What a user's host has the sidecar do: programs for files, and files, of runs' directories and of processes."""
+"""Calls of a user's host that the sidecar answers: programs for files, and files of runs and processes."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _TOOLS = frozenset(
         *("sha256sum", "stat", "sync", "test", "touch", "truncate", "xargs", "python3"),
     }
 )
-"""Programs of a host's own /usr that work on files; whatever else a run starts is the user's."""
+"""Programs of the host's own /usr that work on files; all other programs run as the user."""
 _AGAIN = frozenset(
     {"chmod", "chown", "du", "find", "install", "ls", "readlink", "rm", "sha256sum", "stat", "sync", "test"}
 )
-"""Of these, what comes to the same when it is done twice: a sidecar that is lost may have done it."""
+"""Programs of these that may run twice with the same result: a lost sidecar may have run one already."""
 _OF_PROCESSES = re.compile(r"/proc/\d+/(ns|fd|exe|environ|io|root|cwd)(/|$)")
 _TRACKED = "/proc/net/nf_conntrack"
 _OF_INIT = {_TRACKED: "/proc/1/net/nf_conntrack"}
-"""What the kernel shows root of the host's network: the sidecar has none of its own, and reads by process 1."""
+"""Files of the host's network that the kernel shows root: the sidecar has no network, and reads process 1's."""
 _SELF, _INIT = "/proc/self/ns/", "/proc/1/ns/"
-"""Likewise of its namespaces: they are not the host's."""
+"""The sidecar's namespaces are not the host's either, so those of process 1 are read."""
 _CALL_S, _LONG_S = 60.0, 4 * 3600.0
 _PART = 4 << 20
-"""Bytes of a file that come at once."""
+"""Bytes of a file in one answer."""
 _NOTHING_THERE = (2, 3, 20)
-"""ENOENT, ESRCH and ENOTDIR, as `LocalHost.read` takes them."""
+"""ENOENT, ESRCH and ENOTDIR, which `LocalHost.read` treats as a missing file."""
 
 
 class Answers(Protocol):
@@ -45,16 +45,16 @@ class Answers(Protocol):
     def ask(
         self, words: Mapping[str, Any], content: bytes = b"", *, timeout_s: float, again: bool = True
     ) -> tuple[dict[str, Any], bytes]:
-        """An answer of server.py's. `again`: ask another sidecar where the one that was asked is lost."""
+        """Send a request to server.py. `again`: send it to a new sidecar if this one is lost."""
         ...
 
     def close(self) -> None:
-        """Until the next question."""
+        """Remove the sidecar until the next request."""
         ...
 
 
 class SidecarCalls:
-    """`name`: the host's. `layout`: its TARE_HOME."""
+    """`name`: of the host. `layout`: of its TARE_HOME."""
 
     def __init__(self, sidecar: Answers, layout: Layout, name: str) -> None:
         self._sidecar = sidecar
@@ -62,7 +62,7 @@ class SidecarCalls:
         self.places: tuple[str, ...] = (str(layout.work), str(layout.snapshots), CGROUPS)
 
     def takes(self, argv: Sequence[str], stdin: bytes, env: Mapping[str, str] | None) -> bool:
-        """Whether it is a program for files that is given a path of others'."""
+        """Whether the sidecar must run this program: a program for files with a path that may belong to others."""
         if argv[0] not in _TOOLS or env is not None:
             return False
         if any(self.holds(word) or _OF_PROCESSES.match(word) for word in argv[1:]):
@@ -71,11 +71,11 @@ class SidecarCalls:
         return self.holds(first.decode(errors="surrogateescape"))
 
     def holds(self, path: str) -> bool:
-        """Whether what is there may be another's."""
+        """Whether a file at the path may belong to others."""
         return any(path == place or path.startswith(f"{place}/") for place in self.places)
 
     def run(self, argv: Sequence[str], *, timeout_s: float, stdin: bytes, check: bool) -> Completed:
-        """As `Host.run` has it."""
+        """As `Host.run`."""
         places = [f"{_INIT}{word.removeprefix(_SELF)}" if word.startswith(_SELF) else word for word in argv]
         words = {"verb": "run", "argv": places, "timeout_s": timeout_s}
         answer, content = self._sidecar.ask(words, stdin, timeout_s=timeout_s, again=argv[0] in _AGAIN)
@@ -92,7 +92,7 @@ class SidecarCalls:
         return done
 
     def put(self, source: Path | bytes, target: str, *, mode: int) -> None:
-        """As `Host.put` has it."""
+        """As `Host.put`."""
         content = source if isinstance(source, bytes) else source.read_bytes()
         words = {"verb": "put", "path": target, "mode": mode, "in_place": target.startswith(CGROUPS)}
         answer, _ = self._sidecar.ask(words, content, timeout_s=_LONG_S)
@@ -100,7 +100,7 @@ class SidecarCalls:
             raise RunFailed(f"{target} cannot be written on {self._name}: {answer['why']}")
 
     def get(self, source: str, target: Path) -> None:
-        """As `Host.get` has it; what comes is the user's own, in parts."""
+        """As `Host.get`; the files become the user's own, and arrive in parts."""
         answer, listing = self._sidecar.ask({"verb": "list", "path": source}, timeout_s=_LONG_S)
         if "errno" in answer:
             raise RunFailed(f"{source} cannot be copied from {self._name}: {answer['why']}")
@@ -110,14 +110,14 @@ class SidecarCalls:
             raise RunFailed(f"{source} cannot be copied from {self._name}: {error}") from error
 
     def _get(self, source: str, target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Directories, files and links, and nothing outside of `target`."""
+        """Copy directories, files and links, and nothing outside of `target`."""
         if rows[0]["kind"] != "directory":
             self._get_file(source, target, rows[0])
             return
         target.mkdir(parents=True, exist_ok=True)
         for row in rows[1:]:
             place = target / row["path"]
-            # A container names its files itself, and a link that it named before may lead anywhere.
+            # A container names its files itself, and a link that it made earlier may lead anywhere.
             if ".." in Path(row["path"]).parts or not place.parent.resolve().is_relative_to(target.resolve()):
                 raise OSError(f"{row['path']!r} leads elsewhere")
             if row["kind"] == "directory":
@@ -128,7 +128,7 @@ class SidecarCalls:
                 self._get_file(source, place, row)
 
     def _get_file(self, source: str, target: Path, row: Mapping[str, Any]) -> None:
-        """Under another name until it is whole."""
+        """Write under another name until the file is complete."""
         scratch = target.with_name(f"{target.name}.{secrets.token_hex(8)}")
         try:
             with scratch.open("wb") as file:
@@ -152,7 +152,7 @@ class SidecarCalls:
             offset, whole = offset + len(content), answer["whole"]
 
     def read(self, path: str, by_user: Callable[[str], bytes | None]) -> bytes | None:
-        """As `Host.read` has it. `by_user`: what the user may read, which of processes is tried first."""
+        """As `Host.read`. `by_user`: reads what the user may read; for processes, it is tried first."""
         if not self.holds(path) or path.startswith(CGROUPS):
             try:
                 return by_user(path)
@@ -169,5 +169,5 @@ class SidecarCalls:
         raise host_failed(f"{path} cannot be read on {self._name}", answer["errno"], answer["why"])
 
     def rest(self) -> None:
-        """Take the sidecar away until it is needed again."""
+        """Remove the sidecar until it is needed again."""
         self._sidecar.close()

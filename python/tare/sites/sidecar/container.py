@@ -1,4 +1,4 @@
-"""The container behind the sidecar: made at the first question, gone with the connection, also of a killed tare."""
+"""The sidecar's container: made for the first request, removed with the connection, also of a killed tare."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _STDOUT = 1
 _CHUNK = 1 << 16
 _SPARE_S, _LOOK_S = 10.0, 30.0
 _TRIES, _PAUSE_S = 30, 2.0
-"""Over a connection that comes back: the engine's follows the agent's."""
+"""Tries over a connection that comes back: the engine's connection follows the agent's."""
 _PROGRAMS = ("bin", "lib", "lib32", "lib64", "libx32", "sbin", "usr")
-"""Where a host's own programs and their libraries are; seen read-only."""
+"""Directories of the host's programs and libraries, mounted read-only."""
 _EMPTY = ("proc", "sys", "dev", "etc", "tmp")
 _CACHE = "/etc/ld.so.cache"
 _LOOK = """\
@@ -51,18 +51,18 @@ for name; do
 done
 """
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SYS_PTRACE")
-"""To give files away, reach and change those of others, and read what the kernel shows of others' processes."""
+"""Rights to give files away, to access and change others' files, and to read others' processes in /proc."""
 _TO_BECOME_THE_USER = ("SETUID", "SETGID", "SETPCAP")
 
 
 class Sidecar:
-    """One at a time asks; the others wait. `home`: TARE_HOME on `host`; `engine`: that host's, once it is needed.
+    """Handles one request at a time; others wait. `home`: TARE_HOME on `host`; `engine`: connects to that host's.
 
-    `before`: is given what the engine will be asked for, as an agent has to know that clears up without its tare.
-    `back`: waits for a host that is out of reach, and says why where it stays so.
+    `before`: gets the container's configuration before it is made, for an agent that must clear up without its
+    tare. `back`: waits for an unreachable host, and returns the reason if it stays unreachable.
     """
 
-    def __init__(  # noqa: PLR0913 - all that its container is made of
+    def __init__(  # noqa: PLR0913 - everything that defines its container
         self,
         host: Host,
         engine: Callable[[], DockerClient],
@@ -87,9 +87,9 @@ class Sidecar:
     def ask(
         self, words: Mapping[str, Any], content: bytes = b"", *, timeout_s: float, again: bool = True
     ) -> tuple[dict[str, Any], bytes]:
-        """An answer. Raises `EnvironmentLacks` where the engine makes no sidecar, `RunFailed` if it is lost.
+        """Send a request. Raises `EnvironmentLacks` if the engine makes no sidecar, `RunFailed` if it is lost.
 
-        `again`: over a connection that broke and came back, another one is asked.
+        `again`: if the connection broke and came back, send the request to a new sidecar.
         """
         request = server.message(dict(words), content)
         with self._lock, self._explained():
@@ -109,7 +109,7 @@ class Sidecar:
         return self._back is not None and self._back() is not None
 
     def close(self) -> None:
-        """Take away container and image; a sidecar that is asked later is a new one."""
+        """Remove container and image; a later request makes new ones."""
         with self._lock, suppress(DockerException, RequestException, TareError):
             self._end_line()
             if not self._imported:
@@ -156,7 +156,7 @@ class Sidecar:
             self._imported = True
         self._before(self._wanted(engine, around, [], attached=False))
         self._note(Kind.CONTAINER, self._name)
-        with suppress(NotFound):  # one that was lost
+        with suppress(NotFound):  # a lost one
             engine.containers.get(self._name).remove(force=True, v=True)
         program = ["/usr/bin/python3", "-I", "-S", "-c", SOURCE.read_text()]
         api: Any = engine.api
@@ -166,7 +166,7 @@ class Sidecar:
     def _wanted(
         self, engine: DockerClient, around: Surroundings, program: list[str], *, attached: bool
     ) -> Mapping[str, Any]:
-        """The engine's own words for the container."""
+        """Configuration of the container for the engine's API."""
         settings = engine.api.create_host_config(
             network_mode="none",
             pid_mode="host",
@@ -195,19 +195,19 @@ class Sidecar:
 
 
 def _comes_back(error: Exception, *, asked_before: bool) -> bool:
-    """Whether it is a connection that broke: not an engine that refuses, nor a program that never answered."""
+    """Whether a connection broke, as opposed to an engine that refuses, or a program that never answered."""
     if isinstance(error, TimeoutError | ReadTimeout | APIError):
         return False
     return isinstance(error, OSError) or (asked_before and isinstance(error, RunFailed))
 
 
 class _Line:
-    """The connection to a container's standard input and outputs, which the engine gives in frames."""
+    """The connection to a container's standard input and outputs, which the engine sends in frames."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._plain: socket.socket = connection._sock
-        # The reader that took in the HTTP header may hold the first frames already.
+        # The reader that parsed the HTTP header may already hold the first frames.
         self._reader: io.BufferedReader = connection._response.raw._fp.fp
         self._out, self._err = bytearray(), bytearray()
 
@@ -256,14 +256,14 @@ class _Line:
         return bytes(received)
 
     def close(self) -> None:
-        """The end of its input ends it."""
+        """Close the container's standard input, which ends it."""
         self._connection.close()
         self._plain.close()
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """`programs`: name below / → where a link there leads, "" a directory; `cache`: of ld.so(8)."""
+    """`programs`: name below / → target of a link, or "" for a directory. `cache`: whether ld.so(8) has one."""
 
     user: int
     group: int
@@ -272,7 +272,7 @@ class Surroundings:
 
 
 def surroundings(host: Host, home: Path) -> Surroundings:
-    """As the host tells them; makes sure that `home` is there."""
+    """Read the surroundings from the host; also makes `home` if it does not exist."""
     argv = ["sh", "-c", _LOOK, "sh", str(home), _CACHE, *_PROGRAMS]
     ids, cache, *programs = host.run(argv, timeout_s=_LOOK_S).text.splitlines()
     user, group = ids.split()
@@ -281,7 +281,10 @@ def surroundings(host: Host, home: Path) -> Surroundings:
 
 
 def _become_user(around: Surroundings) -> list[str]:
-    """Root in the container becomes the user that tare runs as: what is made is theirs. Few capabilities stay."""
+    """Command by which root in the container becomes tare's user, who keeps few capabilities.
+
+    New files then belong to this user.
+    """
     kept = ",".join(["-all", *(f"+{name.lower()}" for name in CAPABILITIES)])
     sets = [f"--{name}={kept}" for name in ("bounding-set", "inh-caps", "ambient-caps")]
     return ["/usr/bin/setpriv", f"--reuid={around.user}", f"--regid={around.group}", "--clear-groups", *sets]

@@ -1,4 +1,4 @@
-"""A host for a user who is not root there: the engine's sidecar reaches what is its containers'."""
+"""A host for a non-root user: the engine's sidecar accesses what belongs to its containers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRY_S = 30.0
 
 
 class UserHost(LocalHost):
-    """As `LocalHost`, but for what lies in a run's directories, in control groups, and in others' processes."""
+    """As `LocalHost`, except for runs' directories, control groups and others' processes."""
 
     def __init__(self, sidecar: Answers, layout: Layout, name: str = "local") -> None:
         super().__init__(name)
@@ -36,32 +36,35 @@ class UserHost(LocalHost):
         env: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> Completed:
-        """By the sidecar where a program for files is given a path of others'."""
+        """Run a program, by the sidecar if it is a program for files with a path that may belong to others."""
         if self.calls.takes(argv, stdin, env):
             return self.calls.run(argv, timeout_s=timeout_s, stdin=stdin, check=check)
         return super().run(argv, timeout_s=timeout_s, stdin=stdin, env=env, check=check)
 
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
-        """By the sidecar where the directory may be another's."""
+        """Write a file, by the sidecar if the directory may belong to others."""
         if self.calls.holds(target):
             self.calls.put(source, target, mode=mode)
         else:
             super().put(source, target, mode=mode)
 
     def get(self, source: str, target: Path) -> None:
-        """By the sidecar where the file may be another's; what comes is the user's own."""
+        """Copy a file, by the sidecar if it may belong to others; the copy is the user's own."""
         if self.calls.holds(source):
             self.calls.get(source, target)
         else:
             super().get(source, target)
 
     def read(self, path: str) -> bytes | None:
-        """By the sidecar what lies in a run's directories, and of processes what the kernel keeps from the user."""
+        """Read a file, by the sidecar in runs' directories.
+
+        The sidecar also reads process files that the kernel keeps from the user.
+        """
         return self.calls.read(path, super().read)
 
 
 class SshUserHost(SshHost):
-    """As `SshHost`, with the same exceptions; `sidecar` is a container of that host's engine."""
+    """As `SshHost`, with the exceptions of `UserHost`; `sidecar` is a container of that host's engine."""
 
     def __init__(self, link: Link, sidecar: Answers, layout: Layout) -> None:
         super().__init__(link)
@@ -76,39 +79,42 @@ class SshUserHost(SshHost):
         env: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> Completed:
-        """By the sidecar where a program for files is given a path of others'."""
+        """Run a program, by the sidecar if it is a program for files with a path that may belong to others."""
         if self.calls.takes(argv, stdin, env):
             return self.calls.run(argv, timeout_s=timeout_s, stdin=stdin, check=check)
         return super().run(argv, timeout_s=timeout_s, stdin=stdin, env=env, check=check)
 
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
-        """By the sidecar where the directory may be another's."""
+        """Write a file, by the sidecar if the directory may belong to others."""
         if self.calls.holds(target):
             self.calls.put(source, target, mode=mode)
         else:
             super().put(source, target, mode=mode)
 
     def put_all(self, files: Sequence[NewFile]) -> None:
-        """One after the other where the sidecar has to write them."""
+        """Write files; those for the sidecar are written one after the other."""
         held = [file for file in files if self.calls.holds(file.path)]
         for file in held:
             self.calls.put(file.content, file.path, mode=file.mode)
         super().put_all([file for file in files if file not in held])
 
     def get(self, source: str, target: Path) -> None:
-        """By the sidecar where the file may be another's; what comes is the user's own."""
+        """Copy a file, by the sidecar if it may belong to others; the copy is the user's own."""
         if self.calls.holds(source):
             self.calls.get(source, target)
         else:
             super().get(source, target)
 
     def read(self, path: str) -> bytes | None:
-        """By the sidecar what lies in a run's directories, and of processes what the kernel keeps from the user."""
+        """Read a file, by the sidecar in runs' directories.
+
+        The sidecar also reads process files that the kernel keeps from the user.
+        """
         return self.calls.read(path, super().read)
 
 
 def why_no_sidecar(host: Host, engine: DockerClient | None) -> str | None:
-    """Why the engine does not reach files and processes of its containers for this user, found out by trying."""
+    """Why the engine gives this user no access to files and processes of its containers, determined by a trial."""
     if not isinstance(host, UserHost | SshUserHost) or engine is None:
         return None
     if engine_facts(engine).get("engine_rootless"):

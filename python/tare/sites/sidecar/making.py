@@ -1,4 +1,4 @@
-"""The host of a user who is not root there, whose engine is connected to when it is first needed."""
+"""Make the host of a non-root user, whose engine is connected to when it is first needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ENGINE_S = 60.0
 
 
 def host_of_user(link: Link, url: Callable[[], str], stack: ExitStack) -> SshUserHost:
-    """The agent is not root: the engine there, which is forwarded when it is needed, reaches what others own."""
+    """A host with an agent that is not root: its engine, forwarded when needed, accesses what belongs to others."""
     own, layout = SshHost(link), Layout(Path(link.agent.home))
     client = _OneClient(url, stack)
     sidecar = Sidecar(
@@ -42,7 +42,7 @@ def host_of_user(link: Link, url: Callable[[], str], stack: ExitStack) -> SshUse
 
 
 def host_of_user_here(name: str, layout: Layout, ledger: Ledger, stack: ExitStack) -> UserHost:
-    """Of the machine that tare runs on, as a host of a site."""
+    """The machine that tare runs on as a host of a site, for a non-root user."""
     client = _OneClient(lambda: None, stack)
     sidecar = Sidecar(LocalHost(name), client.get, layout.home, ledger)
     client.users.append(sidecar.close)
@@ -51,7 +51,7 @@ def host_of_user_here(name: str, layout: Layout, ledger: Ledger, stack: ExitStac
 
 @dataclass
 class _OneClient:
-    """An engine's client, from when it is needed. `users`: end before it, and before its socket does."""
+    """An engine's client, connected when it is needed. `users`: closed before the client and its socket."""
 
     url: Callable[[], str | None]
     stack: ExitStack
@@ -59,7 +59,7 @@ class _OneClient:
     _client: DockerClient | None = None
 
     def get(self) -> DockerClient:
-        """Raises `EnvironmentLacks` where no engine answers."""
+        """Return the client. Raises `EnvironmentLacks` if no engine answers."""
         if self._client is None:
             self._client = connect(self.url(), timeout_s=_ENGINE_S)
             self.stack.callback(self._client.close)
@@ -69,7 +69,10 @@ class _OneClient:
 
 
 def _tell(link: Link, wanted: Mapping[str, Any]) -> None:
-    """The agent clears up by a container like the sidecar, if its tare is lost."""
+    """Give the agent the configuration of a container like the sidecar.
+
+    If its tare is lost, the agent clears up by such a container.
+    """
     try:
         link.ask("sidecar", json.dumps(wanted).encode())
     except Refused as refused:

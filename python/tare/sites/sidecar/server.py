@@ -1,11 +1,11 @@
-"""Answers what a tare asks by standard input, until that ends.
+"""Answer requests on standard input until it ends.
 
-Run in a container by the host's own Python, so it needs the standard library only:
+Run in a container by the host's own Python, so it uses the standard library only:
 
     python3 -I -S -c SOURCE
 
-A request is a header (two lengths), a JSON object and bytes; so is an answer. A program ends within the time that
-the request gives it.
+A request is a header (two lengths), a JSON object and bytes; so is an answer. A program is killed at the request's
+time limit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEADER = struct.Struct(">QQ")
 
 
 def receive(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
-    """One message, `None` at the end of the stream."""
+    """Read one message; `None` at the end of the stream."""
     head = stream.read(HEADER.size)
     if len(head) < HEADER.size:
         return None
@@ -32,13 +32,13 @@ def receive(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
 
 
 def message(words: dict[str, Any], content: bytes = b"") -> bytes:
-    """The bytes of one message."""
+    """Encode one message."""
     text = json.dumps(words).encode()
     return HEADER.pack(len(text), len(content)) + text + content
 
 
 def run(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
-    """A program to its end, or to the end of its time; standard output first, then standard error."""
+    """Run a program to its end or its time limit; returns standard output, then standard error."""
     program = subprocess.Popen(
         asked["argv"],
         stdin=subprocess.PIPE,
@@ -57,7 +57,7 @@ def run(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def read(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
-    """A file's content: of the kernel's, or a regular one."""
+    """Read a pseudo-file or a regular file."""
     del content
     if asked["path"].startswith(("/proc/", "/sys/")):
         with open(asked["path"], "rb") as file:  # noqa: PTH123 - run by any Python
@@ -69,7 +69,7 @@ def read(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def put(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
-    """Whole or not at all (a rename), but pseudo-files in place."""
+    """Write a file completely or not at all (by a rename); pseudo-files are written in place."""
     path = asked["path"]
     scratch = path if asked["in_place"] else f"{path}.{os.urandom(8).hex()}"
     flags = os.O_WRONLY | (0 if asked["in_place"] else os.O_CREAT | os.O_EXCL)
@@ -88,14 +88,14 @@ def put(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def listed(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
-    """What a path is and, of a directory, all that is below it, parents first; paths are relative to it."""
+    """List a path and, for a directory, everything below it, parents first; paths are relative to it."""
     del content
     top = opened(asked["path"])
     try:
         about = os.fstat(top)
         rows = [row("", about)]
         if stat.S_ISDIR(about.st_mode):
-            # By descriptors: a program that puts a link in a directory's place leads nowhere.
+            # Uses descriptors: a link that a program puts in a directory's place is not followed.
             for folder, _, _, handle in os.fwalk(".", dir_fd=top, follow_symlinks=False):
                 with os.scandir(handle) as entries:
                     for entry in entries:
@@ -109,14 +109,14 @@ def listed(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes
 
 
 def row(path: str, info: os.stat_result, link: str | None = None) -> dict[str, Any]:
-    """Of a listing."""
+    """One row of a listing."""
     kind = next((name for is_one, name in KINDS if is_one(info.st_mode)), "other")
     mode = stat.S_IMODE(info.st_mode)
     return {"path": path, "kind": kind, "mode": mode, "modified_ns": info.st_mtime_ns, "link": link}
 
 
 def part(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
-    """Up to `limit` bytes from `offset` of a regular file: of `path`, or of what is `below` it."""
+    """Read up to `limit` bytes from `offset` of a regular file: `path`, or the path `below` it."""
     del content
     handle = opened(asked["path"], asked["below"])
     try:
@@ -129,7 +129,7 @@ def part(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def opened(path: str, below: str = "") -> int:
-    """A descriptor. No link or pipe is followed or waited for, in a directory's place neither."""
+    """Open a file. Links and pipes are neither followed nor waited for, also in place of a directory."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
     handle = os.open(path, flags)
     for name in below.split("/") if below else ():
@@ -146,7 +146,7 @@ VERBS = {"run": run, "read": read, "put": put, "list": listed, "part": part}
 
 
 def serve(source: BinaryIO, target: BinaryIO) -> None:
-    """Until `source` ends."""
+    """Answer requests until `source` ends."""
     while (request := receive(source)) is not None:
         asked, content = request
         try:

@@ -1,1 +1,1 @@
-"""A host reached over SSH, by an agent that tare copies there (docs/decisions/0020-a-host-agent-over-ssh.md)."""
+"""A host over SSH, through an agent that tare copies there (docs/decisions/0020-a-host-agent-over-ssh.md)."""

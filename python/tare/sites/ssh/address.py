@@ -1,4 +1,4 @@
-"""The address by which a host is reached where sites.yaml names none."""
+"""The address of a host if sites.yaml has none."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tare.sites.ssh.dialing import ssh_argv
 
 _LIMIT_S = 10.0
 _ANY_PORT = 9
-"""No packet goes there: a connected UDP socket only asks the kernel for its route."""
+"""No packet is sent there: a connected UDP socket only asks the kernel for its route."""
 
 
 def address_of(spec: SshSpec, *, alone: bool = False) -> str:
-    """`address`, else where ssh(1) would go. Raises `EnvironmentLacks` where that has no address for other hosts.
+    """`address`, else the address that ssh(1) uses. Raises `EnvironmentLacks` if other hosts cannot reach that one.
 
-    `alone`: there are no others.
+    `alone`: there are no other hosts.
     """
     if spec.address is not None:
         return spec.address
@@ -44,7 +44,7 @@ def address_of(spec: SshSpec, *, alone: bool = False) -> str:
 
 
 def own_address(other: str) -> str:
-    """Of the machine that tare runs on, the address on the way to `other`."""
+    """Address of the machine that tare runs on, on the route to `other`."""
     family = socket.AF_INET6 if ":" in other else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as way:
         way.connect((other, _ANY_PORT))

@@ -17,14 +17,14 @@ _PART = 4 << 20
 
 
 class Carried:
-    """Whoever runs one of tare's programs names it by its path here; that is how it is known."""
+    """Recognises tare's own programs by their local paths, and copies them to the host."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._there: dict[str, str] = {}
 
     def place_of(self, program: str) -> str:
-        """The program's path on the host; that of every program but tare's own is what it was."""
+        """Path of a program on the host; for programs that are not tare's, the given path."""
         binary = _CARRIED.get(Path(program).name)
         if binary is None or program not in candidates(binary) or not Path(program).is_file():
             return program

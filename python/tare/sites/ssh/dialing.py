@@ -1,4 +1,4 @@
-"""Making a connection to the agent of a host: by OpenSSH's client, or by any command that starts the agent."""
+"""Connect to the agent of a host: through OpenSSH's client, or any command that starts the agent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tare.sites.ssh.refusals import by_sudo, refusal
 
 PREAMBLE = b"\ntare-agent 1\n"
 _MOST_BEFORE = 1 << 16
-"""What a shell's start-up files may print before it."""
+"""Most bytes that a shell's start-up files may print before the preamble."""
 _OPEN_S = 40.0
 _COPY_S = 300.0
 _KILL_S = 5.0
@@ -54,11 +54,11 @@ _OPTIONS = {
     "ServerAliveCountMax": "3",
     "LogLevel": "ERROR",
 }
-"""Stronger than what a user's configuration says: nothing asks, no unknown key is taken, no agent goes along."""
+"""Override the user's configuration: no prompts, no unknown host keys, no agent forwarding."""
 
 
 class NoConnection(Exception):
-    """A command that ended, or said nothing, before the agent spoke."""
+    """A command that ended, or printed nothing, before the agent answered."""
 
     def __init__(self, code: int | None, words: str) -> None:
         super().__init__(words)
@@ -80,21 +80,21 @@ class Line:
 
     @property
     def pid(self) -> int:
-        """Of the process that carries the connection."""
+        """Process ID of the connection's process."""
         return self._process.pid
 
     def last_words(self) -> str:
-        """What the command said on standard error."""
+        """What the command printed on standard error."""
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace").strip()
 
     def break_off(self) -> None:
-        """End the process at once; whoever reads or writes sees the end. The pipes stay until `close`."""
+        """Kill the process at once; readers and writers see the end. The pipes stay open until `close`."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
     def close(self) -> int:
-        """End the process and give back what it took; its exit code."""
+        """End the process and release its pipes; return its exit code."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
@@ -109,7 +109,7 @@ class Line:
 
 
 def opened(argv: Sequence[str], *, limit_s: float = _OPEN_S) -> Line:
-    """Run the command and return once the agent has spoken. Raises `NoConnection`."""
+    """Run the command and return once the agent has answered. Raises `NoConnection`."""
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the line
     process = subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
@@ -136,7 +136,7 @@ def _spoke(descriptor: int, limit_s: float) -> bool:
     while len(heard) < _MOST_BEFORE:
         if not select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
             return False
-        # One byte at a time, so that nothing behind the preamble is taken.
+        # One byte at a time, so that nothing behind the preamble is consumed.
         if not (byte := os.read(descriptor, 1)):
             return False
         heard += byte
@@ -146,16 +146,16 @@ def _spoke(descriptor: int, limit_s: float) -> bool:
 
 
 class Dialer(Protocol):
-    """How the agent of one host is reached."""
+    """Connects to the agent of one host."""
 
     def dial(self) -> Line:
-        """A new connection. Raises `EnvironmentLacks` with one sentence where there can be none."""
+        """Make a new connection. Raises `EnvironmentLacks` with one sentence if that is not possible."""
         ...
 
 
 @dataclass(frozen=True)
 class CommandDialer:
-    """Starts the agent by a command: on this machine, for tests of all but SSH itself."""
+    """Starts the agent with a command on this machine, for tests of everything but SSH itself."""
 
     argv: tuple[str, ...]
 
@@ -169,14 +169,17 @@ class CommandDialer:
 
 @dataclass(frozen=True)
 class SshDialer:
-    """By OpenSSH's client; the agent is copied over where the host does not have it. `agent`: the program here."""
+    """Connects with OpenSSH's client, and copies the agent if the host does not have it.
+
+    `agent`: the local program.
+    """
 
     spec: SshSpec
     session: str
     agent: Path
 
     def dial(self) -> Line:
-        """Connect, copy the agent where it is missing, and connect again."""
+        """Connect; if the agent is missing, copy it and connect again."""
         try:
             return self._connected()
         except NoConnection as error:
@@ -189,7 +192,7 @@ class SshDialer:
             raise self._refused(error.code, error.words) from error
 
     def argv(self, script: str) -> list[str]:
-        """ssh(1) with a script for the host's sh, whatever the user's login shell is."""
+        """Command line of ssh(1) with a script for the host's sh, whatever the user's login shell is."""
         return [*ssh_argv(self.spec), "--", self.spec.ssh, f"exec sh -c {shlex.quote(script)}"]
 
     def _connected(self) -> Line:
@@ -243,7 +246,7 @@ class SshDialer:
         return refusal(self.spec, code, words, self._sudoers() if by_sudo(words) else None)
 
     def _sudoers(self) -> str | None:
-        """For this user on that host, by the host's own word; `None` where it gives none."""
+        """Line for sudoers for this user, as the host computes it; `None` if it does not answer."""
         try:
             asked = subprocess.run(
                 self.argv(sudoers_script(self.spec)), stdin=subprocess.DEVNULL, capture_output=True, check=False,
@@ -259,8 +262,8 @@ def _place_of(spec: SshSpec) -> str:
 
 
 def sudoers_script(spec: SshSpec) -> str:
-    """Prints, on the host, the line by which sudo starts the agent without a password, and nothing else."""
-    place = _place_of(spec.model_copy(update={"sudo": True}))  # as it will be found then
+    """Script that prints, on the host, the line with which sudo starts the agent without a password."""
+    place = _place_of(spec.model_copy(update={"sudo": True}))  # where it will be looked up then
     return f'{place}; echo "$(id -un) ALL=(root) NOPASSWD: $d/agent/tare-agent-*"'
 
 
@@ -271,7 +274,7 @@ def ssh_argv(spec: SshSpec) -> list[str]:
 
 
 def agent_program() -> Path:
-    """tare-agent as it comes with this tare. Raises `RunFailed` where it is missing."""
+    """Path of tare-agent of this tare. Raises `RunFailed` if it is missing."""
     if (agent := find(LocalHost(), AGENT)) is None:
         raise RunFailed("tare-agent is missing", hint=AGENT.hint)
     return Path(agent)

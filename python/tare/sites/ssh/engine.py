@@ -1,4 +1,4 @@
-"""The container engine of a host, by a socket here that OpenSSH's client forwards to the engine's there."""
+"""The container engine of a host, at a local socket that OpenSSH's client forwards to the engine's."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _LOOK_S = 0.02
 _PAUSE_S = 1.0
 _FORWARD = ("-o", "ExitOnForwardFailure=yes", "-o", "StreamLocalBindUnlink=yes")
 _UNTIL_TARE_ENDS = "exec cat"
-"""A killed tare ends nothing, but its end of this program's input goes with it, and with that the connection."""
+"""A killed tare cannot end this program, but closing its standard input ends it, and with it the connection."""
 
 
 class ForwardedEngine:
-    """Up while it is not closed; a connection that breaks is made anew. `url`: what an engine's client connects to.
+    """Forwards the socket until it is closed; a broken connection is made anew. `url`: for clients of the engine.
 
-    `ledger`: of the machine that tare runs on, which names the socket's `folder` while it is there.
-    The user whom `ssh` names needs the right to use the engine's socket: sudo does not reach that far.
+    `ledger`: of the machine that tare runs on; it lists the socket's `folder` while that exists. The user in `ssh`
+    needs the right to use the engine's socket: sudo does not extend to it.
     """
 
     def __init__(self, spec: SshSpec, ledger: Ledger) -> None:
         self._spec = spec
         self._ledger = ledger
-        self.folder = make_scratch(ledger, "engine")  # with a short name: a socket's may have 107 bytes (unix(7))
+        self.folder = make_scratch(ledger, "engine")  # short: a socket's path has at most 107 bytes (unix(7))
         self._socket = self.folder / "engine.sock"
         self._closed = threading.Event()
         self.url = f"unix://{self._socket}"

@@ -1,6 +1,7 @@
-"""Frames of the agent's stream, as crates/agent/src/frame.rs has them: `length u32, id u64, kind u8, payload`.
+"""Frames of the agent's stream, as in crates/agent/src/frame.rs: `length u32, id u64, kind u8, payload`.
 
-A message is a head, a JSON object whose `data` says how many bytes follow, and frames with these.
+A message is a head, which is a JSON object whose `data` gives the number of bytes that follow, and frames with
+these bytes.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from typing import Any
 
 _START = struct.Struct(">IQc")
 _COUNTED = _START.size - 4
-"""Bytes that the length counts beside the payload."""
+"""Bytes that the length counts in addition to the payload."""
 _MOST_PAYLOAD = 1 << 20
 MOST_DATA = 64 << 20
-"""No message carries more; longer files go in parts."""
+"""Most data of a message; longer files are sent in parts."""
 
 
 class DamagedStream(Exception):
-    """What arrives is no frame; the connection is of no further use."""
+    """Received bytes are not a frame; the connection cannot be used any more."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """One request or answer. `head` lacks the key `data`."""
+    """One request or answer. `head` does not contain the key `data`."""
 
     id: int
     head: Mapping[str, Any]
@@ -33,7 +34,7 @@ class Message:
 
 
 def encoded(message: Message) -> bytes:
-    """Its frames."""
+    """Encode a message as frames."""
     head = {**message.head, "data": len(message.data)} if message.data else message.head
     starts = range(0, len(message.data), _MOST_PAYLOAD)
     data = [_frame(message.id, b"D", message.data[start : start + _MOST_PAYLOAD]) for start in starts]
@@ -45,14 +46,14 @@ def _frame(number: int, kind: bytes, payload: bytes) -> bytes:
 
 
 class Decoder:
-    """Bytes as they come → whole messages."""
+    """Decodes received bytes into complete messages."""
 
     def __init__(self) -> None:
         self._waiting = bytearray()
         self._begun: dict[int, tuple[dict[str, Any], int, list[bytes]]] = {}
 
     def feed(self, received: bytes) -> Sequence[Message]:
-        """The messages that end with these bytes. Raises `DamagedStream`."""
+        """Messages that these bytes complete. Raises `DamagedStream`."""
         self._waiting += received
         return [
             message for number, kind, payload in self._frames() for message in self._take(number, kind, payload)

@@ -1,4 +1,4 @@
-"""A host over SSH: the five methods of `Host`, done by the agent there."""
+"""A host over SSH: the agent there carries out the five methods of `Host`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tare.sites.ssh.frames import MOST_DATA
 from tare.sites.ssh.link import Link, Refused, Request
 
 _PART = 4 << 20
-"""Bytes of a long file that go at once: what a broken connection costs again."""
+"""Bytes of a long file in one message: what a broken connection costs again."""
 _TOGETHER = 1 << 20
 _SMALL, _ABSENT = 1 << 18, -1
-"""Of files that are read many at once, as crates/agent/src/files.rs has it."""
+"""Limits of files that are read together, as in crates/agent/src/files.rs."""
 _PSEUDO = ("/proc/", "/sys/")
 
 
 class SshHost:
     """Errors and limits are those of `LocalHost`. `python3` is the host's own, from $PATH.
 
-    tare's own programs, named by their paths here, are copied to the host when they are first run there.
-    A call without a time limit of its own has the link's; a connection that comes back in time is not noticed.
+    tare's own programs, named by their local paths, are copied to the host when they are first run. A call without
+    a time limit of its own has the link's; a connection that comes back in time goes unnoticed.
     """
 
     def __init__(self, link: Link) -> None:
@@ -39,11 +39,11 @@ class SshHost:
         self._carried = Carried(link)
 
     def lost_for_good(self) -> str | None:
-        """Why, once its agent's lease is over; waits while its connection is being made anew."""
+        """Why the host is lost, once its agent's lease is over; waits while the connection is being made anew."""
         return self._link.lost_for_good()
 
     def tell_losses(self, tell: Callable[[str], None]) -> None:
-        """Of its connection, once it has been away for some seconds."""
+        """Report losses of the connection that last some seconds."""
         self._link.tell_losses(tell)
 
     def run(
@@ -55,7 +55,7 @@ class SshHost:
         env: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> Completed:
-        """Run to the end, in a process group of its own that is killed whole when the time is up."""
+        """Run to the end, in a process group of its own that is killed completely when the time is up."""
         if len(stdin) > MOST_DATA:
             raise RunFailed(f"{_spoken(argv)} would be given {len(stdin)} bytes on {self.name}: put them in a file")
         try:
@@ -88,9 +88,9 @@ class SshHost:
         env: Mapping[str, str] | None = None,
         announce: Callable[[Process], None] | None = None,
     ) -> Process:
-        """Start in a session of its own, standard input empty; the output files begin anew.
+        """Start in a session of its own, with empty standard input and new output files.
 
-        With `announce` the agent holds the program back until it is told that the process stands in the ledger.
+        With `announce`, the agent holds the program back until it learns that the process is in the ledger.
         """
         fields = {**self._program(argv, env), "stdout": output.stdout, "stderr": output.stderr}
         try:
@@ -113,7 +113,7 @@ class SshHost:
         self._link.ask("release", pid=process.pid)
 
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
-        """Write whole or not at all (a rename), except below /proc and /sys."""
+        """Write a file completely or not at all (by a rename), except below /proc and /sys."""
         try:
             if isinstance(source, bytes) or source.stat().st_size <= _PART:
                 content = source if isinstance(source, bytes) else source.read_bytes()
@@ -128,7 +128,7 @@ class SshHost:
             raise RunFailed(f"{target} cannot be written on {self.name}: {_reason(refused)}") from refused
 
     def put_all(self, files: Sequence[NewFile]) -> None:
-        """As `PutsTogether` has it; a long one goes alone."""
+        """See `PutsTogether.put_all`; long files are written one by one."""
         small = [file for file in files if len(file.content) <= _SMALL]
         for file in files:
             if file not in small:
@@ -148,7 +148,10 @@ class SshHost:
         self._link.ask("put_whole", scratch=scratch, path=target, mode=mode, size=size)
 
     def get(self, source: str, target: Path) -> None:
-        """Copy a file or a directory; links in it are copied as links, one in its place is refused."""
+        """Copy a file or a directory.
+
+        Links inside it are copied as links, but `source` itself must not be a link.
+        """
         try:
             listing = json.loads(self._link.ask("list", path=source).data)
             if listing[0]["kind"] == "link":
@@ -168,7 +171,7 @@ class SshHost:
             raise RunFailed(f"{source} cannot be copied from {self.name}: {error}") from error
 
     def _small_files(self, source: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, bytes | None]:
-        """The contents of those that come many at once, as far as an agent's memory should hold them."""
+        """Contents of files that are read together, as far as an agent's memory should hold them."""
         paths, left = [], _TOGETHER
         for entry in entries:
             if entry["kind"] == "file" and entry.get("size", _PART) <= min(_SMALL, left):
@@ -180,7 +183,7 @@ class SshHost:
         self, source: str, target: Path, entry: Mapping[str, Any], small: Mapping[str, bytes | None]
     ) -> None:
         place = target / entry["path"]
-        # A host names its files itself, and a link that it named before may lead anywhere.
+        # A host names its files itself, and a link that it made earlier may lead anywhere.
         if ".." in Path(entry["path"]).parts or not place.parent.resolve().is_relative_to(target.resolve()):
             raise RunFailed(f"{source} cannot be copied from {self.name}: {entry['path']!r} leads out of it")
         if entry["kind"] == "directory":
@@ -193,7 +196,7 @@ class SshHost:
             _as_it_was(place, entry)
 
     def _get_file(self, source: str, target: Path, content: bytes | None = None) -> None:
-        """Under another name until it is whole. `content`: where it has come already."""
+        """Write under another name until the file is complete. `content`: if it was read already."""
         scratch = target.with_name(f"{target.name}.{secrets.token_hex(16)}")
         try:
             with scratch.open("wb") as file:
@@ -204,7 +207,7 @@ class SshHost:
             scratch.unlink(missing_ok=True)
 
     def read(self, path: str) -> bytes | None:
-        """`None` for a file that is not there, and for one of a process that has gone."""
+        """Read a file; `None` if it does not exist, or belongs to a process that has ended."""
         try:
             return b"".join(self._parts(path))
         except Refused as refused:
@@ -214,7 +217,7 @@ class SshHost:
             raise host_failed(what, refused.errno, _reason(refused), spent=NO_FILE) from refused
 
     def read_all(self, paths: Sequence[str]) -> Mapping[str, bytes | None]:
-        """Of small files, as `ReadsAhead` has it."""
+        """See `ReadsAhead.read_all`."""
         return self._read_all(paths, regular=False)
 
     def _read_all(self, paths: Sequence[str], *, regular: bool) -> Mapping[str, bytes | None]:
@@ -232,13 +235,13 @@ class SshHost:
         return contents
 
     def clocks(self) -> ClockReading:
-        """As the agent reads them: the answer to a ping has them."""
+        """The agent's clocks, which the answer to a ping contains."""
         fields = self._link.ask("ping").fields
         return ClockReading(fields["monotonic_ns"], fields["wall_ns"])
 
     @contextmanager
     def echo(self, address: str) -> Iterator[int]:
-        """By the agent, which ends it where nobody else does."""
+        """Have the agent answer probes; the agent also ends this by itself."""
         try:
             port: int = self._link.ask("echo", address=address).fields["port"]
         except Refused as refused:
@@ -252,7 +255,7 @@ class SshHost:
             self._link.ask("end_echo", port=port)
 
     def sound(self, address: str, port: int) -> Mapping[str, Any]:
-        """By the agent; a host that answers nothing has no exchanges."""
+        """Have the agent send probes; there are no exchanges with a host that does not answer."""
         try:
             seen: dict[str, Any] = json.loads(self._link.ask("sound", address=address, port=port).data)
         except Refused as refused:
@@ -260,7 +263,7 @@ class SshHost:
         return seen
 
     def fill(self, address: str, port: int, seconds: float) -> Mapping[str, float]:
-        """By the agent."""
+        """Have the agent measure a connection's rate."""
         try:
             return self._link.ask("fill", address=address, port=port, seconds=seconds).fields
         except Refused as refused:
@@ -284,7 +287,7 @@ def _parts_from(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _as_it_was(place: Path, entry: Mapping[str, Any]) -> None:
-    """Mode and time, as a copy of a tree keeps them."""
+    """Set mode and time, as a copy of a tree keeps them."""
     place.chmod(entry["mode"])
     os.utime(place, ns=(entry["modified_ns"], entry["modified_ns"]))
 
@@ -296,7 +299,7 @@ def _reason(refused: Refused) -> str:
 
 
 def _spoken(argv: Sequence[str]) -> str:
-    """The program and its first words: enough to know it, too little to carry a password."""
+    """The program and its first argument: enough to identify it, too little to reveal a password."""
     return " ".join([Path(argv[0]).name, *argv[1:2]])
 
 

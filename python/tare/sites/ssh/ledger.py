@@ -1,4 +1,4 @@
-"""The ledger of each host on that host, which its agent keeps, and one ledger over all hosts of a site."""
+"""The ledger on each host, kept by its agent, and one ledger over all hosts of a site."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from tare.sites.ssh.link import Link, Refused
 
 
 class AgentLedger:
-    """Kept by the agent, the owner of what is noted: it lives as long as its tare does, and a lease more."""
+    """Kept by the agent, which owns all entries: it lives as long as its tare, plus a lease."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
 
     def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:  # noqa: ARG002 - the one host
-        """About to be made."""
+        """See `Ledger.note`."""
         self._ask("note", kind=kind.value, ident=ident, keep=keep)
 
     def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:  # noqa: ARG002 - the one host
-        """Seen to be gone."""
+        """See `Ledger.forget`."""
         self._ask("forget", kind=kind.value, ident=ident)
 
     def entries(self) -> tuple[Made, ...]:
-        """In order of removal: by kind, then the youngest first."""
+        """All entries in order of removal: by kind, then the newest first."""
         return tuple(self._made(entry) for entry in self._entries())
 
     def abandoned(self) -> tuple[Made, ...]:
-        """Entries whose agent lives no more."""
+        """Entries whose agent is dead."""
         return tuple(self._made(entry) for entry in self._entries() if not entry["keep"] and not entry["living"])
 
     def _entries(self) -> list[dict[str, Any]]:
@@ -56,26 +56,26 @@ class AgentLedger:
 
 
 class SiteLedger:
-    """What is noted of a host stands in the ledger on that host. `here`: of all hosts that are not in `there`."""
+    """Keeps the entries of each host in the ledger on that host. `here`: for all hosts that are not in `there`."""
 
     def __init__(self, here: Ledger, there: Mapping[str, Ledger]) -> None:
         self._here = here
         self._there = there
 
     def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:
-        """About to be made, by this process."""
+        """See `Ledger.note`."""
         self._of(host).note(kind, ident, host=host, keep=keep)
 
     def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:
-        """Seen to be gone."""
+        """See `Ledger.forget`."""
         self._of(host).forget(kind, ident, host=host)
 
     def entries(self) -> tuple[Made, ...]:
-        """All that stands in any, in order of removal."""
+        """Entries of all ledgers, in order of removal."""
         return self._ordered([made for ledger in self._all() for made in ledger.entries()])
 
     def abandoned(self) -> tuple[Made, ...]:
-        """Of every host, entries whose owner lives no more."""
+        """Entries of all hosts whose owner is dead."""
         return self._ordered([made for ledger in self._all() for made in ledger.abandoned()])
 
     def _of(self, host: str) -> Ledger:

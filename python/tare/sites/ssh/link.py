@@ -1,7 +1,7 @@
-"""The conversation with one agent: requests by id, answered over whichever connection there is.
+"""The conversation with one agent: requests by ID, answered over whichever connection exists.
 
-A connection that breaks is made anew while the agent's lease lasts, and what was not answered is asked again: the
-agent does no request twice. docs/reference/agent.md has the rules of both sides.
+A broken connection is made anew while the agent's lease lasts, and unanswered requests are sent again: the agent
+carries out no request twice. docs/reference/agent.md has the rules of both sides.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ FORMAT = 1
 LEASE_S = 120.0
 """How long an agent waits for its tare before it clears up."""
 QUIET_S = 60.0
-"""Limit of requests that have none of their own: long enough for a connection that comes back."""
+"""Limit of requests without a limit of their own: long enough for a connection that comes back."""
 _GRACE_S = 5.0
-"""How much longer than the agent itself the answer of a program's time limit may take."""
+"""Extra time for the agent's own answer that a program's time limit has passed."""
 _LOOK_S = 0.1
 _TELL_S = 5.0
-"""A connection that is away for longer is reported, or for a quarter of a short lease."""
-_HELLO_S = 60.0  # greeted, an agent may first clear up after a tare that died
+"""A connection that is lost for longer is reported; with a short lease, after a quarter of it."""
+_HELLO_S = 60.0  # an agent may first clear up after a dead tare
 _BYE_S, _LATE_BYE_S = 60.0, 10.0
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
 _ONCE = frozenset({"run", "start", "release", "put", "put_whole", "echo"})
-"""What an agent that was started anew meanwhile must not be asked again."""
+"""Requests that must not be sent again to an agent that was restarted meanwhile."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request came to."""
+    """The result of a request."""
 
     fields: Mapping[str, Any]
     data: bytes
@@ -47,7 +47,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Request:
-    """One of several that do not depend on each other."""
+    """One of several requests that do not depend on each other."""
 
     op: str
     fields: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Request:
 
 
 class Refused(Exception):
-    """The agent's answer is that it could not. `errno`: of the system, where that is the reason."""
+    """The agent answered that it could not. `errno`: the system's, if that is the reason."""
 
     def __init__(self, kind: str, what: str, errno: int | None) -> None:
         super().__init__(what)
@@ -74,7 +74,7 @@ class _Pending:
 
 @dataclass(frozen=True)
 class Agent:
-    """Who answered. `place`: the same for two names of one host. `home`: TARE_HOME there."""
+    """The agent that answered. `place`: the same for two names of one host. `home`: TARE_HOME there."""
 
     ident: str
     boot_id: str
@@ -84,7 +84,7 @@ class Agent:
 
 
 class Link:
-    """Safe to be used by several threads. `engine`: the socket of the host's container engine."""
+    """Can be used by several threads. `engine`: the socket of the host's container engine."""
 
     def __init__(
         self, name: str, dialer: Dialer, *, lease_s: float = LEASE_S, engine: str = "/var/run/docker.sock"
@@ -96,7 +96,7 @@ class Link:
         self._epoch = secrets.token_hex(16)
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._next = secrets.randbits(48)  # answers to another tare's requests are none to ours
+        self._next = secrets.randbits(48)  # so that answers to another tare's requests never match
         self._pending: dict[int, _Pending] = {}
         self._acks: list[int] = []
         self._line: Line | None = None
@@ -111,17 +111,17 @@ class Link:
         self._keeper.start()
 
     def ask(self, op: str, data: bytes = b"", *, timeout_s: float = QUIET_S, **fields: Any) -> Answer:
-        """The agent's answer. Raises `Refused`, and `TimedOut` or `HostSilent` where none came.
+        """Send a request and return the answer. Raises `Refused`, and `TimedOut` or `HostSilent` if there is none.
 
-        `timeout_s`: an answer that is later by some seconds is still taken while the connection stands.
+        `timeout_s`: an answer some seconds later still counts while the connection stands.
         """
         (pending,) = self._sent([Request(op, fields, data)], timeout_s)
         return self._awaited(pending, timeout_s, timeout_s)
 
     def ask_all(self, requests: Sequence[Request], *, timeout_s: float = QUIET_S) -> list[Answer]:
-        """The answers to requests that the agent may do at the same time, in one round trip, in their order.
+        """Answers, in order, to requests that the agent may carry out at the same time, in one round trip.
 
-        Raises as `ask` does, of the first that fails; the others are done all the same.
+        Raises as `ask` does, for the first that fails; the others are still carried out.
         """
         deadline = time.monotonic() + timeout_s
         sent = self._sent(requests, timeout_s)
@@ -140,7 +140,7 @@ class Link:
         return answers
 
     def _awaited(self, pending: _Pending, timeout_s: float, left_s: float) -> Answer:
-        """`timeout_s`: as its caller was given it; `left_s`: of that."""
+        """Wait for an answer. `timeout_s`: the caller's time limit; `left_s`: its remaining part."""
         try:
             in_time = pending.over.wait(left_s) or (self._down_since is None and pending.over.wait(_GRACE_S))
         except BaseException:
@@ -155,19 +155,22 @@ class Link:
         return _answer_of(pending.answer)
 
     def lost_for_good(self) -> str | None:
-        """Why, once its lease is over; `None` while it stands. Waits while it is down: a lease at most."""
+        """Why the host is lost, once its lease is over; `None` while it stands.
+
+        Waits while it is down: at most a lease.
+        """
         while self._down_since is not None and not self._given_up and not self._closed.wait(_LOOK_S):
             pass
         return self._lost_words() if self._given_up else None
 
     def tell_losses(self, tell: Callable[[str], None]) -> None:
-        """Have `tell` hear that the host is unreachable, and that it is back: in a thread of the link's."""
+        """Report to `tell`, in a thread of the link, that the host is unreachable, and that it is back."""
         self._tell = tell
 
     def close(self, *, bye: bool = True) -> None:
-        """End the conversation. `bye`: the agent clears up and ends at once; else when its lease is over.
+        """End the conversation. `bye`: the agent clears up and ends at once; otherwise when its lease is over.
 
-        A connection that is down has some seconds to come back for it.
+        A lost connection has some seconds to come back for that.
         """
         if bye and not self._closed.is_set():
             with contextlib.suppress(TareError, Refused):
@@ -178,12 +181,15 @@ class Link:
         self._keeper.join(timeout=_HELLO_S)
 
     def break_off(self) -> None:
-        """Cut the connection as a fault of the network would; it is made anew."""
+        """Cut the connection as a network fault would; it is made anew."""
         if (line := self._line) is not None:
             line.break_off()
 
     def _sent(self, requests: Sequence[Request], timeout_s: float) -> list[_Pending]:
-        """In one write: TCP may hold a second small one back until the first is acknowledged (RFC 896)."""
+        """Send requests in one write.
+
+        TCP may hold a second small write back until the first is acknowledged (RFC 896).
+        """
         every = list[_Pending]()
         with self._lock:
             acks, self._acks = self._acks, []
@@ -203,7 +209,7 @@ class Link:
         return every
 
     def _write(self, line: Line, content: bytes, limit_s: float) -> None:
-        """All of it or the connection's end: half a frame would spoil all that follow."""
+        """Write everything, or end the connection: half a frame would corrupt all that follow."""
         deadline = time.monotonic() + limit_s
         if not self._writing.acquire(timeout=limit_s):
             line.break_off()
@@ -216,13 +222,13 @@ class Link:
                     return
                 with contextlib.suppress(BlockingIOError):
                     left = left[os.write(line.outward, left) :]
-        except (OSError, ValueError):  # broken: the keeper sees its end too
+        except (OSError, ValueError):  # broken: the keeper notices the end too
             line.break_off()
         finally:
             self._writing.release()
 
     def _drop(self, pending: _Pending) -> None:
-        """Nobody waits for it any more, so a program ends."""
+        """Cancel a request that nobody waits for any more, so that its program ends."""
         number = pending.message.id
         with self._lock:
             self._pending.pop(number, None)
@@ -246,7 +252,7 @@ class Link:
         )
 
     def _greeted(self) -> tuple[Line, Agent]:
-        """A new connection on which the agent has said who it is."""
+        """Make a new connection on which the agent has identified itself."""
         line = self._dialer.dial()
         fields = {"format": FORMAT, "epoch": self._epoch, "lease_s": self._lease_s, "engine": self._engine}
         self._write(line, encoded(Message(0, {"op": "hello", **fields})), _HELLO_S)
@@ -284,7 +290,7 @@ class Link:
             line = again
 
     def _listen(self, line: Line) -> str:
-        """Until the connection ends; why it did."""
+        """Receive messages until the connection ends; return why it did."""
         decoder, heard = Decoder(), time.monotonic()
         pause_s = min(self._lease_s / 4, 15.0)
         while not self._closed.is_set():
@@ -313,7 +319,7 @@ class Link:
             pending.over.set()
 
     def _again(self) -> Line | None:
-        """Another connection, `None` when the lease is over or the conversation is."""
+        """Make another connection; `None` when the lease or the conversation is over."""
         attempt, announced = 0, False
         down_since = self._down_since or time.monotonic()
         while not self._closed.is_set():
@@ -339,15 +345,15 @@ class Link:
         return None
 
     def _say(self, text: str) -> None:
-        """Whoever fails to hear it must not end the link."""
+        """Report a text; a failing listener must not end the link."""
         if (tell := self._tell) is not None:
             with contextlib.suppress(Exception):
                 tell(text)
 
     def _resume(self, line: Line, agent: Agent) -> None:
-        """Ask again what was not answered; of an agent that was started anew, only what may be done twice.
+        """Send unanswered requests again; to a restarted agent, only those that may be carried out twice.
 
-        Of a host that was rebooted, nothing: what it would tell is of another life than what was asked about.
+        To a rebooted host, none: its answers would be about another boot than the requests.
         """
         anew, rebooted = agent.ident != self.agent.ident, agent.boot_id != self.agent.boot_id
         self.agent = agent

@@ -1,4 +1,4 @@
-"""What kept ssh(1) or sudo(8) from letting tare in, as one sentence with what to do."""
+"""Why ssh(1) or sudo(8) did not let tare in, as one sentence with a way forward."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from tare.sites.file import SshSpec
 
 
 def by_sudo(words: str) -> bool:
-    """Whether it was sudo that refused."""
+    """Whether sudo refused."""
     return "sudo:" in words or "sudo" in words.strip().rpartition("\n")[2]
 
 
 def refusal(spec: SshSpec, code: int | None, words: str, sudoers: str | None = None) -> EnvironmentLacks:
-    """From the exit code and what was said on standard error. `sudoers`: the line that lets the agent start."""
+    """Error from ssh's exit code and standard error. `sudoers`: the line that lets the agent start."""
     host = spec.called
     last = words.splitlines()[-1].strip() if words.strip() else f"ssh ended with {code}"
     by_hand = f"ssh {spec.ssh}" if spec.ssh_config is None else f"ssh -F {spec.ssh_config} {spec.ssh}"
