@@ -1,4 +1,4 @@
-"""Results that somebody else has measured: mapping file → study, plan and records, analysed like tare's own."""
+"""Import of results measured elsewhere: a mapping file gives study, plan and records, analysed like tare's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files → study, plan and records of runs that somebody else has made."""
+"""Conversion of files into study, plan and records of runs that were made elsewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LARGEST_BLOCKS = 100_000
 
 @dataclass(frozen=True)
 class ImportedRun:
-    """A record, and the text that becomes its raw file."""
+    """A record, and the content of its raw file."""
 
     record: RunRecord
     raw: bytes
@@ -35,7 +35,7 @@ class ImportedRun:
 
 @dataclass(frozen=True)
 class Import:
-    """What a directory of others' results comes to."""
+    """Result of importing a directory."""
 
     plan: Plan
     runs: tuple[ImportedRun, ...]
@@ -44,7 +44,7 @@ class Import:
 
 @dataclass(frozen=True)
 class _Reading:
-    """A run with its place. `conditions`: levels of the conditions; `repetition`: its text, of equal conditions."""
+    """A run that was read. `conditions`: condition → level. `repetition`: numbers runs of equal conditions."""
 
     path: Path
     name: str
@@ -62,19 +62,17 @@ class _Block:
 
 
 def collect(mapping: ImportMapping, directory: Path) -> Import:
-    """Read every file that the mapping names. Raises `StudyError` for what is not plausible."""
+    """Read every file that the mapping names. Raises `StudyError` for anything implausible."""
     readings = list(_runs(mapping, directory))
     files = len({run.path for run in readings})
     if not readings:
         fits = mapping.pattern.text
         if fit := [path for path, _ in mapping.pattern.files(directory)]:
-            hint = "is the table without rows, or does the mapping leave out these arms?"
-            raise StudyError(
-                f"no run stands in {counted(len(fit), 'file')} with a name of {fits!r}: {fit[0]}", hint=hint
-            )
-        raise StudyError(f"no file in {directory} fits {fits!r}", hint="`files` is a path below that directory")
+            hint = "does the table have no rows, or does the mapping leave out these arms?"
+            raise StudyError(f"no run found in {counted(len(fit), 'file')} matching {fits!r}: {fit[0]}", hint=hint)
+        raise StudyError(f"no file in {directory} matches {fits!r}", hint="`files` is a path below that directory")
     _refuse_twice(readings)
-    _must_tell_of_a_run(mapping, readings)
+    _must_have_a_good_run(mapping, readings)
     blocks = _blocks(mapping, readings)
     study = _study(mapping, readings, len(blocks), files)
     plan = _plan(study, readings, blocks)
@@ -104,7 +102,7 @@ def _runs(mapping: ImportMapping, directory: Path) -> Iterator[_Reading]:
 
 
 def _level(part: str, text: str, texts: Mapping[str, str] | str, place: str) -> str:
-    """The level that a text stands for; whatever it is where any will do."""
+    """Level that a text stands for; the text itself if the mapping allows any level."""
     if isinstance(texts, str):
         if not _PLAIN.fullmatch(text):
             raise StudyError(
@@ -132,19 +130,19 @@ def _refuse_twice(readings: Sequence[_Reading]) -> None:
         seen[place] = run
 
 
-def _must_tell_of_a_run(mapping: ImportMapping, readings: Sequence[_Reading]) -> None:
-    """Where all have failed, most likely something else was read than what the mapping says."""
+def _must_have_a_good_run(mapping: ImportMapping, readings: Sequence[_Reading]) -> None:
+    """Raise `StudyError` if no run is good: most likely, the files are not what the mapping says."""
     if any(run.read.measurement is not None for run in readings):
         return
     first, parser = readings[0].read, mapping.file.parser.name
     raise StudyError(
         f"not one of {counted(len(readings), 'run')} is good: {first.place}: {first.failure}",
-        hint=f"are these files what the parser {parser!r} reads?",
+        hint=f"are these files in the format of the parser {parser!r}?",
     )
 
 
 def _blocks(mapping: ImportMapping, readings: Sequence[_Reading]) -> tuple[_Block, ...]:
-    """A block a configuration and repetition, in the order of the levels."""
+    """Blocks, one for each combination of conditions and repetition, in the order of the levels."""
     ranks = {name: {level: n for n, level in enumerate(each)} for name, each in _levels(mapping, readings).items()}
     places = {(tuple(run.conditions.values()), run.repetition): run.conditions for run in readings}
     if len(places) > _LARGEST_BLOCKS:
@@ -159,7 +157,7 @@ def _blocks(mapping: ImportMapping, readings: Sequence[_Reading]) -> tuple[_Bloc
 
 
 def _levels(mapping: ImportMapping, readings: Sequence[_Reading]) -> dict[str, tuple[str, ...]]:
-    """Condition → its levels: as the mapping lists them, else as they were found, numbers by size."""
+    """Condition → levels: as the mapping lists them, else as found, sorted naturally."""
     levels: dict[str, tuple[str, ...]] = {}
     for name, texts in mapping.file.conditions.items():
         seen = {run.conditions[name] for run in readings}
@@ -168,7 +166,7 @@ def _levels(mapping: ImportMapping, readings: Sequence[_Reading]) -> dict[str, t
 
 
 def _natural(text: str) -> tuple[tuple[int, str], ...]:
-    """`"m3.large"` < `"m3.xlarge"`, `"9"` < `"10"`."""
+    """Key for natural sorting: `"m3.large"` < `"m3.xlarge"`, `"9"` < `"10"`."""
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
 
 
@@ -196,7 +194,7 @@ def _study(mapping: ImportMapping, readings: Sequence[_Reading], blocks: int, fi
 
 
 def _published(mapping: ImportMapping, readings: Sequence[_Reading]) -> Iterator[Published]:
-    """What was published of all that was read, or of one stratum; not what is of a part of it alone."""
+    """Yield the published figures about all imported runs, or about one stratum, but not about a part of them."""
     strata = mapping.file.strata
     for figure in published(mapping.document, mapping.file):
         named = {name: figure.levels[name] for name in strata if name in figure.levels}
@@ -210,7 +208,7 @@ def _published(mapping: ImportMapping, readings: Sequence[_Reading]) -> Iterator
 
 
 def _plan(study: Study, readings: Sequence[_Reading], blocks: Sequence[_Block]) -> Plan:
-    """The runs that there are; the digest is of the study and of every byte that was read."""
+    """Make the plan of the imported runs; its digest covers the study and every byte that was read."""
     numbers = {(block.repetition, *block.conditions.values()): block.number for block in blocks}
     places = {name: n for n, name in enumerate(arm.name for arm in study.arms)}
     digits = max(2, len(str(len(blocks))))

@@ -1,4 +1,4 @@
-"""Mapping file → checked mapping, every fault with its line."""
+"""Reading and checking of a mapping file; errors name the line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SORT = Sort(
 
 @dataclass(frozen=True)
 class ImportMapping:
-    """A mapping file with its pattern read and its arms made. `arms`: name → level of each factor, in order."""
+    """A mapping file with its parsed pattern and its arms. `arms`: name → level of each factor, in order."""
 
     document: Document
     file: MappingFile
@@ -39,7 +39,7 @@ def load_mapping(path: Path) -> ImportMapping:
 
 
 def resolve(document: Document) -> ImportMapping:
-    """The mapping in `document`."""
+    """Check a document and make its mapping. Raises `StudyError`."""
     given = document.tree.get("format")
     if isinstance(given, int) and given > 1:
         hint = "this tare reads format 1: use a newer tare"
@@ -66,7 +66,7 @@ def resolve(document: Document) -> ImportMapping:
 
 
 def _check_figures(document: Document, parser: CsvParser) -> None:
-    """Each in a unit that it can be in; throughput among them, by which a row is known to be of a run."""
+    """Refuse figures in wrong units, and a table without throughput, which shows that a row is a run."""
     where: KeyPath = ("parser", "figures")
     for metric, column in parser.figures.items():
         if (column.unit == PER_SECOND) != (metric == "throughput"):
@@ -78,17 +78,17 @@ def _check_figures(document: Document, parser: CsvParser) -> None:
 
 
 def _check_parts(document: Document, file: MappingFile, pattern: PathPattern) -> None:
-    """Each part that is read is used once, and each that is used is read."""
+    """Refuse parts of names that are read and not used, used and not read, or used twice."""
     columns = tuple(file.parser.parts) if isinstance(file.parser, CsvParser) else ()
     for name in columns:
         if name in pattern.parts:
             where: KeyPath = ("parser", "parts", name)
-            raise document.error(where, f"the part {name!r} stands in the files' names too")
+            raise document.error(where, f"the part {name!r} is in the files' names too")
     read_parts = (*pattern.parts, *columns)
     used: dict[str, KeyPath] = {}
     for name, where in _uses(file):
         if name in used:
-            raise document.error(where, f"the part {name!r} has two meanings: it is in {used[name][0]} too")
+            raise document.error(where, f"the part {name!r} is used twice: {used[name][0]} has it too")
         if name not in read_parts:
             hint = did_you_mean(name, read_parts, kind="parts")
             raise document.error(where, f"no part {{{name}}} is read from the files", hint=hint)
@@ -96,7 +96,7 @@ def _check_parts(document: Document, file: MappingFile, pattern: PathPattern) ->
     for name in read_parts:
         if name not in used:
             hint = "name it under factors, conditions, repetition or ignore"
-            raise document.error(("files",), f"nothing is said of the part {{{name}}}", hint=hint)
+            raise document.error(("files",), f"the part {{{name}}} is not used", hint=hint)
 
 
 def _uses(file: MappingFile) -> list[tuple[str, KeyPath]]:
@@ -110,7 +110,7 @@ def _uses(file: MappingFile) -> list[tuple[str, KeyPath]]:
 
 
 def _check_texts(document: Document, file: MappingFile) -> None:
-    """No text stands for two levels."""
+    """Refuse a text that stands for two levels."""
     named = {("conditions", name): levels for name, levels in file.conditions.items() if levels != ANY}
     for (kind, name), levels in {**{("factors", n): each for n, each in file.factors.items()}, **named}.items():
         seen: dict[str, str] = {}
@@ -121,7 +121,7 @@ def _check_texts(document: Document, file: MappingFile) -> None:
 
 
 def _arms(document: Document, file: MappingFile) -> dict[str, Levels]:
-    """The arms that the file names, else every combination of the factors' levels."""
+    """Arms that the file names, else every combination of the factors' levels."""
     names = {factor: tuple(levels) for factor, levels in file.factors.items()}
     arms: dict[str, Levels] = {}
     if file.arms is None:
@@ -130,13 +130,13 @@ def _arms(document: Document, file: MappingFile) -> dict[str, Levels]:
     for n, spec in enumerate(file.arms or ()):
         levels = whole(document, ("arms", n, "levels"), spec.levels, names)
         if spec.name in arms:
-            raise document.error(("arms", n, "name"), f"a second arm is called {spec.name!r}")
+            raise document.error(("arms", n, "name"), f"two arms are called {spec.name!r}")
         if levels in arms.values():
             raise document.error(("arms", n, "levels"), "another arm has these levels")
         arms[spec.name] = levels
     where: KeyPath = ("factors",) if file.arms is None else ("arms",)
     if not 2 <= len(arms) <= _MOST_ARMS:
-        raise document.error(where, f"there have to be 2 to {_MOST_ARMS} arms, not {len(arms)}")
+        raise document.error(where, f"there must be 2 to {_MOST_ARMS} arms, not {len(arms)}")
     return arms
 
 
@@ -149,9 +149,9 @@ def _check_published(document: Document, file: MappingFile) -> None:
 
 
 def published(document: Document, file: MappingFile) -> tuple[Published, ...]:
-    """The published figures: each of an arm, over all blocks or in one stratum, relative to the baseline.
+    """Published figures: each of one arm, over all blocks or in one stratum, relative to the baseline.
 
-    One with levels of some strata only is of all blocks that have these.
+    A figure with levels of only some strata is about all blocks with these levels.
     """
     names = {factor: tuple(levels) for factor, levels in file.factors.items()}
     figures = []

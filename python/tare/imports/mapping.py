@@ -1,4 +1,4 @@
-"""The shape of a mapping file: which files of others' results are which runs. docs/reference/import.md."""
+"""Model of a mapping file, which says which files are which runs; see docs/reference/import.md."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True)
 class PathPattern:
-    """A pattern with the names of its parts in order; a part and `*` never hold a slash, `**/` is any folders."""
+    """A pattern with the names of its parts in order. Parts and `*` never contain a slash; `**/` is any folders."""
 
     text: str
     parts: tuple[str, ...]
     regex: re.Pattern[str]
     longest: re.Pattern[str] | None
-    """The same with the first parts as long as they can be; `None` where a `*` leaves it open."""
+    """The same pattern with the longest possible first parts; `None` if a `*` makes them ambiguous."""
 
     @classmethod
     def of(cls, text: str) -> PathPattern:
-        """Read a pattern. Raises `ValueError` that says what is wrong with it."""
+        """Parse a pattern. Raises `ValueError` with what is wrong with it."""
         if text.startswith("/") or ".." in text.split("/"):
             raise ValueError("a path below the directory that is imported, without ..")
         parts: list[str] = []
@@ -59,7 +59,7 @@ class PathPattern:
         return cls(text, tuple(parts), re.compile(regex), longest)
 
     def read(self, path: str) -> Mapping[str, str] | None:
-        """The parts of a path below the directory, `None` where it does not fit."""
+        """Parts of a path below the directory; `None` if the path does not match."""
         return self._read(self.regex, path)
 
     def _read(self, regex: re.Pattern[str], path: str) -> Mapping[str, str] | None:
@@ -67,7 +67,7 @@ class PathPattern:
         return None if match is None else {name: match.group(f"p{n}") for n, name in enumerate(self.parts)}
 
     def files(self, directory: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
-        """Every file below the directory that fits, in the order of their paths; what lies in a store is a copy."""
+        """Yield matching files below the directory, in the order of paths; copies in a store are skipped."""
         if not directory.is_dir():
             raise StudyError(f"{directory} is no directory", hint="name the directory with the results to import")
         everything = sorted(directory.rglob("*"))
@@ -77,8 +77,8 @@ class PathPattern:
             if fields is None or not path.is_file() or not stores.isdisjoint(path.parents):
                 continue
             if not str(path).isprintable():
-                hint = "give it a name of printable letters in UTF-8"
-                raise StudyError(f"{str(path)!r} cannot be kept by that name", hint=hint)
+                hint = "rename it with printable characters in UTF-8"
+                raise StudyError(f"{str(path)!r} cannot be stored under that name", hint=hint)
             self._must_be_one_reading(path.relative_to(directory).as_posix(), fields)
             yield path, fields
 
@@ -88,12 +88,12 @@ class PathPattern:
             part, text = next((name, text) for name, text in fields.items() if other[name] != text)
             raise StudyError(
                 f"{path} can be read in two ways: {{{part}}} as {text!r} or as {other[part]!r}",
-                hint="a part may not hold what parts it from the next one: rename the files",
+                hint="a part must not contain the text that separates it from the next one: rename the files",
             )
 
 
 ANY = "any"
-"""Written for a condition whose levels are whatever the files' names hold."""
+"""Value of a condition whose levels are whatever the files' names contain."""
 
 PER_SECOND = "/s"
 
@@ -101,23 +101,23 @@ Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class ToolParser(Strict):
-    """A file a run, as the generator wrote it. `max_error_share`: of operations without success, acceptable."""
+    """Each file is a run, as the generator wrote it. `max_error_share`: acceptable share of failed operations."""
 
     name: Literal["ycsb", "sysbench", "cassandra-stress"]
     max_error_share: Share = 0.0
 
 
 class Column(Strict):
-    """A column of a table and the unit it is in."""
+    """A column of a table, and its unit."""
 
     column: Text
     unit: Literal["ns", "us", "ms", "s", "/s"]
 
 
 class CsvParser(Strict):
-    """A table with a heading, a row a run. `figures`: metric → its column; `parts`: part → the column it stands in.
+    """A table with a heading, where each row is a run. `figures`: metric → column; `parts`: part → column.
 
-    A row whose `errors` column holds more than 0 is a failed run. `decimal`: what stands before decimals.
+    A row with more than 0 in the `errors` column is a failed run. `decimal`: the decimal mark.
     """
 
     name: Literal["csv"]
@@ -139,7 +139,7 @@ Parser = Annotated[
 ]
 
 Levels = Annotated[Mapping[Name, Text], Field(min_length=1)]
-"""Level → the text that stands for it in a name."""
+"""Level → text that stands for it in a name."""
 
 
 def _written_as(value: Any) -> str:
@@ -155,9 +155,9 @@ Condition = Annotated[
 class MappingFile(Strict):
     """A mapping file of format 1.
 
-    `files`: path below the directory, with `{part}` for what is read from it and `*` for what is not looked at.
-    `factors`: what arms differ in; `conditions`: what is the same in all runs of a block; `repetition`: the part
-    that numbers runs of one kind; `ignore`: parts that are not used. Every part is one of them.
+    `files`: path below the directory, with `{part}` for text to read and `*` for text to skip. `factors`: parts in
+    which arms differ. `conditions`: parts that are the same in all runs of a block. `repetition`: part that numbers
+    runs of the same kind. `ignore`: parts that are not used. Every part must be in one of these keys.
     """
 
     format: Literal[1]

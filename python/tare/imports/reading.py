@@ -1,4 +1,4 @@
-"""One file of others' results → the runs in it."""
+"""Reading of the runs in one file of imported results."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ _PACKED: Mapping[bytes, str] = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\x03\x04": "zip",
 }
-"""First bytes of what is no longer text."""
+"""First bytes of compressed files → format."""
 
 
 def measurement_of_cassandra_stress(text: str, max_error_share: float) -> Measurement:
-    """What the report says. Raises `RunFailed` where it is cut short, or reports a failure or too many errors.
+    """Make a measurement of a report. Raises `RunFailed` if it is cut short, or has a failure or too many errors.
 
-    3.11 does not say whether a rate was `fixed=`, from the intended send, or `throttle=`: it is then not known.
+    3.11 does not report whether a rate was `fixed=` (timed from the intended send) or `throttle=`: `timed_from` is
+    unknown then.
     """
     printed = read_stress(text)
     totals = must_be_whole(printed, max_error_share)
@@ -64,7 +65,7 @@ def measurement_of_cassandra_stress(text: str, max_error_share: float) -> Measur
 
 
 def _must_be_all(printed: StressReport, operations: int) -> None:
-    """Without errors, and a partition an operation, the last line must tell of all of them."""
+    """Raise `RunFailed` if the last line lacks operations, as a report without errors can show."""
     totals = {name: printed.results.get(name, {}).get(TOTAL) for name in ("partition_rate", "partitions", "errors")}
     one_each = totals["partition_rate"] == printed.results["op_rate"][TOTAL] and totals["errors"] == 0
     if one_each and totals["partitions"] != operations:
@@ -75,14 +76,14 @@ def _must_be_all(printed: StressReport, operations: int) -> None:
 
 
 def measurement_of_sysbench(text: str, max_error_share: float) -> Measurement:
-    """What the report says. Raises `RunFailed` where it is cut short, or reports a failure or too many errors."""
+    """Make a measurement of a report. Raises `RunFailed` if it is cut short, or has a failure or many errors."""
     printed = read_sysbench(text)
     if printed.complaints:
         raise RunFailed(f"sysbench: {printed.complaints[0]}")
     needed = ("events", "total_time_s", "latency_avg_ms", "ignored_errors")
     if missing := [name for name in needed if name not in printed.figures]:
         lacking = f"it lacks {', '.join(missing)}"
-        raise RunFailed(f"sysbench's report is cut short, or none of sysbench 1.0 on a database: {lacking}")
+        raise RunFailed(f"sysbench's report is cut short, or not of sysbench 1.0 with a database: {lacking}")
     events, seconds, errors = (
         printed.count("events"),
         printed.figure("total_time_s"),
@@ -118,7 +119,7 @@ def measurement_of_sysbench(text: str, max_error_share: float) -> Measurement:
 
 
 def _latency(printed: SysbenchReport, events: int) -> Latency:
-    """Only a run under `--rate` prints a queue; any other is a closed loop."""
+    """Latency of a report. Only runs with `--rate` print a queue; all others are closed loops."""
     figures = printed.figures
     arrivals = bool(printed.queues)
     total = figures.get("latency_sum_ms")
@@ -142,9 +143,9 @@ def _latency(printed: SysbenchReport, events: int) -> Latency:
 
 @dataclass(frozen=True)
 class ReadRun:
-    """A run as a file has it: the parts that stood inside, a measurement or why there is none, the raw text.
+    """A run in a file: its parts, its measurement or the reason why it failed, and its raw text.
 
-    `place`: the file, and of a table the line.
+    `place`: the file, with the line for a table.
     """
 
     place: str
@@ -163,11 +164,11 @@ TOOLS: Mapping[str, Callable[[str, float], Measurement]] = {
     "sysbench": measurement_of_sysbench,
     "cassandra-stress": measurement_of_cassandra_stress,
 }
-"""Generator → what reads its output; the second argument is the share of errors that is acceptable."""
+"""Generator → parser of its output; the second argument is the acceptable share of errors."""
 
 
 def read_file(path: Path, file: MappingFile) -> Iterator[ReadRun]:
-    """The runs of a file: one, but for a table one a row. Raises `StudyError` for what cannot be read at all."""
+    """Yield the runs of a file: one, or one for each row of a table. Raises `StudyError` for an unreadable file."""
     raw = _bytes(path)
     if isinstance(file.parser, CsvParser):
         yield from (
@@ -191,7 +192,7 @@ def _one(raw: bytes, parser: ToolParser, place: str) -> ReadRun:
 
 
 def _impossible(tree: Any) -> float | None:
-    """A number that no measurement holds: not finite, or above `LARGEST_FIGURE`."""
+    """First number that is not finite or above `LARGEST_FIGURE`; `None` if all are plausible."""
     if isinstance(tree, Mapping):
         return next((fault for each in tree.values() if (fault := _impossible(each)) is not None), None)
     if isinstance(tree, list | tuple):
@@ -200,12 +201,12 @@ def _impossible(tree: Any) -> float | None:
 
 
 def _no_text(raw: bytes) -> str | None:
-    """Why a file cannot be what a program has printed; `None` where it may be."""
+    """Why a file cannot be the output of a program; `None` if it may be."""
     if not raw.strip():
         return "the file is empty"
     if packed := next((name for magic, name in _PACKED.items() if raw.startswith(magic)), None):
         return f"the file is compressed ({packed}): unpack it and import it again"
-    return "the file has bytes that are no text" if b"\0" in raw else None
+    return "the file is not a text file" if b"\0" in raw else None
 
 
 def _bytes(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""Runs from a table: a heading, then a row a run."""
+"""Runs from a table with a heading and one row for each run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tare.study.suggest import did_you_mean
 
 _TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 _GROUPED = re.compile(r"-?\d+(?:[.,]\d+)+")
-"""How people write large numbers, and decimals with a comma: `1.234,5`, `1,234.5`, `201,5`."""
+"""Numbers with separators of thousands or a decimal comma: `1.234,5`, `1,234.5`, `201,5`."""
 
 LARGEST_FIGURE = 1e15
-"""No throughput a second and no latency in ms is larger; sums and ratios of such figures stay finite."""
+"""Largest plausible throughput per second or latency in ms; sums and ratios of such figures stay finite."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A run of the table; `place`: file and line."""
+    """A run of the table. `place`: file and line."""
 
     place: str
     parts: Mapping[str, str]
@@ -35,7 +35,7 @@ class Row:
 
 
 def rows(raw: bytes, parser: CsvParser, where: str) -> Iterator[Row]:
-    """Every row. Raises `StudyError` for a missing column, a unit that cannot be, a cell that is no number."""
+    """Yield every row. Raises `StudyError` for a missing column or a cell that is no plausible number."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -56,7 +56,7 @@ def _rows(table: csv.DictReader[str], text: str, parser: CsvParser, where: str) 
         if column not in heading:
             raise StudyError(f"{where} has no column {column!r}", hint=_columns(column, heading))
         if heading.count(column) > 1:
-            raise StudyError(f"{where} has several columns {column!r}", hint="give each a name of its own")
+            raise StudyError(f"{where} has several columns {column!r}", hint="give each column its own name")
     first, *_ = text.splitlines() or [""]
     for row in table:
         place = f"{where}:{table.line_num}"
@@ -78,19 +78,19 @@ def _rows(table: csv.DictReader[str], text: str, parser: CsvParser, where: str) 
 
 
 def _must_be_as_wide(row: Mapping[str | Any, Any], heading: Sequence[str], place: str, delimiter: str) -> None:
-    """Of 1,5 without quotes, all cells after it would stand under the heading before theirs."""
+    """Refuse a row with more or fewer cells than headings: an unquoted 1,5 would shift all cells after it."""
     cells = sum(cell is not None for cell in row.values()) - (None in row) + len(row.get(None, ()))
     if cells != len(heading):
         raise StudyError(
             f"{place}: {cells} cells under {len(heading)} headings",
-            hint=f"is the row cut, or does a number have a {delimiter!r} in it?",
+            hint=f"is the row cut short, or does a number contain {delimiter!r}?",
         )
 
 
 def _columns(wanted: str, heading: Sequence[str]) -> str:
-    """What may be wrong where a column is not there."""
+    """Hint for a missing column."""
     if not any(heading):
-        return "its first line has to be the heading"
+        return "its first line must be the heading"
     if len(heading) == 1:
         return f"its first line is one column, {heading[0][:80]!r}: is it the heading, and is `delimiter` right?"
     return did_you_mean(wanted, heading, kind="its columns") or ""
@@ -120,7 +120,7 @@ def _count(cell: str | None, parser: CsvParser, place: str) -> float | None:
 
 
 def _number(cell: str | None, decimal: str, place: str) -> float | None:
-    """A number; an empty cell is not known. Thousands are not parted: 1.234 and 1,234 would be other numbers."""
+    """Parse a number; `None` for an empty cell. Separators of thousands are refused, as 1.234 is ambiguous."""
     text = (cell or "").strip()
     if not text:
         return None
@@ -131,7 +131,7 @@ def _number(cell: str | None, decimal: str, place: str) -> float | None:
         )  # Python takes 1_000 for 1000
     except ValueError as error:
         mark = (
-            f"separators of thousands are refused; `decimal: {json.dumps(other)}` is for decimals after {other!r}"
+            f"separators of thousands are refused; for decimals after {other!r}, set `decimal: {json.dumps(other)}`"
         )
         hint = mark if _GROUPED.fullmatch(text) else "an empty cell is a figure that is not known"
         raise StudyError(f"{place}: {text!r} is not a number", hint=hint) from error
@@ -143,7 +143,7 @@ def _number(cell: str | None, decimal: str, place: str) -> float | None:
 
 
 def _measurement(figures: Mapping[str, float | None]) -> dict[str, Any]:
-    """Keys as those of `workloads.Measurement`; no table has the number of operations."""
+    """Make a tree with the keys of `workloads.Measurement`; tables lack the number of operations."""
     from tare.analyze.metrics import metric_named  # statistics are slow to import, and only tables need this
 
     kinds = dict.fromkeys(kind for name in figures if (kind := metric_named(name).operation))

@@ -192,7 +192,7 @@ def test_importing_again_changes_nothing_and_other_files_need_another_store(tmp_
     [
         (b"", "the file is empty"),
         (gzip.compress(b"[OVERALL], RunTime(ms), 1\n", mtime=0), "is compressed (gzip): unpack it"),
-        (b"[OVERALL], \0\0\0\0", "bytes that are no text"),
+        (b"[OVERALL], \0\0\0\0", "the file is not a text file"),
     ],
 )
 def test_what_is_no_text_is_a_failed_run_and_told_at_once(
@@ -211,7 +211,7 @@ def test_what_is_no_text_is_a_failed_run_and_told_at_once(
 def test_files_of_which_none_is_a_good_run_are_refused(tmp_path: Path, results: Path) -> None:
     with pytest.raises(StudyError, match=r"not one of 16 runs is good: .*cut short") as error:
         imported(tmp_path, results, GOOD.replace("name: ycsb", "name: sysbench"))
-    assert "what the parser 'sysbench' reads" in (error.value.hint or "")
+    assert "the format of the parser 'sysbench'" in (error.value.hint or "")
 
 
 def test_what_was_published_of_a_part_stands_beside_that_part_alone(tmp_path: Path, results: Path) -> None:
@@ -256,7 +256,7 @@ def test_one_file_under_two_names_is_told(tmp_path: Path, results: Path) -> None
 def test_a_name_that_no_record_can_hold_is_told(tmp_path: Path, results: Path) -> None:
     name = os.fsdecode(b"r-true_true_2_x_4\xe9.txt")
     (results / "m1" / name).write_text((YCSB / "hdr.stdout").read_text())
-    with pytest.raises(StudyError, match=r"cannot be kept by that name"):
+    with pytest.raises(StudyError, match=r"cannot be stored under that name"):
         imported(tmp_path, results)
 
 
@@ -312,7 +312,7 @@ def test_another_percentile_of_sysbench_is_told_as_what_it_is(tmp_path: Path) ->
     )
     assert measurement.windows
     assert all(window.latency_p95_ms is None for window in measurement.windows)
-    with pytest.raises(RunFailed, match=r"none of sysbench 1\.0 on a database: it lacks total_time_s"):
+    with pytest.raises(RunFailed, match=r"not of sysbench 1\.0 with a database: it lacks total_time_s"):
         measurement_of_sysbench(text.replace("total time:", "time elapsed:"), 0.0)
 
 

@@ -61,7 +61,7 @@ def test_a_right_mapping_is_read(tmp_path: Path) -> None:
     [
         ("baseline: I\n", "baseline: V\n", 12, "no arm is called 'V'"),
         ("strata: [threads]", "strata: [thread]", 15, "there is no condition 'thread'"),
-        ("conditions: {threads: any}", "conditions: {}", 4, "nothing is said of the part {threads}"),
+        ("conditions: {threads: any}", "conditions: {}", 4, "the part {threads} is not used"),
         ("conditions: {threads: any}", "conditions: {threads: all}", 13, "threads"),
         ("repetition: repetition", "repetition: run", 14, "no part {run} is read"),
         ("_{threads}_", "_{threads_", 4, "a brace without its partner"),

@@ -54,7 +54,7 @@ def test_a_table_has_a_run_a_row(tmp_path: Path) -> None:
     reasons = {run.record.outcome.reason for run in imported(tmp_path, place, text).runs}
     assert f"no operation in {place / 'all.csv'}:7" in reasons
     (place / "all.csv").write_text(f"{heading}\n")
-    with pytest.raises(StudyError, match="no run stands in 1 file"):
+    with pytest.raises(StudyError, match="no run found in 1 file"):
         imported(tmp_path, place, text)
     (place / "all.csv").write_text(f"{heading},ops\n")
     with pytest.raises(StudyError, match="several columns 'ops'"):
@@ -107,8 +107,8 @@ def test_decimals_are_after_the_sign_that_is_said(tmp_path: Path) -> None:
     ("content", "why", "hint"),
     [
         ("Setup,Run,ops,READ\n".encode("utf-16"), "is not UTF-8 text", "save the table"),
-        (b"", "no column 'Setup'", "first line has to be the heading"),
-        (b"\nSetup,Run,ops,READ\n", "no column 'Setup'", "first line has to be the heading"),
+        (b"", "no column 'Setup'", "first line must be the heading"),
+        (b"\nSetup,Run,ops,READ\n", "no column 'Setup'", "first line must be the heading"),
         (b"Setup;Run;ops;READ\n", "no column 'Setup'", "is `delimiter` right"),
     ],
 )
