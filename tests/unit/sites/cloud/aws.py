@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, cast
 from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
@@ -17,6 +18,7 @@ import botocore.loaders
 import botocore.session
 import pytest
 from botocore.awsrequest import AWSResponse
+from moto.ec2.models import amis
 from moto.ec2.responses import EC2Response
 from moto.server import ThreadedMotoServer
 
@@ -33,8 +35,6 @@ CLEAN = {
 REAL_SESSION = boto3.Session
 """Tests put their own in its place."""
 
-
-IMAGES: list[str] = []
 LOADER = botocore.loaders.create_loader()
 
 
@@ -116,12 +116,8 @@ class Aws:
         ]
 
     def image(self) -> str:
-        """An image of moto's for this kind of machine; moto takes a second to list them all."""
-        if not IMAGES:
-            filters = [{"Name": "architecture", "Values": ["x86_64"]}]
-            images = self.client().describe_images(Filters=filters)["Images"]
-            IMAGES.append(min(str(each["ImageId"]) for each in images if each.get("RootDeviceName")))
-        return IMAGES[0]
+        """Return the id of the only image that this server has."""
+        return str(_image()["ami_id"])
 
     def post(self, path: str, body: bytes = b"") -> None:
         """Tell moto something about itself."""
@@ -144,12 +140,22 @@ def serving() -> Iterator[Aws]:
             ("delete_placement_group", groups.delete),
         ):
             patched.setattr(EC2Response, name, _answering(answer), raising=False)
+        # moto makes some 1,300 images for each region at each reset, which takes longer than a test.
+        patched.setattr(amis, "AMIS", [_image()])
+        patched.setenv("MOTO_AMIS_PATH", "none beside AMIS, which was read when moto was imported")
         server.start()
         try:
             host, port = server.get_host_and_port()
             yield Aws(f"http://{host}:{port}", groups)
         finally:
             server.stop()
+
+
+@cache
+def _image() -> dict[str, Any]:
+    """Return the first of moto's images that a machine of this kind can start from."""
+    images = [each for each in amis.AMIS if each["architecture"] == "x86_64" and each.get("root_device_name")]
+    return min(images, key=lambda image: str(image["ami_id"]))
 
 
 def emptied(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
