@@ -59,7 +59,7 @@ fuzz: setup ## Have tare read CASES damaged studies, outputs, stores, images, â€
 
 .PHONY: fuzz-load
 fuzz-load: ## Have tare-load read CASES (20000) damaged answers of each kind from servers of each protocol
-	@PROPTEST_CASES=$(if $(CASES),$(CASES),20000) nice cargo test --locked --package tare-load --quiet -- bytes records_of_tls panic
+	@PROPTEST_CASES=$(if $(CASES),$(CASES),20000) nice cargo test --profile dev --locked --package tare-load --quiet -- bytes records_of_tls panic
 
 .PHONY: chaos
 chaos: setup ## Play FAULTS (50) faults at random moments of studies of fakes, or CHAOS_ARGS="--study â€¦"; print the seed

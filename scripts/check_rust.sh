@@ -7,8 +7,7 @@ cargo=$(scripts/rust.sh check)
 PATH="$cargo:$PATH"
 
 cargo fmt --all --check
-cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
-cargo test --workspace --locked --quiet
+scripts/cargo_test.sh
 # Building cargo-deny takes longer than all other checks together, so it is run where it is installed.
 if [ ! -f deny.toml ]; then
     echo "tare: there is no deny.toml, so licences and advisories of crates are not checked" >&2

@@ -8,7 +8,7 @@ if [ "$(id -u)" != 0 ] || [ ! -r /sys/kernel/btf/vmlinux ]; then
     echo "tare: not root, or no /sys/kernel/btf/vmlinux: tare-probe's tests on control groups, a full disk and eBPF are left out" >&2
     exit 0
 fi
-cargo=$(scripts/rust.sh build)
+cargo=$(scripts/rust.sh check)
 PATH="$cargo:$PATH"
-# The whole workspace, as `make check` builds it, so that nothing is compiled twice.
-exec cargo test --workspace --locked --quiet -- --ignored
+# As `make check` builds the whole workspace, so that nothing is compiled twice.
+exec scripts/cargo_test.sh --ignored
