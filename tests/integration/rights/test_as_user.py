@@ -160,7 +160,7 @@ def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
     lines = {line["name"]: line for line in json.loads(done.stdout)["lines"]}
     assert "studies of container arms work" in lines["rights"]["found"]
     user.tare("plan", str(study))
-    user.tare("run", str(study), "--store", "store")
+    user.tare("run", str(study), "--profile", "--store", "store")
     records = records_of(user)
     assert [record.outcome.ok for record in records] == [True, True]
     assert {record.path["hop"] for record in records} == {"loopback", "bridge"}
@@ -172,6 +172,11 @@ def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
         assert all("/tare/" in path for path in sut["cgroups"].values())
         assert record.monitors["probe"]["block_source"] == "none"
     assert "as-user" in user.tare("report", "store")
+    explained = " ".join(user.tare("explain", "store").split())
+    assert "CPU an operation" in explained
+    if int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) > 0:
+        assert "no stacks were sampled: kernel.perf_event_paranoid is" in explained
+        assert "CPU time by side, from the kernel's counters, and waiting are told" in explained
     assert left_in(engine) == []
     assert groups_of_tare() <= before
     home = user.home / ".local" / "share" / "tare"

@@ -42,6 +42,37 @@ def test_others_are_told_what_the_kernel_refuses_and_what_to_do(paranoid: str) -
     assert "run as root" in why
 
 
+STATUS = b"Name:\tcat\nCapEff:\t%016x\nSeccomp:\t%d\n"
+"""Of proc_pid_status(5); capability 21 is CAP_SYS_ADMIN, 38 CAP_PERFMON."""
+
+
+def confined(capabilities: int, seccomp: int, refused: bytes) -> FakeHost:
+    of = host()
+    of.answers["mktemp", "-d"] = Completed((), 0, b"/tmp/place\n")
+    of.answers["rm", "-rf", "/tmp/place"] = Completed((), 0, b"")
+    for path in candidates(PROBE):
+        tried = (path, "profile", "--out", f"/tmp/place/{PROFILE}", "--duration", "0.01")
+        of.answers[tried] = Completed((), 1 if refused else 0, b"", refused)
+    of.files["/proc/self/status"] = STATUS % (capabilities, seccomp)
+    return of
+
+
+@pytest.mark.parametrize(("capabilities", "seccomp"), [(1 << 38, 2), (0, 0)])
+def test_root_behind_a_filter_or_without_capabilities_is_told_what_refuses_it(
+    capabilities: int, seccomp: int
+) -> None:
+    refused = b"tare-probe: stacks of all CPUs cannot be sampled: Operation not permitted (os error 1)\n"
+    why = Profile().why_unavailable(confined(capabilities, seccomp, refused), 1.0, {})
+    assert why == "stacks of all CPUs cannot be sampled: Operation not permitted (os error 1)"
+    assert Profile().why_unavailable(confined(capabilities, seccomp, b""), 1.0, {}) is None
+
+
+@pytest.mark.parametrize("capability", [21, 38])
+def test_root_with_a_capability_and_no_filter_is_not_tried(capability: int) -> None:
+    refused = b"tare-probe: stacks of all CPUs cannot be sampled: never asked\n"
+    assert Profile().why_unavailable(confined(1 << capability, 0, refused), 1.0, {}) is None
+
+
 def test_a_kernel_or_container_without_perf_events_is_told() -> None:
     assert "no perf events" in (Profile().why_unavailable(host(None), 1.0, {}) or "")
 

@@ -130,7 +130,7 @@ class Table:
         return _TITLES.get(component) or next(each.title for each in self.components if each.name == component)
 
 
-_TITLES = {NOT_NAMED: "not named", NO_SYMBOLS: "kernel, without names", USER: "own code"}
+_TITLES = {NOT_NAMED: "not named", NO_SYMBOLS: "kernel (no names)", USER: "own code"}
 
 
 @cache

@@ -22,6 +22,7 @@ _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 _ALL_CPUS = 0
 """The highest `perf_event_paranoid` with which any user may sample all CPUs (perf-security.rst)."""
 _CALL_S = 10.0
+_CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
 
 
 class Profile:
@@ -34,7 +35,8 @@ class Profile:
         """Check the rate, the program, and what the kernel allows."""
         if why := _why_not(options):
             return why
-        if find(host, PROBE) is None:
+        binary = find(host, PROBE)
+        if binary is None:
             return f"stacks are sampled by tare-probe, which is missing; {PROBE.hint}"
         level = _number(host, _PARANOID)
         if level is None:
@@ -44,7 +46,7 @@ class Profile:
                 f"kernel.perf_event_paranoid is {level}, so only root may sample the stacks of all CPUs; "
                 "run as root, or set it to 0 with sysctl"
             )
-        return None
+        return _refused(host, binary) if _is_confined(host) else None
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         """One program."""
@@ -118,6 +120,33 @@ def _is_root(host: Host) -> bool:
         return host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() == "0"
     except TareError:
         return False
+
+
+def _is_confined(host: Host) -> bool:
+    """Whether seccomp or missing capabilities may refuse root, as in a container (proc_pid_status(5))."""
+    try:
+        status = (host.read("/proc/self/status") or b"").decode(errors="replace")
+    except (TareError, OSError):
+        return True
+    fields = {name: value.strip() for name, _, value in (line.partition(":") for line in status.splitlines())}
+    held = int(fields.get("CapEff", "0"), 16)
+    return fields.get("Seccomp", "0") != "0" or not held & (1 << _CAP_PERFMON | 1 << _CAP_SYS_ADMIN)
+
+
+def _refused(host: Host, binary: str) -> str | None:
+    """Why tare-probe cannot sample there, found by letting it try; `None` where it can."""
+    try:
+        place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
+        try:
+            argv = [binary, "profile", "--out", f"{place}/{PROFILE}", "--duration", "0.01"]
+            done = host.run(argv, timeout_s=_CALL_S, check=False)
+        finally:
+            host.run(["rm", "-rf", place], timeout_s=_CALL_S, check=False)
+    except TareError as error:
+        return f"stacks cannot be sampled: {error}"
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    refused = next((line for line in lines if "cannot be sampled" in line), None)
+    return None if refused is None else refused.removeprefix("tare-probe: ")
 
 
 def _last_line(directory: Path) -> str:

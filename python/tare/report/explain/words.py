@@ -104,11 +104,12 @@ def notes(explanation: Explanation, arms: Sequence[ArmExplanation]) -> tuple[str
             f"{percent(max(unnamed), signed=False)} of the kernel's CPU time at most has no component "
             f"(table {explanation.table_version})"
         )
-    far = [arm for arm in arms if arm.unsampled is not None and abs(arm.unsampled) > FAR]
     lacks += [
-        f"{plain(arm.arm, 60)}: the kernel's counters show {percent(arm.unsampled)} CPU time of the server "
-        "beyond the samples; its parts are too small by as much"
-        for arm in far
+        f"{plain(arm.arm, 60)}: the kernel's counters show {percent(abs(arm.unsampled), signed=False)} "
+        f"{'more' if arm.unsampled > 0 else 'less'} CPU time of the server than the samples; its parts are too "
+        f"{'small' if arm.unsampled > 0 else 'large'} by as much"
+        for arm in arms
+        if arm.unsampled is not None and abs(arm.unsampled) > FAR
     ]
     thin = next((part.change.why for arm in arms for part in arm.causes if part.change.why is not None), None)
     if thin is not None:

@@ -123,7 +123,7 @@ def test_without_symbols_the_sides_are_told_and_the_reason(store: Path) -> None:
     result = call(store, "bridge")
     text = " ".join(result.output.split())
     assert result.exit_code == 0
-    assert "kernel, without names" in text
+    assert "kernel (no names)" in text
     assert "functions of the kernel have no names, so there are no components: kptr_restrict" in text
 
 

@@ -94,7 +94,10 @@ def test_notes_tell_how_far_it_can_be_trusted() -> None:
     assert words[0] == "functions of the kernel have no names"
     assert words[1] == "stacks exist for 8 of 10 runs"
     assert words[2].startswith("1.2 % of the kernel's CPU time at most has no component")
-    assert "+30.0 % CPU time of the server beyond the samples" in words[3]
+    assert "show 30.0 % more CPU time of the server than the samples; its parts are too small" in words[3]
+    less = arm(unsampled=-0.3)
+    (*_, last) = notes(explanation(less), [less])
+    assert "show 30.0 % less CPU time of the server than the samples; its parts are too large" in last
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
