@@ -213,3 +213,20 @@ def test_costs_are_kept_by_machine_and_read_again(tmp_path: Path) -> None:
     (place_of(layout, IDENTITY) / "costs.json").write_text("{")
     with pytest.raises(StoreError, match="cannot be read"):
         read_costs(layout, IDENTITY)
+
+
+def test_what_other_programs_use_of_the_machine_makes_no_overhead_smaller() -> None:
+    # Server and client take 100 µs of CPU, other programs as much again, and all of it is in use: 100 / 150.
+    of = profile(per_s=10_000.0, sut=2.0, client=2.0, machine=8.0, threads=64)
+    forecast = predicted("bridge", BRIDGE, of, costs(cost("machine-cpu", 50.0), cost("time", 1.0, load_="alone")))
+    assert forecast.log_ratio == pytest.approx(math.log(100 / 150))
+
+
+def test_a_path_that_costs_nothing_takes_nothing_however_long_a_phase_was_metered() -> None:
+    def longer(tree: dict[str, Any]) -> None:
+        tree["usage"]["wall_s"] = 4.4
+
+    of = profile_of([synthetic.changed(run(machine=8.8, sut=4.4, client=4.4), longer)])
+    assert of is not None
+    known = costs(cost("machine-cpu", 0.0), cost("sut-cpu", 0.0), cost("time", 0.0, load_="alone"))
+    assert predicted("bridge", BRIDGE, of, known).log_ratio == pytest.approx(0.0)

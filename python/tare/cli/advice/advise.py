@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
@@ -104,9 +105,21 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
         text = json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
     else:
         width = Console().width
-        predicted = () if profile is None else _predicted_lines(profile, width, advice)
+        predicted = _how_to_predict(width) if profile is None else _predicted_lines(profile, width, advice)
         text = "\n".join([*lines(advice, proposed, width), *predicted]) + "\n"
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+
+
+def _how_to_predict(width: int) -> Iterator[str]:
+    """Where this machine's tare has unit costs: how to have predictions from them."""
+    if not default_layout().unit_costs.is_dir():
+        return
+    words = (
+        "Unit costs of a machine are known here: with --profile STORE, a store with bare runs, each arm is also "
+        "predicted from them."
+    )
+    yield ""
+    yield from textwrap.wrap(words, width)
 
 
 def _predicted_tree(profile: Path) -> dict[str, object]:

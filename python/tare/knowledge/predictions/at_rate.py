@@ -90,9 +90,9 @@ def carries(profile: Profile, path: PathCosts) -> bool:
 
 
 def others_share(profile: Profile) -> float:
-    """Of the machine's CPU time: what neither server nor client has used."""
+    """Of the machine's CPU time: what neither server nor client has used; 0 where one of them is not known."""
     machine = profile.stations.get("machine")
-    if machine is None:
+    if machine is None or any(name not in profile.stations for name in _SIDES):
         return 0.0
     own = sum(_cpus(profile.stations[name]) for name in _SIDES if name in profile.stations)
     return max(0.0, machine.used - own / machine.cpus)

@@ -4,13 +4,14 @@ A closed loop of n operations, each with r requests, takes on the baseline R = n
 X. On a path that adds d to each request, and s_i CPU time at station i (the server's CPUs, the client's, all of the
 machine's), no more than
 
-    X' = min( n / (R + r·d),  min over i of K_i·u_i / (D_i + r·s_i + b·t_i) )
+    X' = min( n / (R + r·d),  min over i of X·u_i / v_i · D_i / (D_i + r·s_i + b·t_i) )
 
 can be had. b are the KiB that the requests and replies of an operation have beyond those that s_i was measured
-with, t_i the CPU time of one; D_i is the CPU time that an operation has at station i now, K_i its CPUs and u_i the
-share of them that can be used: what it used in the baseline, if that was `FULL` or more, else `FULL`. These are the
-asymptotic bounds of operational analysis (Denning & Buzen, ACM Computing Surveys 10(3), 1978). An open loop at a
-rate below them keeps it, and pays in CPU time and latency (at_rate.py); other storages are `_of_storage`.
+with, t_i the CPU time of one; D_i is the CPU time that an operation has at station i now, v_i the share of its CPUs
+that all operations use, and u_i the share that they can use: v_i, if that is `FULL` or more, else `FULL`. What
+others use of the machine is in none of the three. These are the asymptotic bounds of operational analysis (Denning
+& Buzen, ACM Computing Surveys 10(3), 1978). An open loop at a rate below
+them keeps it, and pays in CPU time and latency (at_rate.py); other storages are `_of_storage`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tare.analyze.metrics import METRICS
 from tare.analyze.runs import select_runs
 from tare.knowledge.benchmark import setup_of
 from tare.knowledge.claim import Setup
-from tare.knowledge.predictions.at_rate import carries, cpu_at_rate, latency_at_rate
+from tare.knowledge.predictions.at_rate import carries, cpu_at_rate, latency_at_rate, others_share
 from tare.knowledge.predictions.model_error import ASSUMED, CPU, LATENCY, THROUGHPUT, ModelError
 from tare.knowledge.predictions.path_costs import PLAIN, PathCosts, path_costs, shifted
 from tare.knowledge.predictions.profile import Payload, Profile, Station, constant_rate, kept_rate, profile_of
@@ -167,10 +168,14 @@ def _log_ratio(profile: Profile, path: PathCosts, *, shift: float) -> tuple[floa
     }
     for name, demand in profile.stations.items():
         cost, a_kib = path.added.get(name), path.a_kib.get(name)
-        if cost is not None:
-            more = demand.us + profile.requests * shifted(cost, shift)
+        others = others_share(profile) if name == "machine" else 0.0
+        own = demand.used - others
+        if cost is not None and own > 0:
+            before = demand.us * own / demand.used
+            more = profile.requests * shifted(cost, shift)
             more += 0.0 if profile.kib is None or a_kib is None else profile.kib * shifted(a_kib, shift)
-            bounds[name] = 1e6 * demand.cpus * max(demand.used, FULL) / more
+            room = max(demand.used, FULL) - others
+            bounds[name] = profile.per_s * room / own * before / (before + more)
     least = min(bounds, key=lambda name: bounds[name])
     return math.log(bounds[least] / profile.per_s), least
 

@@ -74,6 +74,14 @@ def test_lines_are_as_wide_as_the_terminal_and_no_wider(width: int, monkeypatch:
     assert len(lines[first + 1]) - len(lines[first + 1].lstrip()) == 28
 
 
+def test_where_a_machine_was_weighed_it_says_how_to_predict_from_that(tmp_path: Path) -> None:
+    words = "with --profile STORE, a store with bare runs, each arm is also predicted from them."
+    shown = [" ".join(CliRunner().invoke(app, ["advise", "percona-2016"]).stdout.split())]
+    (tmp_path / "home" / "unit-costs").mkdir(parents=True)
+    shown += [" ".join(CliRunner().invoke(app, ["advise", "percona-2016"]).stdout.split())]
+    assert [words in text for text in shown] == [False, True]
+
+
 def test_json_has_all_of_it() -> None:
     shown = CliRunner().invoke(
         app, ["advise", "percona-2016", "--json", "--comparing", "absolute", "--production", "container"]
