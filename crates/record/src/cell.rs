@@ -3,18 +3,18 @@
 /// A value as it travels from the sampling thread to the journal.
 pub type Cell = u64;
 
-/// "Not read, or the kernel did not say": never the same thing as zero.
+/// Not read, or not reported by the kernel; different from zero.
 ///
-/// No counter reaches it: the parsers refuse numbers above `i64::MAX`.
+/// No counter reaches this value: the parsers refuse numbers above `i64::MAX`.
 pub const ABSENT: Cell = u64::MAX;
 
-/// The cell of a number that may be missing.
+/// Cell for a number that may be missing.
 #[must_use]
 pub fn from_option(value: Option<u64>) -> Cell {
     value.unwrap_or(ABSENT)
 }
 
-/// The number in a cell, or `None` where it is absent.
+/// Number in a cell; `None` if it is absent.
 #[must_use]
 pub fn to_option(cell: Cell) -> Option<u64> {
     (cell != ABSENT).then_some(cell)

@@ -1,8 +1,9 @@
 //! The packed form of rows inside a journal frame.
 //!
-//! A frame stands alone: the first row of a target is packed against zeros, each further one
-//! against the row before it. A row is its key, a bitmap of the cells that changed, and the
-//! changes as zigzag varints, so that a counter that stood still costs one bit.
+//! Each frame can be unpacked on its own: the first row of a target is packed as the difference
+//! from zeros, each further one as the difference from the row before it. A row is its key, a
+//! bitmap of the cells that changed, and the changes as zigzag varints, so that a counter that did
+//! not change takes one bit.
 
 use std::collections::HashMap;
 
@@ -10,7 +11,7 @@ use crate::Cell;
 use crate::row::{Key, Row};
 use crate::tables;
 
-/// Appends an unsigned number, seven bits a byte.
+/// Appends an unsigned number, seven bits per byte.
 fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
@@ -49,7 +50,7 @@ pub struct Packer {
     out: Vec<u8>,
     previous: Previous,
     rows: usize,
-    /// Targets that go once the frame is closed, whose later rows still need them.
+    /// Targets to forget when the frame is closed; rows until then still refer to them.
     gone: Vec<u32>,
 }
 
@@ -83,7 +84,7 @@ impl Packer {
         &self.out
     }
 
-    /// Starts the next frame and keeps the room.
+    /// Starts the next frame and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.out.clear();
         self.rows = 0;
@@ -95,13 +96,13 @@ impl Packer {
         }
     }
 
-    /// Forgets a target that will not come again, with the frame that is being packed.
+    /// Forgets a target that has ended, when the current frame is closed.
     pub fn forget(&mut self, target: u32) {
         self.gone.push(target);
     }
 }
 
-/// Unpacks one frame, handing each row to `each`. `None`: the payload is not what a packer writes.
+/// Unpacks one frame and calls `each` with each row. `None`: the payload is not from a packer.
 pub fn unpack(mut bytes: &[u8], mut each: impl FnMut(Row<'_>)) -> Option<()> {
     let mut previous = Previous::new();
     while !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! What can go wrong with a trace's files: what, where, and what to do next.
+//! Errors with a trace's files: what failed, where, and what to do next.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a trace says about itself: the journal's JSON frames, and `trace.json` beside the tables.
+//! Metadata of a trace: the journal's JSON frames, and `trace.json` beside the tables.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::tail::TailFacts;
 pub struct Header {
     pub trace_version: u32,
     pub probe_version: String,
-    /// Rate asked for, ticks a second.
+    /// Requested rate, in ticks per second.
     pub rate_hz: f64,
     /// Rate of the host's own tables, which may be lower.
     pub host_rate_hz: f64,
@@ -24,16 +24,16 @@ pub struct Header {
     pub cpus: u64,
     /// `/proc/sys/kernel/random/boot_id`: two traces of one boot share their monotonic clock.
     pub boot_id: String,
-    /// What the sampling thread runs under: `fifo:20`, `rr:20` or `other`.
+    /// Scheduling policy of the sampling thread: `fifo:20`, `rr:20` or `other`.
     pub scheduler: String,
-    /// Why it is not what was asked for, if it is not.
+    /// Why the requested policy was refused, if it was.
     pub scheduler_refused: Option<String>,
     /// How control groups are mounted: `v1`, `hybrid`, `v2`, or `none`.
     pub cgroup_layout: String,
-    /// Which source counts block requests: `tp_btf/block_rq_complete`, or `none` and why.
+    /// Source of block requests: `tp_btf/block_rq_complete`, or `none` and why.
     pub block_source: String,
     pub block_refused: Option<String>,
-    /// Where rows wait until they are in the journal; `None`: in the program's own memory.
+    /// Where rows are kept until they are in the journal; `None`: in the program's own memory.
     #[serde(default)]
     pub tail: Option<TailFacts>,
     /// Why there is no tail, if there is none.
@@ -43,7 +43,7 @@ pub struct Header {
     pub started_realtime_ns: u64,
 }
 
-/// What kind of thing a row describes.
+/// Kind of object that a row describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetKind {
@@ -71,20 +71,20 @@ impl TargetKind {
     }
 }
 
-/// One thing that is sampled. A container that comes back under its name is a new target.
+/// One sampled object. A container that restarts under its name is a new target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     pub id: u32,
     pub kind: TargetKind,
     pub name: String,
-    /// What distinguishes it from others of its kind: a path, `pid 12`, a device.
+    /// What identifies it among targets of its kind: a path, `pid 12`, a device.
     pub detail: String,
     pub opened_ns: u64,
-    /// Group of columns → file that serves it; `absent: why` where none does.
+    /// Group of columns → file that it is read from; `absent: why` if there is none.
     pub sources: BTreeMap<String, String>,
 }
 
-/// Something that happened to a target or to the probe, once.
+/// A single event of a target or of the probe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     pub tick: u64,
@@ -98,17 +98,17 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
-    /// A process ended, a control group or a device went away: its rows end here.
+    /// A process ended, or a control group or device was removed: its rows end here.
     Vanished,
-    /// A counter fell: a reset, a wrap, or the kernel's own inexactness (iowait).
+    /// A counter decreased: a reset, an overflow, or the kernel's inexactness (iowait).
     CounterFell,
     /// The machine was suspended between two ticks.
     Suspended,
-    /// Ticks were missed: their deadlines passed while the probe could not run.
+    /// Ticks were missed: the probe could not run until after their deadlines.
     Missed,
-    /// Rows were dropped because the writer could not keep up. The trace is not complete.
+    /// Rows were dropped because the writer was too slow. The trace is incomplete.
     Dropped,
-    /// A target that was asked for is not there (yet).
+    /// A requested target does not exist (yet).
     NotFound,
 }
 
@@ -126,7 +126,7 @@ impl What {
     }
 }
 
-/// Written last. A journal without it was cut short.
+/// Written last. A journal without a footer was cut short.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Footer {
     pub ended_monotonic_ns: u64,
@@ -147,13 +147,13 @@ pub struct Footer {
     pub ended_by: String,
 }
 
-/// Written by what saves a journal that was cut short: its tail is in it now, and is no more.
+/// Written when a journal that was cut short is recovered: its tail has been moved into it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recovered {
     /// Rows that were taken from the tail.
     pub rows: u64,
-    /// Bytes of a last frame that was cut short. Its rows, if it held any, were still in the tail.
+    /// Bytes of a last frame that was cut short. Its rows, if any, were still in the tail.
     pub torn_bytes: u64,
-    /// Why the tail could not be read, or not to its end: up to ten seconds of rows are missing.
+    /// Why the tail, or its end, could not be read: rows of up to ten seconds are missing.
     pub missing: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Looks at passing rows for what a reader must know: falls, misses, suspends, drops.
+//! Finds events in rows: counters that decreased, missed ticks, suspends, dropped rows.
 
 use std::collections::HashMap;
 
@@ -9,20 +9,20 @@ use crate::schema::{Kind, Table};
 use crate::tables::{self, tick};
 use crate::{ABSENT, Cell};
 
-/// Two clocks that drift apart by less than this were not parted by a suspend.
+/// Smallest difference between the two clocks that counts as a suspend.
 const SUSPEND_FLOOR_NS: u64 = 1_000_000;
 
-/// Remembers the newest value of each counter.
+/// Keeps the last value of each counter.
 #[derive(Clone, Debug)]
 pub struct Inspector {
-    /// Positions of the counters of each table, packed: the declarations would be read from afar.
+    /// Positions of the counters of each table, together for the CPU caches.
     counters: Vec<Box<[u8]>>,
     newest: HashMap<(u32, u32), Vec<Cell>>,
     suspends: Suspends,
     dropped_rows: u64,
 }
 
-/// Tells from a row of the probe's own how long the machine slept before it.
+/// Finds in rows of the probe's own table how long the machine was suspended before them.
 #[derive(Clone, Debug, Default)]
 pub struct Suspends {
     boot_minus_monotonic_ns: Option<u64>,
@@ -30,7 +30,7 @@ pub struct Suspends {
 }
 
 impl Suspends {
-    /// How far `CLOCK_BOOTTIME` ran ahead of `CLOCK_MONOTONIC` since the tick before, where it did.
+    /// By how much `CLOCK_BOOTTIME` gained on `CLOCK_MONOTONIC` since the last tick, if it did.
     pub fn before(&mut self, cells: &[Cell]) -> Option<u64> {
         let ahead_ns = to_option(cells[tick::BOOTTIME_NS])?.checked_sub(cells[tick::WOKE_NS])?;
         let before_ns = self.boot_minus_monotonic_ns.replace(ahead_ns)?;
@@ -59,7 +59,7 @@ impl Default for Inspector {
 }
 
 impl Inspector {
-    /// Looks at one row; `found` gets an event for each thing worth telling.
+    /// Inspects one row and calls `found` with each event.
     pub fn look(&mut self, row: Row<'_>, mut found: impl FnMut(Event)) {
         if row.key.table == tables::TICK {
             self.look_at_tick(row, &mut found);
@@ -81,7 +81,7 @@ impl Inspector {
         }
     }
 
-    /// Forgets a target that ended.
+    /// Forgets a target that has ended.
     pub fn forget(&mut self, target: u32) {
         self.newest.retain(|(_, known), _| *known != target);
     }
@@ -123,7 +123,7 @@ fn fall(row: Row<'_>, column: usize, before: Cell) -> Event {
     }
 }
 
-/// The first instant of a row is the start of its first window.
+/// Start of a row's first window: its first instant.
 fn at_ns(row: Row<'_>) -> u64 {
     let columns = tables::ALL[row.key.table as usize].columns;
     columns

@@ -1,8 +1,8 @@
-//! The formats that tare's Rust programs write: what a trace holds, how it survives a crash on its
-//! way to disk, and how it becomes Parquet.
+//! The formats that tare's Rust programs write: the content of a trace, the journal that keeps it
+//! safe from crashes while it is recorded, and the Parquet files that it is converted to.
 //!
 //! [`tables`] declares every column once; the journal, the Parquet files, the reference page and
-//! the OpenMetrics names all follow from that declaration.
+//! the OpenMetrics names are derived from that declaration.
 
 pub mod cell;
 pub mod code;
@@ -25,8 +25,8 @@ pub use cell::{ABSENT, Cell};
 pub use error::RecordError;
 pub use schema::{Column, Kind, Quantum, Table};
 
-/// Version of the trace's tables: raised when a column changes its meaning or goes.
+/// Version of the trace's tables: raised when a column changes its meaning or is removed.
 pub const TRACE_VERSION: u32 = 1;
 
-/// Version of the journal that is written; version 1, whose frames of rows name no position, is read too.
+/// Version of written journals. Version 1, whose frames of rows have no position, can be read too.
 pub const JOURNAL_VERSION: u32 = 2;

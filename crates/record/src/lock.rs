@@ -1,4 +1,4 @@
-//! One program at a time works on a journal: the one that records it, or one that converts it.
+//! Locking of journals: only one program at a time records or converts a journal.
 
 use std::fs::File;
 use std::io;
@@ -10,10 +10,10 @@ use crate::error::RecordError;
 
 /// Locks a journal until the file is closed.
 ///
-/// `flock(2)`: NFS makes an exclusive lock of it that needs a file opened for writing.
+/// By `flock(2)`: on NFS, that is an exclusive lock, which needs a file opened for writing.
 ///
 /// # Errors
-/// Where another program has it, or the file system knows no locks.
+/// Another program has locked it, or the file system has no locks.
 pub fn exclusive(file: &File, path: &Path) -> Result<(), RecordError> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),

@@ -1,16 +1,16 @@
-//! How a column is called and scaled in OpenMetrics: base units, and counters that end in `_total`.
+//! Names and scales of columns in OpenMetrics: base units, and counters that end in `_total`.
 
 use crate::schema::{Column, Kind, Table, Ticks};
 
-/// A column as a scraper sees it.
+/// A column in OpenMetrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Without the `_total` that the samples of a counter carry.
+    /// Without the `_total` that a counter's samples end with.
     pub family: String,
     pub kind: &'static str,
-    /// `seconds` or `bytes`; empty where the metric is a plain count.
+    /// `seconds` or `bytes`; empty for a plain count.
     pub unit: &'static str,
-    /// What a stored value is multiplied by.
+    /// Factor from a stored value to the metric's unit.
     pub scale: f64,
 }
 
@@ -43,7 +43,7 @@ fn unit_of(name: &str, ticks: Ticks) -> (&str, &'static str, f64) {
     (name, "", 1.0)
 }
 
-/// `None` for columns that only say when another was read.
+/// `None` for columns that only contain the time when another was read.
 #[must_use]
 pub fn metric_of(table: &Table, column: &Column, ticks: Ticks) -> Option<Metric> {
     let kind = match column.kind {
@@ -51,7 +51,7 @@ pub fn metric_of(table: &Table, column: &Column, ticks: Ticks) -> Option<Metric>
         Kind::Gauge | Kind::Code => "gauge",
         Kind::Instant => return None,
     };
-    // A count of missed ticks must not be taken for a time.
+    // A number of missed ticks is not a time in ticks.
     let (stem, unit, scale) = match column.name {
         "missed_ticks" => (column.name, "", 1.0),
         name => unit_of(name, ticks),

@@ -1,8 +1,8 @@
-//! A rate with the bounds that the counter's step and the read windows leave open.
+//! Rates, with bounds from the counter's step and the windows in which it was read.
 
 use crate::schema::{Kind, Quantum, Ticks};
 
-/// One reading of a counter and the window in which the kernel was asked.
+/// One reading of a counter, and the window in which it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     pub value: u64,
@@ -10,7 +10,7 @@ pub struct Reading {
     pub t1_ns: u64,
 }
 
-/// Units a second, and the bounds within which the true rate lies.
+/// Units per second, and bounds of the true rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     pub per_s: f64,
@@ -18,11 +18,11 @@ pub struct Rate {
     pub high_per_s: f64,
 }
 
-/// Rate between two readings; `None` where the counter fell or no time passed.
+/// Rate between two readings; `None` if the counter decreased or no time passed.
 ///
-/// The counter was true somewhere inside each window, so the time between the readings lies between
-/// `b.t0 - a.t1` and `b.t1 - a.t0`; the difference is uncertain by one `quantum` either way.
-/// The point divides by the distance of the windows' middles.
+/// The value was read at some time inside each window, so the time between the readings is between
+/// `b.t0 - a.t1` and `b.t1 - a.t0`; the difference is uncertain by one `quantum` each way.
+/// The point estimate divides by the distance between the middles of the windows.
 #[must_use]
 #[allow(clippy::cast_precision_loss)] // a rate needs no 64 bits
 pub fn between(a: Reading, b: Reading, quantum: u64) -> Option<Rate> {
@@ -41,9 +41,9 @@ pub fn between(a: Reading, b: Reading, quantum: u64) -> Option<Rate> {
     })
 }
 
-/// The quantum of a column in the column's own unit, which its name ends with.
+/// Quantum of a column in the column's own unit, which its name ends with.
 ///
-/// Only time counters have one that is not zero, so the unit is one of time.
+/// Only counters of time have a quantum other than zero.
 #[must_use]
 pub fn quantum_in_units(name: &str, quantum: Quantum, kind: Kind, ticks: Ticks) -> u64 {
     if kind != Kind::Counter {

@@ -1,4 +1,4 @@
-//! The reference page of the trace's tables, written from their declaration.
+//! The reference page of the trace's tables, generated from their declaration.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::metric::{self, Metric};
 use crate::schema::{Column, KEYS, Quantum, Ticks};
 use crate::tables;
 
-/// Names do not depend on the machine's clock.
+/// Any value: names do not depend on the machine's clock.
 const ANY_TICKS: Ticks = Ticks { jiffy_ns: 4_000_000, user_hz: 100 };
 
 /// Markdown of all tables, for `docs/reference/trace-format.md`.

@@ -1,4 +1,4 @@
-//! A row on its way from the sampling thread to the journal: three key words, then the cells.
+//! A row from the sampling thread to the journal: two key words, then the cells.
 
 use crate::Cell;
 

@@ -1,15 +1,15 @@
-//! What a column is: its kind, the step in which it moves, where the kernel keeps it.
+//! Declaration of columns: kind, step, and where the kernel has it.
 
-/// How a column's values are to be read.
+/// How to interpret a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Grows for as long as its target lives; only differences mean something.
+    /// Increases as long as its target exists; only differences are meaningful.
     Counter,
     /// A level at one moment.
     Gauge,
     /// A reading of `CLOCK_MONOTONIC` (or the clock that the name says), nanoseconds.
     Instant,
-    /// A number that stands for a word; the column's meaning lists them.
+    /// A number that stands for a word; the column's description lists them.
     Code,
 }
 
@@ -25,37 +25,37 @@ impl Kind {
     }
 }
 
-/// The step in which a counter of time moves, or the age that it may have when read.
+/// Step in which a counter of time increases, or its largest possible age when read.
 ///
-/// Where it is not [`Quantum::Exact`], a difference of two readings is uncertain by one quantum.
+/// Unless it is [`Quantum::Exact`], a difference of two readings is uncertain by one quantum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantum {
-    /// Moves with the event that it counts.
+    /// Increases with each event.
     Exact,
-    /// Moves at the scheduler's tick (4 ms at HZ = 250).
+    /// Increases at the scheduler's tick (4 ms at HZ = 250).
     Tick,
-    /// Moves at the scheduler's tick and is shown in units of `1 / USER_HZ` (10 ms).
+    /// Increases at the scheduler's tick and is reported in units of `1 / USER_HZ` (10 ms).
     UserTick,
 }
 
-/// The clock facts of the machine that quanta are computed from.
+/// Clock rates of the machine, from which quanta are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Ticks {
-    /// Length of one scheduler tick: the resolution of `CLOCK_MONOTONIC_COARSE`.
+    /// Length of a scheduler tick: the resolution of `CLOCK_MONOTONIC_COARSE`.
     pub jiffy_ns: u64,
     /// `sysconf(_SC_CLK_TCK)`: the unit of `*_ticks` columns is `1 / user_hz` seconds.
     pub user_hz: u64,
 }
 
 impl Quantum {
-    /// Nanoseconds of one step on this machine; 0 where the counter is exact.
+    /// Nanoseconds of one step on this machine; 0 if the counter is exact.
     #[must_use]
     pub fn nanoseconds(self, ticks: Ticks) -> u64 {
         let user_tick_ns = 1_000_000_000 / ticks.user_hz.max(1);
         match self {
             Self::Exact => 0,
             Self::Tick => ticks.jiffy_ns,
-            // A unit of 10 ms that can only move every 4 ms is seen to move every 8 or 12 ms.
+            // A unit of 10 ms that can change only every 4 ms changes every 8 or 12 ms.
             Self::UserTick => user_tick_ns.div_ceil(ticks.jiffy_ns.max(1)) * ticks.jiffy_ns.max(1),
         }
     }
@@ -64,7 +64,7 @@ impl Quantum {
 /// One column of a table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Name with its unit, as it stands in the Parquet file.
+    /// Name with its unit, as in the Parquet file.
     pub name: &'static str,
     pub kind: Kind,
     pub quantum: Quantum,
@@ -81,15 +81,15 @@ pub struct Table {
     pub columns: &'static [Column],
 }
 
-/// The two columns that bound the moment of a value: the last two instants in front of it, or the
-/// last one twice where it stands alone.
+/// The two columns between whose times a value was read: the last two instants in front of it, or
+/// the last one twice if it is the only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub t0: usize,
     pub t1: usize,
 }
 
-/// The window of the column at this position, given the kinds of all columns of its table.
+/// Window of the column at this position, from the kinds of all columns of its table.
 #[must_use]
 pub fn window_of(kinds: &[Kind], at: usize) -> Option<Window> {
     let t1 = (0..at).rev().find(|before| kinds[*before] == Kind::Instant)?;

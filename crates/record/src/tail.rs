@@ -1,8 +1,8 @@
-//! The tail: rows that wait in memory which outlives the program until they reach the journal.
+//! The tail: rows that are not in the journal yet, in memory that outlives the program.
 //!
-//! A file of words: a head, then a ring of framed rows, each identified by its position, which counts the
-//! words ever written. The journal says with each frame of rows up to which position it holds them,
-//! so that what is left to be read follows from the journal alone. The layout is in
+//! A file of words: a head, then a ring of framed rows. A row's position is the number of words
+//! written before it. Each frame of rows in the journal has the position up to which the journal
+//! has them, so the journal alone determines which rows are left to read. The layout is in
 //! `docs/reference/trace-journal.md`.
 
 use std::fs::{self, File, OpenOptions};
@@ -17,16 +17,16 @@ use crate::Cell;
 use crate::row::{KEY_WORDS, Key, Row};
 use crate::tables;
 
-/// Where tails are: a file system in memory that every Linux has.
+/// Directory of tails: a file system in memory that every Linux has.
 pub const DIRECTORY: &str = "/dev/shm";
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TARETAIL");
 pub const VERSION: u64 = 1;
-/// Words in front of the ring: a page.
+/// Words before the ring: a page.
 pub const HEAD_WORDS: usize = 512;
-/// Words in front of a framed row's keys: its length (upper half) and checksum.
+/// Words before a framed row's keys: its length (upper half) and checksum.
 pub const FRAME_WORDS: usize = 1;
 
-/// Positions of the words of the head. What two threads write is in lines of its own.
+/// Positions of the words of the head. Words that two threads write are in separate cache lines.
 pub mod head {
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 1;
@@ -34,39 +34,39 @@ pub mod head {
     pub const ID: usize = 2;
     /// Two words.
     pub const BOOT_ID: usize = 4;
-    /// Words of the ring, a power of two.
+    /// Size of the ring in words, a power of two.
     pub const CAPACITY: usize = 6;
-    /// Position up to which rows are whole.
+    /// Position up to which rows are completely written.
     pub const WRITTEN: usize = 16;
-    /// Position up to which room may be used again.
+    /// Position up to which the room can be reused.
     pub const CONSUMED: usize = 32;
-    /// Bytes of the journal's path, then the path: 0 where it is too long.
+    /// Length of the journal's path in bytes (0 if it is too long), then the path.
     pub const JOURNAL: usize = 48;
 }
 
-/// What a journal's header says of its tail.
+/// Tail of a journal, in its header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TailFacts {
     pub path: PathBuf,
-    /// Drawn at random; also in the file's name.
+    /// Random; also in the file's name.
     pub id: String,
     pub boot_id: String,
     pub bytes: u64,
 }
 
-/// Name of the file of a tail.
+/// File name of a tail.
 #[must_use]
 pub fn file_name(id: &str) -> String {
     format!("tare-probe-{id}.tail")
 }
 
-/// The id in the name of a file, if it is a tail's.
+/// Id in the name of a file, if it is a tail.
 #[must_use]
 pub fn id_in_name(name: &str) -> Option<&str> {
     name.strip_prefix("tare-probe-")?.strip_suffix(".tail")
 }
 
-/// The two words of a UUID as Linux writes them.
+/// The two words of a UUID in the format of Linux.
 #[must_use]
 pub fn uuid_words(text: &str) -> Option<[u64; 2]> {
     let digits = text.replace('-', "");
@@ -77,13 +77,13 @@ pub fn uuid_words(text: &str) -> Option<[u64; 2]> {
     Some([u64::from_str_radix(upper, 16).ok()?, u64::from_str_radix(lower, 16).ok()?])
 }
 
-/// Words that a row takes up.
+/// Size of a framed row in words.
 #[must_use]
 pub const fn framed_words(cells: usize) -> usize {
     FRAME_WORDS + KEY_WORDS + cells
 }
 
-/// Makes the word in front of a row, and so checks it.
+/// Computes the word before a row, which is also its check.
 pub struct Framer {
     bytes: Vec<u8>,
 }
@@ -96,7 +96,7 @@ impl Default for Framer {
 }
 
 impl Framer {
-    /// Length and CRC-32 of position, keys and cells: a row of an earlier round does not fit.
+    /// Length, and CRC-32 of position, keys and cells, which no row of an earlier round matches.
     pub fn word(&mut self, position: u64, key: [u64; KEY_WORDS], cells: &[Cell]) -> u64 {
         self.bytes.clear();
         for word in [position].iter().chain(&key).chain(cells) {
@@ -107,14 +107,14 @@ impl Framer {
     }
 }
 
-/// Where and why the words are no row.
+/// Where and why the words are not a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
     pub position: u64,
     pub why: &'static str,
 }
 
-/// Takes rows out of a ring of words.
+/// Reads rows from a ring of words.
 #[derive(Default)]
 pub struct Walker {
     framer: Framer,
@@ -122,12 +122,12 @@ pub struct Walker {
 }
 
 impl Walker {
-    /// Hands each row between two positions to `each`, with the position after it.
+    /// Calls `each` with each row between two positions, and the position after it.
     ///
-    /// `word` gives the word at a place of the ring, which has `capacity` of them.
+    /// `word` returns the word at an index of the ring, which has `capacity` words.
     ///
     /// # Errors
-    /// Where the words are no row, or are not there any more.
+    /// The words are not a row, or have been overwritten.
     pub fn walk(
         &mut self,
         capacity: u64,
@@ -167,18 +167,18 @@ impl Walker {
     }
 }
 
-/// A tail that was left behind, read whole.
+/// A tail that was left behind, read as a whole.
 pub struct Tail {
     path: PathBuf,
     words: Vec<u64>,
 }
 
 impl Tail {
-    /// Reads the tail that a journal names, if it is that: one of this boot, of the journal's id, a
-    /// file of this user's or of the one that the journal belongs to.
+    /// Reads the tail that a journal names. It must be of this boot, have the journal's id, and
+    /// belong to this user or to the owner of the journal.
     ///
     /// # Errors
-    /// Why there is none, for people.
+    /// Why there is none, as a message for users.
     pub fn open(facts: &TailFacts, journal_uid: u32, boot_id: &str) -> Result<Self, String> {
         let path = &facts.path;
         let shown = path.display();
@@ -215,20 +215,20 @@ impl Tail {
             && self.words.len() as u64 * 8 == facts.bytes
     }
 
-    /// Hands on the rows that the journal does not hold, which ends at `from`.
+    /// Calls `each` with the rows that are not in the journal, which ends at `from`.
     ///
     /// # Errors
-    /// Where the words are no row; those before it were handed on.
+    /// The words are not a row; `each` was called with the rows before it.
     pub fn rows_after(&self, from: u64, each: impl FnMut(Row<'_>, u64)) -> Result<(), Broken> {
         let ring = &self.words[HEAD_WORDS..];
         let written = self.words[head::WRITTEN];
         Walker::default().walk(ring.len() as u64, from, written, |at| ring[at], each)
     }
 
-    /// Removes the file; that it is gone already is no failure.
+    /// Removes the file, if it still exists.
     ///
     /// # Errors
-    /// Where it stays.
+    /// It cannot be removed.
     pub fn remove(self) -> std::io::Result<()> {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -237,7 +237,7 @@ impl Tail {
     }
 }
 
-/// The words of a regular file of this user or of `uid`.
+/// Reads the words of a regular file that belongs to this user or to `uid`.
 fn read_owned(mut file: &File, uid: u32) -> Result<Vec<u64>, String> {
     let about = file.metadata().map_err(|error| error.to_string())?;
     let own = rustix::process::geteuid().as_raw();

@@ -1,7 +1,7 @@
 //! The journal: append-only frames, each with its length and checksum.
 //!
-//! A frame reaches the kernel with one write, so `kill -9` can cost no more than what had not been
-//! written yet. The layout is in `docs/reference/trace-journal.md`.
+//! Each frame is one write to the kernel, so `kill -9` loses only what was not written yet. The
+//! layout is in `docs/reference/trace-journal.md`.
 
 mod reader;
 mod recover;
@@ -17,7 +17,7 @@ pub const MAGIC: &[u8; 8] = b"TAREPRB\n";
 /// Length (4), kind (1), checksum (4).
 pub(crate) const FRAME_HEAD: usize = 9;
 
-/// What a frame holds.
+/// Kind of a frame's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FrameKind {

@@ -1,4 +1,4 @@
-//! Reads frames back.
+//! Reading of frames.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -16,7 +16,7 @@ pub enum Entry<'a> {
     /// Packed rows: see [`crate::code::unpack`].
     Rows {
         packed: &'a [u8],
-        /// Position in the tail that the journal has reached with them; 0 in version 1.
+        /// Position in the tail after these rows; 0 in version 1.
         upto: u64,
     },
     Event(Event),
@@ -24,7 +24,7 @@ pub enum Entry<'a> {
     Recovered(Recovered),
 }
 
-/// Reads a journal frame by frame.
+/// Reads a journal one frame at a time.
 pub struct Reader {
     source: BufReader<File>,
     path: PathBuf,
@@ -37,7 +37,7 @@ pub struct Reader {
 
 impl Reader {
     /// # Errors
-    /// Where the file cannot be read, is no journal, or is one of another version.
+    /// The file cannot be read, is not a journal, or has an unknown version.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
         let file = File::open(path).map_err(|error| RecordError::io(path, error))?;
         let length = file.metadata().map_err(|error| RecordError::io(path, error))?.len();
@@ -65,11 +65,11 @@ impl Reader {
         })
     }
 
-    /// The next frame, or `None` at the end. A last frame that was cut short is the end too:
+    /// Next frame; `None` at the end. A last frame that was cut short also counts as the end:
     /// [`Reader::torn_bytes`] counts its bytes.
     ///
     /// # Errors
-    /// Where a whole frame does not fit its checksum or its kind.
+    /// A whole frame has a wrong checksum or an unknown kind.
     pub fn entry(&mut self) -> Result<Option<Entry<'_>>, RecordError> {
         let left = self.length - self.offset;
         if left < FRAME_HEAD as u64 {
@@ -100,13 +100,13 @@ impl Reader {
         self.decode(kind).map(Some)
     }
 
-    /// Bytes of a last frame that was cut short: what `kill -9` cost.
+    /// Bytes of a last frame that was cut short, as by `kill -9`.
     #[must_use]
     pub fn torn_bytes(&self) -> u64 {
         self.torn_bytes
     }
 
-    /// Where the next frame begins: at the end, how far the journal is whole.
+    /// Where the next frame begins; at the end, the length of the journal's intact part.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
@@ -122,7 +122,7 @@ impl Reader {
         &self.path
     }
 
-    /// The error for a payload that unpacks to nothing sensible.
+    /// Error for a payload that cannot be unpacked.
     #[must_use]
     pub fn damaged(&self, why: &'static str) -> RecordError {
         RecordError::Damaged { path: self.path.clone(), offset: self.offset, why }

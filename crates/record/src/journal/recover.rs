@@ -1,4 +1,4 @@
-//! Saves a journal that was cut short: moves what waits in its tail into it, once.
+//! Recovery of a journal that was cut short: rows in its tail are moved into it, once.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom};
@@ -15,32 +15,32 @@ use crate::tail::{Broken, Tail};
 const FRAME_ROWS: u64 = 4096;
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// A journal that nobody else records or converts while this is held.
+/// A locked journal: no other program records or converts it meanwhile.
 #[must_use]
 pub struct Held {
     /// `None`: a journal of version 1, which was written without a lock.
     _file: Option<File>,
 }
 
-/// What a journal holds, as far as it is whole.
+/// Result of reading the intact part of a journal.
 struct Scan {
     header: Option<Box<Header>>,
-    /// Position of the tail that it has reached.
+    /// Position in the tail up to which the journal has the rows.
     upto: u64,
-    /// It has a footer, or was saved before: nothing is left to be moved.
+    /// It has a footer or was recovered before: there is nothing to move.
     is_settled: bool,
     whole_bytes: u64,
     torn_bytes: u64,
 }
 
-/// Takes a journal for the caller alone and moves into it what its tail still has.
+/// Locks a journal and moves the rows that are left in its tail into it.
 ///
-/// A crash in between leaves nothing out and nothing twice: which rows are to be moved follows from
-/// the last whole frame of the journal, and the tail goes only when they are there. A damaged
-/// journal and its tail are left as they are.
+/// A crash meanwhile neither loses nor repeats rows: the last whole frame of the journal determines
+/// which rows to move, and the tail is removed only after they are written. A damaged journal and
+/// its tail are not changed.
 ///
 /// # Errors
-/// Where another program has the journal, or it cannot be read or written.
+/// Another program has locked the journal, or it cannot be read or written.
 pub fn recover(journal: &Path) -> Result<Held, RecordError> {
     if Reader::open(journal)?.version() == 1 {
         return Ok(Held { _file: None });
@@ -80,7 +80,7 @@ fn settle(file: &File, journal: &Path, found: &Scan) -> Result<(), RecordError> 
     let owner = file.metadata().map_err(failed)?.uid();
     let tail = Tail::open(facts, owner, boot_id.trim());
     if !found.is_settled {
-        // Rows of a torn frame are still in the tail: room is used again only after the write.
+        // Rows of a torn frame are still in the tail: its room is reused only after the write.
         file.set_len(found.whole_bytes).map_err(failed)?;
         let mut end = file;
         end.seek(SeekFrom::End(0)).map_err(failed)?;
@@ -98,7 +98,7 @@ fn settle(file: &File, journal: &Path, found: &Scan) -> Result<(), RecordError> 
     }
 }
 
-/// Appends what the tail has after a position; how many rows, and why not all.
+/// Appends the tail's rows after a position. Returns how many, and why not all, if so.
 fn take(
     tail: &Tail,
     writer: &mut Writer<&File>,
@@ -114,7 +114,7 @@ fn take(
         let written = if rows.is_multiple_of(FRAME_ROWS) { writer.flush(upto) } else { Ok(()) };
         failed = written.err();
     });
-    // With its position: what crashes before the next frame must not take these rows once more.
+    // With its position: a recovery after a crash here must not append these rows again.
     failed = failed.or(writer.seal(reached).err());
     match (failed, walked) {
         (Some(error), _) => Err(error),

@@ -1,4 +1,4 @@
-//! Appends frames.
+//! Appending of frames.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use crate::header::{Event, Footer, Header, Recovered, Target};
 use crate::lock;
 use crate::row::Row;
 
-/// Appends frames to a journal; nothing is kept back between calls of [`Writer::flush`].
+/// Appends frames to a journal; [`Writer::flush`] writes all of them.
 pub struct Writer<W: Write = File> {
     sink: W,
     path: PathBuf,
@@ -24,10 +24,10 @@ pub struct Writer<W: Write = File> {
 }
 
 impl Writer<File> {
-    /// Starts a journal in a file that must not exist yet, and locks it.
+    /// Creates a journal in a new file, and locks it.
     ///
     /// # Errors
-    /// Where the file exists, cannot be made or locked, or the header cannot be written.
+    /// The file exists, cannot be created or locked, or the header cannot be written.
     pub fn create(path: &Path, header: &Header) -> Result<Self, RecordError> {
         let sink = File::create_new(path).map_err(|error| RecordError::io(path, error))?;
         lock::exclusive(&sink, path)?;
@@ -36,10 +36,10 @@ impl Writer<File> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Starts a journal on any sink; `path` is for messages.
+    /// Starts a journal on any sink; `path` is for error messages.
     ///
     /// # Errors
-    /// Where the header cannot be written.
+    /// The header cannot be written.
     pub fn new(sink: W, path: &Path, header: &Header) -> Result<Self, RecordError> {
         let mut writer = Self::resume(sink, path, 0);
         writer.frames.extend_from_slice(MAGIC);
@@ -48,7 +48,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Goes on with a journal of the newest version that reached a position of its tail.
+    /// Continues a journal of the newest version that has the rows up to a position of its tail.
     pub fn resume(sink: W, path: &Path, upto: u64) -> Self {
         Self {
             sink,
@@ -60,15 +60,15 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Takes a row into the frame that is packed.
+    /// Adds a row to the current frame.
     pub fn push(&mut self, row: Row<'_>) {
         self.packer.push(row);
     }
 
-    /// Closes the frame: with it, the journal has all rows up to a position of the tail.
+    /// Closes the current frame, with which the journal has all rows up to a position of the tail.
     ///
     /// # Errors
-    /// Where it is larger than a frame can be.
+    /// It is larger than a frame can be.
     pub fn seal(&mut self, upto: u64) -> Result<(), RecordError> {
         self.upto = upto;
         if self.packer.is_empty() {
@@ -81,10 +81,10 @@ impl<W: Write> Writer<W> {
         closed
     }
 
-    /// Writes all rows taken so far, which end at this position of the tail.
+    /// Writes all rows added so far, up to this position of the tail.
     ///
     /// # Errors
-    /// Where the disk refuses them.
+    /// They cannot be written.
     pub fn flush(&mut self, upto: u64) -> Result<(), RecordError> {
         self.seal(upto)?;
         self.write()
@@ -105,7 +105,7 @@ impl<W: Write> Writer<W> {
         self.json(FrameKind::Event, event)
     }
 
-    /// Writes what is left and the footer: the journal is whole.
+    /// Writes the remaining rows and the footer, which complete the journal.
     ///
     /// # Errors
     /// Where the disk refuses it.
@@ -114,7 +114,7 @@ impl<W: Write> Writer<W> {
         self.json(FrameKind::Footer, footer)
     }
 
-    /// Writes what is left and that it is all that could be saved.
+    /// Writes the remaining rows and the result of the recovery.
     ///
     /// # Errors
     /// Where the disk refuses it.

@@ -1,7 +1,7 @@
-//! Rows on their way into a Parquet file, gathered by column and written a row group at a time.
+//! Writing of rows into a Parquet file, collected by column and written by row group.
 //!
-//! By Parquet's own column writers rather than by way of Arrow's arrays, whose crates would take
-//! longer to compile than all of tare-probe besides.
+//! Uses Parquet's own column writers: Arrow's crates would take longer to compile than the rest of
+//! tare-probe.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -18,18 +18,18 @@ use ::parquet::schema::types::{Type, TypePtr};
 use super::{must_be_replaceable, parquet_error, part_of};
 use crate::error::RecordError;
 
-/// Rows that are held before they are written; bounds the memory of a conversion.
+/// Rows that are collected before they are written; limits the memory of a conversion.
 const ROW_GROUP_ROWS: usize = 1 << 14;
 
-/// One value of a row, as its column wants it. Every column may be null.
+/// One value of a row, of its column's type. Every column may be null.
 pub(super) enum Given<'a> {
-    /// Signed, so that a difference of two readings may be negative in any reader.
+    /// Written as signed, so that any reader can compute negative differences.
     Number(Option<u64>),
     Id(u32),
     Word(Option<&'a str>),
 }
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy)]
 pub(super) enum Holds {
     Numbers,
@@ -45,11 +45,11 @@ enum Cells {
 
 struct Column {
     cells: Cells,
-    /// 1 where there is a value, 0 where there is none: Parquet's definition levels.
+    /// Parquet's definition levels: 1 for a value, 0 for null.
     present: Vec<i16>,
 }
 
-/// A file that grows under a name of its own until it is whole.
+/// A file that has a temporary name until it is complete.
 pub(super) struct Columns {
     path: PathBuf,
     writer: SerializedFileWriter<File>,
@@ -79,12 +79,12 @@ impl Columns {
         })
     }
 
-    /// Facts for the file's footer.
+    /// Adds metadata to the file's footer.
     pub(super) fn tell(&mut self, key: &str, value: String) {
         self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }
 
-    /// Takes a row with one value for each column, in their order.
+    /// Adds a row with one value for each column, in their order.
     pub(super) fn push<'a>(
         &mut self,
         row: impl Iterator<Item = Given<'a>>,
@@ -97,7 +97,7 @@ impl Columns {
         if self.waiting >= ROW_GROUP_ROWS { self.write_group() } else { Ok(()) }
     }
 
-    /// Ends the file and gives it its name. Returns its rows.
+    /// Completes the file and gives it its final name. Returns the number of its rows.
     pub(super) fn close(mut self) -> Result<u64, RecordError> {
         self.write_group()?;
         self.writer.close().map_err(parquet_error(&self.path))?;
@@ -161,7 +161,7 @@ impl Column {
             (Cells::Numbers(cells), Given::Number(number)) => {
                 hold(cells, number.and_then(|number| i64::try_from(number).ok()))
             }
-            // The bits of an unsigned number; the logical type says so.
+            // The bits of an unsigned number, as the logical type declares.
             (Cells::Ids(cells), Given::Id(id)) => hold(cells, Some(id.cast_signed())),
             (Cells::Words(cells), Given::Word(word)) => hold(cells, word.map(ByteArray::from)),
             _ => false,
@@ -190,7 +190,7 @@ impl Column {
     }
 }
 
-/// Keeps a value if there is one.
+/// Appends a value if there is one.
 fn hold<T>(cells: &mut Vec<T>, value: Option<T>) -> bool {
     let held = value.is_some();
     cells.extend(value);

@@ -1,4 +1,4 @@
-//! Turns a journal into a directory of Parquet files and a `trace.json`.
+//! Conversion of a journal to a directory of Parquet files and a `trace.json`.
 
 mod columns;
 mod profile;
@@ -25,10 +25,10 @@ use crate::tables;
 pub use profile::{begin_profile, write_profile};
 use sheet::Sheet;
 
-/// Where a file's footer keeps the facts of its columns, as JSON by column.
+/// Key in a file's footer of the facts about its columns, as JSON by column.
 const COLUMNS_KEY: &str = "tare.columns";
 
-/// What a table's file says of one of its columns.
+/// Facts about one column, as a table's file has them.
 #[derive(Debug, Deserialize, Serialize)]
 struct ColumnFacts {
     kind: String,
@@ -38,26 +38,26 @@ struct ColumnFacts {
     meaning: String,
 }
 
-/// What a conversion found and wrote: the content of `trace.json`.
+/// Result of a conversion: the content of `trace.json`.
 #[derive(Debug, Serialize)]
 pub struct Trace {
     pub header: Header,
-    /// `None`: the recording was cut short and never wrote its end.
+    /// `None`: the recording was cut short.
     pub footer: Option<Footer>,
-    /// Whether the footer is there and no row was dropped, nor any byte torn off.
+    /// Whether there is a footer, and neither rows were dropped nor bytes torn off.
     pub complete: bool,
     pub torn_bytes: u64,
-    /// What was saved where the recording was cut short and had a tail.
+    /// What was recovered, if the recording was cut short and had a tail.
     pub recovered: Option<Recovered>,
     /// Where reading stopped, if the journal was damaged and salvaged.
     pub damaged: Option<String>,
-    /// Rows of each table that has any.
+    /// Number of rows of each table that is not empty.
     pub rows: BTreeMap<String, u64>,
     /// Step of each column that is not exact, in the column's own unit.
     pub quanta: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
-/// Whether to stop at a damaged frame or to keep what stands before it.
+/// Whether to stop at a damaged frame or to keep everything before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDamage {
     Stop,
@@ -67,7 +67,7 @@ pub enum OnDamage {
 /// Reads `journal` and writes the tables into `directory`, which must exist.
 ///
 /// # Errors
-/// Where the journal is damaged (and not salvaged), or the disk refuses.
+/// The journal is damaged (and not salvaged), or a file cannot be written.
 pub fn convert(
     journal: &Path,
     directory: &Path,
@@ -93,7 +93,7 @@ struct Conversion {
     events: Vec<Event>,
     footer: Option<Footer>,
     recovered: Option<Recovered>,
-    /// `None`: a journal of version 1, which says itself what its rows show.
+    /// `None`: a journal of version 1, which contains the events itself.
     inspector: Option<Inspector>,
     sheets: Vec<Option<Sheet>>,
 }
@@ -226,7 +226,7 @@ fn write_json(path: &Path, trace: &Trace) -> Result<(), RecordError> {
     fs::rename(&part, path).map_err(|error| RecordError::io(path, error))
 }
 
-/// Deltas for numbers, a dictionary for words: counters shrink to a few bits a row.
+/// Deltas for numbers, which need few bits per row for counters; a dictionary for strings.
 fn properties() -> WriterProperties {
     WriterProperties::builder()
         .set_created_by(format!("tare-probe {}", env!("CARGO_PKG_VERSION")))
@@ -239,7 +239,7 @@ fn properties() -> WriterProperties {
         .build()
 }
 
-/// A file takes the place of a file only: renaming over a device node, a link or a pipe would remove it.
+/// Refuses to replace anything but a file: renaming would remove a device node, link or pipe.
 fn must_be_replaceable(path: &Path) -> Result<(), RecordError> {
     match fs::symlink_metadata(path) {
         Ok(there) if !there.is_file() => Err(RecordError::io(
@@ -250,7 +250,7 @@ fn must_be_replaceable(path: &Path) -> Result<(), RecordError> {
     }
 }
 
-/// Where a file grows until it is whole.
+/// Temporary name of a file until it is complete.
 fn part_of(path: &Path) -> PathBuf {
     path.with_extension("parquet.part")
 }

@@ -1,4 +1,4 @@
-//! A profile's one table.
+//! Writing of a profile's table.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,13 +11,13 @@ use super::part_of;
 use crate::error::RecordError;
 use crate::profile::{Facts, Row};
 
-/// Where the file's footer keeps the [`Facts`], as JSON.
+/// Key of the [`Facts`] in the file's footer, as JSON.
 const FACTS_KEY: &str = "tare.profile";
 const WORDS: [&str; 3] = ["subject", "command", "stack"];
-/// Stacks are long: all of a row group's are to fit into its dictionary.
+/// Large enough for all stacks of a row group, which are long.
 const DICTIONARY_BYTES: usize = 16 << 20;
 
-/// Makes the file under the name that it grows under: who waits for a profile to be at work looks for it.
+/// Creates the file under its temporary name, by which others see that the profile has started.
 ///
 /// # Errors
 /// Where the disk refuses.
@@ -26,7 +26,7 @@ pub fn begin_profile(path: &Path) -> Result<(), RecordError> {
     File::create(&part).map(|_| ()).map_err(|error| RecordError::io(&part, error))
 }
 
-/// Writes a profile. Rows by their stacks: equal ones then stand together and neighbours are alike.
+/// Writes a profile, with rows sorted by stack, so that they compress well.
 ///
 /// # Errors
 /// Where the disk refuses.

@@ -1,4 +1,4 @@
-//! Reads a table of a trace back, row by row, for exports.
+//! Reading of a trace's table, row by row, for exports.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,20 +20,20 @@ pub enum Value {
     Text(String),
 }
 
-/// A column as the file describes itself.
+/// A column as the file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileColumn {
     pub name: String,
-    /// `None` for columns of words, and for keys.
+    /// `None` for columns of strings, and for keys.
     pub kind: Option<Kind>,
     /// Step in the column's own unit.
     pub quantum: u64,
 }
 
-/// Hands the columns of a table to `begin`, then each row to `each`.
+/// Calls `begin` with the columns of a table, then `each` with each row.
 ///
 /// # Errors
-/// Where the file cannot be read, or `each` fails.
+/// The file cannot be read, or `each` fails.
 pub fn read_table<E: From<RecordError>>(
     path: &Path,
     begin: impl FnOnce(&[FileColumn]) -> Result<(), E>,
@@ -52,10 +52,10 @@ pub fn read_table<E: From<RecordError>>(
     Ok(())
 }
 
-/// Rows of a table.
+/// Number of rows of a table.
 ///
 /// # Errors
-/// Where the file cannot be read.
+/// The file cannot be read.
 pub fn rows_of(path: &Path) -> Result<i64, RecordError> {
     let file = File::open(path).map_err(|error| RecordError::io(path, error))?;
     let reader = SerializedFileReader::new(file).map_err(unreadable(path))?;
@@ -72,7 +72,7 @@ fn columns_of(
     let facts: BTreeMap<String, ColumnFacts> = match facts {
         Some(text) => serde_json::from_str(text)
             .map_err(|source| RecordError::Json { path: path.to_path_buf(), source })?,
-        // The tables of words say nothing of their columns.
+        // Tables of strings have no facts about their columns.
         None => BTreeMap::new(),
     };
     let fields = about.schema_descr().columns().iter();

@@ -1,4 +1,4 @@
-//! One table on its way into one Parquet file.
+//! Writing of one table into one Parquet file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -51,7 +51,7 @@ impl Sheet {
     }
 }
 
-/// What each column is, by its name.
+/// Facts about each column, by its name.
 fn facts(table: &Table, header: &Header) -> BTreeMap<&'static str, ColumnFacts> {
     let of = |column: &Column| ColumnFacts {
         kind: column.kind.word().to_owned(),

@@ -1,4 +1,4 @@
-//! The two tables that hold words: what the targets are, and what happened to them.
+//! Writing of the two tables with strings: targets and events.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -13,7 +13,7 @@ pub mod tick;
 
 use crate::schema::Table;
 
-/// A row names its table by its position here.
+/// All tables; a row refers to its table by the position here.
 pub static ALL: [&Table; 10] = [
     &tick::TABLE,
     &cpu::TABLE,
