@@ -1,25 +1,25 @@
-//! Answers, and what went wrong in words or numbers that the other side turns into a sentence.
+//! Answers, and errors as text or numbers, from which the other side makes a message.
 
 use std::fmt;
 use std::io;
 
 use serde_json::{Map, Value, json};
 
-/// What a request came to. `parts`: the data, in order.
+/// Result of a request. `parts`: its data, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Answer {
     pub(crate) head: Map<String, Value>,
     pub(crate) parts: Vec<Vec<u8>>,
 }
 
-/// Why a request came to nothing.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The system said no: the caller knows what was being done.
+    /// Error of a system call; the caller knows which request it was for.
     System(io::Error),
-    /// A program that did not end in time, and was killed.
+    /// A program was killed, as it did not end in time.
     TimedOut,
-    /// Nothing by this name, where the caller wants to tell that from a failure.
+    /// Nothing has this name, which the caller distinguishes from a failure.
     Absent,
     Other(String),
 }

@@ -1,6 +1,6 @@
-//! Removing what this agent's entries in the ledger name, when the tare that it acts for does not come back.
+//! Removal of everything that this agent's entries in the ledger name, after its tare has not come back.
 //!
-//! The order is that of `tare clean`: users before what they use. Caches stay: their entries are to be kept.
+//! The order is that of `tare clean`: users before what they use. Caches and their entries are kept.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ use crate::netfilter;
 use crate::program::printed;
 use crate::sidecar::{Sidecar, denied};
 
-/// As far as an agent can remove it; what else stands in the ledger stays there, with that reason.
+/// Kinds that an agent can remove, in order; entries of other kinds stay in the ledger, with that reason.
 const ORDER: [&str; 11] = [
     "container",
     "process",
@@ -37,14 +37,14 @@ const ORDER: [&str; 11] = [
 ];
 const GRACE: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Of a program.
+/// Time limit of a program.
 const CALL: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
-/// Parts of a path that may be removed at all: a damaged ledger must not cost a home or a system directory.
+/// Fewest parts of a path to remove: a damaged ledger must not lead to the loss of a home or system directory.
 const SHALLOWEST: usize = 3;
 
-/// Remove it all. What could not be removed stays in the ledger with the reason, and holds up nothing.
-/// `wanted`: of a sidecar, where this agent is not root.
+/// Removes everything. Entries that could not be removed stay in the ledger with the reason, and the others are still
+/// removed. `wanted`: how to make a sidecar, if this agent is not root.
 pub(crate) fn clear(ledger: &Ledger, engine: &str, wanted: Option<&Value>) {
     let mut entries = match ledger.entries() {
         Ok(entries) => entries,
@@ -87,7 +87,7 @@ fn remove(entry: &Entry, engine: &str, sidecar: Option<&Sidecar>) -> Result<(), 
     }
 }
 
-/// Signals go through a pidfd, so they reach this process or none.
+/// Ends a process. Signals are sent by a pidfd, so they reach this process or none.
 fn end(ident: &str) -> Result<(), Failure> {
     let Some(process) = Identity::parse(ident) else { return Ok(()) }; // of another boot
     let pid = Pid::from_raw(process.pid as i32).ok_or("no process has this pid")?;
@@ -104,7 +104,7 @@ fn end(ident: &str) -> Result<(), Failure> {
     if process.alive() { Err("it does not end, even after SIGKILL".into()) } else { Ok(()) }
 }
 
-/// Members may fork while they are killed, and a v1 cgroup stays busy until the last one is reaped.
+/// Kills and removes in a loop: members may fork meanwhile, and a v1 cgroup stays busy until all are reaped.
 fn clear_cgroup(path: &str, sidecar: Option<&Sidecar>) -> Result<(), Failure> {
     if path.is_empty()
         || !Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
@@ -162,14 +162,14 @@ fn children(tree: &Path) -> io::Result<Vec<std::path::PathBuf>> {
 
 fn unmount_at(target: &str) -> Result<(), Failure> {
     refuse_wide(target)?;
-    // One mount may lie over another.
+    // Several mounts may be stacked.
     while mounts(|_| true)?.contains(target) {
         unmount(target, UnmountFlags::DETACH | UnmountFlags::FORCE)?;
     }
     Ok(())
 }
 
-/// `PROXY:TAG` of a Service's rules, `cni:TASK` of what CNI's plug-ins attached.
+/// `ident`: `PROXY:TAG` for a Service's rules, `cni:TASK` for attachments by CNI's plug-ins.
 fn remove_rules(ident: &str) -> Result<(), Failure> {
     let (maker, name) = ident.split_once(':').ok_or("it names no rules of tare's")?;
     if maker != "cni" {
@@ -180,7 +180,7 @@ fn remove_rules(ident: &str) -> Result<(), Failure> {
     remove_tree(&scratch)
 }
 
-/// One whose other end lay in a namespace that has just ended is being taken away by the kernel meanwhile.
+/// The kernel may be removing it meanwhile, if the namespace of its other end has just ended.
 fn remove_link(name: &str) -> Result<(), Failure> {
     if name.is_empty() || name.contains('/') {
         return Err("it names no interface".into());
@@ -197,7 +197,7 @@ fn remove_link(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Nothing is removed while a mount is left below it: that must not reach into what was only lent.
+/// Removes nothing while a mount is left below it, so that the content of bind mounts is not removed.
 fn remove_tree(path: &str) -> Result<(), Failure> {
     refuse_wide(path)?;
     for target in
@@ -227,7 +227,7 @@ fn refuse_wide(path: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Mount points of file systems of the wanted types, parents before what is below them.
+/// Mount points of file systems of the wanted types, parents first.
 fn mounts(wanted: impl Fn(&str) -> bool) -> io::Result<BTreeSet<String>> {
     Ok(parse_mounts(&fs::read_to_string("/proc/self/mountinfo")?, wanted))
 }
@@ -240,7 +240,7 @@ fn parse_mounts(mountinfo: &str, wanted: impl Fn(&str) -> bool) -> BTreeSet<Stri
     lines.collect()
 }
 
-/// Blanks, tabs, newlines and backslashes stand as three octal digits (`proc_pid_mountinfo(5)`).
+/// Spaces, tabs, newlines and backslashes are three octal digits there (`proc_pid_mountinfo(5)`).
 fn unescaped(text: &str) -> String {
     let (mut plain, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('\\') {

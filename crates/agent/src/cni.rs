@@ -1,4 +1,4 @@
-//! Detaching a pod by CNI's own plug-ins (CNI specification 1.0.0, DEL), as `tare/deployments/pod/cni.py` does.
+//! Detaching of a pod by CNI's own plug-ins (CNI specification 1.0.0, DEL), as in `tare/deployments/pod/cni.py`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,14 +13,14 @@ use crate::netfilter::drop_portmap;
 use crate::program::{self, Cancel};
 use crate::request::Program;
 
-/// Upstream's place, Debian's, Fedora's.
+/// Directories of plug-ins: upstream's, Debian's, Fedora's.
 const DIRECTORIES: [&str; 3] = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"];
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const INTERFACE: &str = "eth0";
 const ATTACHED: &str = "attached.json";
 const CALL: Duration = Duration::from_secs(60);
 
-/// Where a task's pod keeps what undoing its attachment takes.
+/// Directory with everything that is needed to detach a task's pod.
 pub(crate) fn scratch_of(name: &str) -> Result<String, Failure> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     if name.is_empty() || !name.chars().all(plain) {
@@ -29,8 +29,8 @@ pub(crate) fn scratch_of(name: &str) -> Result<String, Failure> {
     Ok(format!("/run/tare-pod.{name}"))
 }
 
-/// DEL in reverse order, and portmap's own chains where nothing is in them. The directory is left to the caller,
-/// who removes it last: it holds what somebody else needs to detach the pod.
+/// Calls DEL in reverse order, and removes portmap's own chains if they are empty. The caller removes the directory
+/// last, as it is needed to detach the pod.
 pub(crate) fn detach(name: &str, scratch: &str) -> Result<(), Failure> {
     let chain = attached(Path::new(scratch))?;
     for config in chain.iter().rev() {
@@ -40,7 +40,7 @@ pub(crate) fn detach(name: &str, scratch: &str) -> Result<(), Failure> {
     if chain.iter().any(|config| config["type"] == "portmap") { drop_portmap() } else { Ok(()) }
 }
 
-/// The configurations of the plug-ins that were called, first to last; none where nothing was attached yet.
+/// Configurations of the plug-ins that were called, in order; empty if nothing was attached yet.
 fn attached(scratch: &Path) -> Result<Vec<Value>, Failure> {
     let text = match fs::read(scratch.join(ATTACHED)) {
         Ok(text) => text,
@@ -52,7 +52,7 @@ fn attached(scratch: &Path) -> Result<Vec<Value>, Failure> {
     Ok(about["chain"].as_array().ok_or(format!("{ATTACHED} has no chain"))?.clone())
 }
 
-/// A plug-in's name, which is no path.
+/// Name of a plug-in, which must not be a path.
 fn kind(config: &Value) -> Result<&str, Failure> {
     let kind = config["type"].as_str().unwrap_or_default();
     if kind.is_empty() || kind.contains('/') || kind.starts_with('.') {
@@ -68,7 +68,7 @@ fn directory_of(plugin: &str, places: &[&str]) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The namespace may be gone, which is no fault (specification, DEL).
+/// Calls DEL. The namespace may have ended before, which is no error (specification, DEL).
 fn delete(place: &Path, config: &Value, name: &str) -> Result<(), Failure> {
     let plugin = kind(config)?;
     let place = place.display().to_string();
@@ -203,7 +203,7 @@ mod tests {
         ]);
         fs::write(folder.path().join(ATTACHED), json!({"chain": chain, "pid": 1}).to_string())
             .unwrap();
-        // A pod's namespace, which its container's end takes away.
+        // A pod's namespace, which ends with its container.
         let mut pod = Command::new("unshare").args(["--net", "sleep", "60"]).spawn().unwrap();
         let netns = format!("/proc/{}/ns/net", pod.id());
         let own = fs::read_link("/proc/self/ns/net").unwrap();

@@ -1,4 +1,4 @@
-//! What SSH starts: carries frames between its standard streams and the daemon of a session, and starts that daemon.
+//! The program that SSH starts: it starts a session's daemon, and carries frames between it and its standard streams.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 use crate::Failure;
 use crate::daemon::path_with_sbin;
 
-/// Before it, a shell's start-up files may have printed anything.
+/// First output; a shell's start-up files may have printed anything before it.
 const PREAMBLE: &[u8] = b"\ntare-agent 1\n";
 const SOCKET: &str = "socket";
 const OWN_FILES: &str = "/proc/self/fd";
@@ -40,7 +40,7 @@ fn option<'a>(words: &'a [OsString], name: &str) -> Option<&'a OsString> {
     words.iter().position(|word| word == name).and_then(|at| words.get(at + 1))
 }
 
-/// As tare's own `TARE_HOME`.
+/// Same default as tare's `TARE_HOME`.
 fn default_home() -> Result<PathBuf, Failure> {
     if rustix::process::geteuid().is_root() {
         return Ok(PathBuf::from("/var/lib/tare"));
@@ -54,7 +54,7 @@ fn default_home() -> Result<PathBuf, Failure> {
         .join("tare"))
 }
 
-/// HOME/agent, which only this user may enter: whoever may speak to the daemon may do what this user may.
+/// HOME/agent, which only this user may enter: anyone who can connect to the daemon has this user's rights.
 fn private_folder(home: &Path) -> Result<PathBuf, Failure> {
     let folder = home.join("agent");
     let cannot_be_made = |error: io::Error| format!("{} cannot be made: {error}", folder.display());
@@ -76,7 +76,7 @@ fn private_folder(home: &Path) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// A connection to the session's daemon, which is started where there is none. Two at once make one daemon.
+/// Connects to the session's daemon, and starts it if there is none. Two calls at once start one daemon.
 fn reach(home: &Path, agents: &Path, session: &str) -> Result<UnixStream, Failure> {
     let lock = OpenOptions::new()
         .write(true)
@@ -123,12 +123,12 @@ fn reach(home: &Path, agents: &Path, session: &str) -> Result<UnixStream, Failur
     Ok(UnixStream::connect(socket_in(&folder)).map_err(no_socket)?)
 }
 
-/// By the folder's descriptor, as the name of a socket may have 107 bytes only (unix(7)).
+/// Path by the folder's descriptor, as the path of a socket is limited to 107 bytes (unix(7)).
 fn socket_in(folder: &File) -> PathBuf {
     PathBuf::from(format!("{OWN_FILES}/{}/{SOCKET}", folder.as_raw_fd()))
 }
 
-/// Until either side ends.
+/// Carries bytes both ways until either side ends.
 fn bridge(stream: &UnixStream) -> Result<(), Failure> {
     let outward = stream.try_clone()?;
     io::stdout().write_all(PREAMBLE)?;

@@ -1,4 +1,4 @@
-//! The daemon: answers over one connection at a time, outlives each, and ends when nobody has spoken for a lease.
+//! The daemon: it serves one connection at a time, outlives each, and ends after a lease without any message.
 
 use std::ffi::OsString;
 use std::fs;
@@ -28,11 +28,11 @@ use crate::program::Cancel;
 use crate::request::{self, FORMAT, Request};
 use crate::work::Workplace;
 
-/// Until a tare has said how long to wait for it.
+/// Lease until a tare sets another.
 const FIRST_LEASE: Duration = Duration::from_secs(60);
 const SHORTEST_LEASE_S: f64 = 0.1;
 const LONGEST_LEASE_S: f64 = 7.0 * 86400.0;
-/// Of a thread that answers one request.
+/// Stack size of a thread that handles one request.
 const STACK: usize = 256 << 10;
 const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
@@ -43,14 +43,14 @@ struct Daemon {
     work: Workplace,
     outcomes: Outcomes,
     lease: Lease,
-    /// The tare that is spoken for. Held while what another one left is cleared up.
+    /// The tare that the daemon acts for. Locked while the remains of an earlier one are removed.
     epoch: Mutex<Option<String>>,
-    /// The connection, for its end: whoever writes to it may be stuck.
+    /// The connection, to shut it down: a thread that writes to it may be blocked.
     line: Mutex<Option<UnixStream>>,
     speaker: Mutex<Option<UnixStream>>,
 }
 
-/// `serve HOME PLACE`, with a listening socket as standard input. PLACE is this session's folder.
+/// Command `serve HOME PLACE`, with a listening socket as standard input. PLACE is this session's folder.
 pub(crate) fn serve(words: &[OsString]) -> Result<(), Failure> {
     let [home, place] = words else { return Err("serve HOME PLACE".into()) };
     let (home, place) = (PathBuf::from(home), PathBuf::from(place));
@@ -74,7 +74,7 @@ pub(crate) fn serve(words: &[OsString]) -> Result<(), Failure> {
 }
 
 impl Daemon {
-    /// Sleeps until somebody connects or the lease may be over.
+    /// Waits for a connection or the end of the lease.
     fn wait(self: &Arc<Self>, listener: &UnixListener) -> Result<(), Failure> {
         loop {
             let mut watched = [
@@ -99,10 +99,10 @@ impl Daemon {
         }
     }
 
-    /// Clear up; then nobody but this process knows of it any more.
+    /// Removes everything, and then the session's folder, so that no other process can find this one.
     fn vanish(&self) {
         self.clear();
-        // Nobody may make the folder anew before it is removed.
+        // No other process may create the folder again before it is removed.
         let lock = fs::File::open(self.home.join("agent/lock"));
         if let Ok(lock) = &lock {
             let _alone = rustix::fs::flock(lock, rustix::fs::FlockOperation::LockExclusive);
@@ -136,7 +136,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// The first message of a connection. Whether it is to be spoken to.
+    /// Handles the first message of a connection. Returns whether the connection is accepted.
     fn greet(&self, message: Message, stream: UnixStream) -> io::Result<bool> {
         let id = message.id;
         let refuse = |what: String| {
@@ -175,7 +175,7 @@ impl Daemon {
         Ok(true)
     }
 
-    /// Who and where this is. `place`: what two names for one host have in common.
+    /// Facts about this agent and host. `place`: the same under all names of the host.
     fn about(&self) -> io::Result<serde_json::Value> {
         let home = fs::metadata(&self.home)?;
         Ok(json!({
@@ -226,7 +226,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// What does not arrive is asked for again on the next connection.
+    /// Sends an answer. If it does not arrive, it is requested again on the next connection.
     fn say(&self, id: u64, answer: &Answer) {
         let mut speaker = lock(&self.speaker);
         let parts: Vec<&[u8]> = answer.parts.iter().map(Vec::as_slice).collect();
@@ -242,7 +242,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long to wait for a tare that does not speak. The timer is set anew only when it is due, not at every word.
+/// How long to wait for messages of tare. The timer is set again only when it expires, not for each message.
 struct Lease {
     timer: OwnedFd,
     began: Instant,
@@ -270,14 +270,14 @@ impl Lease {
         self.heard_ms.store(self.now_ms(), Ordering::Relaxed);
     }
 
-    /// It lasts that long from now on.
+    /// Renews the lease for this long.
     fn last(&self, lease: Duration) -> io::Result<()> {
         self.heard();
         self.lease_ms.store(lease.as_millis() as u64, Ordering::Relaxed);
         self.set(lease)
     }
 
-    /// Whether it is over; where it is not, the timer is set to when it may be.
+    /// Whether it is over; if not, sets the timer to its current end.
     fn over(&self) -> io::Result<bool> {
         let end = self.heard_ms.load(Ordering::Relaxed) + self.lease_ms.load(Ordering::Relaxed);
         let left = end.saturating_sub(self.now_ms());
@@ -297,7 +297,7 @@ impl Lease {
     }
 }
 
-/// The daemon's $PATH: sshd's for programs may lack where administration's programs are.
+/// The daemon's $PATH, with the directories of administration programs, which sshd's may lack.
 pub(crate) fn path_with_sbin(path: &str) -> String {
     let mut folders: Vec<&str> = path.split(':').filter(|folder| !folder.is_empty()).collect();
     folders.extend(SBIN.iter().filter(|place| !path.split(':').any(|folder| folder == **place)));

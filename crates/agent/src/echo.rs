@@ -1,6 +1,6 @@
-//! Answers at a measured address: by UDP for round trips and clocks, by TCP for throughput.
+//! Answering at a measured address: by UDP for round trips and clocks, by TCP for throughput.
 //!
-//! It sleeps until something arrives, and ends when it is stopped or with all that the daemon has begun.
+//! It sleeps until something arrives, and ends when it is stopped or the daemon clears up.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -15,25 +15,25 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::answer::Fault;
 
-/// `number u32, sent u64`: what an exchange asks with.
+/// Bytes of a question: `number u32, sent u64`.
 pub(crate) const ASKED: usize = 12;
-/// `number u32, received u64, replied u64`: what it is answered with.
+/// Bytes of an answer: `number u32, received u64, replied u64`.
 pub(crate) const ANSWERED: usize = 20;
-/// The first byte of a TCP connection: who sends.
+/// First byte of a TCP connection, which says who sends.
 pub(crate) const UP: u8 = b'u';
 pub(crate) const DOWN: u8 = b'd';
-/// Of what is sent or read at once.
+/// Bytes that are sent or read at once.
 pub(crate) const BLOCK: usize = 1 << 18;
-/// Without any progress, the other end is gone.
+/// Time without progress after which the other end counts as lost.
 const STALLED: Duration = Duration::from_secs(10);
 const STACK: usize = 64 << 10;
 
-/// All that answer now, by their port.
+/// All open echoes, by port.
 #[derive(Default)]
 pub(crate) struct Echoes(Mutex<HashMap<u16, OwnedFd>>);
 
 impl Echoes {
-    /// Answer at `address` from now on; the port is the same for both protocols.
+    /// Starts to answer at `address`; the port is the same for both protocols.
     pub(crate) fn open(&self, address: IpAddr) -> Result<u16, Fault> {
         let stream = TcpListener::bind((address, 0))?;
         let port = stream.local_addr()?.port();
@@ -51,7 +51,7 @@ impl Echoes {
         Ok(port)
     }
 
-    /// Answer there no more. Nothing where nothing does.
+    /// Stops answering at a port, if it is open.
     pub(crate) fn close(&self, port: u16) {
         if let Some(end) = self.all().remove(&port) {
             tell(port, &end);
@@ -102,7 +102,7 @@ fn answer(stream: &TcpListener, datagram: &UdpSocket, end: &OwnedFd) -> rustix::
     }
 }
 
-/// What cannot be sent is lost, as the other side counts it.
+/// Replies to datagrams. If one cannot be sent, the other side counts it as lost.
 fn reply(datagram: &UdpSocket) {
     let mut asked = [0; ASKED + 1];
     while let Ok((length, peer)) = datagram.recv_from(&mut asked) {
@@ -118,7 +118,7 @@ fn reply(datagram: &UdpSocket) {
     }
 }
 
-/// Send until nobody reads any more, or count what arrives and tell how much it was.
+/// Sends until the other end stops reading, or counts what arrives and reports the number of bytes.
 fn carry(mut connection: TcpStream) -> std::io::Result<()> {
     connection.set_nonblocking(false)?;
     connection.set_read_timeout(Some(STALLED))?;
@@ -144,7 +144,7 @@ pub(crate) fn monotonic_ns() -> i64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-/// Wall clock less monotonic clock, by the closest of a few readings.
+/// Wall clock minus monotonic clock, by the closest of a few readings.
 pub(crate) fn ahead_ns() -> i64 {
     let readings = (0..5).map(|_| {
         let (before, wall, after) =

@@ -1,4 +1,4 @@
-//! As much of the container engine's HTTP as removing what a dead tare left takes.
+//! The part of the container engine's API that is needed to remove what a dead tare left.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// Borne by what tare's deployments make; what lacks it is somebody else's.
+/// Label of everything that tare's deployments make; nothing without it is removed.
 const LABEL: &str = "org.tare-bench.run";
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
-/// Of a program in a container: it may remove a large directory.
+/// Time limit of a program in a container, which may remove a large directory.
 const LONGEST: Duration = Duration::from_secs(600);
 const NOT_FOUND: u16 = 404;
-/// What tare calls images of its own.
+/// Prefix of the names of tare's own images.
 const IMAGES: &str = "tare/";
-/// A dead tare had asked for it, and the engine is at it.
+/// Status if the engine is already removing it, at the request of a dead tare.
 const CONFLICT: u16 = 409;
 
 pub(crate) struct Engine<'a> {
@@ -25,7 +25,7 @@ pub(crate) struct Engine<'a> {
 }
 
 impl Engine<'_> {
-    /// Remove a container, network or volume that bears tare's label.
+    /// Removes a container, network or volume with tare's label.
     pub(crate) fn remove(&self, kind: &str, name: &str) -> Result<(), Failure> {
         if !name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-:/@".contains(letter)) {
             return Err("an engine has nothing of this name".into());
@@ -54,7 +54,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The name; the image itself goes with the last of its names.
+    /// Removes a name of an image; the engine removes the image with its last name.
     fn remove_image(&self, name: &str) -> Result<(), Failure> {
         if !name.starts_with(IMAGES) {
             return Err("it is no image that tare would have made".into());
@@ -76,7 +76,7 @@ impl Engine<'_> {
         Err("the engine does not get done with removing it".into())
     }
 
-    /// Make a container, and wait until its program has ended. It stays.
+    /// Makes a container and waits until its program has ended. The container is kept.
     pub(crate) fn run_once(&self, name: &str, wanted: &Value) -> Result<(), Failure> {
         let created = format!("/containers/create?name={name}");
         for (target, body) in
@@ -96,7 +96,7 @@ impl Engine<'_> {
             return Ok(());
         }
         let (_, log) = self.ask("GET", &format!("/containers/{name}/logs?stderr=1&tail=1"))?;
-        // Eight bytes of a frame's header come before the words.
+        // The text comes after the eight bytes of a frame's header.
         let words = log.trim_matches(|letter: char| letter.is_control() || letter.is_whitespace());
         let last = words.lines().last().unwrap_or_default();
         let said = last.trim_start_matches(|letter: char| !letter.is_ascii_graphic());
@@ -107,7 +107,7 @@ impl Engine<'_> {
         self.send(method, target, "", PATIENCE)
     }
 
-    /// Status and body. HTTP/1.0, so that the end of the stream is the end of the body.
+    /// Sends a request; returns status and body. By HTTP/1.0, so that the body ends with the stream.
     fn send(
         &self,
         method: &str,
@@ -132,7 +132,7 @@ impl Engine<'_> {
     }
 }
 
-/// An answer that comes in drips must not take longer either.
+/// Reads an answer; the limit is for the whole, even if it arrives slowly in pieces.
 fn read_all(stream: &mut UnixStream, limit: Duration) -> Result<String, Failure> {
     let deadline = Instant::now() + limit;
     let (mut bytes, mut block) = (Vec::new(), [0; 1 << 13]);
@@ -152,7 +152,7 @@ fn read_all(stream: &mut UnixStream, limit: Duration) -> Result<String, Failure>
     }
 }
 
-/// The engine's own words, which stand in JSON.
+/// The engine's error message, which is in JSON.
 fn refused((status, text): &(u16, String)) -> Failure {
     let about: Option<Value> = serde_json::from_str(text).ok();
     let words = about.as_ref().and_then(|about| about["message"].as_str());

@@ -1,4 +1,4 @@
-//! Files written, read and listed.
+//! Writing, reading and listing of files.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -15,15 +15,15 @@ use serde_json::{Value, json};
 use crate::answer::Fault;
 use crate::frame::MOST_DATA;
 
-/// Their content is not stored but listed, so that nothing can be renamed into their place.
+/// File systems of the kernel, where no file can be replaced by renaming.
 const PSEUDO: [&str; 2] = ["/proc/", "/sys/"];
 const NO_SUCH_PROCESS: i32 = 3;
-/// Of files that are read many at once.
+/// Largest file that is read together with others.
 const SMALL: usize = 1 << 18;
-/// Of names for files under way.
+/// Counter for temporary names.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// Write whole or not at all, except below /proc and /sys.
+/// Writes a file atomically, except below /proc and /sys.
 pub(crate) fn put(path: &str, mode: u32, content: &[u8]) -> Result<(), Fault> {
     if PSEUDO.iter().any(|place| path.starts_with(place)) {
         return Ok(OpenOptions::new().write(true).open(path)?.write_all(content)?);
@@ -43,7 +43,7 @@ fn write_new(path: &str, mode: u32, content: &[u8]) -> io::Result<()> {
     file.write_all(content)
 }
 
-/// Files that arrive in parts, so that those of a tare that never came back can be removed.
+/// Temporary files that arrive in parts, so that those of a lost tare can be removed.
 #[derive(Default)]
 pub(crate) struct Parts(Mutex<BTreeSet<String>>);
 
@@ -58,14 +58,14 @@ impl Parts {
             .open(scratch)?;
         let written = file.write_all_at(content, offset);
         if written.is_err() {
-            // Of a full disk nothing more is to be had by keeping a part.
+            // Keeping the part would only fill the disk.
             let _absent = fs::remove_file(scratch);
             self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(scratch);
         }
         Ok(written?)
     }
 
-    /// Put the parts into their place, where they are all there.
+    /// Moves a file to its place, if all of its parts have arrived.
     pub(crate) fn whole(
         &self,
         scratch: &str,
@@ -91,9 +91,8 @@ impl Parts {
     }
 }
 
-/// Up to `limit` bytes from `offset`, and whether the file ends there. `Fault::Absent` where there is no file, or none
-/// any more of a process that has disappeared.
-/// `regular`: only of a regular file, not through a link.
+/// Reads up to `limit` bytes from `offset`, and whether the file ends there. `Fault::Absent` if there is no file, or it
+/// was of a process that has ended. `regular`: only read a regular file, not through a link.
 pub(crate) fn read(
     path: &str,
     offset: u64,
@@ -112,8 +111,8 @@ pub(crate) fn read(
     })
 }
 
-/// Many small files at once: of each its length, -1 where there is none, -2 where it is to be asked for alone, as it is
-/// longer than `SMALL` or cannot be read; and the contents.
+/// Reads many small files. Returns lengths and contents: the length is -1 if there is no such file, and -2 if the file
+/// is longer than `SMALL` or unreadable, so it must be requested alone.
 pub(crate) fn read_all(paths: &[String], regular: bool) -> (Vec<i64>, Vec<Vec<u8>>) {
     let (mut lengths, mut contents) = (Vec::new(), Vec::new());
     let mut left = MOST_DATA;
@@ -131,7 +130,7 @@ pub(crate) fn read_all(paths: &[String], regular: bool) -> (Vec<i64>, Vec<Vec<u8
     (lengths, contents)
 }
 
-/// Opening neither follows a link nor waits for the other end of a pipe.
+/// Opens a file without following a link or waiting for the other end of a pipe.
 fn open_regular(path: &str) -> Result<io::Result<File>, Fault> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
@@ -168,7 +167,7 @@ fn read_file(mut file: File, offset: u64, limit: usize) -> io::Result<(Vec<u8>, 
     }
 }
 
-/// What `path` is and, of a directory, all that is below it, parents first. Paths are relative to it.
+/// Lists `path` and, for a directory, everything below it, parents first. Paths are relative to it.
 pub(crate) fn list(path: &str) -> Result<Vec<Value>, Fault> {
     let mut found = Vec::new();
     let root = Path::new(path);

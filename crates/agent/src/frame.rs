@@ -1,16 +1,16 @@
 //! Frames: `length u32, id u64, kind u8, payload`, big-endian; `length` counts what follows it.
 //!
-//! A message is one frame of kind `H`, a JSON object whose `data` says how many bytes follow, and frames of kind `D`
-//! with these. Frames of several messages may alternate; those of one message keep their order.
+//! A message is one frame of kind `H`, with a JSON object whose `data` is the number of bytes that follow, and frames
+//! of kind `D` with these. Frames of several messages may alternate; those of one message keep their order.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 
 use serde_json::{Map, Value};
 
-/// No frame is longer, so that a length out of a damaged stream reserves no memory.
+/// Longest payload of a frame, so that a length from a damaged stream does not allocate memory.
 const MOST_PAYLOAD: usize = 1 << 20;
-/// No message carries more; longer files go in parts.
+/// Most data of a message; longer files are sent in parts.
 pub(crate) const MOST_DATA: usize = 64 << 20;
 const OVERHEAD: usize = 9;
 
@@ -20,7 +20,7 @@ pub(crate) struct Message {
     pub(crate) data: Vec<u8>,
 }
 
-/// Messages as their last frame arrives.
+/// Messages of a stream, in the order of their last frames.
 pub(crate) struct Messages<R> {
     stream: R,
     begun: HashMap<u64, (Message, usize)>,
@@ -31,10 +31,10 @@ impl<R: Read> Messages<R> {
         Self { stream, begun: HashMap::new() }
     }
 
-    /// The next whole message; `None` at the end of the stream.
+    /// Next whole message; `None` at the end of the stream.
     ///
     /// # Errors
-    /// Where the stream breaks, or holds no frames.
+    /// The stream breaks, or does not consist of frames.
     pub(crate) fn next(&mut self) -> io::Result<Option<Message>> {
         loop {
             let Some((id, kind, payload)) = self.frame()? else { return Ok(None) };
@@ -94,10 +94,10 @@ fn damaged(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the stream is damaged: {what}"))
 }
 
-/// Write one message. `parts`: its data, in order.
+/// Writes one message. `parts`: its data, in order.
 ///
 /// # Errors
-/// Where the stream cannot be written.
+/// The stream cannot be written.
 pub(crate) fn write(
     mut stream: impl Write,
     id: u64,

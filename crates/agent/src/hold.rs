@@ -1,6 +1,6 @@
-//! What a started program is until it begins: a process of its own session that waits for a word.
+//! The process of a started program before the program begins: it has its own session and waits to be released.
 //!
-//! It becomes the program, so pid and start time stay. Without the word (nobody is left to give it) it ends.
+//! It becomes the program by exec, which keeps pid and start time. It ends if it can no longer be released.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -17,15 +17,15 @@ pub(crate) const READY: u8 = b'r';
 pub(crate) const GO: u8 = b'g';
 const UNSTARTED: i32 = 127;
 
-/// `hold PROGRAM ARGUMENTS...`, with one end of a socket pair as standard input.
+/// Command `hold PROGRAM ARGUMENTS...`, with one end of a socket pair as standard input.
 pub(crate) fn hold(words: &[OsString]) -> Result<(), Failure> {
     let (name, arguments) = words.split_first().ok_or("hold: no program")?;
     rustix::process::setsid()?;
-    // A signal that is caught becomes the default one when the program begins; one that was ignored would stay so.
+    // Exec resets signals that are caught to the default action; ignored ones would stay ignored.
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
-    // A copy that is closed by the beginning of the program, which is how the other end learns of it.
+    // A copy that exec closes, which tells the other end that the program has begun.
     let mut line: UnixStream = std::io::stdin().as_fd().try_clone_to_owned()?.into();
     line.write_all(&[READY])?;
     let mut word = [0];

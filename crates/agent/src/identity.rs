@@ -1,4 +1,4 @@
-//! Processes named beyond doubt: pid, start time and boot, as `PID:TICKS:BOOT`.
+//! Unambiguous names of processes: pid, start time and boot, as `PID:TICKS:BOOT`.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ pub(crate) struct Identity {
     pub(crate) started_ticks: u64,
 }
 
-/// The kernel's id of this boot; empty where there is none to read.
+/// The kernel's id of this boot; empty if it cannot be read.
 pub(crate) fn boot_id() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| {
@@ -19,24 +19,24 @@ pub(crate) fn boot_id() -> &'static str {
 }
 
 impl Identity {
-    /// The process that bears this pid now.
+    /// Identity of the process that has this pid now.
     ///
     /// # Errors
-    /// Where there is none.
+    /// There is no such process.
     pub(crate) fn of(pid: u32) -> io::Result<Self> {
         let (_, started_ticks) = stat(pid)?;
         Ok(Self { pid, started_ticks })
     }
 
-    /// Of this process.
+    /// Identity of this process.
     ///
     /// # Errors
-    /// Where /proc does not show it.
+    /// It cannot be read from /proc.
     pub(crate) fn own() -> io::Result<Self> {
         Self::of(std::process::id())
     }
 
-    /// `None` for what is no name of a process of this boot.
+    /// Parses an identity; `None` unless it is of a process of this boot.
     pub(crate) fn parse(ident: &str) -> Option<Self> {
         let mut parts = ident.splitn(3, ':');
         let (pid, ticks, boot) = (parts.next()?, parts.next()?, parts.next()?);
@@ -44,7 +44,7 @@ impl Identity {
             .then_some(Self { pid: pid.parse().ok()?, started_ticks: ticks.parse().ok()? })
     }
 
-    /// Whether this very process still runs; one that only waits to be reaped does not.
+    /// Whether exactly this process still runs; a zombie does not.
     pub(crate) fn alive(&self) -> bool {
         stat(self.pid)
             .is_ok_and(|(state, ticks)| ticks == self.started_ticks && !"ZX".contains(state))
@@ -55,7 +55,7 @@ impl Identity {
     }
 }
 
-/// State and start time: fields 3 and 22 of `/proc/PID/stat`, counted from behind the command's bracket.
+/// State and start time: fields 3 and 22 of `/proc/PID/stat`, counted from the bracket after the command.
 fn stat(pid: u32) -> io::Result<(char, u64)> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat"))?)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat cannot be read"))

@@ -1,7 +1,7 @@
-//! The ledger of this host: a line of JSON for each thing noted or forgotten, on disk before the call returns.
+//! The ledger of this host: a line of JSON for each resource noted or forgotten, on disk before the call returns.
 //!
-//! All agents of one home write to one file, each line under a lock. The owner of an entry is the agent that noted it,
-//! since whether a tare on another machine still lives cannot be seen from here: an agent outlives it by its lease.
+//! All agents of one home write to one file, each line under a lock. The owner of an entry is the agent that noted it:
+//! whether a tare on another machine still runs cannot be seen from here, and its agent outlives it by a lease.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-/// Lines from which on what was forgotten is left out of the file.
+/// Number of lines above which the file is rewritten without forgotten entries.
 const MANY: usize = 2000;
 
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct Entry {
     pub(crate) ident: String,
     pub(crate) owner: String,
     pub(crate) keep: bool,
-    /// Why its agent could not remove it.
+    /// Why its agent could not remove it, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failed: Option<String>,
 }
@@ -34,7 +34,7 @@ enum Line {
         kind: String,
         forgotten: String,
     },
-    /// An agent older than this line passes it over.
+    /// Agents from before this kind of line skip it.
     Failed {
         kind: String,
         ident: String,
@@ -65,12 +65,12 @@ impl Ledger {
         self.append(&Line::Forgotten { kind, forgotten: ident })
     }
 
-    /// It stays, for this reason.
+    /// Notes why an entry could not be removed.
     pub(crate) fn fail(&self, kind: String, ident: String, failed: String) -> io::Result<()> {
         self.append(&Line::Failed { kind, ident, failed })
     }
 
-    /// All that stands in it, the oldest first.
+    /// All entries, oldest first.
     pub(crate) fn entries(&self) -> io::Result<Vec<Entry>> {
         match File::open(&self.path) {
             Ok(file) => Ok(standing(&file)?.0),
@@ -85,13 +85,13 @@ impl Ledger {
         if lines >= MANY && lines > 2 * entries.len() {
             file = self.rewritten(&entries)?;
         }
-        // A line that a crash cut short must not swallow this one.
+        // A preceding line that a crash cut short must not run into this one.
         let text = format!("\n{}\n", serde_json::to_string(line)?);
         file.write_all(text.as_bytes())?;
         file.sync_data()
     }
 
-    /// Locked, and the file that bears the name now: another agent may have rewritten it meanwhile.
+    /// Opens and locks the file, again if another agent has replaced it meanwhile.
     fn locked(&self) -> io::Result<File> {
         loop {
             let file = OpenOptions::new()
@@ -131,7 +131,7 @@ fn same(file: &File, path: &Path) -> io::Result<bool> {
     Ok(fs::metadata(path).is_ok_and(|named| (named.dev(), named.ino()) == (own.dev(), own.ino())))
 }
 
-/// What stands, the oldest first, and the number of lines. A line cut short by a crash is passed over.
+/// Entries, oldest first, and the number of lines. A line that a crash cut short is skipped.
 fn standing(file: &File) -> io::Result<(Vec<Entry>, usize)> {
     let mut at: HashMap<(String, String), usize> = HashMap::new();
     let mut noted: Vec<Option<Entry>> = Vec::new();

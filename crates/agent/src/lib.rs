@@ -1,8 +1,8 @@
-//! `tare-agent`: what acts for tare on a host of a site, spoken to over the streams of an SSH connection.
+//! `tare-agent`, which acts for tare on a host of a site, over the streams of an SSH connection.
 //!
-//! `connect` is what SSH starts. It carries frames between its own standard streams and a Unix socket, behind which
-//! `serve`, the daemon, outlives every connection. What the daemon is asked, and by which rules it answers twice or
-//! clears up, is in docs/reference/agent.md.
+//! SSH starts `connect`, which carries frames between its standard streams and a Unix socket of `serve`, the daemon.
+//! The daemon outlives connections. Its requests, and the rules for repeated requests and clearing up, are in
+//! docs/reference/agent.md.
 
 mod answer;
 mod clearing;
@@ -27,13 +27,13 @@ mod work;
 
 use std::ffi::OsString;
 
-/// What can go wrong before there is anybody to answer, in one line.
+/// Error in one line, if there is no connection to answer on, or within a request.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const USAGE: &str =
     "tare-agent acts for tare on another machine: tare itself copies and starts it, by SSH";
 
-/// The whole program; the answer is its exit code.
+/// Runs the program; returns its exit code.
 #[must_use]
 pub fn run(arguments: Vec<OsString>) -> i32 {
     let mut words = arguments.into_iter();

@@ -1,6 +1,6 @@
-//! Taking away what a pod's Service has in the host's netfilter, and the chains that CNI's portmap leaves.
+//! Removal of a pod's Service from the host's netfilter, and of the chains that CNI's portmap leaves.
 //!
-//! The same lines as `tare/deployments/pod/` gives the same programs; both are held to the same captured tables.
+//! Programs get the same input as from `tare/deployments/pod/`; both are tested with the same captured tables.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::Failure;
 use crate::program::printed;
 
 const CALL: Duration = Duration::from_secs(60);
-/// Tables of ten thousand Services take seconds.
+/// Time limit: tables of ten thousand Services take seconds.
 const LONG: Duration = Duration::from_secs(600);
 const RESTORE: [&str; 4] = ["iptables-restore", "--noflush", "-w", "30"];
 const TABLES: [&str; 2] = ["filter", "nat"];
@@ -16,9 +16,9 @@ const TAG_DIGITS: usize = 12;
 const PORTMAP_CHAINS: [&str; 3] =
     ["CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK"];
 
-/// Drop the rules with that tag; nothing there is no error.
+/// Removes the rules with a tag, if there are any.
 pub(crate) fn drop_rules(proxy: &str, tag: &str) -> Result<(), Failure> {
-    // Chains and tables are chosen by the tag: a damaged one must choose nobody else's.
+    // Chains and tables are selected by the tag: a damaged one must not select others'.
     let digits = tag.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
     if tag.len() != TAG_DIGITS || !digits {
         return Err("it names no rules of tare's".into());
@@ -30,7 +30,7 @@ pub(crate) fn drop_rules(proxy: &str, tag: &str) -> Result<(), Failure> {
     }
 }
 
-/// Take away the chains that portmap leaves for the next pod, where the first has no rule, so nobody's pod.
+/// Removes the chains that portmap keeps for the next pod, if the first has no rule, so no pod uses them.
 pub(crate) fn drop_portmap() -> Result<(), Failure> {
     let lines = portmap_removal(&printed(&["iptables-save", "-t", "nat"], b"", CALL)?);
     if lines.is_empty() { Ok(()) } else { restore(&lines, CALL) }
@@ -49,7 +49,7 @@ fn drop_chains(tag: &str) -> Result<(), Failure> {
 }
 
 fn drop_table(name: &str) -> Result<(), Failure> {
-    // nft reads whole tables to list their names, too: 16 s with a thousand Services on a busy machine.
+    // nft reads whole tables even to list their names: 16 s with a thousand Services on a busy machine.
     let listed = printed(&["nft", "list", "tables", "ip"], b"", LONG)?;
     if listed.lines().any(|line| line == format!("table ip {name}")) {
         printed(&["nft", "delete", "table", "ip", name], b"", LONG)?;
@@ -61,7 +61,7 @@ fn restore(lines: &[String], limit: Duration) -> Result<(), Failure> {
     printed(&RESTORE, (lines.join("\n") + "\n").as_bytes(), limit).map(drop)
 }
 
-/// Lines that take away, of what `iptables-save` shows, the chains of a tag and all rules that lead to them.
+/// Lines that remove the chains of a tag in the output of `iptables-save`, and all rules that lead to them.
 fn removal(tag: &str, saved: &str) -> Vec<String> {
     let own = format!("TARE-{tag}-");
     let (mut lines, mut chains) = (Vec::new(), Vec::new());
@@ -85,7 +85,7 @@ fn removal(tag: &str, saved: &str) -> Vec<String> {
     lines
 }
 
-/// Of what `iptables-save -t nat` shows; nothing while a pod has a rule there.
+/// Lines for the output of `iptables-save -t nat`; empty while a pod has a rule there.
 fn portmap_removal(saved: &str) -> Vec<String> {
     let rules: Vec<&str> = saved.lines().filter_map(|line| line.strip_prefix("-A ")).collect();
     let there: Vec<&str> = PORTMAP_CHAINS
@@ -119,12 +119,12 @@ pub(crate) mod tests {
     const REMOVAL: &str = include_str!("../tests/data/netfilter/removal");
     const PORTMAP: &str = include_str!("../tests/data/netfilter/portmap");
 
-    /// Set in a namespace that a test made for itself.
+    /// Environment variable that is set in a test's own namespace.
     const APART: &str = "TARE_TEST_APART";
 
-    /// Run `body` in a network namespace of its own, where it may do as it likes with the kernel's rules: this program
-    /// plays `test` there, which is the caller, and comes here again. Never on the machine's own network: where no
-    /// namespace can be made, it is skipped, and that is printed.
+    /// Runs `body` in its own network namespace, where it may change the kernel's rules: this program runs `test`, the
+    /// caller, there, which calls this function again. It never runs in the machine's own network: if no namespace can
+    /// be made, the test is skipped with a message.
     pub(crate) fn in_own_network(test: &str, body: fn()) {
         if std::env::var_os(APART).is_some() {
             return body();

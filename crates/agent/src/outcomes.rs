@@ -1,4 +1,4 @@
-//! Requests under way and answers that nobody has acknowledged yet, by id: what is asked twice is done once.
+//! Running requests and unacknowledged answers, by id, so that a repeated request is carried out once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ enum Outcome {
     Done(Answer),
 }
 
-/// What to do with a request that has arrived.
+/// What to do with an arrived request.
 pub(crate) enum Arrived {
     New,
-    /// Its answer goes out when it is there.
+    /// It is running; its answer is sent at its end.
     Underway,
     Done(Answer),
 }
@@ -35,7 +35,7 @@ impl Outcomes {
         }
     }
 
-    /// `answer`: to be kept until it is acknowledged.
+    /// `answer`: kept until it is acknowledged.
     pub(crate) fn finish(&self, id: u64, answer: Option<Answer>) {
         let mut all = self.all();
         match answer {
@@ -55,7 +55,7 @@ impl Outcomes {
         }
     }
 
-    /// End all programs, and keep nothing.
+    /// Ends all programs, and forgets all answers.
     pub(crate) fn clear(&self) {
         for (_, outcome) in self.all().drain() {
             if let Outcome::Underway(cancel) = outcome {

@@ -1,4 +1,4 @@
-//! A program run to its end, in a process group of its own that is killed whole when the time is up.
+//! Running of programs to their end, each in its own process group, which is killed at the time limit.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,14 +16,14 @@ use crate::answer::Fault;
 use crate::frame::MOST_DATA;
 use crate::request::Program;
 
-/// How long the pipes of a killed program are read on; a descendant that left its group may hold them open.
+/// How long the pipes of a killed program are still read; a descendant that left its group may keep them open.
 const DRAIN: Duration = Duration::from_secs(1);
 const MOST_OUTPUT: usize = MOST_DATA / 2;
-/// Between looks at a program that closed both outputs and goes on.
+/// Interval of checks whether a program has ended that has closed both outputs.
 const LOOK: Duration = Duration::from_millis(5);
 
 pub(crate) struct Ended {
-    /// Exit code; negative: the signal.
+    /// Exit code, or the negative number of a signal.
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
@@ -35,7 +35,7 @@ pub(crate) struct Cancel(Arc<OwnedFd>);
 
 impl Cancel {
     /// # Errors
-    /// Where no more files may be opened.
+    /// No more files can be opened.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
@@ -47,7 +47,7 @@ impl Cancel {
     }
 }
 
-/// The command, with the environment that was asked for.
+/// Makes the command, with the requested environment.
 pub(crate) fn command(name: &str, arguments: &[String], program: &Program) -> Command {
     let mut command = Command::new(name);
     command.args(arguments);
@@ -79,10 +79,10 @@ pub(crate) fn run(
     done
 }
 
-/// What a program prints that has to succeed, found by this process's `$PATH`.
+/// Output of a program that must succeed, and is found by this process's `$PATH`.
 ///
 /// # Errors
-/// One sentence that names the program: it cannot be started, takes too long, or ends with another code than 0.
+/// One sentence that names the program: it cannot be started, takes too long, or its exit code is not 0.
 pub(crate) fn printed(argv: &[&str], stdin: &[u8], limit: Duration) -> Result<String, Failure> {
     let program = Program { argv: argv.iter().map(|word| (*word).to_owned()).collect(), env: None };
     let name = argv.first().copied().unwrap_or_default();
@@ -95,7 +95,7 @@ pub(crate) fn printed(argv: &[&str], stdin: &[u8], limit: Duration) -> Result<St
 }
 
 impl Ended {
-    /// The last line on standard error, or the exit code where there is none.
+    /// Last line on standard error, or the exit code if there is none.
     pub(crate) fn last_words(&self) -> String {
         let errors = String::from_utf8_lossy(&self.stderr);
         let last = errors.trim().lines().last().map(str::to_owned);
@@ -142,7 +142,7 @@ fn communicate(
     Ok(Ended { code, stdout: stdout.read, stderr: stderr.read })
 }
 
-/// Until one of the pipes can be used.
+/// Waits until one of the pipes can be used.
 fn wait(
     input: Option<&Input<'_>>,
     outputs: &[&Output],
@@ -177,7 +177,7 @@ struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// Whether all of it is written, or nobody reads it any more.
+    /// Writes input; returns whether it is all written or no longer read.
     fn feed(&mut self) -> bool {
         while !self.left.is_empty() {
             match self.pipe.write(self.left) {
@@ -203,7 +203,7 @@ impl Output {
         Ok(Self { pipe: Some(pipe.into()), read: Vec::new() })
     }
 
-    /// All that is there now.
+    /// Reads everything that is available.
     fn take(&mut self) -> Result<(), Fault> {
         let Some(pipe) = &mut self.pipe else { return Ok(()) };
         let mut block = [0; 1 << 14];

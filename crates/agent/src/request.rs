@@ -1,4 +1,4 @@
-//! What the daemon can be asked.
+//! Requests to the daemon.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Version of frames and requests; a daemon refuses every other.
+/// Version of frames and requests; a daemon refuses all others.
 pub(crate) const FORMAT: u32 = 1;
 
-/// A program with its surroundings. `env`: the whole environment, the daemon's own where there is none.
+/// A program with its working conditions. `env`: the whole environment; if missing, the daemon's own.
 #[derive(Deserialize, Clone)]
 pub(crate) struct Program {
     pub(crate) argv: Vec<String>,
@@ -19,8 +19,8 @@ pub(crate) struct Program {
 #[derive(Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// First on every connection. `epoch`: the tare that speaks; another than before has the place of one that died.
-    /// `engine`: the socket of the container engine.
+    /// First on every connection. `epoch`: identifies the tare; a new one replaces a tare that died. `engine`: the
+    /// socket of the container engine.
     Hello {
         format: u32,
         epoch: String,
@@ -34,7 +34,7 @@ pub(crate) enum Request {
         program: Program,
         limit_s: f64,
     },
-    /// `held`: wait for `release` before the program begins.
+    /// `held`: the program does not begin until `release`.
     Start {
         #[serde(flatten)]
         program: Program,
@@ -62,16 +62,16 @@ pub(crate) enum Request {
         mode: u32,
         size: u64,
     },
-    /// Up to `limit` bytes from `offset`; `whole` in the answer where the file ends there.
+    /// Up to `limit` bytes from `offset`; `whole` in the answer if the file ends there.
     Read {
         path: String,
         offset: u64,
         limit: u64,
-        /// A link or a pipe in the file's place is refused: who may write the directory may be hostile.
+        /// Whether to refuse a link or a pipe in the file's place, by a hostile user who may write to the directory.
         #[serde(default)]
         regular: bool,
     },
-    /// Small files at once; `lengths` in the answer.
+    /// Several small files; `lengths` in the answer.
     ReadAll {
         paths: Vec<String>,
         regular: bool,
@@ -89,38 +89,38 @@ pub(crate) enum Request {
         ident: String,
     },
     Entries,
-    /// How a container of the engine's is made that does what this agent may not; the data is the engine's JSON.
+    /// How to make a container that does what this agent may not; the data is the engine's JSON.
     Sidecar,
-    /// Answer at an address of this host, for other hosts that sound the wire; the port is in the answer.
+    /// Answer at an address of this host, for network measurements by other hosts; the port is in the answer.
     Echo {
         address: IpAddr,
     },
     EndEcho {
         port: u16,
     },
-    /// Round trips to what answers on another host.
+    /// Measure round trips to another host's echo.
     Sound {
         address: IpAddr,
         port: u16,
     },
-    /// Throughput to it and back.
+    /// Measure throughput to it and back.
     Fill {
         address: IpAddr,
         port: u16,
         seconds: f64,
     },
-    /// End the program of the request `of`, whose own answer nobody waits for any more.
+    /// End the program of the request `of`, whose answer is no longer awaited.
     Cancel {
         of: u64,
     },
-    /// Carries acknowledgements alone.
+    /// Only acknowledges answers.
     Ack,
     /// Clear up and end.
     Bye,
 }
 
 impl Request {
-    /// Whether doing it twice is another thing than doing it once: then its answer is kept until acknowledged.
+    /// Whether repeating it would have other effects; if so, its answer is kept until acknowledged.
     pub(crate) fn kept(&self) -> bool {
         matches!(
             self,
@@ -134,7 +134,7 @@ impl Request {
     }
 }
 
-/// The request in a message's head, and the ids of answers that its sender has received.
+/// Parses a message's head: the request, and the ids of answers that its sender has received.
 pub(crate) fn parse(
     mut head: Map<String, Value>,
 ) -> Result<(Request, Vec<u64>), serde_json::Error> {

@@ -1,6 +1,6 @@
-//! For an agent that is not root: a container of the engine's does what only root or the data's owners may.
+//! Sidecars, for an agent that is not root: containers that do what only root or the owners of data may do.
 //!
-//! tare has told how its own sidecar is made (python/tare/sites/sidecar/); one like it runs a single program.
+//! tare sends how to make its own sidecar (python/tare/sites/sidecar/); each of these runs a single program.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// Empties trees of control groups and removes them, the first of its arguments so many, then those above if empty.
+/// Removes trees of control groups. Arguments: their number, the trees, and parents to remove if they are empty.
 const REMOVE_CGROUPS: &str = r#"
 left=$1; shift
 while [ "$left" -gt 0 ]; do
@@ -32,7 +32,7 @@ done
 for above; do rmdir -- "$above" 2>/dev/null || :; done
 "#;
 
-/// `wanted`: what the engine is asked for, but for the program.
+/// `wanted`: the request to the engine, without the program.
 pub(crate) struct Sidecar<'a> {
     pub(crate) engine: Engine<'a>,
     pub(crate) wanted: &'a Value,
@@ -40,7 +40,7 @@ pub(crate) struct Sidecar<'a> {
 }
 
 impl Sidecar<'_> {
-    /// Run a program to its end. The container stands in the ledger while it is there.
+    /// Runs a program to its end. The container is in the ledger while it exists.
     pub(crate) fn run(&self, argv: &[&str]) -> Result<(), Failure> {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("tare-sidecar-{}-{number}", std::process::id());
@@ -52,12 +52,12 @@ impl Sidecar<'_> {
         self.ledger.forget("container".into(), name)?;
         done
     }
-    /// One in which others have files.
+    /// Removes a directory with files of other users.
     pub(crate) fn remove_tree(&self, path: &str) -> Result<(), Failure> {
         self.run(&["rm", "-rf", "--one-file-system", "--", path])
     }
 
-    /// One of a user's containers, which the engine has ended, in every hierarchy: the groups are root's.
+    /// Clears a control group of a user's container that the engine has ended, in every hierarchy: root owns them.
     pub(crate) fn clear_cgroup(
         &self,
         path: &str,
@@ -83,7 +83,7 @@ impl Sidecar<'_> {
     }
 }
 
-/// Whether it is for want of rights that something failed.
+/// Whether something failed because of missing rights.
 pub(crate) fn denied(failure: &Failure) -> bool {
     let error = failure.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)

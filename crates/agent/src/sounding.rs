@@ -1,4 +1,4 @@
-//! Asks what answers at another host's measured address: round trips with the clocks of both ends, and throughput.
+//! Measurements with another host's echo: round trips with the clocks of both ends, and throughput.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, UdpSocket};
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 use crate::answer::Fault;
 use crate::echo::{ANSWERED, ASKED, BLOCK, DOWN, UP, ahead_ns, monotonic_ns};
 
-/// Enough to find a quick one; on a slow wire fewer, as time is up before.
+/// Most exchanges: enough to find a quick one; on a slow network, the time limit allows fewer.
 const MOST: u32 = 100;
 const FEWEST: u32 = 20;
 const ENOUGH: Duration = Duration::from_millis(50);
-/// An answer that takes longer is taken for lost.
+/// Time after which an answer counts as lost.
 const LOST: Duration = Duration::from_secs(1);
-/// Where so many at the beginning are, nobody answers.
+/// If so many are lost at the beginning, nothing answers.
 const SILENT: u32 = 3;
 const STALLED: Duration = Duration::from_secs(10);
 
-/// Of an exchange: sent and returned by this host's clock, received and replied by the other's; nanoseconds.
+/// Times of an exchange in ns: sent and returned by this host's clock, received and replied by the other's.
 type Exchange = [i64; 4];
 
-/// One exchange after the other, without a pause: a CPU that sleeps in between would be part of every round trip.
+/// Exchanges without pauses between them: waking a CPU that sleeps meanwhile would be part of every round trip.
 pub(crate) fn ask(address: IpAddr, port: u16) -> Result<Value, Fault> {
     let own: IpAddr = match address {
         IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
@@ -33,7 +33,7 @@ pub(crate) fn ask(address: IpAddr, port: u16) -> Result<Value, Fault> {
     socket.set_read_timeout(Some(LOST))?;
     let (mut exchanges, mut lost) = (Vec::new(), 0);
     let began = Instant::now();
-    // The first one takes the time of waking both ends, and is not counted.
+    // The first one includes waking both ends, and is not counted.
     for number in 0..=MOST {
         if number > FEWEST && began.elapsed() > ENOUGH {
             break;
@@ -60,7 +60,7 @@ fn exchange(socket: &UdpSocket, number: u32) -> io::Result<Exchange> {
         let mut reply = [0; ANSWERED];
         let length = socket.recv(&mut reply)?;
         let returned = monotonic_ns();
-        // One that was taken for lost may still come.
+        // One that was counted as lost may still arrive.
         if length == ANSWERED && reply[..4] == number.to_be_bytes() {
             return Ok([sent, moment(&reply[4..12]), moment(&reply[12..]), returned]);
         }
@@ -71,7 +71,7 @@ fn moment(bytes: &[u8]) -> i64 {
     i64::from_be_bytes(bytes.try_into().unwrap_or_default())
 }
 
-/// Bytes a second that one connection carries to the other host, and from it, of what has arrived.
+/// Bytes per second over one connection to the other host and from it, counted as they arrive.
 pub(crate) fn fill(address: IpAddr, port: u16, lasts: Duration) -> Result<Value, Fault> {
     let place = SocketAddr::from((address, port));
     let mut block = vec![0; BLOCK];

@@ -1,4 +1,4 @@
-//! Programs that were started and go on by themselves.
+//! Programs that run in the background.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -19,13 +19,13 @@ use crate::request::Program;
 
 const GRACE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a program of ours may take to come up or to become another.
+/// How long a holding process may take to start, or to become the program.
 const QUICK: Duration = Duration::from_secs(30);
 
 struct One {
     child: Child,
     identity: Identity,
-    /// While it waits for its word.
+    /// Connection to it while it waits to be released.
     line: Option<UnixStream>,
 }
 
@@ -76,7 +76,7 @@ impl Started {
         Ok(identity)
     }
 
-    /// Let a held program begin.
+    /// Releases a held program, which then begins.
     pub(crate) fn release(&self, pid: u32) -> Result<(), Fault> {
         let mut all = self.all();
         let one = all
@@ -86,7 +86,7 @@ impl Started {
         begin(one)
     }
 
-    /// Let a held program never begin.
+    /// Ends a held program before it begins.
     pub(crate) fn abandon(&self, pid: u32) {
         for one in self.all().iter_mut().filter(|one| one.identity.pid == pid) {
             one.line = None;
@@ -94,12 +94,12 @@ impl Started {
         self.reap();
     }
 
-    /// Collect what has ended, so that no zombie is taken for a living process.
+    /// Reaps ended programs, so that no zombie counts as running.
     pub(crate) fn reap(&self) {
         self.all().retain_mut(|one| matches!(one.child.try_wait(), Ok(None)));
     }
 
-    /// End all that still runs, with their process groups.
+    /// Ends all programs that still run, with their process groups.
     pub(crate) fn end_all(&self) {
         let mut all = self.all();
         for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, QUICK)] {
@@ -122,7 +122,7 @@ impl Started {
     }
 }
 
-/// Give the word, and wait until the program has begun or could not.
+/// Releases a program, and waits until it has begun or failed to.
 fn begin(one: &mut One) -> Result<(), Fault> {
     let Some(mut line) = one.line.take() else { return Ok(()) };
     line.write_all(&[GO])?;
@@ -134,13 +134,13 @@ fn begin(one: &mut One) -> Result<(), Fault> {
     }
 }
 
-/// An output begins anew, and grows at its end whoever writes to it.
+/// Opens an output file, which is truncated and then only appended to.
 fn output(path: &str) -> Result<Stdio, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND | OFlags::CLOEXEC;
     open(path, flags, Mode::from_raw_mode(0o644)).map(Stdio::from)
 }
 
-/// The program as execvp(3) would find it, `None` where there is none that may be run.
+/// Path of a program as execvp(3) finds it; `None` if there is no executable one.
 fn find(name: &str) -> Option<PathBuf> {
     let may_run = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
     if name.contains('/') {

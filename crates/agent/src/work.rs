@@ -1,4 +1,4 @@
-//! What the daemon does when it is asked.
+//! How the daemon carries out requests.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::request::Request;
 use crate::sounding;
 use crate::started::Started;
 
-/// Of programs that wait longer, nobody would see the end.
+/// Longest time limit of a program.
 const LONGEST_S: f64 = 366.0 * 86400.0;
 const LONGEST_FILL_S: f64 = 60.0;
 
-/// The host, with what has been started and begun on it.
+/// The host, and everything that was started on it.
 pub(crate) struct Workplace {
     started: Started,
     parts: Parts,
@@ -48,7 +48,7 @@ impl Workplace {
         *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = socket;
     }
 
-    /// End and remove all that is here because of this agent's tare.
+    /// Ends and removes everything of this agent's tare.
     pub(crate) fn clear(&self) {
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.started.end_all();
@@ -157,7 +157,7 @@ impl Workplace {
     }
 }
 
-/// This host's clocks, read at once: tare lays its own on them by the quickest of a few pings.
+/// This host's clocks, read together: tare aligns its own with them by the quickest of a few pings.
 fn clocks() -> Value {
     let (monotonic, wall) = (nanoseconds(ClockId::Monotonic), nanoseconds(ClockId::Realtime));
     json!({"monotonic_ns": monotonic, "wall_ns": wall})
