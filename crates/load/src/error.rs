@@ -1,11 +1,11 @@
-//! What can go wrong: what, where, and what to do next, each in one sentence.
+//! Errors: what failed, where, and what to do next, each in one sentence.
 
 use std::io;
 use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Asked for something that cannot be; found before anything is sent.
+    /// The request is not possible; found before anything is sent.
     #[error("{0}")]
     Usage(String),
     #[error("{path}: {source}")]
@@ -25,7 +25,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// 2: asked wrongly. 3: the server cannot be reached or refuses. 1: this machine fails.
+    /// 2: wrong usage. 3: the server cannot be reached or refuses. 1: this machine fails.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -36,7 +36,7 @@ impl LoadError {
     }
 }
 
-/// What one connection met.
+/// Error of one connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     #[error("no such host: {0}")]
@@ -68,7 +68,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// One word for counts.
+    /// One word under which errors are counted.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ impl Fault {
         }
     }
 
-    /// Whether another attempt may end otherwise.
+    /// Whether another attempt may succeed.
     #[must_use]
     pub fn passes(&self) -> bool {
         matches!(
@@ -102,7 +102,7 @@ impl Fault {
         )
     }
 
-    /// The same, where it is known how long was waited.
+    /// Makes a fault from an error after a wait of known length.
     #[must_use]
     pub fn from_io(error: io::Error, waited_s: f64) -> Self {
         match error.kind() {

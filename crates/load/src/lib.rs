@@ -1,8 +1,8 @@
-//! The generator behind `tare-load`: sends requests at intended times, and says when it was late itself.
+//! The generator behind `tare-load`: sends requests at intended times, and reports when it was late itself.
 //!
-//! A [`plan::Plan`] holds what a run will do. [`drive`] opens connections ([`protocol`]) and has one
-//! thread a core send operations ([`workload`]), at scheduled times ([`arrivals`]) or one after the
-//! other. What they measured ([`measure`]) becomes logs and one document ([`report`]).
+//! A [`plan::Plan`] describes a run. [`drive`] opens connections ([`protocol`]) and starts one thread per core, which
+//! sends operations ([`workload`]) at scheduled times ([`arrivals`]) or one after the other. The measured figures
+//! ([`measure`]) are written to logs and one document ([`report`]).
 
 pub mod arrivals;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! What a run will do, complete before anything is sent.
+//! The plan of a run, which is complete before anything is sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,36 +10,36 @@ use crate::workload::Workload;
 pub struct Plan {
     /// `HOST:PORT`.
     pub address: String,
-    /// Further nodes of the same cluster. Each connection then has one to each node, and a request goes to one that has
-    /// its row.
+    /// Further nodes of the same cluster. Each connection then has one socket to each node, and requests go to a node
+    /// that has their row.
     pub others: Vec<String>,
     pub access: Access,
-    /// Executed once each, in this order, before all else; the first that fails ends the run.
+    /// Executed once each, in this order, before everything else; the first failure ends the run.
     pub before: Vec<Statement>,
     pub workload: Arc<dyn Workload>,
-    /// Likewise after a run that was complete.
+    /// Executed likewise after a complete run.
     pub after: Vec<Statement>,
     pub seed: u64,
     pub connections: usize,
     /// Requests in flight on one connection.
     pub depth: u16,
     pub threads: usize,
-    /// `None`: a closed loop, where each reply calls for the next request.
+    /// `None`: a closed loop, where each reply triggers the next request.
     pub arrivals: Option<Arrivals>,
-    /// Arrivals that may wait, all connections together; those beyond are missed.
+    /// Most arrivals that may wait, in all connections together; further ones are missed.
     pub most_waiting: usize,
     pub warm_up: Duration,
     pub length: Length,
     pub window: Duration,
     pub limits: Limits,
-    /// The kernel is asked when it received one of so many reads; 0: never.
+    /// For one of so many reads, the kernel is asked when it received the data; 0: never.
     pub receive_share: u32,
-    /// Before an arrival, to be in time for it; an idle CPU takes so long to wake up.
+    /// Longest polling before an arrival, which makes up for the time in which an idle CPU wakes up.
     pub most_polled: Duration,
 }
 
 impl Plan {
-    /// Each thread has one connection and sends when its last reply has come: nothing else can happen meanwhile.
+    /// Whether each thread has one connection, and sends only after the last reply, so nothing else can happen.
     #[must_use]
     pub fn waits_for_one(&self) -> bool {
         self.arrivals.is_none() && self.connections == self.threads && self.others.is_empty()
@@ -50,20 +50,20 @@ impl Plan {
         1 + self.others.len()
     }
 
-    /// Where a node listens.
+    /// Address of a node.
     #[must_use]
     pub fn address_of(&self, node: usize) -> &str {
         node.checked_sub(1).and_then(|other| self.others.get(other)).unwrap_or(&self.address)
     }
 }
 
-/// How long the measurement takes.
+/// Length of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     Time(Duration),
-    /// So many operations, shared out evenly.
+    /// So many operations, distributed evenly.
     Operations(u64),
-    /// Whichever ends first.
+    /// Until either limit is reached.
     First {
         operations: u64,
         time: Duration,
@@ -90,12 +90,12 @@ impl Length {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// To connect, log in and prepare.
+    /// To connect, log in and prepare statements.
     pub connect: Duration,
-    /// Until a reply must have come.
+    /// For a reply.
     pub reply: Duration,
-    /// After the last arrival, for replies that are still to come.
+    /// For outstanding replies after the last arrival.
     pub drain: Duration,
-    /// How long a lost connection is tried again before the server counts as gone.
+    /// For reopening a lost connection, before the server counts as lost.
     pub reconnect: Duration,
 }

@@ -1,6 +1,6 @@
-//! Seeded random numbers: eight bytes of state, so that each operation carries its own.
+//! Seeded random numbers with eight bytes of state, so that each operation can have its own.
 
-/// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014): passes `BigCrush`, one multiplication chain a draw.
+/// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014): passes `BigCrush`, and is fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Random(u64);
 
@@ -19,14 +19,14 @@ impl Random {
         Self(seed)
     }
 
-    /// The numbers of one part of a run: the same for the same seed, whatever happens elsewhere.
+    /// Numbers for one part of a run, which depend only on the seed and the part.
     #[must_use]
     pub fn of(seed: u64, connection: u64, number: u64) -> Self {
         let connection = mixed(connection.wrapping_add(1).wrapping_mul(GOLDEN) ^ mixed(seed));
         Self(mixed(connection ^ number.wrapping_mul(GOLDEN).rotate_left(32)))
     }
 
-    /// Numbers of its own for each part of an operation, in whatever order they are drawn.
+    /// Separate numbers for a part of an operation, independent of the order in which parts draw.
     #[must_use]
     pub fn apart(&self, part: u64) -> Self {
         Self(mixed(self.0 ^ (part + 1).wrapping_mul(GOLDEN)))
@@ -37,14 +37,14 @@ impl Random {
         mixed(self.0)
     }
 
-    /// Evenly in `[0, 1)`, with 53 bits.
+    /// Uniform in `[0, 1)`, with 53 bits.
     pub fn unit(&mut self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // 53 bits fit
         let bits = (self.next_u64() >> 11) as f64;
         bits * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// Evenly in `[0, bound)`; 0 where the bound is 0. By multiplication (Lemire 2019), without
+    /// Uniform in `[0, bound)`; 0 if the bound is 0. By multiplication (Lemire 2019), without
     /// rejection: the bias is below 2⁻⁶⁴ × bound.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64

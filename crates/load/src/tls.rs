@@ -1,7 +1,7 @@
-//! TLS by rustls: what is asked of the server's certificate, and one connection's session.
+//! TLS by rustls: checks of the server's certificate, and the session of one connection.
 //!
-//! A session does no reading and writing of its own: bytes of the socket go in, those of the protocol come out, and
-//! the other way round. Sessions are never resumed, so that each connection pays for a whole handshake.
+//! A session does not read or write the socket itself: it converts the bytes of the socket to those of the protocol
+//! and vice versa. Sessions are never resumed, so each connection has a whole handshake.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -20,14 +20,14 @@ use rustls::{
 
 use crate::error::{Fault, LoadError};
 
-/// What must hold of the server's certificate.
+/// How to check the server's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
-    /// Nothing: whoever stands between could be the server.
+    /// Not at all: anyone on the way could pose as the server.
     None,
-    /// A known authority has signed it.
+    /// A known authority must have signed it.
     Ca,
-    /// Likewise, and it bears the server's name.
+    /// A known authority must have signed it, and it must have the server's name.
     Full,
 }
 
@@ -42,7 +42,7 @@ impl Verify {
     }
 }
 
-/// How each connection is made secure.
+/// TLS settings of all connections.
 #[derive(Clone, Debug)]
 pub struct Tls {
     pub verify: Verify,
@@ -54,7 +54,7 @@ impl Tls {
     /// `address` is `HOST:PORT`, `ca` a file of certificates in PEM.
     ///
     /// # Errors
-    /// Where the file cannot be read, has no certificate, or is needed and not given.
+    /// The file cannot be read, has no certificate, or is required and missing.
     pub fn new(address: &str, verify: Verify, ca: Option<&Path>) -> Result<Self, LoadError> {
         let roots = match (ca, verify) {
             (_, Verify::None) => RootCertStore::empty(),
@@ -73,7 +73,7 @@ impl Tls {
     }
 
     /// # Errors
-    /// Where the settings fit no handshake.
+    /// No handshake is possible with the settings.
     pub fn session(&self) -> Result<Session, Fault> {
         let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         Ok(Session(Box::new(connection.map_err(|error| fault(&error))?)))
@@ -125,7 +125,7 @@ impl Session {
         self.0.is_handshaking()
     }
 
-    /// Version and cipher suite, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`.
+    /// TLS version and cipher suite, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`.
     #[must_use]
     pub fn described(&self) -> Option<String> {
         let (version, suite) =
@@ -133,9 +133,9 @@ impl Session {
         Some(format!("{} {}", version.as_str()?, suite.as_str()?))
     }
 
-    /// Appends what is to be sent: `plain`, sealed, behind what the session has to say itself.
+    /// Encrypts `plain` and appends it to `out`, after pending messages of the session.
     pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) {
-        // Neither fails: the session takes any number of bytes, and so does the vector.
+        // Neither fails: session and vector accept any number of bytes.
         let _ = self.0.writer().write_all(plain);
         while self.0.wants_write() {
             if self.0.write_tls(out).is_err() {
@@ -144,29 +144,29 @@ impl Session {
         }
     }
 
-    /// Takes a piece from the front of what came, of which [`Self::open`] has the contents then.
+    /// Consumes a piece of the encrypted input, whose content [`Self::open`] then returns.
     ///
     /// # Errors
-    /// Where that is no TLS, or says that there will be none.
+    /// The input is not TLS, or is an alert that ends the session.
     pub fn take(&mut self, sealed: &mut &[u8]) -> Result<(), Fault> {
         self.0.read_tls(sealed)?;
         self.0.process_new_packets().map(drop).map_err(|error| fault(&error))
     }
 
-    /// How many bytes of the protocol were put into `plain`; 0: there are none yet.
+    /// Copies decrypted bytes to `plain`; returns their number, which is 0 if there are none yet.
     pub fn open(&mut self, plain: &mut [u8]) -> usize {
-        // `WouldBlock`: nothing yet. After a farewell there is nothing more, and the socket ends, too.
+        // `WouldBlock`: nothing yet. After a closing message, nothing follows, and the socket ends, too.
         self.0.reader().read(plain).unwrap_or(0)
     }
 
-    /// It has something to say of its own, such as new keys.
+    /// Whether it has pending messages, such as new keys.
     #[must_use]
     pub fn wants_to_send(&self) -> bool {
         self.0.wants_write()
     }
 }
 
-/// What an error of the library means to whoever reads it.
+/// Makes a fault that users understand from an error of the library.
 fn fault(error: &Error) -> Fault {
     Fault::Tls(match error {
         Error::InvalidMessage(_) => {

@@ -1,6 +1,6 @@
-//! When requests are meant to be sent, whatever the server does: the open loop.
+//! Arrivals of an open loop: when requests are meant to be sent, independent of the server's replies.
 //!
-//! A schedule is a pure sequence of times from a seed. It knows nothing of clocks or connections.
+//! A schedule is a sequence of times that follows from a seed, without clocks or connections.
 
 mod stages;
 mod trace;
@@ -11,7 +11,7 @@ use crate::random::Random;
 pub use stages::{Stage, Stages};
 pub use trace::{Trace, read_trace};
 
-/// What a run was asked for.
+/// The arrivals that a run was asked for.
 #[derive(Clone, Debug)]
 pub enum Arrivals {
     Rate { stages: Stages, spacing: Spacing },
@@ -20,9 +20,9 @@ pub enum Arrivals {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// As far apart as the rate says.
+    /// At equal distances.
     Even,
-    /// Independent users: exponential gaps.
+    /// Of independent users: the gaps are exponential.
     Poisson,
 }
 
@@ -64,13 +64,13 @@ impl Schedule {
         schedule
     }
 
-    /// The next arrival; `None` after the last of a trace.
+    /// Next arrival; `None` after the last of a trace.
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {
         self.next_ns
     }
 
-    /// Of which kind its operation is to be, where a trace says so.
+    /// Kind of its operation, if a trace has kinds.
     #[must_use]
     pub fn next_kind(&self) -> Option<u8> {
         self.next_kind

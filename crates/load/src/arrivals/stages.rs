@@ -1,6 +1,6 @@
-//! A rate that changes over time: steps, ramps and bursts are lists of stages.
+//! Rates that change over time: steps, ramps and bursts are lists of stages.
 
-/// A stretch of time with a rate that is constant or changes linearly.
+/// A period with a rate that is constant or changes linearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stage {
     pub seconds: f64,
@@ -9,7 +9,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Arrivals expected of it.
+    /// Expected number of arrivals.
     fn expected(&self) -> f64 {
         self.seconds * f64::midpoint(self.from_per_s, self.to_per_s)
     }
@@ -23,7 +23,7 @@ impl Stage {
     }
 }
 
-/// Stages one after the other, and from the first again after the last.
+/// A sequence of stages that is repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stages {
     stages: Vec<Stage>,
@@ -36,12 +36,12 @@ pub struct Stages {
 impl Stages {
     #[must_use]
     pub fn constant(per_s: f64) -> Self {
-        // One stage without an end: repeating it would add up roundings.
+        // One stage without an end: repetitions would add up rounding errors.
         Self::of(vec![Stage { seconds: f64::INFINITY, from_per_s: per_s, to_per_s: per_s }])
     }
 
     /// # Errors
-    /// Says what is wrong with a stage that lasts no time, or a rate that is none.
+    /// A stage has no length, or its rate is not possible.
     pub fn new(stages: Vec<Stage>) -> Result<Self, String> {
         for stage in &stages {
             let finite = [stage.seconds, stage.from_per_s, stage.to_per_s]
@@ -60,7 +60,7 @@ impl Stages {
     /// `SECONDS:RATE` or `SECONDS:RATE..RATE`, separated by commas.
     ///
     /// # Errors
-    /// Says what cannot be read.
+    /// The text cannot be parsed.
     pub fn parse(text: &str) -> Result<Self, String> {
         let number = |text: &str| {
             text.trim().parse::<f64>().map_err(|_| format!("`{}` is no number", text.trim()))
@@ -83,21 +83,21 @@ impl Stages {
         Self { stages, current: 0, start_s: 0.0, start_expected: 0.0 }
     }
 
-    /// The rate in the first moment, which a warm-up has.
+    /// Rate at the start, which the warm-up has.
     #[must_use]
     pub fn first_per_s(&self) -> f64 {
         self.stages[0].from_per_s
     }
 
-    /// The highest rate that is asked for.
+    /// Highest rate of all stages.
     #[must_use]
     pub fn highest_per_s(&self) -> f64 {
         self.stages.iter().fold(0.0, |most, stage| most.max(stage.from_per_s).max(stage.to_per_s))
     }
 
-    /// When so many arrivals are expected to have come, in nanoseconds from the start.
+    /// When so many arrivals are expected, in nanoseconds from the start.
     ///
-    /// `None` where that is later than 500 years.
+    /// `None` if that is later than 500 years.
     pub fn time_of(&mut self, arrivals: f64) -> Option<u64> {
         loop {
             let stage = self.stages[self.current];

@@ -1,4 +1,4 @@
-//! A recorded list of arrivals, each with its operation where the record says that.
+//! Recorded arrivals, with the kinds of their operations if they were recorded.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use crate::error::LoadError;
 pub struct Trace {
     /// Nanoseconds from the start, in order.
     pub times_ns: Vec<u64>,
-    /// Of each arrival the kind of its operation, by its place among the workload's; empty: they are drawn.
+    /// Kind of each arrival's operation, as an index into the workload's; empty: kinds are drawn.
     pub kinds: Vec<u8>,
 }
 
-/// Reads CSV whose first column is seconds, rising; a first line without a number is its head.
+/// Reads CSV whose first column is seconds, ascending; a first line without a number is the heading.
 ///
-/// Where the head names a column `operation`, that has the kind of each arrival's operation, one of `kinds`.
+/// A column `operation`, if the heading names one, has the kind of each arrival's operation, one of `kinds`.
 ///
 /// # Errors
-/// Names the line that cannot be read.
+/// A line cannot be read; the message names it.
 pub fn read_trace(path: &Path, kinds: &[String]) -> Result<Trace, LoadError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| LoadError::File { path: path.to_owned(), source })?;

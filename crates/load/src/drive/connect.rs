@@ -1,6 +1,6 @@
-//! Opening connections: all of them before the run, and lost ones again beside it.
+//! Opening of connections: all of them before the run, and lost ones again during it.
 //!
-//! Both block, on threads that measure nothing.
+//! Both block, on threads other than the measuring ones.
 
 use std::net::TcpStream;
 use std::sync::Mutex;
@@ -20,28 +20,28 @@ use crate::tls::Session;
 /// A connection that requests may be sent on.
 pub(super) struct Line<P> {
     pub(super) socket: TcpStream,
-    /// `None`: in clear text.
+    /// `None`: unencrypted.
     pub(super) session: Option<Session>,
     pub(super) protocol: P,
     /// How long it took to connect, log in and prepare.
     pub(super) took: Duration,
-    /// How much of that TLS took to shake hands.
+    /// How much of that the TLS handshake took.
     pub(super) handshake: Option<Duration>,
 }
 
 /// How many connections are opened at once.
 const AT_ONCE: usize = 16;
-/// A thread that waits for its only connection looks up so often.
+/// How often a thread that waits for its only connection checks for anything else.
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(50);
-/// Between attempts to reach a server that is away.
+/// Pause between attempts to reach a server that does not accept connections.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Descriptors that are open beside the connections: standard streams, logs, epoll and events.
+/// Other open file descriptors: standard streams, logs, epoll and events.
 const OTHER_FILES: u64 = 64;
 
 /// Raises the limit of open files as far as this process may.
 ///
 /// # Errors
-/// Where that is too low for the plan's connections.
+/// The limit is too low for the plan's connections.
 pub(super) fn make_room(connections: usize) -> Result<(), LoadError> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let needed = connections as u64 + OTHER_FILES;
@@ -71,7 +71,7 @@ fn open<P: Protocol>(plan: &Plan, node: usize) -> Result<Line<P>, Fault> {
     Ok(Line { socket, session, protocol, took: started.elapsed(), handshake })
 }
 
-/// A connection that blocks, for these statements.
+/// Opens a blocking connection for these statements.
 pub(super) fn dial<P: Protocol>(
     plan: &Plan,
     node: usize,
@@ -90,10 +90,10 @@ fn wire<P: Protocol>(plan: &Plan, node: usize) -> Result<Wire, Fault> {
     Ok(wire)
 }
 
-/// Which node has what, where the plan names several.
+/// Asks which node has which rows, if the plan names several nodes.
 ///
 /// # Errors
-/// Where a node cannot be asked.
+/// A node cannot be asked.
 pub(super) fn discover<P: Protocol>(plan: &Plan) -> Result<Option<Cluster>, LoadError> {
     if plan.others.is_empty() {
         return Ok(None);
@@ -109,10 +109,10 @@ fn failed(plan: &Plan, node: usize, source: Fault) -> LoadError {
     LoadError::Connect { address: plan.address_of(node).to_owned(), source }
 }
 
-/// Opens all connections of the plan, in their order, each to all nodes.
+/// Opens all connections of the plan, in order, each to all nodes.
 ///
 /// # Errors
-/// The first failure; the others are not tried any more.
+/// The first failure; the remaining connections are not tried.
 pub(super) fn open_all<P: Protocol>(plan: &Plan) -> Result<Vec<Line<P>>, LoadError> {
     let (next, all) = (AtomicUsize::new(0), plan.connections * plan.nodes());
     let failure = Mutex::new(None);
@@ -146,13 +146,13 @@ pub(super) fn open_all<P: Protocol>(plan: &Plan) -> Result<Vec<Line<P>>, LoadErr
     Ok(opened.into_iter().map(|(_, line)| line).collect())
 }
 
-/// What became of a lost connection.
+/// Result of reopening a lost connection.
 pub(super) struct Reopened<P> {
     pub(super) route: usize,
     pub(super) line: Result<Line<P>, Fault>,
 }
 
-/// Opens the routes named in `lost` again until its other end is dropped, ringing `bell` for each.
+/// Reopens the routes named in `lost` until its sender is dropped, and signals `bell` for each.
 pub(super) fn reopen<P: Protocol>(
     plan: &Plan,
     lost: &Receiver<usize>,
@@ -164,7 +164,7 @@ pub(super) fn reopen<P: Protocol>(
         if found.send(Reopened { route, line }).is_err() {
             return; // the run is over
         }
-        // Only a counter at its limit would block; it has been rung then.
+        // Only a counter at its limit would block, and then the reader is signalled anyway.
         let _ = rustix::io::write(&bell, &1_u64.to_ne_bytes());
     }
 }

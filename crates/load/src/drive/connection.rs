@@ -1,4 +1,4 @@
-//! One connection of the plan, which outlives the sockets that it goes through: one, or one to each node of a cluster.
+//! One connection of the plan. It has one socket, or one to each node of a cluster, and outlives them.
 
 use std::collections::VecDeque;
 
@@ -6,31 +6,31 @@ use super::connect::Line;
 use super::flight::{Flight, Pending};
 use crate::workload::Stream;
 
-/// A scheduled request that could not yet be sent.
+/// A scheduled request that could not be sent yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) intended_ns: u64,
     pub(super) noticed_ns: u64,
-    /// `None`: it is drawn.
+    /// `None`: the kind is drawn.
     pub(super) kind: Option<u8>,
 }
 
 pub(super) struct Connection {
     pub(super) operations: Stream,
-    /// Operations that may still be started, where their number ends the run.
+    /// Operations that may still be started, if their number ends the run.
     pub(super) budget: u64,
     pub(super) waiting: VecDeque<Arrival>,
     /// Operations whose next request can be sent.
     pub(super) continuing: VecDeque<Pending>,
     pub(super) flight: Flight,
-    /// Requests go to the nodes that have their row in turn.
+    /// Counter by which requests go in turn to the nodes that have their row.
     pub(super) turn: usize,
-    /// It stands in the list of those that have something to send.
+    /// Whether it is in the list of connections with something to send.
     pub(super) ready: bool,
 }
 
 impl Connection {
-    /// `ordered`: replies come in the order of their requests.
+    /// `ordered`: replies arrive in the order of their requests.
     pub(super) fn new(operations: Stream, depth: u16, ordered: bool, budget: u64) -> Self {
         Self {
             operations,
@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// Which of `nodes` the next request goes to, if `replicas` have its row.
+    /// Node of the next request, of `nodes` nodes; `replicas` have its row.
     pub(super) fn node(&mut self, replicas: &[u16], nodes: usize) -> u16 {
         self.turn = self.turn.wrapping_add(1);
         let any = |nodes: usize| (self.turn % nodes) as u16;
@@ -51,13 +51,13 @@ impl Connection {
     }
 }
 
-/// Its way to one node.
+/// Its socket to one node.
 pub(super) struct Route<P> {
-    /// `None` while it is being opened again.
+    /// `None` while it is being reopened.
     pub(super) line: Option<Line<P>>,
-    /// Received, but not yet a whole piece.
+    /// Received bytes that are not a whole piece yet.
     pub(super) rest: Vec<u8>,
-    /// What the socket would not yet take.
+    /// Bytes that the socket has not accepted yet.
     pub(super) unsent: Vec<u8>,
 }
 
@@ -66,7 +66,7 @@ impl<P> Route<P> {
         Self { line: Some(line), rest: Vec::new(), unsent: Vec::new() }
     }
 
-    /// Requests can be sent.
+    /// Whether requests can be sent.
     pub(super) fn is_clear(&self) -> bool {
         self.line.is_some() && self.unsent.is_empty()
     }

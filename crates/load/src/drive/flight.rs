@@ -1,25 +1,25 @@
-//! Requests that were sent and not yet answered, in memory that is laid out once.
+//! Requests that were sent and not answered yet, in memory that is allocated once.
 
 use crate::measure::window::Outcome;
 use crate::random::Random;
 use crate::workload::{Expect, Operation};
 
-/// An operation with a request under way, or about to be.
+/// An operation with a request in flight, or about to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub(super) intended_ns: u64,
-    /// When this program took notice of it.
+    /// When this program noticed that it was due.
     pub(super) noticed_ns: u64,
     /// When its first request was sent.
     pub(super) sent_ns: u64,
-    /// When the request under way was.
+    /// When the request in flight was sent.
     pub(super) step_sent_ns: u64,
     pub(super) operation: Operation,
     pub(super) expect: Expect,
     pub(super) last: bool,
-    /// Where the request under way went.
+    /// Node to which the request in flight was sent.
     pub(super) node: u16,
-    /// Of the requests that were answered: the first failure.
+    /// First failure among the answered requests.
     pub(super) outcome: Outcome,
 }
 
@@ -35,7 +35,7 @@ const NONE: Pending = Pending {
     outcome: Outcome::Right,
 };
 
-/// The slots of one connection: a ring where replies come in order, else a list of free ones.
+/// Slots of one connection: a ring if replies arrive in order, else a list of free ones.
 #[derive(Debug)]
 pub(super) struct Flight {
     slots: Box<[Option<Pending>]>,
@@ -69,7 +69,7 @@ impl Flight {
         self.len() == self.slots.len()
     }
 
-    /// The slot that the next request takes; there must be one.
+    /// Slot for the next request; there must be a free one.
     pub(super) fn next_slot(&self) -> u16 {
         match &self.order {
             Order::Ring { head, length } => {
@@ -90,7 +90,7 @@ impl Flight {
         self.slots[usize::from(slot)] = Some(pending);
     }
 
-    /// What a reply of this node answers; `None` where it was asked nothing, or another node was.
+    /// Operation that a reply of this node answers; `None` if this node was not asked.
     pub(super) fn take(&mut self, slot: u16, node: u16) -> Option<Pending> {
         match &mut self.order {
             Order::Ring { head, length } => {
@@ -108,7 +108,7 @@ impl Flight {
         }
     }
 
-    /// Empties the slots of all that went to a node which was lost. In order, there is only one.
+    /// Removes all operations with requests to a lost node. If replies are in order, there is only one node.
     pub(super) fn drain(&mut self, node: u16) -> Vec<Pending> {
         if matches!(self.order, Order::Ring { .. }) {
             let fresh = Self::new(self.slots.len() as u16, true);

@@ -1,4 +1,4 @@
-//! Sends the plan's requests and measures their replies.
+//! Sending of the plan's requests, and measuring of their replies.
 
 mod connect;
 mod connection;

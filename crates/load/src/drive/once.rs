@@ -1,15 +1,15 @@
-//! Statements that are executed once, beside the measurement: blocking, each on a connection of its own.
+//! Statements that are executed once, outside the measurement: blocking, each on its own connection.
 
 use super::connect;
 use crate::error::{Fault, LoadError};
 use crate::plan::Plan;
 use crate::protocol::{Protocol, Reply, Statement, Status, Values};
 
-/// A table may be long in the making.
+/// Time limit of a statement: making a table may take long.
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(3600);
 
 /// # Errors
-/// The first statement that cannot be executed.
+/// A statement cannot be executed; the remaining ones are not tried.
 pub(super) fn execute<P: Protocol>(plan: &Plan, statements: &[Statement]) -> Result<(), LoadError> {
     for statement in statements {
         call::<P>(plan, statement)

@@ -1,4 +1,4 @@
-//! Where in the run a moment lies: phases and windows on one absolute grid.
+//! Phases and windows of the run, on one absolute grid of times.
 
 use crate::arrivals::{Arrivals, Schedule, Stages};
 use crate::measure::Phase;
@@ -8,9 +8,9 @@ use crate::plan::Plan;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeline {
     pub(super) start_ns: u64,
-    /// Warm-up ends and the measurement begins.
+    /// End of the warm-up and start of the measurement.
     pub(super) mark_ns: u64,
-    /// Nothing is scheduled from here on; `u64::MAX` where a number of operations ends the run.
+    /// Nothing is scheduled from then on; `u64::MAX` if a number of operations ends the run.
     pub(super) end_ns: u64,
     pub(super) window_ns: u64,
 }
@@ -53,13 +53,13 @@ impl Timeline {
     }
 }
 
-/// The arrivals of one thread on the run's clock, first those of the warm-up.
+/// Arrivals of one thread by the run's clock, first those of the warm-up.
 #[derive(Debug)]
 pub(super) struct Arriving {
     schedule: Schedule,
     from_ns: u64,
     until_ns: u64,
-    /// What follows at the mark.
+    /// Schedule of the measurement, until it begins.
     then: Option<Schedule>,
     timeline: Timeline,
 }
@@ -70,7 +70,7 @@ impl Arriving {
         let arrivals = plan.arrivals.as_ref()?;
         let schedule = Schedule::new(arrivals, share, plan.threads, plan.seed);
         let warm_up = match arrivals {
-            // A trace has its warm-up in its first part.
+            // The first part of a trace is its warm-up.
             Arrivals::Trace(_) => None,
             Arrivals::Rate { stages, .. } if stages.first_per_s() == 0.0 => None,
             Arrivals::Rate { stages, spacing } => Some(Arrivals::Rate {
@@ -101,18 +101,18 @@ impl Arriving {
         Some(arriving)
     }
 
-    /// The next arrival; `None` after the last.
+    /// Next arrival; `None` after the last.
     pub(super) fn next_ns(&self) -> Option<u64> {
         let next_ns = self.from_ns.saturating_add(self.schedule.next_ns()?);
         (next_ns < self.until_ns).then_some(next_ns)
     }
 
-    /// Of which kind its operation is to be, where a trace says so.
+    /// Kind of its operation, if a trace has kinds.
     pub(super) fn next_kind(&self) -> Option<u8> {
         self.schedule.next_kind()
     }
 
-    /// A trace may end before the run does.
+    /// Whether no arrival is left: a trace may end before the run does.
     pub(super) fn is_exhausted(&self) -> bool {
         self.then.is_none() && self.schedule.next_ns().is_none()
     }

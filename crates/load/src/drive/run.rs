@@ -1,4 +1,4 @@
-//! Connections first, then one thread a core, whose windows come together here.
+//! A run: connections are opened, then one thread per core sends requests; their windows are added up here.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -19,16 +19,16 @@ use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::workload::Stream;
 
-/// What the caller receives while the run goes on.
+/// What the caller receives during the run.
 pub enum Progress<'a> {
     SetUp(&'a SetUp, Mark),
-    /// The figures of all threads.
+    /// Figures of all threads.
     Window(&'a Window),
-    /// The first loss of a connection within a second.
+    /// Why a connection was lost; only the first within a second.
     Lost(&'a str),
 }
 
-/// Where warm-up ends and the measurement begins.
+/// The end of the warm-up and start of the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     pub monotonic_ns: u64,
@@ -37,14 +37,14 @@ pub struct Mark {
 
 pub struct SetUp {
     pub seconds: f64,
-    /// From the first packet until requests may be sent, of each connection.
+    /// Time of each connection from the first packet until requests may be sent.
     pub connects: Latencies,
     pub tls: Option<TlsSetUp>,
 }
 
-/// What TLS took of it.
+/// Part of it that TLS took.
 pub struct TlsSetUp {
-    /// Version and cipher suite of the first connection.
+    /// TLS version and cipher suite of the first connection.
     pub suite: Option<String>,
     pub handshakes: Latencies,
 }
@@ -53,20 +53,20 @@ pub struct Outcome {
     pub end: End,
     pub set_up: SetUp,
     pub warm_up: Window,
-    /// With what ended after the last arrival.
+    /// Figures of the measurement, with operations that ended after the last arrival.
     pub measure: Window,
     pub mark: Mark,
-    /// When the last operation that counts was sent, or was to be.
+    /// When the last operation that counts was sent, or should have been.
     pub end_ns: u64,
 }
 
-/// From the last connection to the first request: time for the threads to start.
+/// Time from the last connection to the first request, in which the threads start.
 const LEAD_NS: u64 = 20_000_000;
 
-/// Does what the plan says. A server that goes away ends the run, with what was counted until then.
+/// Runs the plan. The loss of the server ends the run, with the figures until then.
 ///
 /// # Errors
-/// Where not all connections can be opened, or a thread cannot be started.
+/// Not all connections can be opened, or a thread cannot be started.
 pub fn run<P: Protocol>(
     plan: &Plan,
     interrupted: &AtomicBool,
@@ -167,14 +167,14 @@ fn timeline(plan: &Plan) -> Timeline {
     Timeline { start_ns, mark_ns, end_ns, window_ns: plan.window.as_nanos() as u64 }
 }
 
-/// What one thread has.
+/// Connections of one thread.
 struct Share<P> {
     connections: Vec<Connection>,
-    /// Of each connection, one to each node.
+    /// For each connection, one to each node.
     routes: Vec<Route<P>>,
 }
 
-/// Gives each thread its connections: thread `t` of `n` has `t`, `t + n`, `t + 2n`, …
+/// Distributes connections to threads: thread `t` of `n` has `t`, `t + n`, `t + 2n`, …
 fn deal<P: Protocol>(plan: &Plan, lines: Vec<Line<P>>) -> Vec<Share<P>> {
     let none = |_| Share { connections: Vec::new(), routes: Vec::new() };
     let mut shares: Vec<Share<P>> = (0..plan.threads).map(none).collect();
@@ -197,15 +197,15 @@ struct Gathered {
     end_ns: u64,
 }
 
-/// A window of which not all threads have reported yet.
+/// A window that not all threads have reported yet.
 struct Partial {
     window: Box<Window>,
-    /// Whose memory it is.
+    /// Thread that its memory belongs to.
     share: usize,
     threads: usize,
 }
 
-/// Adds up what the threads tell until all are done.
+/// Adds up the threads' windows until all threads have ended.
 fn gather(
     plan: &Plan,
     received: &Receiver<Notice>,

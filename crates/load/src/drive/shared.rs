@@ -1,4 +1,4 @@
-//! What the threads of a run tell each other.
+//! Communication between the threads of a run.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,23 +7,23 @@ use std::sync::mpsc::{Receiver, Sender};
 use super::connect::Reopened;
 use crate::measure::Window;
 
-/// What a thread tells while it runs.
+/// Message of a thread during the run.
 pub(super) enum Notice {
     Window {
         share: usize,
         window: Box<Window>,
     },
-    /// A connection was lost: why.
+    /// A connection was lost, with the reason.
     Lost(String),
     Done,
 }
 
-/// The ends of the channels to those that this thread speaks with.
+/// A thread's ends of the channels.
 pub(super) struct Channels<P> {
-    /// Which of the threads this is.
+    /// Number of the thread.
     pub(super) share: usize,
     pub(super) notices: Sender<Notice>,
-    /// Windows to be filled anew.
+    /// Windows to reuse.
     pub(super) spare: Receiver<Window>,
     pub(super) lost: Sender<usize>,
     pub(super) found: Receiver<Reopened<P>>,
@@ -34,11 +34,11 @@ pub(super) struct Channels<P> {
 pub enum End {
     Complete,
     Interrupted,
-    /// The server was lost: why.
+    /// The server was lost, with the reason.
     Gone(String),
 }
 
-/// What all threads look at.
+/// State that all threads read.
 pub(super) struct Shared<'a> {
     stopped: AtomicBool,
     reason: Mutex<Option<String>>,
@@ -50,7 +50,7 @@ impl<'a> Shared<'a> {
         Self { stopped: AtomicBool::new(false), reason: Mutex::new(None), interrupted }
     }
 
-    /// Ends the run early; the first reason stays.
+    /// Ends the run early; the first reason is kept.
     pub(super) fn stop(&self, reason: String) {
         self.reason.lock().expect("no panic").get_or_insert(reason);
         self.stopped.store(true, Ordering::Release);

@@ -1,4 +1,4 @@
-//! One question to a server that speaks RESP, and its answer in words.
+//! One request to a RESP server, and its answer as text.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::request::decimal;
 use crate::error::{Fault, LoadError};
 
-/// Of an answer: questions are asked of what a server says of itself, not for its data.
+/// Largest answer: requests are about the server, not for its data.
 const MOST_BYTES: usize = 1 << 20;
 
-/// What to ask whom. `limit`: for the connection, and for each answer.
+/// What to ask which server. `limit`: time limit of the connection, and of each answer.
 #[derive(Debug)]
 pub struct Question<'a> {
     pub address: SocketAddr,
@@ -19,10 +19,10 @@ pub struct Question<'a> {
     pub limit: Duration,
 }
 
-/// The answer, as text.
+/// Asks, and returns the answer as text.
 ///
 /// # Errors
-/// Where the server cannot be reached, refuses the password or the request, or does not answer in time.
+/// The server cannot be reached, refuses the password or the request, or does not answer in time.
 pub fn ask(question: &Question<'_>) -> Result<String, LoadError> {
     exchange(question)
         .map_err(|source| LoadError::Connect { address: question.address.to_string(), source })
@@ -61,7 +61,7 @@ fn request(words: &[&str]) -> Vec<u8> {
     out
 }
 
-/// One reply that is a line or a bulk string; the inner error is the server's.
+/// Reads one reply that is a line or a bulk string; the inner error is from the server.
 fn answer(from: &mut impl BufRead) -> std::io::Result<Result<String, String>> {
     let strange =
         |what: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned());

@@ -1,7 +1,7 @@
-//! A server that does next to nothing, and one question to it: what a request costs on its way, without a database.
+//! A minimal server and one request to it, to measure what a request costs on its way, without a database.
 //!
-//! It speaks RESP, on one thread, and keeps no data. `GET N` is answered by N bytes, `SET key value` by `OK`, so a
-//! request of any size and a reply of any size can be had. What a network path adds to it is the path's alone.
+//! It implements RESP, on one thread, and stores no data. The answer to `GET N` is N bytes, and to `SET key value`
+//! `OK`, so requests and replies can have any size. Whatever a network path adds to their time is due to the path.
 
 mod ask;
 mod request;

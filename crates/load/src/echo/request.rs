@@ -1,21 +1,21 @@
-//! Requests as RESP has them: arrays of bulk strings, taken from what has come so far.
+//! Requests of RESP, which are arrays of bulk strings, in the input so far.
 
-/// Words of one request, and bytes of each.
+/// Most words of one request, and most bytes of each.
 const MOST_WORDS: usize = 16;
 const MOST_BYTES: usize = 1 << 20;
-/// A count or a length with its sign and line end.
+/// Longest count or length, with its sign and line end.
 const LONGEST_LINE: usize = 24;
 
-/// What stands at the beginning of the input.
+/// Start of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next<'a> {
-    /// A whole request, and how many bytes it took.
+    /// A whole request, and its length in bytes.
     Whole { words: Vec<&'a [u8]>, consumed: usize },
-    /// More has to come first.
+    /// Not whole yet.
     Partial,
 }
 
-/// The first request of `input`. The error is what a client did wrong; nothing after it can be read.
+/// First request of `input`. The error says what the client did wrong; nothing after it can be read.
 pub(super) fn next(input: &[u8]) -> Result<Next<'_>, &'static str> {
     let mut at = 0;
     let Some(count) = number(input, &mut at, b'*')? else { return Ok(Next::Partial) };
@@ -39,7 +39,7 @@ pub(super) fn next(input: &[u8]) -> Result<Next<'_>, &'static str> {
     Ok(Next::Whole { words, consumed: at })
 }
 
-/// The number of a line that begins with `kind`; `None` while the line has no end.
+/// Number on a line that begins with `kind`; `None` if the line has no end yet.
 fn number(input: &[u8], at: &mut usize, kind: u8) -> Result<Option<usize>, &'static str> {
     let rest = &input[*at..];
     let Some(&first) = rest.first() else { return Ok(None) };
@@ -55,7 +55,7 @@ fn number(input: &[u8], at: &mut usize, kind: u8) -> Result<Option<usize>, &'sta
     Ok(Some(parsed))
 }
 
-/// A whole number without a sign.
+/// Parses a whole number without a sign.
 pub(super) fn decimal(text: &[u8]) -> Option<usize> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;

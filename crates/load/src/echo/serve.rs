@@ -1,4 +1,4 @@
-//! The server: one thread, one epoll, replies as soon as requests are whole.
+//! The server: one thread with one epoll, which replies to each whole request.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,23 +10,23 @@ use rustix::io::Errno;
 use super::request::{Next, decimal, next};
 use crate::error::{Fault, LoadError};
 
-/// Replies of one `GET`.
+/// Largest reply of one `GET`.
 const MOST_REPLY: usize = 1 << 20;
 const INPUT_BYTES: usize = 64 * 1024;
 const EVENTS: usize = 256;
 const LISTENER: u64 = u64::MAX;
 
-/// Where to listen, and the password that a client has to send first; without one everybody is let in.
+/// Address to listen at, and the password that a client must send first, if any.
 #[derive(Debug)]
 pub struct Listen {
     pub address: SocketAddr,
     pub password: Option<String>,
 }
 
-/// Answers until a client sends `SHUTDOWN`.
+/// Serves until a client sends `SHUTDOWN`.
 ///
 /// # Errors
-/// Where the address cannot be listened at, or the kernel refuses to wait for connections.
+/// The address cannot be used, or the kernel refuses to wait for connections.
 pub fn serve(listen: &Listen) -> Result<(), LoadError> {
     let failed = |source| LoadError::Connect {
         address: listen.address.to_string(),
@@ -39,9 +39,9 @@ pub fn serve(listen: &Listen) -> Result<(), LoadError> {
 
 struct Peer {
     socket: TcpStream,
-    /// A request that has not come whole.
+    /// The start of a request that is not whole yet.
     rest: Vec<u8>,
-    /// Replies that the socket did not take; while there are any nothing more is read.
+    /// Replies that the socket did not accept; while there are any, nothing more is read.
     unsent: Vec<u8>,
     admitted: bool,
 }
@@ -55,7 +55,7 @@ struct Server<'a> {
     filler: Box<[u8]>,
 }
 
-/// What becomes of a connection, or of the server.
+/// What to do with a connection, or with the server.
 #[derive(Debug, PartialEq, Eq)]
 enum Then {
     Go,
@@ -118,7 +118,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// One read and one write of a connection that the kernel says something of.
+    /// Handles an event of a connection, with one read and one write.
     fn attend(&mut self, index: usize) -> std::io::Result<Then> {
         let Some(peer) = self.peers.get_mut(index).and_then(Option::as_mut) else {
             return Ok(Then::Go);
@@ -193,7 +193,7 @@ fn flush(peer: &mut Peer) -> Then {
     Then::Go
 }
 
-/// The reply to one request, appended to `out`.
+/// Appends the reply to one request to `out`.
 fn answer(
     words: &[&[u8]],
     admitted: &mut bool,

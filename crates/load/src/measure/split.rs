@@ -1,18 +1,18 @@
-//! Where the time of slow requests went: mean parts by latency, so that a percentile can be taken apart.
+//! Parts of the latency of slow requests: means of parts by latency, which divide a percentile into parts.
 //!
-//! Percentiles of the parts do not add up to the percentile of the whole. The means of the parts of
-//! those requests that lie around it do.
+//! Percentiles of the parts do not add up to the percentile of the whole, but the mean parts of the requests around it
+//! do.
 
-/// The parts of one request's latency.
+/// Parts of one request's latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// From the intended time until the client took notice.
+    /// From the intended time until the client noticed it.
     pub lag_ns: u64,
-    /// From there until it was sent: the connection had others in flight.
+    /// From then until it was sent: the connection had other requests in flight.
     pub waiting_ns: u64,
-    /// From there until the kernel had received the reply.
+    /// From then until the kernel received the reply.
     pub server_ns: u64,
-    /// From there until the client had read it.
+    /// From then until the client read it.
     pub unread_ns: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct Group {
     pub sums: Parts,
 }
 
-/// Groups of like latency, each an eighth of a power of two wide.
+/// Groups of similar latency, each an eighth of a power of two wide.
 #[derive(Clone, Debug)]
 pub struct Split {
     groups: Vec<Group>,
@@ -81,7 +81,7 @@ impl Split {
         self.groups.iter().map(|group| group.count).sum()
     }
 
-    /// The group in which the quantile of all recorded latencies lies.
+    /// Group that contains the quantile of all recorded latencies.
     #[must_use]
     pub fn at(&self, quantile: f64) -> Option<Group> {
         #[allow(clippy::cast_precision_loss)] // a rank that is one off in 2^53

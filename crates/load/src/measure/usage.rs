@@ -1,4 +1,4 @@
-//! What the client itself takes of the machine.
+//! Resource usage of the client itself.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,13 +9,13 @@ use crate::sys;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub cpu_ns: u64,
-    /// Ready to run, but the CPU had others to run. `None`: this kernel does not say.
+    /// Time on a run queue, waiting for a CPU. `None`: not reported by this kernel.
     pub run_queue_ns: Option<u64>,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
     pub minor_faults: u64,
     pub major_faults: u64,
-    /// Of the CPU time: until the next arrival was due, with nothing to do.
+    /// Part of the CPU time that was spent polling until the next arrival was due.
     pub polled_ns: u64,
 }
 
@@ -47,7 +47,7 @@ impl Usage {
     }
 }
 
-/// Reads the calling thread's usage, with its file kept open.
+/// Reads the calling thread's usage from a file that stays open.
 pub struct Meter {
     schedstat: Option<File>,
 }
@@ -73,7 +73,7 @@ impl Meter {
     }
 }
 
-/// The most memory that this program has had. `getrusage(2)` would count what its parent had before `execve`, too.
+/// Largest memory of this program. `getrusage(2)` would include its parent's before `execve`.
 #[must_use]
 pub fn peak_resident_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -81,7 +81,7 @@ pub fn peak_resident_kib() -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The second number: time spent waiting on a run queue (Documentation/scheduler/sched-stats.rst).
+/// Second number: time waiting on a run queue (Documentation/scheduler/sched-stats.rst).
 fn run_queue_ns(file: &File) -> Option<u64> {
     let mut text = [0; 96];
     let length = file.read_at(&mut text, 0).ok()?;

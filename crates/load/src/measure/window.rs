@@ -1,4 +1,4 @@
-//! The figures of one window of one thread; those of threads and windows add up.
+//! Figures of one window of one thread, which can be added up over threads and windows.
 
 use super::{Latencies, Parts, Split, Usage, latencies};
 use crate::protocol::{Label, Reply, Status};
@@ -8,7 +8,7 @@ use crate::workload::Expect;
 pub enum Phase {
     WarmUp,
     Measure,
-    /// After the last arrival: what was still under way.
+    /// After the last arrival, for operations that have not ended.
     Drain,
 }
 
@@ -26,7 +26,7 @@ impl Phase {
 #[derive(Clone, Debug)]
 pub struct Window {
     pub phase: Phase,
-    /// Counted from 0 in each phase.
+    /// Number in its phase, from 0.
     pub index: u32,
     pub start_ns: u64,
     pub end_ns: u64,
@@ -41,12 +41,12 @@ pub struct Window {
     pub errors: Vec<ErrorCount>,
 }
 
-/// Operations of one kind that were completed in the window.
+/// Operations of one kind that ended in the window.
 #[derive(Clone, Debug)]
 pub struct KindWindow {
-    /// From the intended time; of right replies only.
+    /// From the intended time; only of correct replies.
     pub latency: Latencies,
-    /// From the actual send; empty in a closed loop, where both are the same.
+    /// From the actual send; empty in a closed loop, where both are equal.
     pub service: Latencies,
     pub right: u64,
     pub missing: u64,
@@ -56,19 +56,19 @@ pub struct KindWindow {
     pub lost: u64,
 }
 
-/// Of all kinds together.
+/// Counts over all kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Arrivals whose intended time lies in the window.
+    /// Arrivals with an intended time in the window.
     pub scheduled: u64,
-    /// Those of them that the bound of waiting ones kept from being sent.
+    /// Arrivals among them that were not sent, as too many were waiting.
     pub missed: u64,
     pub requests: u64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
-    /// Operations of the warm-up that ended after it; they count nowhere else.
+    /// Operations of the warm-up that ended after it; they are not counted elsewhere.
     pub late_warm_up: u64,
-    /// Started, and not ended when the run was.
+    /// Operations that had not ended at the end of the run.
     pub unfinished: u64,
     pub disconnects: u64,
     pub reconnects: u64,
@@ -79,7 +79,7 @@ pub struct ErrorCount {
     pub kind: u8,
     pub code: Label,
     pub count: u64,
-    /// What the server said the first time.
+    /// First message of the server.
     pub message: String,
 }
 
@@ -94,7 +94,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What a reply is worth against what was expected of it.
+    /// Outcome of a reply, compared with the expectation.
     #[must_use]
     pub fn of(reply: &Reply, expect: &Expect) -> Self {
         match reply.status {
@@ -137,7 +137,7 @@ impl KindWindow {
         (self.wrong, self.errors, self.lost) = (0, 0, 0);
     }
 
-    /// All that ended, however they did.
+    /// All operations that ended, with any outcome.
     #[must_use]
     pub fn ended(&self) -> u64 {
         self.right + self.failed()
@@ -160,7 +160,7 @@ impl KindWindow {
     }
 }
 
-/// Adds figures of equal bounds, which cannot fail.
+/// Adds a histogram with equal bounds, which cannot fail.
 fn add(to: &mut Latencies, from: &Latencies) {
     if !from.is_empty() {
         to.add(from).unwrap_or_else(|error| unreachable!("equal bounds: {error}"));
@@ -187,7 +187,7 @@ impl Window {
         }
     }
 
-    /// As new, in the same memory.
+    /// Empties it and keeps its memory.
     pub fn clear(&mut self) {
         for kind in &mut self.kinds {
             kind.clear();
@@ -201,7 +201,7 @@ impl Window {
         self.errors.clear();
     }
 
-    /// The operation ended rightly or wrongly; only the time of right ones counts.
+    /// Counts an operation that ended; only the times of correct ones are recorded.
     pub fn end(&mut self, kind: u8, outcome: Outcome, latency_ns: u64, service_ns: Option<u64>) {
         let window = &mut self.kinds[usize::from(kind)];
         match outcome {
@@ -228,7 +228,7 @@ impl Window {
         }
     }
 
-    /// The request was still under way when its connection was lost.
+    /// Counts a request that was in flight when its connection was lost.
     pub fn lost(&mut self, kind: u8) {
         self.kinds[usize::from(kind)].lost += 1;
     }
@@ -238,7 +238,7 @@ impl Window {
         self.split.record(parts);
     }
 
-    /// Adds the figures of another thread or window; phase and times stay.
+    /// Adds the figures of another thread or window, without phase and times.
     pub fn merge(&mut self, other: &Self) {
         for (kind, more) in self.kinds.iter_mut().zip(&other.kinds) {
             kind.merge(more);

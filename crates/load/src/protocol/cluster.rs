@@ -1,6 +1,6 @@
-//! Which node of a cluster has which rows, so that a request goes to one that has its own.
+//! Which node of a cluster has which rows, so that requests go to a node with their row.
 
-/// Of each keyspace, which nodes have a row.
+/// Which nodes have a row, for each keyspace.
 #[derive(Debug, Default)]
 pub struct Cluster {
     pub rings: Vec<(String, Ring)>,
@@ -13,7 +13,7 @@ impl Cluster {
     }
 }
 
-/// Where the ranges of a ring end, rising, and the nodes that have each: their places among the plan's addresses.
+/// Ends of a ring's ranges, ascending, and the nodes that have each, as indexes into the plan's addresses.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Ring {
     pub ends: Vec<i64>,
@@ -21,7 +21,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The nodes that have a token; none where none of them has an address.
+    /// Nodes that have a token; empty if none of them has an address.
     #[must_use]
     pub fn replicas(&self, token: i64) -> &[u16] {
         let place = self.ends.partition_point(|&end| end < token);

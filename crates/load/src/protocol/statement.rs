@@ -1,11 +1,11 @@
-//! What is sent: statements known ahead, and the values that each request puts into them.
+//! Statements that are known in advance, and the values that each request puts into them.
 
 /// A command or an SQL statement; `?` stands for a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statement {
     pub text: String,
     pub parameters: Vec<Type>,
-    /// Sent, one after the other, for each value of its reply, which stands for `?`.
+    /// Request to send for each value of its reply, in turn, with the value in place of `?`.
     pub each: Option<String>,
 }
 
@@ -27,7 +27,7 @@ enum Stored {
     Text { start: u32, end: u32 },
 }
 
-/// The values of one request, in memory that is used again for the next.
+/// The values of one request; their memory is reused for the next.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     stored: Vec<Stored>,
@@ -44,7 +44,7 @@ impl Values {
         self.stored.push(Stored::Integer(value));
     }
 
-    /// A text that `write` appends to the bytes it is given.
+    /// Adds a text, which `write` appends to the given bytes.
     pub fn text(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len() as u32;
         write(&mut self.bytes);
@@ -69,7 +69,7 @@ impl Values {
     }
 }
 
-/// A server's code of an error, such as `WRONGTYPE`, `1146` or `42P01`; longer ones are cut.
+/// A server's error code, such as `WRONGTYPE`, `1146` or `42P01`; longer ones are cut.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label([u8; 16]);
 
@@ -103,7 +103,7 @@ impl std::fmt::Debug for Label {
     }
 }
 
-/// Appends a number's decimal digits.
+/// Appends a number in decimal digits.
 pub fn decimal(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0_u8; 20];
     let mut start = digits.len();
@@ -118,7 +118,7 @@ pub fn decimal(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// The same with a sign.
+/// Appends a signed number in decimal digits.
 pub fn signed_decimal(out: &mut Vec<u8>, number: i64) {
     if number < 0 {
         out.push(b'-');
@@ -128,7 +128,7 @@ pub fn signed_decimal(out: &mut Vec<u8>, number: i64) {
 
 /// A value's contribution to the sum of a reply's contents (FNV-1a, then a finalizer).
 ///
-/// A sum, as the order of a hash's fields is the server's business.
+/// Digests are summed, as the server may return the fields of a hash in any order.
 #[must_use]
 pub fn digest(value: &[u8]) -> u64 {
     let mut digest = Digest::default();
@@ -136,7 +136,7 @@ pub fn digest(value: &[u8]) -> u64 {
     digest.finish()
 }
 
-/// [`digest`] of a value that comes in pieces.
+/// [`digest`] of a value that arrives in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest(u64);
 

@@ -1,4 +1,4 @@
-//! A connection while it is being opened: blocking, each step with a time limit.
+//! A connection that is being opened: blocking, with a time limit for each step.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crate::error::Fault;
 use crate::tls::{Session, Tls};
 
-/// Read and written with one limit for all that it takes to open a connection.
+/// Reads and writes with one time limit for the whole opening.
 pub struct Wire {
     stream: TcpStream,
     session: Option<Session>,
     handshake: Option<Duration>,
-    /// What was read beyond the last reply.
+    /// Bytes that were read after the last reply.
     unread: Vec<u8>,
     deadline: Instant,
     limit: Duration,
@@ -20,7 +20,7 @@ pub struct Wire {
 
 impl Wire {
     /// # Errors
-    /// Where there is no such host, or nobody answers in time.
+    /// There is no such host, or it does not answer in time.
     pub fn connect(address: &str, limit: Duration) -> Result<Self, Fault> {
         let deadline = Instant::now() + limit;
         let mut last = None;
@@ -44,22 +44,22 @@ impl Wire {
         Err(Fault::from_io(error, limit.as_secs_f64()))
     }
 
-    /// Nobody on the network can read along.
+    /// Whether nobody on the network can read what is sent.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.is_sealed() || self.stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback())
     }
 
-    /// All that is sent from now on goes over TLS.
+    /// Whether everything is sent over TLS from now on.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.session.is_some()
     }
 
-    /// Shakes hands, after which all goes over TLS.
+    /// Performs the TLS handshake; everything after it is sent over TLS.
     ///
     /// # Errors
-    /// Where the server does not, its certificate is not the right one, or the time is over.
+    /// The handshake fails, the server's certificate is refused, or the time limit has passed.
     pub fn secure(&mut self, tls: &Tls) -> Result<(), Fault> {
         if !self.unread.is_empty() {
             return Err(Fault::Tls("the server says something before the handshake".to_owned()));
@@ -85,7 +85,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Starts the time limit anew, for something that takes longer.
+    /// Sets a new time limit, for something that takes longer.
     pub fn extend(&mut self, limit: Duration) {
         self.deadline = Instant::now() + limit;
         self.limit = limit;
@@ -119,7 +119,7 @@ impl Wire {
         self.stream.write_all(bytes).map_err(|error| Fault::from_io(error, waited))
     }
 
-    /// What has been read and not been consumed, after at least `count` bytes of it are there.
+    /// Bytes that were read and not consumed, after waiting for at least `count` of them.
     ///
     /// # Errors
     /// Where the connection ends or the time is over.
@@ -130,7 +130,7 @@ impl Wire {
         Ok(&self.unread)
     }
 
-    /// The next `count` bytes.
+    /// Consumes the next `count` bytes.
     ///
     /// # Errors
     /// Where the connection ends or the time is over.
@@ -140,7 +140,7 @@ impl Wire {
         Ok(std::mem::replace(&mut self.unread, rest))
     }
 
-    /// Waits for more than is there.
+    /// Waits for more bytes.
     ///
     /// # Errors
     /// Where the connection ends or the time is over.
@@ -175,21 +175,21 @@ impl Wire {
         }
     }
 
-    /// The connection, for requests. What the server said unasked is dropped.
+    /// The connection for requests. Unrequested messages of the server are dropped.
     ///
     /// # Errors
-    /// Where the socket cannot be set.
+    /// A socket option cannot be set.
     pub fn into_opened(self) -> Result<Opened, Fault> {
         self.stream.set_nonblocking(true)?;
         Ok(Opened { socket: self.stream, session: self.session, handshake: self.handshake })
     }
 }
 
-/// What is left of the opening.
+/// An opened connection.
 pub struct Opened {
     pub socket: TcpStream,
-    /// `None`: in clear text.
+    /// `None`: unencrypted.
     pub session: Option<Session>,
-    /// How long TLS took to shake hands.
+    /// How long the TLS handshake took.
     pub handshake: Option<Duration>,
 }

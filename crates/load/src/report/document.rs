@@ -1,4 +1,4 @@
-//! The one document of a run; docs/reference/load-output.md describes it key by key.
+//! The result document of a run; docs/reference/load-output.md describes its keys.
 
 use serde_json::{Value, json};
 
@@ -10,14 +10,14 @@ use crate::plan::Plan;
 
 pub const FORMAT: u32 = 1;
 
-/// Gathers what the document needs while the run goes on.
+/// Collects the document's figures during the run.
 #[derive(Debug, Default)]
 pub struct Document {
     windows: Vec<Value>,
 }
 
 impl Document {
-    /// The window as the document has it; a line of progress, too.
+    /// Adds a window; returns its entry in the document, which is also a line of progress.
     pub fn window(&mut self, window: &Window, mark_ns: u64) -> &Value {
         let latency = window.latency();
         self.windows.push(json!({
@@ -180,7 +180,7 @@ fn phase(window: &Window, kinds: &[String]) -> Value {
     })
 }
 
-/// `None` stays `null`: no value was recorded.
+/// Quantiles; `null` if no value was recorded.
 fn quantiles(values: &Latencies) -> Value {
     if values.is_empty() {
         return Value::Null;
@@ -199,7 +199,7 @@ fn quantiles(values: &Latencies) -> Value {
     })
 }
 
-/// Mean parts of the sampled requests around each quantile of their latency.
+/// Mean parts of sampled requests around each quantile of their latency.
 fn parts(split: &Split) -> Value {
     let around = |quantile: f64| {
         split.at(quantile).map(|group| {

@@ -1,6 +1,6 @@
-//! Interval logs that `HdrHistogram`'s own tools read: format 1.3, V2 with compression.
+//! Interval logs in `HdrHistogram`'s format 1.3 (V2 with compression), which its tools can read.
 //!
-//! Times are seconds from the mark between warm-up and measurement; values are nanoseconds.
+//! Times are seconds from the end of the warm-up; values are nanoseconds.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -25,7 +25,7 @@ pub struct Logs {
 
 impl Logs {
     /// # Errors
-    /// Where the directory or a file cannot be made.
+    /// The directory or a file cannot be created.
     pub fn create(directory: &Path, kinds: &[String]) -> Result<Self, LoadError> {
         std::fs::create_dir_all(directory)
             .map_err(|source| LoadError::File { path: directory.to_owned(), source })?;
@@ -40,7 +40,7 @@ impl Logs {
     }
 
     /// # Errors
-    /// Where a file cannot be written.
+    /// A file cannot be written.
     pub fn write(&mut self, window: &Window, mark: Mark) -> Result<(), LoadError> {
         #[allow(clippy::cast_precision_loss)] // a run lasts less than 104 days
         let span = Span {
@@ -114,7 +114,7 @@ impl Log {
         self.serializer.serialize(values, &mut bytes).map_err(std::io::Error::other)?;
         #[allow(clippy::cast_precision_loss)] // an hour at most
         let most_ms = values.max() as f64 / 1e6;
-        // A tag ends at a comma and has no blanks.
+        // A tag ends at a comma and must not contain spaces.
         let tag = tag.replace([',', ' ', '\n', '\r'], "_");
         let (start_s, length_s) = (span.start_s, span.length_s);
         let encoded = BASE64_STANDARD.encode(bytes);

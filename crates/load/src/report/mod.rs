@@ -1,4 +1,4 @@
-//! What a run leaves: interval logs while it goes on, one document at its end.
+//! Output of a run: interval logs during it, and one document at its end.
 
 mod document;
 mod log;

@@ -1,16 +1,16 @@
-//! The one place with `unsafe`: system calls that rustix does not wrap.
+//! System calls that rustix does not wrap: the only module with `unsafe`.
 //!
-//! Each function is a safe face over one call; its `SAFETY` comment says why the call cannot touch
-//! memory that it was not given.
+//! Each function is a safe wrapper of one call; its `SAFETY` comment says why the call can only
+//! access memory that it was given.
 #![allow(unsafe_code)] // see above
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Asks for the time at which the kernel received what a socket gives (`SO_TIMESTAMPNS`, socket(7)).
+/// Turns on timestamps of when the kernel received a socket's data (`SO_TIMESTAMPNS`, socket(7)).
 ///
 /// # Errors
-/// Where the socket has no such option.
+/// The socket does not have this option.
 pub fn stamp_received(socket: impl AsFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: `on` outlives the call, which reads the four bytes that it names.
@@ -30,11 +30,11 @@ pub fn stamp_received(socket: impl AsFd) -> io::Result<()> {
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
-/// Reads like `recv(2)`; with the bytes, the `CLOCK_REALTIME` nanoseconds at which the kernel
-/// received the last of them, where it says so. `wait`: if there is nothing, as long as the socket's time limit.
+/// Reads like `recv(2)`, and returns when the kernel received the last byte, in nanoseconds of `CLOCK_REALTIME`, if it
+/// reports that. `wait`: whether to wait for data until the socket's time limit.
 ///
 /// # Errors
-/// Those of `recvmsg(2)`; `WouldBlock` where there is nothing to read.
+/// Those of `recvmsg(2)`; `WouldBlock` if there is nothing to read.
 pub fn receive_stamped(
     socket: impl AsFd,
     into: &mut [u8],
@@ -70,7 +70,7 @@ pub fn receive_stamped(
     Ok((count as usize, received))
 }
 
-/// What the kernel counts of a thread (`getrusage(2)`).
+/// The kernel's counts for a thread (`getrusage(2)`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub voluntary_switches: u64,
@@ -108,7 +108,7 @@ mod tests {
         let mut sender = TcpStream::connect(listener.local_addr().expect("address")).expect("up");
         let socket = listener.accept().expect("accepted").0;
         stamp_received(&socket).expect("TCP has it");
-        // The kernel begins to stamp packets some time after it was asked to.
+        // The kernel begins to stamp packets some time after the option is set.
         let deadline = Instant::now() + Duration::from_secs(5);
         loop {
             let before = clock::realtime_ns();

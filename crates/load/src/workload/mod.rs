@@ -1,4 +1,4 @@
-//! What is asked of the server: operations, each of one or more requests, drawn from a seed.
+//! Operations, each of one or more requests, which are drawn from a seed.
 
 pub mod job;
 pub mod numbers;
@@ -8,18 +8,18 @@ pub mod ycsb;
 use crate::protocol::{Statement, Values};
 use crate::random::Random;
 
-/// One unit of work, whose latency counts as a whole. It carries its own random numbers, so that
-/// it asks the same whatever else goes on.
+/// One unit of work, whose latency is measured as a whole. It has its own random numbers, so that
+/// its requests do not depend on other operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     pub kind: u8,
-    /// Which of its requests is next.
+    /// Number of its next request.
     pub step: u8,
     pub key: u64,
     pub random: Random,
 }
 
-/// The operations of one connection, in their order.
+/// State of drawing the operations of one connection, in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
     pub seed: u64,
@@ -27,7 +27,7 @@ pub struct Stream {
     pub connections: u64,
     /// How many operations have been drawn.
     pub number: u64,
-    /// How many of them insert. Connection `c` of `n` inserts the keys `c`, `c + n`, `c + 2n`, …
+    /// How many of them insert. Connection `c` of `n` inserts keys `c`, `c + n`, `c + 2n`, …
     pub inserts: u64,
 }
 
@@ -37,31 +37,31 @@ impl Stream {
         Self { seed, connection, connections, number: 0, inserts: 0 }
     }
 
-    /// The random numbers of the next operation.
+    /// Random numbers for the next operation.
     pub fn next_random(&mut self) -> Random {
         self.number += 1;
         Random::of(self.seed, self.connection, self.number)
     }
 
-    /// The number of the next key to insert, counted over all connections.
+    /// Number of the next key to insert, counted over all connections.
     pub fn next_insert(&mut self) -> u64 {
         self.inserts += 1;
         self.connection + (self.inserts - 1) * self.connections
     }
 }
 
-/// What a right reply has.
+/// What a correct reply has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expect {
-    /// At least so many rows.
+    /// Fewest rows.
     pub rows: u32,
-    /// At least so many bytes.
+    /// Fewest bytes.
     pub bytes: u32,
     /// Sum of the digests of its values.
     pub contents: Option<u64>,
-    /// Its lone number; another one says that what was to be changed was not there.
+    /// Its single number; another one means that the row to change did not exist.
     pub number: Option<u64>,
-    /// Nothing found is right, too.
+    /// Whether finding nothing is correct, too.
     pub may_miss: bool,
 }
 
@@ -69,26 +69,26 @@ pub struct Expect {
 pub struct Request {
     pub statement: usize,
     pub expect: Expect,
-    /// The operation is done with its reply.
+    /// Whether the operation ends with its reply.
     pub last: bool,
 }
 
 pub trait Workload: Send + Sync {
-    /// The names that operations are counted under.
+    /// Names of the kinds of operations.
     fn kinds(&self) -> &[String];
     fn statements(&self) -> &[Statement];
-    /// Some operation takes several requests, and its connection bears nothing else until the last reply.
+    /// Whether an operation has several requests, and nothing else may be sent on its connection until the last reply.
     fn has_steps(&self) -> bool;
-    /// The next operation of a connection.
+    /// Draws the next operation of a connection.
     fn draw(&self, stream: &mut Stream) -> Operation;
-    /// Likewise, where its kind is known; all else is as it would have been.
+    /// Draws the next operation with a given kind; everything else is as in [`Self::draw`].
     fn draw_of(&self, _kind: u8, stream: &mut Stream) -> Operation {
         self.draw(stream) // there is one kind only
     }
-    /// The next request of `operation`, whose step it advances; its values go to `values`, which is empty.
+    /// Next request of `operation`, whose step it advances. Its values are added to `values`, which is empty.
     fn request(&self, operation: &mut Operation, values: &mut Values) -> Request;
-    /// The last reply has come, or none will.
+    /// Called after the last reply, or if it will not come.
     fn ended(&self, _operation: &Operation) {}
-    /// The server answered the last request with an error, and others would follow: they may be others now.
+    /// Called if the server answers a request with an error and others follow, which may be changed.
     fn failed(&self, _operation: &mut Operation) {}
 }

@@ -1,4 +1,4 @@
-//! Which of N items is asked for.
+//! Random choice of one of N items.
 
 use crate::random::Random;
 
@@ -9,13 +9,13 @@ pub enum Numbers {
         items: u64,
     },
     Zipfian(Zipfian),
-    /// `operations` of all draws go to the first `data` of all items, evenly on either side.
+    /// The share `operations` of draws is uniform over the first share `data` of items, the others over the rest.
     Hotspot {
         items: u64,
         data: f64,
         operations: f64,
     },
-    /// Mean `mean` items, cut at the last.
+    /// With mean `mean`, cut at the last item.
     Exponential {
         items: u64,
         mean: f64,
@@ -55,7 +55,7 @@ pub struct Zipfian {
     /// The integral of the hat from before the first item, and to behind the last one.
     from: f64,
     to: f64,
-    /// So close to an item nothing is rejected.
+    /// Distance to an item within which nothing is rejected.
     certain: f64,
 }
 
@@ -86,7 +86,7 @@ impl Zipfian {
         (-self.exponent * item.ln()).exp()
     }
 
-    /// Of `x^-exponent`, 0 at 1; the exponential form holds near an exponent of 1, too.
+    /// Integral of `x^-exponent` from 1; the exponential form is valid near an exponent of 1, too.
     fn integral(&self, item: f64) -> f64 {
         let power = 1.0 - self.exponent;
         if power.abs() < 1e-12 { item.ln() } else { (power * item.ln()).exp_m1() / power }

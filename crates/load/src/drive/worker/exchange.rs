@@ -1,4 +1,4 @@
-//! Requests out, replies in.
+//! Sending of requests and receiving of replies.
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -14,7 +14,7 @@ use crate::protocol::{Protocol, REST_LIMIT, Reply};
 use crate::sys;
 
 impl<P: Protocol> Worker<'_, P> {
-    /// Sends all that the connection may have in flight, in one write to each node.
+    /// Sends as many requests as the connection may have in flight, in one write to each node.
     pub(super) fn send(&mut self, index: usize) {
         let now_ns = monotonic_ns();
         let open_loop = self.arriving.is_some();
@@ -109,7 +109,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// Writes the output after what the socket did not take before, if there is such.
+    /// Writes the output, after anything that the socket did not accept before.
     pub(super) fn write_behind(&mut self, route: usize) {
         let way = &mut self.routes[route];
         if way.unsent.is_empty() {
@@ -119,7 +119,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// Sends what the socket did not take before.
+    /// Sends what the socket did not accept before.
     pub(super) fn flush(&mut self, route: usize) {
         let way = &mut self.routes[route];
         let Some(line) = &way.line else { return };
@@ -183,7 +183,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// Takes the replies from the first `count` bytes of the input, and what was left from before.
+    /// Decodes the replies in the rest from before and the first `count` bytes of the input.
     pub(super) fn take_replies(
         &mut self,
         route: usize,
@@ -208,7 +208,7 @@ impl<P: Protocol> Worker<'_, P> {
             let node = (route % self.nodes) as u16;
             let pending = self.connections[route / self.nodes].flight.take(reply.slot, node);
             let pending = pending.ok_or_else(|| malformed("a reply that nobody asked for"))?;
-            // The kernel's time is that of the last bytes.
+            // The kernel's time is the one of the last bytes.
             self.settle(route, pending, &reply, read_ns, unread_ns.filter(|_| whole));
         }
         if carried {
@@ -225,7 +225,7 @@ impl<P: Protocol> Worker<'_, P> {
         Ok(())
     }
 
-    /// Sends what the replies so far call for.
+    /// Sends requests that the replies so far need, such as for the next page.
     fn follow_up(&mut self, route: usize) {
         let Some(line) = &mut self.routes[route].line else { return };
         self.output.clear();
@@ -238,7 +238,7 @@ impl<P: Protocol> Worker<'_, P> {
         self.write_behind(route);
     }
 
-    /// A reply to one request: its operation goes on or ends.
+    /// Handles a reply to one request: its operation continues or ends.
     pub(super) fn settle(
         &mut self,
         route: usize,

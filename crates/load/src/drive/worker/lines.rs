@@ -1,4 +1,4 @@
-//! Connections that are lost, opened again, and watched.
+//! Losing, reopening and watching of connections.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::error::Fault;
 use crate::protocol::{Label, Protocol};
 
 impl<P: Protocol> Worker<'_, P> {
-    /// Closes a connection that is of no more use, and has it opened again.
+    /// Closes a connection that cannot be used any more, and has it reopened.
     pub(super) fn lose(&mut self, route: usize, fault: &Fault) {
         let (connection, node) = (&mut self.connections[route / self.nodes], route % self.nodes);
         let way = &mut self.routes[route];
@@ -76,7 +76,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// The same with or without an interest in room for sending, as there is something to send.
+    /// Watches the socket; for room to send, too, if there is something to send.
     pub(super) fn watch_again(&mut self, route: usize) {
         let way = &self.routes[route];
         let Some(line) = &way.line else { return };

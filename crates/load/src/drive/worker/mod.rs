@@ -1,4 +1,4 @@
-//! One thread's loop: what is due is sent, what has come is read, and nothing else happens between.
+//! The loop of one thread, which sends what is due and reads what has arrived.
 
 mod exchange;
 mod lines;
@@ -26,28 +26,28 @@ use crate::plan::Plan;
 use crate::protocol::cluster::Cluster;
 use crate::protocol::{Protocol, Values};
 
-/// Time limits and a stop are looked at so often; it is the only timer in a closed loop.
+/// How often time limits and a stop are checked; the only timer of a closed loop.
 const HEARTBEAT_NS: u64 = HEARTBEAT.as_nanos() as u64;
-/// Read at once, for all connections: what is more comes with the next read.
+/// Size of one read; one buffer serves all connections.
 const INPUT_BYTES: usize = 256 * 1024;
-/// Under which number errors of connections are counted, as they are of no kind of operation.
+/// Number under which errors of connections are counted, which have no kind of operation.
 pub const OF_CONNECTIONS: u8 = u8::MAX;
 
-/// How much is read of a connection.
+/// How much to read from a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
-    /// All that is there.
+    /// Everything that has arrived.
     What,
-    /// Until the connection says that nothing more comes.
+    /// Everything until the end of the stream.
     ToEnd,
-    /// What is there, or else comes within a heartbeat.
+    /// What has arrived, or else arrives within a heartbeat.
     Waiting,
 }
 
 const OF_HEARTBEAT: u64 = u64::MAX;
 const OF_BELL: u64 = u64::MAX - 1;
 
-/// How one thread reaches the server, or each node of a cluster.
+/// Connections of one thread to the server, or to each node of a cluster.
 pub(super) struct Ways<'a, P> {
     pub(super) cluster: Option<&'a Cluster>,
     pub(super) connections: Vec<Connection>,
@@ -67,20 +67,20 @@ pub(super) struct Worker<'a, P: Protocol> {
     cluster: Option<&'a Cluster>,
     /// `None` in a closed loop.
     arriving: Option<Arriving>,
-    /// Which connection the next arrival goes to.
+    /// Connection for the next arrival.
     turn: usize,
     most_waiting: usize,
-    /// Operations that may still be started, all connections together.
+    /// Operations that may still be started, by all connections together.
     budget: u64,
-    /// Operations that were begun or scheduled and have not ended.
+    /// Operations that were started or scheduled and have not ended.
     outstanding: usize,
-    /// Connections that have something to send.
+    /// Connections with something to send.
     ready: Vec<usize>,
     input: Box<[u8]>,
-    /// What comes over TLS, before it is opened.
+    /// Encrypted input.
     sealed_input: Box<[u8]>,
     output: Vec<u8>,
-    /// What goes to each node.
+    /// Output to each node.
     outputs: Vec<Vec<u8>>,
     sealed_output: Vec<u8>,
     values: Values,
@@ -90,7 +90,7 @@ pub(super) struct Worker<'a, P: Protocol> {
     meter: Meter,
     usage: Usage,
     wakes: Wakes,
-    /// Spent looking at clock and sockets until an arrival was due, in the current window.
+    /// Time in the current window that was spent polling clock and sockets until an arrival was due.
     polled_ns: u64,
     last_check_ns: u64,
     epoll: OwnedFd,
@@ -161,9 +161,9 @@ impl<'a, P: Protocol> Worker<'a, P> {
         Ok(())
     }
 
-    /// Until the end of the run; what was measured has been sent by then.
+    /// Runs until the end of the run, and sends the measured windows meanwhile.
     pub(super) fn run(mut self) -> std::io::Result<()> {
-        // By default the kernel may be 50 µs late with a timer.
+        // By default, the kernel may delay a timer by 50 µs.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         sleep_until(self.timeline.start_ns);
         if self.arriving.is_none() {
@@ -217,14 +217,14 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
     }
 
-    /// Waiting in `recv(2)` takes one system call less for each reply than `epoll_wait(2)` before it.
+    /// Whether to wait in `recv(2)`, which saves one `epoll_wait(2)` for each reply.
     fn waits_for_one(&self) -> bool {
         self.plan.waits_for_one()
             && self.routes.first().is_some_and(Route::is_clear)
             && self.connections.first().is_some_and(|one| one.flight.len() > 0)
     }
 
-    /// Until something comes or the next arrival is due; the heartbeat wakes for everything else.
+    /// Waits for input or the next arrival; the heartbeat wakes it for everything else.
     fn wait(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
         let due_ns = self.arriving.as_ref().and_then(Arriving::next_ns);
         let asked_ns = due_ns.map_or(0, |_| monotonic_ns());
@@ -258,7 +258,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
     }
 
-    /// Gives the arrivals that are due to their connections, in turn.
+    /// Gives due arrivals to the connections, in turn.
     fn admit(&mut self, now_ns: u64) {
         let Some(arriving) = &mut self.arriving else { return };
         while let Some(intended_ns) = arriving.next_ns().filter(|&next_ns| next_ns <= now_ns) {
@@ -287,7 +287,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
     }
 
-    /// Looks for replies that are overdue, once a heartbeat.
+    /// Checks for overdue replies, once per heartbeat.
     fn check(&mut self, now_ns: u64) {
         if now_ns - self.last_check_ns < HEARTBEAT_NS {
             return;
@@ -312,7 +312,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.shared.is_stopped() || (nothing_comes && self.outstanding == 0) || now_ns >= drained_ns
     }
 
-    /// Ends the windows whose time is over.
+    /// Ends windows whose time is over.
     fn turn_over(&mut self, now_ns: u64) {
         while now_ns >= self.span.end_ns {
             self.admit(self.span.end_ns - 1);
@@ -328,7 +328,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let _ = self.channels.notices.send(Notice::Done);
     }
 
-    /// Sends the current window off and begins the next one.
+    /// Sends the current window and begins the next one.
     fn hand_over(&mut self, end_ns: u64) {
         let kinds = self.plan.workload.kinds().len();
         let mut fresh = self.channels.spare.try_recv().unwrap_or_else(|_| Window::new(kinds));

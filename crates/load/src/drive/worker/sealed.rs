@@ -1,11 +1,11 @@
-//! Connections over TLS: what goes out is sealed, what comes in is opened.
+//! Connections over TLS: encryption of output, decryption of input.
 
 use super::Worker;
 use crate::error::Fault;
 use crate::protocol::Protocol;
 
 impl<P: Protocol> Worker<'_, P> {
-    /// Puts the output under TLS, where the connection has it.
+    /// Encrypts the output if the connection uses TLS.
     pub(super) fn seal(&mut self, route: usize) {
         let line = self.routes[route].line.as_mut();
         let Some(session) = line.and_then(|line| line.session.as_mut()) else { return };
@@ -14,7 +14,7 @@ impl<P: Protocol> Worker<'_, P> {
         std::mem::swap(&mut self.output, &mut self.sealed_output);
     }
 
-    /// Opens the first `count` bytes of what came over TLS, and takes the replies from it.
+    /// Decrypts the first `count` bytes of the encrypted input, and decodes the replies in it.
     pub(super) fn unseal(
         &mut self,
         route: usize,

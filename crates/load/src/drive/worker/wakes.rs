@@ -1,43 +1,43 @@
-//! When to sleep and when to poll before an arrival is due, from how late this machine wakes a sleeper.
+//! Choice between sleeping and polling before an arrival, by how late this machine wakes a sleeping thread.
 
 use std::time::Duration;
 
-/// So many wake-ups are remembered.
+/// Number of wake-ups that are remembered.
 const REMEMBERED: usize = 256;
-/// The slack is found anew after so many.
+/// Number of wake-ups after which the slack is computed again.
 const BETWEEN: usize = 32;
-/// One wait of so many sleeps to its end, so that lateness is seen where all others are polled.
+/// One of so many waits sleeps to its end, so that lateness is measured even if all others poll.
 const WAITS_FOR_ONE: u32 = 256;
-/// Wake-ups that are later are polled away.
+/// Lateness of wake-ups above which polling avoids it.
 const TOLERATED_NS: u32 = 40_000;
 
-/// A look at the sockets takes a microsecond or some; in what is beyond, others had the CPU.
+/// Longest check of the sockets, which takes a few microseconds; for longer ones, others had the CPU.
 const LONGEST_LOOK_NS: u64 = 20_000;
 
-/// What of a look that took so long, `left_ns` before an arrival, was polling.
+/// Part of a check that counts as polling. It took `took_ns`, and began `left_ns` before an arrival.
 pub(super) fn polled_ns(took_ns: u64, left_ns: u64) -> u64 {
     took_ns.min(left_ns).min(LONGEST_LOOK_NS)
 }
 
-/// How late the last wake-ups from a timer were.
+/// Lateness of the last wake-ups by a timer.
 #[derive(Debug)]
 pub(super) struct Wakes {
     late_ns: [u32; REMEMBERED],
     seen: usize,
     waits: u32,
     most_polled_ns: u32,
-    /// Of the time before an arrival, how much is polled.
+    /// How long before an arrival polling starts.
     slack_ns: u64,
 }
 
 impl Wakes {
-    /// `most_polled`: before one arrival.
+    /// `most_polled`: limit for one arrival.
     pub(super) fn new(most_polled: Duration) -> Self {
         let most_polled_ns = u32::try_from(most_polled.as_nanos()).unwrap_or(u32::MAX);
         Self { late_ns: [0; REMEMBERED], seen: 0, waits: 0, most_polled_ns, slack_ns: 0 }
     }
 
-    /// How long to sleep where an arrival is due in `left_ns`; 0: poll.
+    /// How long to sleep if an arrival is due in `left_ns`; 0: poll.
     pub(super) fn sleep_ns(&mut self, left_ns: u64) -> u64 {
         self.waits = self.waits.wrapping_add(1);
         if self.waits.is_multiple_of(WAITS_FOR_ONE) {
@@ -46,7 +46,7 @@ impl Wakes {
         left_ns.saturating_sub(self.slack_ns)
     }
 
-    /// A sleeper was woken by its timer, so late.
+    /// Records how late a timer woke the thread.
     pub(super) fn saw(&mut self, late_ns: u64) {
         self.late_ns[self.seen % REMEMBERED] = u32::try_from(late_ns).unwrap_or(u32::MAX);
         self.seen += 1;
@@ -55,8 +55,8 @@ impl Wakes {
         }
     }
 
-    /// By how much the latest fiftieth of wake-ups is beyond what is tolerated. A CPU leaves its idle state within the
-    /// limit. Who wakes later waited for others that had the CPU, and polling would only take it from them.
+    /// By how much the latest 2 % of wake-ups exceed the tolerated lateness. A CPU leaves its idle state within the
+    /// limit. Threads that wake later waited for others that had the CPU, and polling would only take it from them.
     fn slack(&self) -> u32 {
         let mut late_ns = self.late_ns;
         let known = &mut late_ns[..self.seen.min(REMEMBERED)];

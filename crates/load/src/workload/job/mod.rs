@@ -1,4 +1,4 @@
-//! A mix of one's own commands or statements, from a file in YAML or JSON.
+//! A mix of the user's own commands or statements, from a file in YAML or JSON.
 
 mod source;
 mod template;
@@ -57,16 +57,16 @@ const fn one() -> f64 {
 /// The workload of a job file.
 pub struct Job {
     kinds: Vec<String>,
-    /// The sums of the weights up to each operation, the last one 1.
+    /// Cumulative weights of the operations; the last one is 1.
     shares: Vec<f64>,
     statements: Vec<Statement>,
-    /// Of each operation, one after the other in `statements`.
+    /// Index in `statements` of each operation's first statement.
     first_statement: Vec<usize>,
     requests: Vec<Template>,
     sources: Vec<Source>,
 }
 
-/// What goes into a statement.
+/// A statement with its values.
 struct Template {
     parameters: Vec<Parameter>,
     expect: Expect,
@@ -75,7 +75,7 @@ struct Template {
 
 impl Job {
     /// # Errors
-    /// Says what in the file cannot be.
+    /// The file is not valid, and why.
     pub fn read(path: &Path, dialect: Dialect) -> Result<Self, LoadError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| LoadError::File { path: path.to_owned(), source })?;
@@ -84,7 +84,7 @@ impl Job {
     }
 
     /// # Errors
-    /// Says what in the text cannot be.
+    /// The text is not valid, and why.
     pub fn parse(text: &str, dialect: Dialect) -> Result<Self, String> {
         let file: File = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
         if file.format != 1 {
@@ -147,7 +147,7 @@ impl Job {
         }
     }
 
-    /// The same within one operation, whichever step asks.
+    /// Number of a source, which is the same in all steps of an operation.
     fn number(&self, source: usize, operation: &Operation) -> Option<i64> {
         match &self.sources[source] {
             Source::Number { from, numbers } => {

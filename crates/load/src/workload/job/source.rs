@@ -1,4 +1,4 @@
-//! What values are drawn from.
+//! Sources of values.
 
 use serde::Deserialize;
 
@@ -28,7 +28,7 @@ pub(super) enum Generator {
         to: i64,
         mean: f64,
     },
-    /// Counts up over all connections, and from `from` again after `to`.
+    /// Counts up over all connections, and starts again at `from` after `to`.
     Sequential {
         from: i64,
         to: i64,

@@ -3,10 +3,10 @@
 use super::source::Source;
 use crate::protocol::{Statement, Type};
 
-/// How a statement's text is read.
+/// Syntax of a statement's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Words between blanks; generators may be parts of a word.
+    /// Words between spaces; generators may be parts of a word.
     Words,
     /// SQL or CQL: a generator is a whole parameter.
     Sql,
@@ -25,7 +25,7 @@ pub(super) enum Piece {
     Source(usize),
 }
 
-/// Takes `{name}` out of a text.
+/// Parses each `{name}` in a text.
 pub(super) fn template(
     text: &str,
     dialect: Dialect,
@@ -87,7 +87,7 @@ pub(super) fn template(
     Ok((statement, parameters))
 }
 
-/// Takes `{name}` out of JSON between strings, where other braces are its own.
+/// Parses each `{name}` in JSON outside of strings; other braces belong to the JSON.
 fn values(
     text: &str,
     names: &[&String],

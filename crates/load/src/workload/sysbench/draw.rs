@@ -1,4 +1,4 @@
-//! Which row is asked for, as sysbench 1.0.20 draws it (`--rand-type`; zipfian as 1.1 does).
+//! Random choice of rows as in sysbench 1.0.20 (`--rand-type`; zipfian as in 1.1).
 
 use crate::random::Random;
 use crate::workload::numbers::Zipfian;
@@ -7,7 +7,7 @@ use crate::workload::numbers::Zipfian;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Draw {
     Uniform,
-    /// A narrow band in the middle for `values` percent of all draws, the others normal-like around it.
+    /// `values` percent of draws are in a narrow band in the middle, the others nearly normal around it.
     Special {
         rounds: u32,
         /// Width of the band, in percent of all rows.

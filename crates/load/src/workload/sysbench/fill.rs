@@ -1,20 +1,20 @@
-//! Filling the tables: many rows a statement.
+//! Filling of the tables, with many rows per statement.
 
 use super::table::digits;
 use super::{Draw, Settings};
 use crate::protocol::{Statement, Type, Values};
 use crate::workload::{Expect, Operation, Request, Stream, Workload};
 
-/// Rows of one statement, some 20 kB.
+/// Rows of one statement, about 20 kB.
 const ROWS: u64 = 100;
 
-/// Each operation inserts the rows of one statement.
+/// Operations that each insert the rows of one statement.
 pub struct Fill {
     tables: u64,
     table_size: u64,
     draw: Draw,
     kinds: [String; 1],
-    /// Of each table the whole one, then, where there is a rest, that.
+    /// For each table, the statement with all rows, then one for the remaining rows, if any.
     statements: Vec<Statement>,
 }
 
@@ -35,7 +35,7 @@ impl Fill {
         }
     }
 
-    /// How many operations fill all tables.
+    /// Number of operations that fill all tables.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.tables * self.table_size.div_ceil(ROWS)

@@ -26,28 +26,28 @@ pub struct Settings {
     pub counts: Counts,
 }
 
-/// Events of one script: each is an operation, as sysbench counts and times them.
+/// Events of one script: each is an operation, as sysbench counts and measures them.
 pub struct Sysbench {
     settings: Settings,
     kinds: [String; 1],
     statements: Vec<Statement>,
-    /// With the transaction around it; what takes it back comes last, and is reached by a failure only.
+    /// With the transaction around it. Its rollback is last, and only reached after a failure.
     steps: Vec<Step>,
-    /// Of each step, its statement for the first table; with parts of the same kind it is the same.
+    /// Statement of each step for the first table; the same for parts of the same kind.
     first_statement: Vec<usize>,
-    /// How many statements lie between those of one table and of the next.
+    /// Number of statements from those of one table to those of the next.
     stride: usize,
     is_transaction: bool,
 }
 
-/// Where the random numbers of tables and of rows start among an operation's.
+/// Parts of an operation's random numbers at which those for tables and for rows start.
 const OF_TABLES: u64 = 0;
 const OF_ROWS: u64 = 1_000;
 const OF_TEXTS: u64 = 2_000;
 
 impl Sysbench {
     /// # Errors
-    /// Says what cannot be asked for.
+    /// A setting is not possible, and why.
     pub fn new(settings: Settings) -> Result<Self, String> {
         let Settings { script, counts, .. } = settings;
         let inner = script.steps(&counts).ok_or("an event has more than 250 statements")?;
@@ -86,7 +86,7 @@ impl Sysbench {
         Ok(Self { settings, kinds, statements, steps, first_statement, stride, is_transaction })
     }
 
-    /// The last step of an event that goes well.
+    /// Last step of an event without failures.
     fn last_step(&self) -> usize {
         self.steps.len() - 1 - usize::from(self.is_transaction)
     }
@@ -113,19 +113,19 @@ impl Sysbench {
             // Another session may just have deleted the row, to insert it again: PostgreSQL then
             // finds nothing to change.
             Part::IndexUpdate | Part::NonIndexUpdate => rows_replaced,
-            // Outside of transactions that shows to readers, too.
+            // Without transactions, readers see that, too.
             _ => rows_replaced && !self.is_transaction && !matches!(part, Part::Reinsert),
         };
         Expect { rows, bytes: if may_miss { 0 } else { bytes }, may_miss, ..Expect::default() }
     }
 
-    /// `BETWEEN`'s last id.
+    /// Last id of a `BETWEEN`.
     fn range_end(&self, id: u64) -> i64 {
         (id + self.settings.range_size - 1) as i64
     }
 }
 
-/// `c` and `pad` of a new row.
+/// Adds `c` and `pad` of a new row.
 fn texts(random: &mut Random, values: &mut Values) {
     values.text(|out| digits(10, random, out));
     values.text(|out| digits(5, random, out));
@@ -188,7 +188,7 @@ impl Workload for Sysbench {
     fn request(&self, operation: &mut Operation, values: &mut Values) -> Request {
         let number = usize::from(operation.step);
         let Step { part, group } = self.steps[number];
-        // A row that is inserted again is the one of the step before.
+        // A row that is inserted again is the one from the step before.
         let of_row = number as u64 - u64::from(part == Part::Reinsert);
         let mut random = operation.random.apart(OF_ROWS + of_row);
         let id = self.settings.draw.id(self.settings.table_size, &mut random);

@@ -1,4 +1,4 @@
-//! Which statements an event of each script has, in their order.
+//! Statements of each script's events, in order.
 
 /// sysbench's OLTP scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,11 +13,11 @@ pub enum Script {
     Delete,
 }
 
-/// How many statements of each kind an event has; names and defaults are sysbench's.
+/// Number of an event's statements of each kind; names and defaults are sysbench's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     pub point_selects: u8,
-    /// All four kinds of ranges, or none of them.
+    /// Whether there are range queries, of all four kinds.
     pub range_selects: bool,
     pub simple_ranges: u8,
     pub sum_ranges: u8,
@@ -26,7 +26,7 @@ pub struct Counts {
     pub index_updates: u8,
     pub non_index_updates: u8,
     pub delete_inserts: u8,
-    /// Every statement is a transaction of its own.
+    /// Whether every statement is its own transaction.
     pub skip_trx: bool,
 }
 
@@ -44,13 +44,13 @@ pub(super) enum Part {
     IndexUpdate,
     NonIndexUpdate,
     Delete,
-    /// Of the row that was deleted before.
+    /// Insert the row that was deleted before.
     Reinsert,
     /// Of a new row.
     Insert,
 }
 
-/// A statement with the group that it is in: one table is drawn for each group.
+/// A statement with its group: one table is drawn for each group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) part: Part,
@@ -91,7 +91,7 @@ impl Script {
         matches!(self, Self::WriteOnly | Self::ReadWrite)
     }
 
-    /// Without its transaction. `None`: there are more than an event may have here.
+    /// Steps without the transaction. `None`: more than an event may have here.
     pub(super) fn steps(self, counts: &Counts) -> Option<Vec<Step>> {
         let mut steps = Vec::new();
         let mut group = 0;
@@ -132,5 +132,5 @@ impl Script {
     }
 }
 
-/// `BEGIN`, `COMMIT` and `ROLLBACK` come on top, and a step is a byte.
+/// Limit of steps, which are numbered by a byte; `BEGIN`, `COMMIT` and `ROLLBACK` are added to them.
 const MOST_STEPS: usize = 250;

@@ -1,16 +1,16 @@
-//! sysbench's tables: what its `prepare` makes, so that either can read the other's.
+//! sysbench's tables, as its `prepare` makes them, so that each program can use the other's tables.
 
 use crate::protocol::Statement;
 use crate::random::Random;
 
-/// Whose SQL it is.
+/// Database whose SQL is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     Mysql,
     Postgresql,
 }
 
-/// Ten groups of eleven digits, and dashes between them.
+/// Ten groups of eleven digits, with dashes between them.
 pub(super) const C_BYTES: u32 = 119;
 
 /// Groups of eleven random digits.
@@ -29,7 +29,7 @@ pub(super) fn digits(groups: u32, random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-/// What is done once before rows are inserted.
+/// Statements to execute before rows are inserted.
 #[must_use]
 pub fn before_filling(engine: Engine, tables: u32) -> Vec<Statement> {
     let (id, options) = match engine {
@@ -47,7 +47,7 @@ pub fn before_filling(engine: Engine, tables: u32) -> Vec<Statement> {
         .collect()
 }
 
-/// And after: the index on `k`, and the number of the next row.
+/// Statements to execute after rows are inserted, for the index on `k` and the number of the next row.
 #[must_use]
 pub fn after_filling(engine: Engine, tables: u32, table_size: u64) -> Vec<Statement> {
     (1..=tables)

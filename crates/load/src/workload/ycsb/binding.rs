@@ -1,13 +1,13 @@
-//! What YCSB's binding for a database would do with its properties.
+//! Properties of YCSB's binding for a database.
 
 use super::said::Said;
 use super::store::Store;
 use crate::error::LoadError;
 
-/// What YCSB's binding for the database would do.
+/// Settings of YCSB's binding for the database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Binding {
-    /// `jdbc.createtable` or `cassandra.createtable`: the load phase makes the table where it is not there.
+    /// `jdbc.createtable` or `cassandra.createtable`: the load phase makes the table if it is missing.
     pub(super) creates_table: bool,
     /// `cassandra.keyspace`.
     pub keyspace: String,
@@ -54,7 +54,7 @@ impl Said<'_> {
         }
     }
 
-    /// Those that are answered: of others nobody knows whether they were carried out.
+    /// Accepts only acknowledged writes: otherwise it is unknown whether they were carried out.
     fn write_concern(&mut self) -> Result<&'static str, LoadError> {
         const NAMES: [&str; 4] = ["acknowledged", "journaled", "replica_acknowledged", "majority"];
         Ok(match self.word("mongodb.writeConcern", &NAMES)? {

@@ -1,4 +1,4 @@
-//! Which record is asked for, by YCSB's numbers, and what it is called.
+//! Random choice of records, and their keys, as in YCSB.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,12 +22,12 @@ pub(super) fn hash(number: u64) -> i64 {
     hash.cast_signed().wrapping_abs()
 }
 
-/// How records are called.
+/// How keys are formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeyNames {
-    /// By their hashes; otherwise by their numbers.
+    /// From hashes of the records' numbers; otherwise from the numbers.
     pub(super) hashed: bool,
-    /// At least so many digits.
+    /// Fewest digits.
     pub(super) padding: usize,
 }
 
@@ -59,13 +59,13 @@ impl KeyNames {
     }
 }
 
-/// The records that there are: those loaded, and all inserted ones up to the first whose reply has not come.
+/// The existing records: loaded ones, and inserted ones up to the first without a reply.
 #[derive(Debug)]
 pub(super) struct Inserted {
     next: AtomicU64,
-    /// One more than the newest record that may be asked for.
+    /// Number after the newest record that may be requested.
     there: AtomicU64,
-    /// Inserted, while one before them still is under way.
+    /// Inserted records after one without a reply yet.
     early: Mutex<BinaryHeap<Reverse<u64>>>,
 }
 
@@ -100,15 +100,15 @@ impl Inserted {
 pub(super) enum Chooser {
     /// `numbers` over the records from `from` on.
     Plain { from: u64, numbers: Numbers },
-    /// Zipf's law, its ranks strewn over the key space one to one: rank `r` is record `r × stride mod items`.
+    /// Zipf's law, with ranks spread over the key space: rank `r` is record `r × stride mod items`.
     Zipfian { from: u64, items: u64, stride: u64, zipfian: Zipfian },
     /// As YCSB draws "zipfian": see [`Scrambled`].
     YcsbCompat { from: u64, items: u64, scrambled: Scrambled },
-    /// Zipf's law over the distance from the newest record.
+    /// Zipf's law for the distance from the newest record.
     Latest,
-    /// An exponential distribution, with this mean, over that distance.
+    /// An exponential distribution with this mean, for that distance.
     Exponential { mean: f64 },
-    /// One after the other; each connection its share.
+    /// In order; each connection has its share.
     Sequential { from: u64, items: u64 },
 }
 
@@ -146,8 +146,8 @@ impl Chooser {
     }
 }
 
-/// About the golden section of `items`, without a common factor with it, so that each rank has one record
-/// and neighbours in rank lie far apart.
+/// About the golden section of `items`, without a common factor, so that each rank has one record and
+/// neighbouring ranks are far apart.
 fn stride(items: u64) -> u64 {
     #[allow(clippy::cast_precision_loss)] // any number near it will do
     let golden = (items as f64 * 0.618_033_988_749_895) as u64;

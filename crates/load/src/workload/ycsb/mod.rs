@@ -1,4 +1,4 @@
-//! YCSB's core workloads, from its own property files: same keys, same fields, same tables.
+//! YCSB's core workloads from its own property files, with the same keys, fields and tables.
 
 mod binding;
 mod keys;
@@ -19,7 +19,7 @@ use super::{Operation, Request, Stream, Workload};
 use crate::protocol::{Statement, Values};
 use crate::random::Random;
 
-/// Statements that make the table, where the load phase is asked to.
+/// Statements that make the table, if the load phase is asked to.
 #[must_use]
 pub fn preparations(settings: &Settings, store: Store) -> Vec<String> {
     if settings.phase == Phase::Load && settings.binding.creates_table {
@@ -29,7 +29,7 @@ pub fn preparations(settings: &Settings, store: Store) -> Vec<String> {
     }
 }
 
-/// What `CoreWorkload` does with one operation.
+/// Kind of an operation of `CoreWorkload`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Read,
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// The calls of a binding that it is made of.
+    /// Calls of the binding that it consists of.
     const fn verbs(self) -> &'static [Verb] {
         match self {
             Self::Read => &[Verb::Read],
@@ -62,7 +62,7 @@ impl Kind {
     }
 }
 
-/// A kind, and the sum of the shares up to its own.
+/// A kind with its cumulative share.
 struct Part {
     kind: Kind,
     up_to: f64,

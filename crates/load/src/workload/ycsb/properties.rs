@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LoadError;
 
-/// Where a property was said, for what is wrong with it.
+/// Where a property was set, for error messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     File { path: PathBuf, line: usize },
@@ -19,7 +19,7 @@ pub(super) struct Property {
 }
 
 impl Property {
-    /// This property is wrong, or not for this program: why.
+    /// Makes the error for a property that is wrong or not supported.
     pub(super) fn refused(&self, name: &str, reason: &str) -> LoadError {
         match &self.place {
             Place::File { path, line } => LoadError::Line {
@@ -32,21 +32,21 @@ impl Property {
     }
 }
 
-/// Properties that were said, the last word on each. What has been taken out was understood.
+/// Properties with their last values. Those that are understood are taken out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
     said: BTreeMap<String, Property>,
 }
 
 impl Properties {
-    /// Files come first, in their order; `-p` overrides them wherever it stands.
+    /// Reads the files in order; `-p` overrides them, wherever it is on the command line.
     ///
     /// # Errors
-    /// Where a file cannot be read, or something is no property.
+    /// A file cannot be read, or something is not a property.
     pub fn read(files: &[PathBuf], single: &[String]) -> Result<Self, LoadError> {
         let mut properties = Self::default();
         for path in files {
-            // Java reads them as ISO 8859-1: a byte is a letter.
+            // Java reads them as ISO 8859-1: each byte is a character.
             let bytes = std::fs::read(path)
                 .map_err(|source| LoadError::File { path: path.clone(), source })?;
             let text: String = bytes.iter().copied().map(char::from).collect();
@@ -66,7 +66,7 @@ impl Properties {
         self.said.remove(name)
     }
 
-    /// What nobody has taken.
+    /// Properties that were not taken.
     pub(super) fn rest(&self) -> impl Iterator<Item = (&String, &Property)> {
         self.said.iter()
     }
@@ -88,9 +88,9 @@ impl Properties {
     }
 }
 
-/// A line with those that continue it.
+/// A line with its continuation lines.
 struct Logical {
-    /// The number of the first of them.
+    /// Number of the first of them.
     line: usize,
     text: String,
 }
@@ -114,7 +114,7 @@ fn logical_lines(text: &str) -> Vec<Logical> {
     found
 }
 
-/// Name and value, still escaped: `=`, `:` or blanks stand between them.
+/// Name and value, still escaped, separated by `=`, `:` or whitespace.
 fn divided(line: &str) -> (&str, &str) {
     let mut escaped = false;
     let end = line

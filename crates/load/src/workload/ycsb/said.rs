@@ -1,11 +1,11 @@
-//! Properties, taken one by one: what is left over is refused.
+//! Parsing of properties: each is taken out, and the rest is refused.
 
 use std::ops::RangeInclusive;
 
 use super::properties::{Properties, Property};
 use crate::error::LoadError;
 
-/// Names that mean nothing here, and what to do instead.
+/// Names of unsupported properties, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
     ("db", "a Java class drives nothing here: leave it out and say --protocol"),
     ("exporter", "there is one document, on standard output: leave it out"),
@@ -51,7 +51,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("db.passwd", "say --password-file FILE instead"),
 ];
 
-/// Properties that are still to be understood; each method takes some.
+/// Properties that were not parsed yet; each method takes some.
 pub(super) struct Said<'a>(pub(super) &'a mut Properties);
 
 impl Said<'_> {
@@ -65,7 +65,7 @@ impl Said<'_> {
         }
     }
 
-    /// The first of the words where nothing is said.
+    /// One of the words; the first if the property is not set.
     pub(super) fn word<'w>(&mut self, name: &str, words: &[&'w str]) -> Result<&'w str, LoadError> {
         match self.0.take(name) {
             None => Ok(words[0]),
@@ -101,7 +101,7 @@ impl Said<'_> {
         self.0.take(name).map_or(Ok(default), |said| boolean(name, &said))
     }
 
-    /// A property that can only be as it is anyway.
+    /// Refuses any value other than the only supported one.
     pub(super) fn only(&mut self, name: &str, value: &str, reason: &str) -> Result<(), LoadError> {
         match self.0.take(name).filter(|said| said.value != value) {
             None => Ok(()),
@@ -109,7 +109,7 @@ impl Said<'_> {
         }
     }
 
-    /// A plain word, as it stands in statements.
+    /// A plain word that can be used in statements.
     pub(super) fn name(&mut self, name: &str) -> Result<Option<String>, LoadError> {
         let Some(said) = self.0.take(name) else { return Ok(None) };
         let plain = |text: &str| {
@@ -124,7 +124,7 @@ impl Said<'_> {
     }
 }
 
-/// Of a property that may not have been said.
+/// Makes the error for a property that may not be set.
 pub(super) fn refused(said: Option<&Property>, name: &str, reason: &str) -> LoadError {
     said.map_or_else(
         || LoadError::Usage(format!("{name}: {reason}")),

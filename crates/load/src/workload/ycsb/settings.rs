@@ -1,4 +1,4 @@
-//! YCSB's properties as values: each is honoured, or refused with a sentence.
+//! Settings from YCSB's properties: each is respected, or refused with a message.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::values::{Fields, Lengths, MOST_BYTES};
 use crate::error::LoadError;
 use crate::workload::numbers::{Numbers, Zipfian};
 
-/// Which of YCSB's two phases.
+/// One of YCSB's two phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// `-load`: inserts every record.
@@ -21,10 +21,10 @@ pub enum Phase {
     Run,
 }
 
-/// What YCSB's client, rather than its workload, would do with the properties.
+/// Settings of YCSB's client, rather than its workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Client {
-    /// `operationcount`, or of the load phase the number of its records.
+    /// `operationcount`, or the number of records in the load phase.
     pub operations: Option<u64>,
     /// `maxexecutiontime`.
     pub time: Option<Duration>,
@@ -36,7 +36,7 @@ pub struct Client {
     pub window: Option<Duration>,
 }
 
-/// How often each kind of operation comes, of all.
+/// Share of each kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Shares {
     pub(super) read: f64,
@@ -46,7 +46,7 @@ pub(super) struct Shares {
     pub(super) read_modify_write: f64,
 }
 
-/// YCSB's core workload as it was asked for.
+/// Settings of YCSB's core workload.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools)] // as many as YCSB has
 pub struct Settings {
@@ -77,7 +77,7 @@ const MOST: u64 = i32::MAX as u64;
 
 impl Settings {
     /// # Errors
-    /// Names the property, its file and line, and what is wrong with it.
+    /// A property is wrong; the message names it, its file and line.
     pub fn new(mut properties: Properties, phase: Phase, store: Store) -> Result<Self, LoadError> {
         let said = &mut Said(&mut properties);
         said.workload(phase)?;
@@ -120,7 +120,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Some operation of the phase needs it.
+    /// Whether an operation of the phase needs it.
     pub(super) fn asks_for(&self, verb: Verb) -> bool {
         let shares = &self.shares;
         match (self.phase, verb) {
@@ -132,19 +132,19 @@ impl Settings {
         }
     }
 
-    /// Contents of replies are to be summed up, as they are known.
+    /// Whether to sum the contents of replies, as they are known.
     #[must_use]
     pub fn checks_contents(&self) -> bool {
         self.fields.known
     }
 }
 
-/// The key space while the distribution over it is looked for.
+/// The key space over which a distribution is being chosen.
 struct Space {
     records: u64,
     insert_start: u64,
     insert_count: u64,
-    /// How many the run is expected to insert.
+    /// Expected number of inserts in the run.
     inserts: f64,
 }
 

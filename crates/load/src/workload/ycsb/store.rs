@@ -1,6 +1,6 @@
-//! Databases, by how their bindings hold records, and what a binding is asked for.
+//! Kinds of databases by the layout of their records, and calls of a binding.
 
-/// Which of the layouts.
+/// Layout of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
     Redis,
@@ -10,7 +10,7 @@ pub enum Store {
     Mongodb,
 }
 
-/// What YCSB's workload asks a binding for.
+/// Call of a binding by YCSB's workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Read,

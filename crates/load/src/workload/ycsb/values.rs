@@ -1,10 +1,10 @@
-//! What fields hold: as long as YCSB makes them, of the letters that it takes.
+//! Values of fields, with YCSB's lengths and characters.
 
 use crate::protocol::statement::{Digest, digest, signed_decimal};
 use crate::random::Random;
 use crate::workload::numbers::Zipfian;
 
-/// How long fields are.
+/// Distribution of the lengths of fields.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Lengths {
     Constant(u32),
@@ -44,7 +44,7 @@ impl Lengths {
         length as usize
     }
 
-    /// No field is shorter.
+    /// Shortest length.
     pub(super) fn least(&self) -> u32 {
         match self {
             Self::Constant(length) => *length,
@@ -79,7 +79,7 @@ impl Lengths {
     }
 }
 
-/// Of one field.
+/// Most bytes of one field.
 pub(super) const MOST_BYTES: u32 = 1 << 24;
 
 /// The fields of every record.
@@ -87,7 +87,7 @@ pub(super) const MOST_BYTES: u32 = 1 << 24;
 pub(super) struct Fields {
     pub(super) names: Vec<String>,
     pub(super) lengths: Lengths,
-    /// Values follow from key and field, so that a reply's content is known.
+    /// Whether values are computed from key and field, so that the contents of replies are known.
     pub(super) known: bool,
 }
 
@@ -103,7 +103,7 @@ impl Fields {
         }
     }
 
-    /// Sum of the digests of the values of some fields, where they are known.
+    /// Sum of the digests of some fields' values, if they are known.
     pub(super) fn contents(&self, key: &[u8], fields: std::ops::Range<usize>) -> Option<u64> {
         self.known.then(|| {
             let mut value = Vec::new();
@@ -115,7 +115,7 @@ impl Fields {
         })
     }
 
-    /// The same of the names of all fields.
+    /// Sum of the digests of all fields' names.
     pub(super) fn contents_of_names(&self) -> u64 {
         self.names.iter().fold(0, |sum, name| {
             let mut digest = Digest::default();
@@ -144,7 +144,7 @@ fn letters(random: &mut Random, length: usize, out: &mut Vec<u8>) {
     out.truncate(end);
 }
 
-/// The value that YCSB knows with `dataintegrity`: key and field, and the hashes of all before.
+/// YCSB's value with `dataintegrity`: key and field, then hashes of everything before.
 fn deterministic(key: &[u8], field: &[u8], length: usize, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(key);

@@ -1,6 +1,6 @@
-//! How each database holds records: the statements that YCSB's binding for it makes of an operation.
+//! Layouts of records in each database: the statements of YCSB's binding for each operation.
 //!
-//! Tables and statements are those of the bindings, so that either reads what the other has loaded.
+//! Tables and statements are those of the bindings, so that each program can read what the other has loaded.
 
 mod documents;
 mod redis;
@@ -17,12 +17,12 @@ use crate::workload::Expect;
 /// One call of a binding.
 pub(super) struct Ask<'a> {
     pub(super) verb: Verb,
-    /// Which of its requests.
+    /// Number of the request.
     pub(super) step: u8,
     pub(super) key: &'a [u8],
-    /// The one field that is read or written; `None`: all.
+    /// The field that is read or written; `None`: all.
     pub(super) field: Option<usize>,
-    /// All fields are read, each by its name.
+    /// Whether all fields are read by their names.
     pub(super) by_name: bool,
     /// Most records of a scan.
     pub(super) length: u32,
@@ -32,17 +32,17 @@ pub(super) struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    /// Appends the value that the call writes to a field.
+    /// Appends the value that is written to a field.
     fn value(&self, field: usize, out: &mut Vec<u8>) {
         self.fields.write(self.key, field, self.random, out);
     }
 
-    /// Which fields it reads or writes.
+    /// Fields that are read or written.
     fn range(&self) -> std::ops::Range<usize> {
         self.field.map_or(0..self.fields.names.len(), |field| field..field + 1)
     }
 
-    /// The least that the values of these fields come to.
+    /// Fewest bytes of these fields' values.
     fn bytes(&self) -> u32 {
         self.fields.lengths.least().saturating_mul(self.range().len() as u32)
     }
@@ -52,7 +52,7 @@ impl Ask<'_> {
     }
 }
 
-/// What is sent for it, and what a right reply has.
+/// Statement of a request, and what a correct reply has.
 pub(super) struct Sent {
     pub(super) statement: usize,
     pub(super) expect: Expect,
@@ -60,11 +60,11 @@ pub(super) struct Sent {
 
 pub(super) trait Layout: Send + Sync {
     fn statements(&self) -> &[Statement];
-    /// Requests of one call.
+    /// Number of requests of one call.
     fn steps(&self, verb: Verb) -> u8;
-    /// Nothing else may be under way on the connection meanwhile.
+    /// Whether nothing else may be in flight on the connection meanwhile.
     fn is_alone(&self, verb: Verb) -> bool;
-    /// One request; its values go to `values`.
+    /// Makes one request; its values are added to `values`.
     fn request(&self, ask: &Ask<'_>, values: &mut Values) -> Sent;
 }
 
@@ -77,7 +77,7 @@ pub(super) fn layout(store: Store, settings: &Settings) -> Box<dyn Layout> {
     }
 }
 
-/// What makes the table, where the load phase is asked to.
+/// Statements that make the table, if the load phase is asked to.
 pub(super) fn preparations(store: Store, settings: &Settings) -> Vec<String> {
     match store {
         Store::Redis | Store::Mongodb => Vec::new(),

@@ -7,7 +7,7 @@ use crate::workload::ycsb::binding::Binding;
 use crate::workload::ycsb::settings::Settings;
 use crate::workload::ycsb::store::Verb;
 
-/// Which language the statements are in.
+/// Language of the statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     /// By YCSB's JDBC binding.
@@ -25,7 +25,7 @@ pub(super) struct Tables {
     insert: usize,
 }
 
-/// Where in the list the statements of a verb are: one for all fields, or one a field.
+/// Indexes of a verb's statements: one for all fields, or one per field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pick {
     None,
@@ -44,7 +44,7 @@ impl Pick {
 }
 
 impl Tables {
-    /// Only what is asked for is prepared, by each connection.
+    /// Statements of operations that can occur; each connection prepares all of them.
     pub(super) fn new(language: Language, settings: &Settings) -> Self {
         let mut tables = Self {
             language,
@@ -161,7 +161,7 @@ impl Layout for Tables {
     }
 }
 
-/// Statements that make the table where it is not there.
+/// Statements that make the table if it is missing.
 pub(super) fn preparations(language: Language, settings: &Settings) -> Vec<String> {
     let Settings { table, binding, .. } = settings;
     let Binding { keyspace, copies, table_options, .. } = binding;
