@@ -19,7 +19,7 @@ pub fn realtime_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
-/// Like monotonic, but runs on while the machine is suspended.
+/// `CLOCK_BOOTTIME`: like monotonic, but continues while the machine is suspended.
 #[must_use]
 pub fn boottime_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Boottime))
@@ -41,11 +41,11 @@ pub fn sleep_until(deadline_ns: u64) {
         tv_sec: (deadline_ns / 1_000_000_000) as i64,
         tv_nsec: (deadline_ns % 1_000_000_000) as i64,
     };
-    // An interrupted sleep shows as an early return, which the caller has to expect anyway.
+    // An interrupted sleep is an early return, which the caller must expect anyway.
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &deadline);
 }
 
-/// The scheduler's tick and the unit of `/proc/stat`, as this kernel has them.
+/// This kernel's scheduler tick and unit of `/proc/stat`.
 #[must_use]
 pub fn ticks() -> Ticks {
     Ticks {

@@ -1,4 +1,4 @@
-//! What can go wrong while sampling: what, where, and what to do next.
+//! Errors while sampling: what failed, where, and what to do next.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Facts of the machine that a trace carries.
+//! Facts about the machine in a trace.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ pub fn cpu_numbers() -> Vec<u64> {
         .collect()
 }
 
-/// Identifies this boot; empty where the kernel does not tell.
+/// The kernel's id of this boot; empty if it cannot be read.
 #[must_use]
 pub fn boot_id() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A file of `/proc` or a control group, opened once and read again and again.
+//! Files of `/proc` or control groups that are opened once and read repeatedly.
 
 use std::fs::File;
 use std::io;
@@ -8,25 +8,25 @@ use std::path::Path;
 use rustix::io::{Errno, pread};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Above this much, one read may not have been all: a `seq_file` hands out whole records up to a page.
+/// Size above which one read may be incomplete: a `seq_file` returns whole records up to a page.
 ///
 /// Its longest record (a line of diskstats or net/dev) is far below the rest of the page.
 const MAYBE_MORE: usize = 3072;
 
-/// What one reading brought.
+/// Result of one reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// So many bytes of the buffer were filled.
+    /// This many bytes were read.
     Bytes(usize),
     /// The process ended (`ESRCH`) or the control group was removed (`ENODEV`).
     Gone,
-    /// There is more than the buffer holds; nothing of it is to be believed.
+    /// The content is longer than the buffer, which must not be used.
     Outgrown,
-    /// The kernel refused; the value is missing in this tick.
+    /// The read failed; the value is missing at this tick.
     Failed,
 }
 
-/// A kept file handle.
+/// An open file.
 #[derive(Debug)]
 pub struct Handle {
     file: OwnedFd,
@@ -34,7 +34,7 @@ pub struct Handle {
 
 impl Handle {
     /// # Errors
-    /// Where the file cannot be opened.
+    /// The file cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { file: File::open(path)?.into() })
     }
@@ -56,20 +56,20 @@ impl Handle {
         }
     }
 
-    /// Reads the whole file into a buffer that grows; for discovery, not for the hot path.
+    /// Reads the whole file into a growing buffer; for discovery, not for the hot path.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// The file cannot be read.
     pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
         std::fs::read(path)
     }
 }
 
-/// Raises how many files this program may have open to the most that it is allowed: shells and systemd
-/// give 1024, of which some fifty control groups take all.
+/// Raises this program's limit of open files as far as allowed: shells and systemd set 1024, which
+/// about fifty control groups use up.
 pub fn allow_most_open() {
     let limit = getrlimit(Resource::Nofile);
-    // Where that is refused, the file that finds no room says so.
+    // If that is refused, opening a file above the limit reports it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 

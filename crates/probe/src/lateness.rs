@@ -1,9 +1,9 @@
-//! A histogram of lateness with a fixed size: sixteen steps to each power of two.
+//! A histogram of lateness of fixed size: sixteen steps per power of two.
 
 const STEPS: usize = 16;
 const BUCKETS: usize = 64 * STEPS;
 
-/// Counts durations; a percentile is right within 1/16 of its value.
+/// Histogram of durations; percentiles are exact to 1/16 of their value.
 #[derive(Clone)]
 pub struct Lateness {
     counts: Box<[u64; BUCKETS]>,
@@ -29,7 +29,7 @@ impl Lateness {
         self.max_ns
     }
 
-    /// Upper bound of the bucket that holds the given share of all durations; 0 where there are none.
+    /// Upper bound of the bucket of the given quantile; 0 if there are no durations.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // a share of a count
     pub fn quantile_ns(&self, share: f64) -> u64 {
@@ -45,7 +45,7 @@ impl Lateness {
     }
 }
 
-/// Below 16 one bucket a value; above, the four bits after the leading one.
+/// Below 16, one bucket per value; above, by the four bits after the leading one.
 fn bucket(value: u64) -> usize {
     if value < STEPS as u64 {
         return value as usize;

@@ -1,8 +1,9 @@
 //! The sampler behind `tare-probe`: raw kernel counters, each with the window in which it was read.
 //!
-//! One real-time thread reads kept file handles on an absolute time grid ([`sampler`]) and hands
-//! rows through a lock-free ring ([`ring`]) in memory that outlives the program ([`tail`]) to a second thread that writes them ([`pump`]). A third
-//! one looks for what comes and goes ([`discover`]). [`session`] puts them together.
+//! One real-time thread reads open files on an absolute time grid ([`sampler`]). It passes rows
+//! through a lock-free ring ([`ring`]), in memory that outlives the program ([`tail`]), to a second
+//! thread that writes them ([`pump`]). A third thread finds targets that appear or end
+//! ([`discover`]). [`session`] runs all three.
 
 pub mod block;
 pub mod clock;

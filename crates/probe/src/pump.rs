@@ -1,4 +1,4 @@
-//! The writer's thread: takes rows out of the ring and hands them to the sinks.
+//! The writer's thread, which passes rows from the ring to the sinks.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use tare_record::{ABSENT, RecordError};
 use crate::ring::RowReceiver;
 use crate::sink::Sink;
 
-/// Frames of a journal are no longer than this, so that a reader can leap over most of them.
+/// Longest time in one frame of a journal, so that a reader can skip most frames.
 const FRAME_NS: u64 = 450_000_000;
 
-/// What discovery reports to the sinks.
+/// News from discovery to the sinks.
 #[derive(Debug)]
 pub enum News {
     Target(Target),
     Event(Event),
-    /// Answered once the sinks have all that came before.
+    /// Answered once the sinks have received all earlier news.
     Settle(SyncSender<()>),
 }
 
-/// What the pump knows at its end.
+/// Result of the pump.
 pub struct Pumped {
     pub sinks: Vec<Box<dyn Sink>>,
     pub error: Option<RecordError>,
@@ -34,11 +34,11 @@ pub struct Pump {
     pub rows: RowReceiver,
     pub news: Receiver<News>,
     pub sinks: Vec<Box<dyn Sink>>,
-    /// Where the rows wait, for messages.
+    /// Where the rows are kept, for messages.
     pub waiting_in: PathBuf,
     /// Set by the session once the sampler has ended.
     pub drained: Arc<AtomicBool>,
-    /// Set here where a sink fails: it ends the recording.
+    /// Set here if a sink fails, which ends the recording.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -55,7 +55,7 @@ impl Pump {
             if last {
                 break None;
             }
-            // Without a time limit: its timer would cost more than writing a row does.
+            // Without a time limit: its timer would cost more than writing a row.
             std::thread::park();
         };
         Pumped { sinks: self.sinks, error }
@@ -67,11 +67,11 @@ impl Pump {
             match news {
                 News::Target(target) => self.each(|sink| sink.target(&target))?,
                 News::Event(event) => events.push(event),
-                // Who asked may have ended meanwhile.
+                // The asking thread may have ended meanwhile.
                 News::Settle(asked) => drop(asked.send(())),
             }
         }
-        // After the news: an event of a target comes behind the last of its rows.
+        // After the news, so that a target's events come after its last row.
         self.move_rows()?;
         for event in &events {
             self.each(|sink| sink.event(event))?;

@@ -1,8 +1,8 @@
-//! The way from the sampling thread to the writer: a bounded ring of words without locks.
+//! A bounded, lock-free ring of words, which passes rows from the sampling thread to the writer.
 //!
-//! It lies in a tail where there is one, so that rows outlive the program: a row is there once the
-//! position after it is published, and its room is used again only once it is written elsewhere.
-//! A row that does not fit is dropped and counted; the sampling thread never waits.
+//! It is in a tail, if there is one, so that rows outlive the program: a row counts once the
+//! position after it is published, and its room is reused only after it is written elsewhere. A row
+//! that does not fit is dropped and counted; the sampling thread never waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ pub struct RowSender {
     memory: Arc<Memory>,
     framer: Framer,
     written: u64,
-    /// As of when it was last looked at: room may have come since.
+    /// Last known position of the reader; there may be more room by now.
     consumed: u64,
     dropped_rows: u64,
 }
@@ -31,7 +31,7 @@ pub struct RowReceiver {
     read: u64,
 }
 
-/// A ring in this memory, whose ring has a power of two of words.
+/// Makes a ring in this memory, whose size in words is a power of two.
 #[must_use]
 pub fn ring(memory: Memory) -> (RowSender, RowReceiver) {
     let memory = Arc::new(memory);
@@ -59,7 +59,7 @@ fn slots(memory: &Memory) -> &[AtomicU64] {
 }
 
 impl RowSender {
-    /// Hands a row on, or drops and counts it.
+    /// Sends a row, or drops and counts it.
     pub fn send(&mut self, key: Key, cells: &[Cell]) {
         let ring = slots(&self.memory);
         let end = self.written + framed_words(cells.len()) as u64;
@@ -85,7 +85,7 @@ impl RowSender {
         self.dropped_rows
     }
 
-    /// Whether a quarter waits, so that the writer has the time that the rest takes to fill.
+    /// Whether a quarter is full, so that the writer has the time in which the rest fills.
     pub fn is_filling(&mut self) -> bool {
         let quarter = slots(&self.memory).len() as u64 / 4;
         if self.written - self.consumed < quarter {
@@ -97,18 +97,18 @@ impl RowSender {
 }
 
 impl RowReceiver {
-    /// The position up to which rows are there now.
+    /// Position up to which there are rows.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.memory[head::WRITTEN].load(Ordering::Acquire)
     }
 
-    /// Hands the rows up to `end` to `each`, with the position after each; their room stays taken.
+    /// Calls `each` with the rows up to `end`, and the position after each; their room stays in use.
     ///
-    /// `end` comes from [`RowReceiver::written`]: what arrives meanwhile is left for the next time.
+    /// `end` is from [`RowReceiver::written`]; rows that arrive later are left for the next call.
     ///
     /// # Errors
-    /// Where something else has written into this memory.
+    /// Something else has written into this memory.
     pub fn drain(&mut self, end: u64, each: impl FnMut(Row<'_>, u64)) -> Result<(), Broken> {
         let ring = slots(&self.memory);
         let word = |at: usize| ring[at].load(Ordering::Relaxed);
@@ -117,7 +117,7 @@ impl RowReceiver {
         Ok(())
     }
 
-    /// Gives the room of all that was drained free: it is in safety.
+    /// Frees the room of all drained rows, which are stored elsewhere.
     pub fn release(&mut self) {
         self.memory[head::CONSUMED].store(self.read, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! The sampling thread: sleeps until the next deadline, reads every source, hands the rows on.
+//! The sampling thread, which sleeps until the next deadline, reads every source, and sends the rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::source::{ABOUT_A_SECOND_NS, Life, SCRATCH_BYTES, Seldom, Source, send
 pub struct Slot {
     pub id: u32,
     pub source: Box<dyn Source>,
-    /// Sampled in every n-th tick.
+    /// Sampled at every n-th tick.
     pub every: u64,
     pub next_tick: u64,
 }
 
-/// What discovery asks of the sampler.
+/// Command from discovery to the sampler.
 pub enum Command {
     Add(Slot),
     Remove(u32),
 }
 
-/// What the sampler gives back; the receiver closes the handles, off the hot path.
+/// A source that the sampler returns; the receiver closes its files, outside of the hot path.
 pub struct Retired {
     pub slot: Slot,
     pub tick: u64,
@@ -41,20 +41,20 @@ pub struct Retired {
     pub life: Life,
 }
 
-/// The sampler's ends of the queues that join the threads.
+/// The sampler's ends of the queues between threads.
 pub struct Lines {
     pub rows: RowSender,
     pub commands: Consumer<Command>,
     pub retired: Producer<Retired>,
-    /// Woken when rows wait.
+    /// Woken when there are rows to write.
     pub pump: Thread,
-    /// How long they wait at most, unless they fill the ring.
+    /// Longest time until it is woken, unless the ring fills.
     pub wake_pause_ns: u64,
-    /// Woken when a source was retired.
+    /// Woken when a source is returned.
     pub watcher: Thread,
 }
 
-/// What the sampler knows at its end.
+/// Result of the sampler.
 #[derive(Clone, Default)]
 pub struct Summary {
     pub lateness: Lateness,
@@ -95,7 +95,7 @@ impl Sampler {
         }
     }
 
-    /// Samples until told to stop, or until `end_ns` of `CLOCK_MONOTONIC`, a tick that is due then included.
+    /// Samples until told to stop, or until `end_ns` of `CLOCK_MONOTONIC`, including a tick that is due then.
     pub fn run(
         mut self,
         mut schedule: Schedule,
@@ -162,14 +162,14 @@ impl Sampler {
         }
     }
 
-    /// Takes a slot out of the list. `false`: there is no room to hand it back, so it stays for now.
+    /// Removes a slot from the list. `false`: there is no room to return it, so it stays for now.
     fn retire(&mut self, at: usize, tick: u64, life: Life) -> bool {
         if self.lines.retired.is_full() {
             return false;
         }
         let slot = self.slots.remove(at);
         let retired = Retired { slot, tick, at_ns: clock::monotonic_ns(), life };
-        // There was room and nobody else pushes.
+        // There is room, and no other thread pushes.
         let _ = self.lines.retired.push(retired);
         self.lines.watcher.unpark();
         true
@@ -182,7 +182,7 @@ impl Sampler {
         cells[tick::REALTIME_NS] = clock::realtime_ns();
         cells[tick::BOOTTIME_NS] = clock::boottime_ns();
         let done_ns = clock::monotonic_ns();
-        // Both clocks are read now; reported as of `woke_ns`, which is what the columns promise.
+        // Both clocks are read now, and reported for `woke_ns`, as the columns are declared.
         cells[tick::REALTIME_NS] -= done_ns - woke_ns;
         cells[tick::BOOTTIME_NS] -= done_ns - woke_ns;
         cells[tick::DONE_NS] = done_ns;
@@ -201,7 +201,7 @@ impl Sampler {
 /// The probe itself is always the first target.
 pub const PROBE_TARGET: u32 = 0;
 
-/// What the probe costs, read at most once a second.
+/// The probe's own cost, read at most once a second.
 struct OwnCost {
     statm: Option<Handle>,
     page_bytes: u64,

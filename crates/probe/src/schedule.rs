@@ -1,4 +1,4 @@
-//! Which tick is next: absolute deadlines on a fixed grid, with every miss counted.
+//! Schedule of ticks: absolute deadlines on a fixed grid; missed ones are counted.
 
 /// Deadlines `start + n × period`.
 #[derive(Clone, Copy, Debug)]
@@ -8,12 +8,12 @@ pub struct Schedule {
     next: u64,
 }
 
-/// A tick that is to be served now.
+/// A tick that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     pub tick: u64,
     pub deadline_ns: u64,
-    /// Ticks before this one whose deadline passed unserved.
+    /// Missed ticks before this one.
     pub missed: u64,
 }
 
@@ -23,17 +23,17 @@ impl Schedule {
         Self { start_ns, period_ns: period_ns.max(1), next: 0 }
     }
 
-    /// When the next tick is due.
+    /// Deadline of the next tick.
     #[must_use]
     pub fn deadline_ns(&self) -> u64 {
         self.start_ns + self.next * self.period_ns
     }
 
-    /// The tick to serve at `now`, or `None` before its deadline.
+    /// Tick that is due at `now`; `None` before its deadline.
     ///
-    /// A tick that runs late but before the next deadline is served. Where several deadlines have
-    /// passed, the newest is served and the others are missed: a burst of stale readings would
-    /// pretend to know what happened in between.
+    /// A late tick is served if the next deadline has not passed. If several deadlines have passed,
+    /// the last one is served and the others are missed: several readings at the same time would
+    /// not show what happened between these deadlines.
     pub fn take(&mut self, now_ns: u64) -> Option<Due> {
         let passed_ns = now_ns.checked_sub(self.deadline_ns())?;
         let missed = passed_ns / self.period_ns;

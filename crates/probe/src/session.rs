@@ -1,4 +1,4 @@
-//! One recording: starts the threads, waits for the sampler, writes the end.
+//! One recording: it starts the threads, waits for the sampler, and writes the footer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use crate::sink::Sink;
 use crate::sys::{self, Policy};
 use crate::tail::{self, Memory, TailFile};
 
-/// Commands and retired sources that may wait.
+/// Room of the queues for commands and returned sources.
 const QUEUE: usize = 1024;
-/// Stacks hold no more than a few rows.
+/// Stack size of threads, which only have a few rows on it.
 const STACK_BYTES: usize = 256 * 1024;
-/// Rows wait this long where they outlive the program: to wake the writer costs more than to read them.
+/// Longest time until rows in a tail are written: waking the writer costs more than reading them.
 const TAIL_PAUSE_NS: u64 = 10_000_000_000;
-/// Rows wait this long where they do not, or are looked at; half of what `kill -9` may cost.
+/// Longest time until other rows are written, or rows that are displayed; half of what `kill -9` may lose.
 const OWN_PAUSE_NS: u64 = 450_000_000;
 
 /// What to record and how.
@@ -42,19 +42,19 @@ pub struct Config {
     pub policy: Policy,
     pub with_host: bool,
     pub specs: Vec<Spec>,
-    /// Where more targets are handed in meanwhile.
+    /// For targets that are added during the recording.
     pub mailbox: Option<Mailbox>,
-    /// Record what is there and take in the rest once it comes.
+    /// Whether to start with existing targets and add missing ones once they appear.
     pub wait_for_targets: bool,
-    /// Count block requests of control groups with a tracing program.
+    /// Whether to count block requests of control groups, with a BPF program.
     pub count_block: bool,
-    /// Open performance counters of control groups.
+    /// Whether to open performance counters of control groups.
     pub with_perf: bool,
-    /// Have rows wait in a tail until they are in this journal.
+    /// Where to keep rows in a tail until they are in the journal, if at all.
     pub tail: Option<TailPlace>,
 }
 
-/// Where a tail is to be, and for which journal.
+/// Place of a tail, and its journal.
 #[derive(Clone, Debug)]
 pub struct TailPlace {
     pub directory: PathBuf,
@@ -79,7 +79,7 @@ impl Config {
 /// Records until the duration is over or `stop` is set.
 ///
 /// # Errors
-/// Where a target is missing, a sink fails (a full disk), or rows were dropped.
+/// A target is missing, a sink fails (as with a full disk), or rows were dropped.
 pub fn record(
     config: &Config,
     mut sinks: Vec<Box<dyn Sink>>,
@@ -113,7 +113,7 @@ pub fn record(
     header.tail = waiting.file.as_ref().map(|file| file.facts.clone());
     header.tail_refused = waiting.refused;
     if let Err(error) = sinks.iter_mut().try_for_each(|sink| sink.begin(&header)) {
-        // Nobody would look for it: the journal that names it has not begun.
+        // No journal names it yet, so no recovery would find it.
         remove(waiting.file.as_ref());
         return Err(error.into());
     }
@@ -129,10 +129,10 @@ pub fn record(
     finish(stop.load(Ordering::Acquire), &summary, pumped, waiting.file.as_ref())
 }
 
-/// Where rows wait on their way to the sinks.
+/// Memory of rows that were not passed to the sinks yet.
 struct Waiting {
     memory: Memory,
-    /// Locked as long as it is there.
+    /// File of the tail, which stays locked.
     file: Option<TailFile>,
     refused: Option<String>,
 }
@@ -157,14 +157,14 @@ fn tail_path(header: &Header) -> PathBuf {
     header.tail.as_ref().map_or_else(|| PathBuf::from("memory"), |facts| facts.path.clone())
 }
 
-/// A tail that stays is a few hundred kilobytes until the next recording sweeps: no trace fails by it.
+/// Removes a tail. If that fails, a few hundred kilobytes stay until the next recording removes them.
 fn remove(file: Option<&TailFile>) {
     if let Some(Err(error)) = file.map(TailFile::remove) {
         eprintln!("tare-probe: a tail stays behind: {error}");
     }
 }
 
-/// What the two ends of the ring are made from.
+/// Parts from which the ends of the ring are made.
 struct Rows {
     memory: Memory,
     path: PathBuf,
@@ -200,13 +200,13 @@ fn header_of(config: &Config, start: &PolicyOutcome, layout: &str, block: BlockS
     }
 }
 
-/// What came of asking for a real-time policy.
+/// Result of requesting a real-time policy.
 struct PolicyOutcome {
     scheduler: String,
     refused: Option<String>,
 }
 
-/// What the sampling thread needs to start: known only once the others are there.
+/// What the sampling thread needs to start, which is known once the other threads run.
 struct Go {
     slots: Vec<Slot>,
     lines: Lines,
@@ -236,9 +236,9 @@ impl SamplerThread {
     }
 }
 
-/// Puts the calling thread under the policy, or says why it stays where it is.
+/// Sets the calling thread's policy, or returns why that was refused.
 fn adopt(policy: Policy) -> PolicyOutcome {
-    // Only threads of the default policy have slack: without it, they wake when they asked to.
+    // Only threads of the default policy have timer slack; without it, they wake on time.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let wanted = match policy {
         Policy::Fifo(priority) => format!("fifo:{priority}"),
@@ -254,7 +254,7 @@ fn adopt(policy: Policy) -> PolicyOutcome {
     }
 }
 
-/// What the pump is made from.
+/// Parts from which the pump is made.
 struct PumpParts {
     rows: Rows,
     news: Receiver<News>,
@@ -313,12 +313,12 @@ impl Threads {
             schedule: Schedule::new(start_ns, config.period_ns()),
             end_ns: config.duration_ns().map(|duration_ns| start_ns + duration_ns),
         };
-        // A sampler that is not there any more shows when it is joined.
+        // If the sampler has ended, joining it reports that.
         let _ = sampler.go.send(go);
         Ok(Self { sampler: sampler.handle, pump, watcher, drained, watcher_stop })
     }
 
-    /// Waits for the sampler, then for the others to finish what it left.
+    /// Waits for the sampler, then for the others to process its remaining rows.
     fn join(self) -> Result<(Summary, Pumped), ProbeError> {
         let summary = self.sampler.join();
         self.watcher_stop.store(true, Ordering::Release);

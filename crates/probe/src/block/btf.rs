@@ -1,6 +1,6 @@
-//! Reads the kernel's type information (Documentation/bpf/btf.rst) for the offsets of struct members.
+//! Offsets of struct members, from the kernel's type information (Documentation/bpf/btf.rst).
 //!
-//! The file has some megabytes, so it is walked through and only the few types that matter are kept.
+//! The file has several megabytes, so it is read in one pass that keeps only the few types that are needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -10,10 +10,10 @@ const KIND_STRUCT: u32 = 4;
 const KIND_UNION: u32 = 5;
 const KIND_TYPEDEF: u32 = 8;
 
-/// Structs in structs without a name are followed this deep.
+/// Depth to which unnamed structs in structs are followed.
 const DEEPEST: usize = 4;
 
-/// The types that were asked for, and the unnamed ones inside them.
+/// The requested types, and the unnamed ones inside them.
 pub(super) struct Btf {
     strings: BTreeMap<String, u32>,
     types: BTreeMap<u32, Type>,
@@ -43,7 +43,7 @@ fn strange() -> io::Error {
     io::Error::other("BTF of an unknown form")
 }
 
-/// Bytes that follow a type of this kind with so many members.
+/// Number of bytes after a type of this kind with so many members.
 fn trailer(kind: u32, members: usize) -> io::Result<usize> {
     Ok(match kind {
         1 | 14 | 17 => 4,
@@ -55,7 +55,7 @@ fn trailer(kind: u32, members: usize) -> io::Result<usize> {
     })
 }
 
-/// A section of the file: where it starts and how long it is.
+/// A section of the file: its start and length.
 #[derive(Clone, Copy)]
 struct Section {
     start: u64,
@@ -109,7 +109,7 @@ impl Btf {
         unnamed.filter(|number| !self.types.contains_key(number)).collect()
     }
 
-    /// Walks over all types and keeps those that `wants` says by number, kind and name.
+    /// Reads all types and keeps those that `wants` selects by number, kind and name.
     fn collect(
         &mut self,
         file: &mut (impl Read + Seek),
@@ -149,7 +149,7 @@ impl Btf {
             .ok_or_else(|| io::Error::other(format!("this kernel has no {name}")))
     }
 
-    /// Offset in bytes of a member, looked for in unnamed structs and unions too.
+    /// Offset in bytes of a member, which may be in an unnamed struct or union.
     pub(super) fn offset(&self, of: &str, member: &str) -> io::Result<i16> {
         self.number(of, KIND_STRUCT)
             .zip(self.strings.get(member))

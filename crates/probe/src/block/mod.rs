@@ -1,9 +1,9 @@
-//! Block I/O of a control group, counted where requests complete.
+//! Block I/O of a control group, counted when requests complete.
 //!
-//! A small program on the tracepoint `block_rq_complete` adds the bytes of each request to the
-//! control group that its `bio` belongs to, and to that group's ancestors. It counts only for groups
-//! that are sampled. It is assembled here ([`program`]) with the field offsets of the running kernel
-//! ([`btf`]), so neither a compiler nor kernel headers are needed anywhere.
+//! A small BPF program on the tracepoint `block_rq_complete` adds the bytes of each request to the
+//! control group that its `bio` belongs to, and to that group's ancestors. It counts only for
+//! sampled groups. It is assembled here ([`program`]) with the field offsets of the running kernel
+//! ([`btf`]), so neither a compiler nor kernel headers are needed.
 
 mod btf;
 mod program;
@@ -20,7 +20,7 @@ use crate::sys::bpf::{self, CounterView};
 use btf::Btf;
 use program::{Maps, Offsets};
 
-/// Where a trace says that its block counters came from.
+/// Source of block counters, as named in traces.
 pub const SOURCE: &str = "tp_btf/block_rq_complete";
 
 /// The tracepoint's type in the kernel's type information.
@@ -28,9 +28,9 @@ pub const SOURCE: &str = "tp_btf/block_rq_complete";
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 const TRACEPOINT: &str = "btf_trace_block_rq_complete";
 
-/// Control groups that can be counted at once.
+/// Most control groups that can be counted at once.
 const SLOTS: u32 = 1024;
-/// Counters of a slot, in the order in which the program adds to them.
+/// Number of counters of a slot.
 const COUNTERS: usize = 4;
 
 /// Counters of one control group since it was added.
@@ -48,25 +48,25 @@ pub struct BlockCounter {
     counters: OwnedFd,
     view: Arc<CounterView>,
     free: Vec<u32>,
-    /// The kernel knows one slot for each group, however many targets it is.
+    /// Slots by control group: several targets of one group share its slot.
     shared: BTreeMap<u64, Shared>,
     _program: OwnedFd,
     _link: OwnedFd,
 }
 
-/// A slot, and how many targets count by it.
+/// A slot, and the number of targets that use it.
 struct Shared {
     slot: u32,
     targets: usize,
 }
 
-/// One control group's counters for one target. Read from the sampling thread, without a system call.
+/// One control group's counters for one target. The sampling thread reads them without a system call.
 #[derive(Clone, Debug)]
 pub struct BlockSlot {
     view: Arc<CounterView>,
     slot: u32,
     group: u64,
-    /// What another target had counted before this one was added.
+    /// Counters of the slot when this target was added.
     before: BlockCounts,
 }
 
@@ -97,7 +97,7 @@ impl BlockCounter {
     /// Loads and attaches the program.
     ///
     /// # Errors
-    /// Without `CAP_BPF` and `CAP_PERFMON`, without BTF, or where the kernel's structs differ.
+    /// `CAP_BPF` and `CAP_PERFMON`, or BTF, are missing, or the kernel's structs differ.
     pub fn attach() -> io::Result<Self> {
         let (tracepoint, offsets) = learn()?;
         let groups = bpf::create_map(bpf::MAP_HASH, 8, 4, SLOTS, 0)?;
@@ -113,10 +113,10 @@ impl BlockCounter {
         Ok(Self { groups, counters, view, free, shared, _program: program, _link: link })
     }
 
-    /// Counts for the control group of a directory from now on.
+    /// Starts to count for the control group of a directory.
     ///
     /// # Errors
-    /// Where all slots are taken or the directory is gone.
+    /// All slots are in use, or the directory does not exist any more.
     pub fn add(&mut self, directory: &Path) -> io::Result<BlockSlot> {
         // A control group's id is the inode of its directory (kernfs_id_ino, include/linux/kernfs.h).
         let group = directory.metadata()?.ino();
@@ -140,7 +140,7 @@ impl BlockCounter {
         Ok(BlockSlot { view: Arc::clone(&self.view), slot, group, before })
     }
 
-    /// Stops counting for a target of a control group that ended.
+    /// Stops counting for a target whose control group has ended.
     pub fn remove(&mut self, slot: &BlockSlot) {
         let Some(shared) = self.shared.get_mut(&slot.group) else { return };
         shared.targets -= 1;
@@ -148,13 +148,13 @@ impl BlockCounter {
             return;
         }
         self.shared.remove(&slot.group);
-        // A group that the kernel forgot first is as good as removed.
+        // An error means that the kernel has removed the group before.
         let _ = bpf::delete_from_map(&self.groups, &slot.group);
         self.free.insert(0, slot.slot);
     }
 }
 
-/// The tracepoint's type and the structs' offsets in the running kernel.
+/// Looks up the tracepoint's type and the structs' offsets in the running kernel.
 fn learn() -> io::Result<(u32, Offsets)> {
     let mut file = File::open(BTF).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => {

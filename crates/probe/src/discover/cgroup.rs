@@ -1,4 +1,4 @@
-//! Opens the files of a control group: for each group of columns the first one that is there.
+//! Opening of a control group's files: for each group of columns, the first candidate that exists.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ const THROTTLE_V1: [Wanted; 3] = [
     want(b"throttled_time ", cell::THROTTLED_NS),
 ];
 
-/// One file of v2 has what three files of v1 have.
+/// One file of v2 replaces three files of v1.
 const CPU_STAT_V2: [Wanted; 6] = [
     scaled(b"usage_usec ", cell::USAGE_NS, 1000),
     scaled(b"user_usec ", cell::USER_NS, 1000),
@@ -74,14 +74,14 @@ macro_rules! window {
     }};
 }
 
-/// One way to serve a group of columns.
+/// One possible source of a group of columns.
 struct Candidate {
     controller: &'static str,
     file: &'static str,
     shape: fn(&[u8], u64) -> Shape,
 }
 
-/// A group of columns: the candidates in the order in which they are tried.
+/// A group of columns with its candidates, in the order in which they are tried.
 struct Group {
     name: &'static str,
     windows: &'static [Window],
@@ -98,8 +98,8 @@ macro_rules! file {
 const CPU_STAT: Candidate =
     file!(UNIFIED, "cpu.stat", |text, _| Shape::Keyed(Plan::learn(&CPU_STAT_V2, text)));
 
-/// `cpu.stat` of v2 stands in three groups; it is opened for the first that needs it, with the
-/// windows of all that do.
+/// `cpu.stat` of v2 is in three groups; it is opened for the first that needs it, with the windows
+/// of all that do.
 const GROUPS: [Group; 14] = [
     Group {
         name: "usage",
@@ -267,16 +267,16 @@ fn split_v1(text: &[u8], user_hz: u64) -> Shape {
     Shape::Keyed(Plan::learn(&wanted, text))
 }
 
-/// The open files of a control group, and which file serves each group of columns.
+/// The open files of a control group, and the source of each group of columns.
 pub struct Opened {
     pub items: Vec<Item>,
     pub sources: Sources,
 }
 
-/// Opens what there is of a control group.
+/// Opens all existing files of a control group.
 ///
 /// # Errors
-/// Where no more files may be open: half a group would look like one that has no more.
+/// No more files can be opened: a part of a group would look like a whole one.
 pub fn open(directories: &Directories, user_hz: u64) -> io::Result<Opened> {
     let mut opened = Opened { items: Vec::new(), sources: Sources::new() };
     let mut paths: Vec<PathBuf> = Vec::new();
@@ -289,7 +289,7 @@ pub fn open(directories: &Directories, user_hz: u64) -> io::Result<Opened> {
             }
         };
         opened.sources.insert(group.name.to_owned(), path.display().to_string());
-        // A file that serves several groups is opened once, and each item has its path at its place.
+        // A file for several groups is opened once; items and paths have the same indexes.
         if let Some(at) = paths.iter().position(|known| *known == path) {
             opened.items[at].windows.add(group.windows);
         } else {
@@ -300,7 +300,7 @@ pub fn open(directories: &Directories, user_hz: u64) -> io::Result<Opened> {
     Ok(opened)
 }
 
-/// What serves a group of columns, or why nothing does.
+/// The source of a group of columns, or why there is none.
 enum Served {
     By(PathBuf, Item),
     Not(String),
@@ -321,7 +321,7 @@ fn first_of(group: &Group, directories: &Directories, user_hz: u64) -> io::Resul
     Ok(Served::Not(why))
 }
 
-/// Whether this program, or the machine, may not have another file open.
+/// Whether the limit of open files of this program or machine is reached.
 fn is_no_room(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }

@@ -1,11 +1,11 @@
-//! Where control groups are mounted.
+//! Mount points of control groups.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::spec::CgroupPlace;
 
-/// The name under which the v2 hierarchy is kept among the controllers.
+/// Name of the v2 hierarchy among the controllers.
 pub const UNIFIED: &str = "";
 
 /// Controller → mount point; the v2 hierarchy under [`UNIFIED`].
@@ -15,7 +15,7 @@ pub struct Hierarchies {
 }
 
 impl Hierarchies {
-    /// Those of this machine.
+    /// Hierarchies of this machine.
     #[must_use]
     pub fn of_host() -> Self {
         Self::parse(&std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
@@ -61,7 +61,7 @@ impl Hierarchies {
         }
     }
 
-    /// Directory of a control group in the hierarchy of each controller, where it is there.
+    /// Directory of a control group in the hierarchy of each controller, if it exists.
     #[must_use]
     pub fn directories(&self, place: &CgroupPlace) -> Directories {
         let found = match place {
@@ -96,7 +96,7 @@ impl Hierarchies {
         found
     }
 
-    /// Strips the mount point from a full path, so that `/sys/fs/cgroup/memory/a` is `a` everywhere.
+    /// Path below the mount point: `a` for `/sys/fs/cgroup/memory/a`.
     fn below_root<'a>(&self, path: &'a str) -> &'a str {
         let stripped = self
             .mounts
@@ -119,7 +119,7 @@ impl Directories {
         self.found.is_empty()
     }
 
-    /// Of a v1 controller, or of v2 under [`UNIFIED`].
+    /// Directory of a v1 controller, or of v2 for [`UNIFIED`].
     #[must_use]
     pub fn of(&self, controller: &str) -> Option<&Path> {
         self.found.get(controller).map(PathBuf::as_path)

@@ -1,4 +1,4 @@
-//! Opens the sources of the host.
+//! Opening of the host's sources.
 
 use std::path::{Path, PathBuf};
 
@@ -16,10 +16,10 @@ use crate::source::stat::{StatSource, StatTargets};
 
 const PROC: &str = "/proc";
 
-/// Sources whose targets are known once and for all.
+/// Opens sources whose targets do not change.
 ///
 /// # Errors
-/// Where `/proc` is not mounted.
+/// `/proc` is not mounted.
 pub fn open_fixed(registry: &mut Registry) -> Result<Vec<Box<dyn Source>>, ProbeError> {
     let proc = Path::new(PROC);
     let mut sources = Sources::new();
@@ -53,7 +53,7 @@ fn cpu_targets(registry: &mut Registry, host: u32) -> StatTargets {
     StatTargets { host, all, cpus }
 }
 
-/// Names of the block devices worth a row.
+/// Names of block devices to sample.
 #[must_use]
 pub fn disk_names() -> Vec<Vec<u8>> {
     let text = std::fs::read("/proc/diskstats").unwrap_or_default();
@@ -67,7 +67,7 @@ pub fn disk_names() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Names of the interfaces that a process sees.
+/// Names of the interfaces in a process's network namespace.
 #[must_use]
 pub fn interface_names(process: &Path) -> Vec<Vec<u8>> {
     let text = std::fs::read(process.join("net/dev")).unwrap_or_default();
@@ -77,7 +77,7 @@ pub fn interface_names(process: &Path) -> Vec<Vec<u8>> {
 /// Opens `/proc/diskstats` for these devices.
 ///
 /// # Errors
-/// Where it cannot be opened.
+/// It cannot be opened.
 pub fn open_disks(known: Vec<Device>) -> std::io::Result<Box<dyn Source>> {
     Ok(Box::new(DiskSource::open(Path::new("/proc/diskstats"), known)?))
 }
@@ -85,12 +85,12 @@ pub fn open_disks(known: Vec<Device>) -> std::io::Result<Box<dyn Source>> {
 /// Opens the interfaces of a process's network namespace.
 ///
 /// # Errors
-/// Where the process is not there.
+/// The process does not exist.
 pub fn open_interfaces(process: &Path, known: Vec<Device>) -> std::io::Result<Box<dyn Source>> {
     Ok(Box::new(InterfaceSource::open(process, known)?))
 }
 
-/// Directory of a process; that of the probe for the host's own interfaces.
+/// Directory of a process; the probe's own for the host's interfaces.
 #[must_use]
 pub fn process_directory(pid: Option<u32>) -> PathBuf {
     pid.map_or_else(|| PathBuf::from("/proc/self"), |pid| PathBuf::from(format!("{PROC}/{pid}")))

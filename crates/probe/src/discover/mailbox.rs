@@ -1,11 +1,11 @@
-//! Targets that are handed in while a recording runs.
+//! Targets that are added during a recording.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
 use super::spec::Spec;
 
-/// What was handed in last and not taken yet; cheap to clone, all clones are one.
+/// The last added targets that were not taken yet; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Mailbox {
     inner: Arc<Inner>,
@@ -18,7 +18,7 @@ struct Inner {
 }
 
 impl Mailbox {
-    /// Puts these in the place of what was handed in before, and wakes who takes them.
+    /// Replaces the added targets, and wakes the thread that takes them.
     pub fn put(&self, specs: Vec<Spec>) {
         *self.inner.specs.lock().unwrap_or_else(PoisonError::into_inner) = Some(specs);
         if let Some(reader) = self.inner.reader.get() {
@@ -26,7 +26,7 @@ impl Mailbox {
         }
     }
 
-    /// Who calls this is woken by each [`Mailbox::put`] from now on.
+    /// Registers the calling thread, which each [`Mailbox::put`] then wakes.
     pub(crate) fn wake_me(&self) {
         let _ = self.inner.reader.set(thread::current());
     }

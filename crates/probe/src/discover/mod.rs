@@ -1,4 +1,4 @@
-//! Finds and opens what is to be sampled, away from the sampling thread.
+//! Finding and opening of targets, outside of the sampling thread.
 
 pub mod cgroup;
 pub mod hierarchy;

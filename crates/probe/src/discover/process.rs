@@ -11,17 +11,17 @@ pub fn directory(pid: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}"))
 }
 
-/// The command of a process, for the table of targets.
+/// Command of a process, for the table of targets.
 #[must_use]
 pub fn command(pid: u32) -> Option<String> {
     let stat = fs::read(directory(pid).join("stat")).ok()?;
     Some(String::from_utf8_lossy(pid_stat::command(&stat)?).into_owned())
 }
 
-/// All descendants of a process, found by the parents in `/proc/*/stat`.
+/// All descendants of a process, by the parents in `/proc/*/stat`.
 ///
-/// A child whose parent ended belongs to another parent from then on; the watcher keeps members that
-/// it has once found.
+/// A child whose parent has ended gets another parent; the watcher keeps members that it has found
+/// before.
 #[must_use]
 pub fn descendants(root: u32) -> BTreeSet<u32> {
     below(root, &children_by_parent())

@@ -1,4 +1,4 @@
-//! Numbers the targets and announces them to the writer.
+//! Numbering of targets, and announcing them to the writer.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Sender};
@@ -10,13 +10,13 @@ use crate::clock::monotonic_ns;
 use crate::pump::News;
 use crate::sampler::PROBE_TARGET;
 
-/// Group of columns → file that serves it, or why none does.
+/// Group of columns → file that it is read from, or why there is none.
 pub type Sources = BTreeMap<String, String>;
 
 pub struct Registry {
     next: u32,
     news: Sender<News>,
-    /// Woken when there are news; `None` until it is there.
+    /// The writer's thread, which is woken when there are news; `None` until it runs.
     pump: Option<Thread>,
 }
 
@@ -30,7 +30,7 @@ impl Registry {
         registry
     }
 
-    /// Numbers a target. Its rows may be sent once this is settled.
+    /// Numbers a target. Its rows may be sent after [`Self::settle`].
     pub fn add(&mut self, kind: TargetKind, name: &str, detail: &str, sources: Sources) -> u32 {
         let id = self.next;
         self.next += 1;
@@ -45,7 +45,7 @@ impl Registry {
         id
     }
 
-    /// How many targets there are so far.
+    /// Number of targets so far.
     #[must_use]
     pub fn count(&self) -> usize {
         self.next as usize
@@ -55,21 +55,21 @@ impl Registry {
         self.tell(News::Event(Event { tick, target, at_ns, what, detail }));
     }
 
-    /// Whom to wake from now on.
+    /// Sets the thread to wake.
     pub fn wake(&mut self, pump: Thread) {
         self.pump = Some(pump);
     }
 
-    /// Waits until all that was announced so far is written. Rows that are sent after it and outlive the
-    /// program then belong to a target that the journal knows.
+    /// Waits until everything announced so far is written, so that the journal knows the targets of
+    /// all rows that outlive the program.
     pub fn settle(&self) {
         let (answer, answered) = mpsc::sync_channel(1);
         self.tell(News::Settle(answer));
-        // Where the pump has ended, nothing is sent any more either.
+        // If the pump has ended, no rows are sent any more.
         let _ = answered.recv();
     }
 
-    /// Where the pump has ended, the recording has failed and says so itself.
+    /// Sends news. If the pump has ended, the recording has failed, which is reported elsewhere.
     fn tell(&self, news: News) {
         let _ = self.news.send(news);
         if let Some(pump) = &self.pump {

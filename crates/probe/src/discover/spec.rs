@@ -1,11 +1,11 @@
-//! What the user asked to be sampled.
+//! Targets that the user has specified.
 
-/// Where a control group is.
+/// Place of a control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CgroupPlace {
-    /// Below the root of every hierarchy, such as `/docker/ID`.
+    /// Path below the root of every hierarchy, such as `/docker/ID`.
     Path(String),
-    /// That of a process, which may differ from hierarchy to hierarchy.
+    /// Group of a process, which may differ between hierarchies.
     OfProcess(u32),
 }
 
@@ -18,19 +18,19 @@ impl std::fmt::Display for CgroupPlace {
     }
 }
 
-/// One target as named on the command line.
+/// One target on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {
     Cgroup {
         name: String,
         place: CgroupPlace,
     },
-    /// Each child of a control group, as they come and go, named after its directory, or by its path
-    /// where another has that name.
+    /// All children of a control group, also future ones. Each is named after its directory, or by
+    /// its path if another has that name.
     Children {
         path: String,
     },
-    /// A process; with `tree`, its descendants too.
+    /// A process; with `tree`, also its descendants.
     Process {
         name: String,
         pid: u32,
@@ -44,7 +44,7 @@ pub enum Spec {
 }
 
 impl Spec {
-    /// What messages call it.
+    /// Name in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -1,6 +1,6 @@
-//! Walks over lines and over the words of a line.
+//! Iteration over lines, and over the words of a line.
 
-/// The number that the bytes begin with, and how many bytes it takes.
+/// Number at the start of the bytes, and its length in bytes.
 ///
 /// `None` without a digit, or above `i64::MAX`: a trace stores signed numbers.
 #[must_use]
@@ -18,14 +18,14 @@ pub fn leading_number(bytes: &[u8]) -> Option<(u64, usize)> {
     (length > 0 && i64::try_from(value).is_ok()).then_some((value, length))
 }
 
-/// A file that is one number and a line's end, such as `cpuacct.usage`.
+/// Number in a file with only one number and a newline, such as `cpuacct.usage`.
 #[must_use]
 pub fn whole_number(bytes: &[u8]) -> Option<u64> {
     let (value, length) = leading_number(bytes)?;
     bytes[length..].iter().all(u8::is_ascii_whitespace).then_some(value)
 }
 
-/// Words of a line, separated by blanks.
+/// Words of a line, separated by spaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a> {
     rest: &'a [u8],
@@ -37,7 +37,7 @@ impl<'a> Words<'a> {
         Self { rest: line }
     }
 
-    /// The next word as a number; a word that is none is passed over and `None`.
+    /// Next word as a number; any other word is skipped and returned as `None`.
     pub fn number(&mut self) -> Option<u64> {
         self.skip_blanks();
         if let Some((value, length)) = leading_number(self.rest)
@@ -50,7 +50,7 @@ impl<'a> Words<'a> {
         None
     }
 
-    /// The next word; empty at the end of the line.
+    /// Next word; empty at the end of the line.
     pub fn word(&mut self) -> &'a [u8] {
         self.skip_blanks();
         let end = self.rest.iter().position(u8::is_ascii_whitespace).unwrap_or(self.rest.len());

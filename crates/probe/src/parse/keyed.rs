@@ -4,26 +4,26 @@ use memchr::memchr;
 
 use super::fields::leading_number;
 
-/// A key that is wanted, where its value goes, and by how much it is multiplied (kB → bytes).
+/// A wanted key, the cell for its value, and the factor of the value (kB → bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// With the separator, such as `b"total_rss "` or `b"MemFree:"`, so that no key is another's prefix.
+    /// Includes the separator, as `b"total_rss "` or `b"MemFree:"`, so that no key is another's prefix.
     pub key: &'static [u8],
     pub cell: usize,
     pub scale: u64,
 }
 
-/// The wanted keys in the order in which the file of this kernel has them.
+/// The wanted keys in the order of this kernel's file.
 ///
-/// The order is found once, off the hot path. A read is then one walk that compares each line with
-/// the next wanted key only; a key that turns up out of order is searched for from the start.
+/// The order is found once, outside of the hot path. A read is then one pass that compares each
+/// line only with the next wanted key; if the order has changed, keys are searched from the start.
 #[derive(Clone, Debug)]
 pub struct Plan {
     wanted: Vec<Wanted>,
 }
 
 impl Plan {
-    /// Orders `wanted` by a first reading of the file and leaves out what this kernel does not have.
+    /// Sorts `wanted` by a first reading of the file, and leaves out keys that this kernel does not have.
     #[must_use]
     pub fn learn(wanted: &[Wanted], sample: &[u8]) -> Self {
         let mut found: Vec<(usize, Wanted)> =
@@ -32,7 +32,7 @@ impl Plan {
         Self { wanted: found.into_iter().map(|(_, want)| want).collect() }
     }
 
-    /// Writes each value found into its cell; the others are left as they are.
+    /// Writes each value found into its cell; other cells are not changed.
     pub fn read(&self, bytes: &[u8], cells: &mut [u64]) {
         let mut left = self.wanted.iter();
         let mut next = left.next();
@@ -49,7 +49,7 @@ impl Plan {
         }
     }
 
-    /// The file changed its order since it was learnt: look for the rest from the start.
+    /// Reads the remaining keys after the file has changed its order, by searching from the start.
     fn read_out_of_order(&self, first: &Wanted, bytes: &[u8], cells: &mut [u64]) {
         for want in self.wanted.iter().skip_while(|want| want.key != first.key) {
             if let Some(offset) = line_of(bytes, want.key) {

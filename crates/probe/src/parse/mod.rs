@@ -1,7 +1,7 @@
-//! Parsers of what the kernel prints. They allocate nothing and take bytes, not files, so that each
-//! is tested on output captured from a real kernel.
+//! Parsers of the kernel's files. They do not allocate, and take bytes, not files, so that each is
+//! tested with output captured from a real kernel.
 //!
-//! A field that is not there, or not a number that fits 63 bits, is `None`, never zero.
+//! A field that is missing, or not a number of up to 63 bits, is `None`, never zero.
 
 pub mod blkio;
 pub mod diskstats;

@@ -1,11 +1,11 @@
-//! The records of a sampling ring that matter here (`linux/perf_event.h`, `enum perf_event_type`).
+//! Records of a sampling ring that are used here (`linux/perf_event.h`, `enum perf_event_type`).
 
-/// One record, taken apart.
+/// One parsed record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event<'a> {
-    /// So many samples found no room.
+    /// So many samples were lost, as the ring was full.
     Lost(u64),
-    /// A process got another name; `by_exec`: with another program, so with other mappings too.
+    /// A process has a new name; `by_exec`: by execve(2), so it has new mappings, too.
     Named {
         pid: u32,
         tid: u32,
@@ -16,12 +16,12 @@ pub(super) enum Event<'a> {
     Other,
 }
 
-/// What ran on a CPU at one moment.
+/// What ran on a CPU at one time.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sample<'a> {
     pub(super) pid: u32,
     pub(super) at_ns: u64,
-    /// From the leaf outwards, with marks between the kernel's part and the user's.
+    /// Addresses from the leaf to the root, with marks between the parts of kernel and user.
     chain: &'a [u64],
 }
 
@@ -30,7 +30,7 @@ const COMM: u32 = 3;
 const SAMPLE: u32 = 9;
 /// `PERF_RECORD_MISC_COMM_EXEC` in the header's upper half.
 const MISC_COMM_EXEC: u64 = 1 << 13;
-/// Numbers from here on are no addresses but say of which part the following ones are (`PERF_CONTEXT_MAX`).
+/// Smallest number that is not an address but a mark of the following part (`PERF_CONTEXT_MAX`).
 const FIRST_MARK: u64 = (-4095_i64) as u64;
 const MARK_KERNEL: u64 = (-128_i64) as u64;
 const MARK_USER: u64 = (-512_i64) as u64;
@@ -43,7 +43,7 @@ pub(super) enum Place {
 }
 
 impl<'a> Event<'a> {
-    /// Of the words of a record, header included; what is cut short is `Other`.
+    /// Parses the words of a record with its header; a record that is cut short is `Other`.
     #[must_use]
     pub(super) fn parse(words: &'a [u64]) -> Self {
         let Some((header, body)) = words.split_first() else { return Self::Other };
@@ -63,7 +63,7 @@ impl<'a> Event<'a> {
 }
 
 impl Sample<'_> {
-    /// Its addresses from the leaf outwards. Addresses before the first mark, and of guests, are left out.
+    /// Addresses from the leaf to the root, without those before the first mark and those of guests.
     pub(super) fn places(&self) -> impl Iterator<Item = Place> {
         let mut of = None::<fn(u64) -> Place>;
         self.chain.iter().filter_map(move |&word| {

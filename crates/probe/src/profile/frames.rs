@@ -1,8 +1,8 @@
-//! Names of functions and objects, and stacks of them, each kept once.
+//! Names of functions and objects, and stacks of them, each stored once.
 
 use std::collections::HashMap;
 
-/// A function of the kernel is marked as perf(1) and flame graphs mark it.
+/// Suffix of kernel functions, as in perf(1) and flame graphs.
 pub(super) const OF_KERNEL: &str = "_[k]";
 
 /// Names by number.
@@ -29,11 +29,11 @@ impl Frames {
     }
 }
 
-/// Distinct stacks that are kept: some 2 KB each at most, so that memory stays bounded however long a
-/// recording lasts.
+/// Most distinct stacks that are kept, of at most about 2 KB each, which limits the memory of any
+/// recording.
 const MOST_STACKS: usize = 40_000;
 
-/// Stacks by number, each from the leaf outwards.
+/// Stacks by number, each from the leaf to the root.
 #[derive(Default)]
 pub(super) struct Stacks {
     stacks: Vec<Box<[u32]>>,
@@ -41,7 +41,7 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// `None` where there is no room for another one.
+    /// Number of a stack; `None` if there are too many.
     pub(super) fn intern(&mut self, stack: &[u32]) -> Option<u32> {
         if let Some(&number) = self.numbers.get(stack) {
             return Some(number);
@@ -61,7 +61,7 @@ impl Stacks {
     }
 }
 
-/// A stack as one line, from the root to the leaf, frames divided by semicolons.
+/// A stack as one line, from the root to the leaf, with frames separated by semicolons.
 #[must_use]
 pub(super) fn collapsed(stack: &[u32], frames: &Frames) -> String {
     let names: Vec<&str> = stack.iter().rev().map(|frame| frames.name(*frame)).collect();

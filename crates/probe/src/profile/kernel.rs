@@ -6,19 +6,19 @@ use std::io;
 /// Code of the kernel and of its modules, by address.
 #[derive(Default)]
 pub(super) struct KernelSymbols {
-    /// Address, and where its name lies in `names`; by rising address.
+    /// Address, and position of its name in `names`; sorted by address.
     starts: Vec<(u64, u32)>,
     names: String,
 }
 
-/// A function's last instruction lies no farther from its first: beyond, an address belongs to nothing listed.
+/// Longest function: addresses farther from a function's start are not part of it.
 const LONGEST: u64 = 1 << 18;
 
 impl KernelSymbols {
-    /// Reads those of the running kernel.
+    /// Reads the symbols of the running kernel.
     ///
     /// # Errors
-    /// Where there is no such file, or `kptr_restrict` hides its addresses; the message says which.
+    /// The file does not exist, or `kptr_restrict` hides its addresses; the message says which.
     pub(super) fn of_host() -> io::Result<Self> {
         let found = Self::parse(&fs::read_to_string("/proc/kallsyms")?);
         if found.starts.is_empty() {
@@ -29,7 +29,7 @@ impl KernelSymbols {
         Ok(found)
     }
 
-    /// Lines of it are: address, type, name, and the module's name in brackets where it is of one.
+    /// Parses lines of address, type, name, and for a module its name in brackets.
     #[must_use]
     pub(super) fn parse(text: &str) -> Self {
         let mut found = Self::default();
@@ -49,13 +49,13 @@ impl KernelSymbols {
             found.names.push('\n');
             found.starts.push((address, at));
         }
-        // Of several names of one address the first one listed stays: `sort_by_key` keeps their order.
+        // The first of several names of one address is kept, as `sort_by_key` keeps their order.
         found.starts.sort_by_key(|(address, _)| *address);
         found.starts.dedup_by_key(|(address, _)| *address);
         found
     }
 
-    /// The function that an address lies in.
+    /// Function that contains an address.
     #[must_use]
     pub(super) fn name(&self, address: u64) -> Option<&str> {
         let after = self.starts.partition_point(|(start, _)| *start <= address);
@@ -67,7 +67,7 @@ impl KernelSymbols {
     }
 }
 
-/// Without what compilers append to parts and copies of a function: `.isra.0`, `.constprop.0`, `.part.0`, `.cold`.
+/// Name without suffixes that compilers append: `.isra.0`, `.constprop.0`, `.part.0`, `.cold`.
 fn clean(name: &str) -> &str {
     let whole = name.split_once('.').map_or(name, |(whole, _)| whole);
     if whole.is_empty() { name } else { whole }

@@ -1,12 +1,12 @@
-//! Where the CPU time goes: stacks of whatever runs on every CPU, some hundred times a second.
+//! CPU profiles: stacks of everything that runs on any CPU, sampled about a hundred times a second.
 //!
-//! The kernel writes a sample into a ring of each CPU whenever a timer of that CPU expires
-//! ([`ring`]); once a second they are read, named and counted. Kernel functions are named from
-//! `/proc/kallsyms` ([`kernel`]), code of processes by the file that it is mapped from ([`objects`]);
-//! whose a sample is follows from the targets ([`process`]). What is kept is a count for each slot of
-//! time, subject, command and stack.
+//! The kernel writes a sample into the ring of a CPU whenever a timer of that CPU expires
+//! ([`ring`]). Once a second, samples are read, named and counted. Kernel functions are named from
+//! `/proc/kallsyms` ([`kernel`]), code of processes by the file that it is mapped from
+//! ([`objects`]), and the target that a sample belongs to by its process ([`process`]). The result
+//! is a count for each slot of time, subject, command and stack.
 //!
-//! What runs with interrupts off is seen where it switches them on again: the timer waits until then.
+//! Code that runs with interrupts off is sampled when it turns them on again, as the timer waits.
 
 mod event;
 mod frames;
@@ -31,11 +31,11 @@ use objects::Objects;
 use process::{IDLE, Process, SOFTIRQ, Subjects};
 use ring::CpuRing;
 
-/// Version of what is written: raised when a column changes its meaning or goes.
+/// Version of the profile: raised when a column changes its meaning or is removed.
 pub const PROFILE_VERSION: u32 = 1;
-/// Rings are emptied so often: they hold some five times as much.
+/// Interval of reading the rings, which have room for about five times as long.
 const TURN_NS: u64 = 1_000_000_000;
-/// Slots of time that counts are kept by, doubled whenever there are more counts than these.
+/// First length of slots; it is doubled whenever there are too many counts.
 const FIRST_SLOT_NS: u64 = 100_000_000;
 const MOST_COUNTS: usize = 100_000;
 
@@ -43,21 +43,21 @@ const MOST_COUNTS: usize = 100_000;
 pub struct Config {
     pub rate_hz: u32,
     pub specs: Vec<Spec>,
-    /// Targets that come later.
+    /// Targets that are added later.
     pub mailbox: Option<Mailbox>,
     pub duration_ns: Option<u64>,
 }
 
-/// A whole recording.
+/// A complete recording.
 pub struct Profile {
     pub facts: Facts,
     pub rows: Vec<Row>,
 }
 
-/// Samples all CPUs until told to stop. `at_work` is called once it does.
+/// Samples all CPUs until told to stop. `at_work` is called once sampling has started.
 ///
 /// # Errors
-/// [`ProbeError::Profile`] where the kernel lets nobody, or not this user, sample all CPUs.
+/// [`ProbeError::Profile`] if the kernel does not allow this user, or any, to sample all CPUs.
 pub fn record(
     config: &Config,
     stop: &AtomicBool,
@@ -83,7 +83,7 @@ pub fn record(
         if is_last {
             break;
         }
-        // A signal that brought targets ended the sleep early.
+        // A signal with new targets ends the sleep early.
         due_ns = due_ns.min(clock::monotonic_ns());
     }
     let cpus = rings.len() as u64;
@@ -100,7 +100,7 @@ fn open_rings(period_ns: u64) -> Result<Vec<CpuRing>, ProbeError> {
         .map_err(|source| ProbeError::Profile { advice: advice(&source), source })
 }
 
-/// What keeps a user from sampling all CPUs, by the file that says so and the error that came.
+/// Explains why sampling all CPUs failed, by the error and the kernel's setting.
 fn advice(error: &std::io::Error) -> String {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     match (error.raw_os_error(), paranoid) {
@@ -116,7 +116,7 @@ fn advice(error: &std::io::Error) -> String {
     }
 }
 
-/// What is counted under one number.
+/// Key of one count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     slot: u64,
@@ -124,7 +124,7 @@ struct Key {
     stack: u32,
 }
 
-/// Samples on their way into counts.
+/// Counting of samples.
 struct Count {
     subjects: Subjects,
     symbols: KernelSymbols,
@@ -178,7 +178,7 @@ impl Count {
             ring.drain(|words| match Event::parse(words) {
                 Event::Sample(sample) => self.add(&sample),
                 Event::Lost(lost) => self.lost += lost,
-                // Another program: other names, other mappings, and maybe another control group.
+                // Another program has another name, other mappings, and maybe another control group.
                 Event::Named { pid, tid, by_exec: true } if pid == tid => {
                     self.by_pid.remove(&pid);
                 }
@@ -210,7 +210,7 @@ impl Count {
                 Place::User(address) => {
                     let objects = &mut self.processes[process as usize].1;
                     let frame = objects.frame(sample.pid, address, self.turn, &mut self.frames);
-                    // By its object alone a call within it says nothing more.
+                    // A call within an object adds nothing, as only the object is named.
                     if stack.last() != Some(&frame) {
                         stack.push(frame);
                     }
@@ -258,7 +258,7 @@ impl Count {
             let stack = collapsed(self.stacks.get(key.stack), &self.frames);
             let (subject, stack) = match process.pid {
                 0 if is_interrupted(&stack) => (SOFTIRQ, stack),
-                // How a CPU sleeps is of no interest, that it does shows how many samples there could be.
+                // Stacks of idle CPUs are left out; their number shows how many samples there could be.
                 0 => (IDLE, String::new()),
                 _ => (self.subjects.name(process), stack),
             };
@@ -296,7 +296,7 @@ impl Count {
     }
 }
 
-/// Whether the idle task's stack shows work that an interrupt brought: soft ones above all.
+/// Whether the idle task's stack has work of an interrupt, mostly of a soft one.
 fn is_interrupted(stack: &str) -> bool {
     const WORK: [&str; 5] = [
         "handle_softirqs_[k]",

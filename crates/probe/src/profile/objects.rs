@@ -1,14 +1,14 @@
-//! Which program or library an address of a process lies in, from `/proc/PID/maps`.
+//! Program or library that contains an address of a process, from `/proc/PID/maps`.
 
 use std::fs;
 
 use super::frames::Frames;
 
-/// What is mapped where, executable mappings alone.
+/// Executable mappings of processes.
 #[derive(Default)]
 pub(super) struct Objects {
     mapped: Vec<Mapped>,
-    /// The turn in which they were read: an address that is not there is looked for once a turn.
+    /// Turn in which they were read: for an unknown address, they are read again once per turn.
     read_in: Option<u64>,
 }
 
@@ -19,14 +19,14 @@ struct Mapped {
 }
 
 impl Objects {
-    /// The frame that stands for the object of an address.
+    /// Frame for the object that contains an address.
     pub(super) fn frame(&mut self, pid: u32, address: u64, turn: u64, frames: &mut Frames) -> u32 {
         if let Some(frame) = self.find(address) {
             return frame;
         }
         if self.read_in != Some(turn) {
             self.read_in = Some(turn);
-            // Of a process that has ended the old ones stay.
+            // The old ones of a process that has ended are kept.
             if let Ok(text) = fs::read_to_string(format!("/proc/{pid}/maps")) {
                 self.mapped = parse(&text, frames);
             }
@@ -41,7 +41,7 @@ impl Objects {
     }
 }
 
-/// Lines of it: `from-to perms offset dev inode path` (`proc_pid_maps(5)`); already by rising address.
+/// Parses lines `from-to perms offset dev inode path` (`proc_pid_maps(5)`), which are sorted by address.
 fn parse(text: &str, frames: &mut Frames) -> Vec<Mapped> {
     let of = |line: &str, frames: &mut Frames| {
         let mut words = line.splitn(6, ' ');

@@ -1,22 +1,22 @@
-//! Whose a sample is: what `/proc` says of a process when it is first seen on a CPU.
+//! The target that a sample belongs to, by what `/proc` says when its process is first sampled.
 
 use std::fs;
 
 use crate::discover::{CgroupPlace, Spec};
 use crate::parse::pid_stat;
 
-/// What is known of a process, or of the program that it was before execve(2).
+/// Facts about a process, or about the program that it was before execve(2).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) command: String,
     pub(super) is_kernel: bool,
-    /// Its parent, the parent of that, and so on.
+    /// Its parent, grandparent, and so on.
     pub(super) ancestors: Vec<u32>,
     cgroups: String,
 }
 
-/// Names of samples that no target claims.
+/// Names for samples of no target.
 pub(super) const KERNEL: &str = "kernel";
 pub(super) const SOFTIRQ: &str = "softirq";
 pub(super) const IDLE: &str = "idle";
@@ -24,7 +24,7 @@ pub(super) const ENGINE: &str = "engine";
 pub(super) const MONITOR: &str = "tare-probe";
 pub(super) const OTHER: &str = "other";
 
-/// Programs of container engines, as the kernel cuts their names after 15 letters.
+/// Programs of container engines, with names cut to 15 characters by the kernel.
 const OF_ENGINES: [&str; 11] = [
     "dockerd",
     "docker-proxy",
@@ -42,7 +42,7 @@ const OF_ENGINES: [&str; 11] = [
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 impl Process {
-    /// From `/proc`; of one that has ended already only its number is known.
+    /// Reads a process from `/proc`; only the pid is known of one that has ended.
     #[must_use]
     pub(super) fn of_host(pid: u32) -> Self {
         let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else {
@@ -74,7 +74,7 @@ fn ancestors(stat: &[u8]) -> Vec<u32> {
     found
 }
 
-/// The targets, each with what identifies its samples.
+/// Targets, each with what identifies its samples.
 pub(super) struct Subjects {
     own_pid: u32,
     own_cgroups: String,
@@ -87,7 +87,7 @@ enum Target {
         pid: u32,
         tree: bool,
     },
-    /// The lines of `/proc/PID/cgroup` that are not tare-probe's own: the others name no group apart.
+    /// Lines of `/proc/PID/cgroup` that differ from tare-probe's own; only these tell groups apart.
     Group {
         name: String,
         paths: Vec<(String, String)>,
@@ -101,7 +101,7 @@ impl Subjects {
         Self { own_pid: std::process::id(), own_cgroups, targets: Vec::new() }
     }
 
-    /// More targets. Network namespaces and children of groups claim no samples.
+    /// Adds targets. Network namespaces and children of groups have no samples.
     pub(super) fn add(&mut self, specs: &[Spec]) {
         for spec in specs {
             match spec {
@@ -124,8 +124,8 @@ impl Subjects {
         }
     }
 
-    /// The name that samples of a process are kept under. A process that is named itself comes before the
-    /// group that it stands in, and that before a tree of processes.
+    /// Name for samples of a process. A target that is the process itself comes before the group
+    /// that it is in, and that before a tree of processes.
     #[must_use]
     pub(super) fn name(&self, process: &Process) -> &str {
         if process.is_kernel {
@@ -154,7 +154,7 @@ impl Target {
         }
     }
 
-    /// How closely it names the process: 0 is closest.
+    /// How closely it matches the process: 0 is closest.
     fn claims(&self, process: &Process) -> Option<usize> {
         match self {
             Self::Process { pid, .. } if *pid == process.pid => Some(0),
@@ -168,7 +168,7 @@ impl Target {
     }
 }
 
-/// Lines of a `/proc/PID/cgroup` that differ from another's and are no root, as (controllers, path).
+/// Lines of `/proc/PID/cgroup` that differ from another's and are not a root, as (controllers, path).
 fn apart(groups: &str, others: &str) -> Vec<(String, String)> {
     groups
         .lines()
@@ -184,7 +184,7 @@ fn split(line: &str) -> Option<(&str, &str)> {
     Some((parts.next()?, parts.next()?))
 }
 
-/// Whether all of these paths are a process's, or above it. `""` for the controllers stands for any of them.
+/// Whether all of these paths are a process's, or above it. `""` as controllers stands for any.
 fn is_below(cgroups: &str, paths: &[(String, String)]) -> bool {
     let is_in = |(controllers, path): &(String, String)| {
         cgroups.lines().filter_map(split).any(|(of, at)| {

@@ -1,4 +1,4 @@
-//! What the kernel wrote into the ring that a sampling event shares with us (`perf_event_open(2)`, "MMAP layout").
+//! Reading of the ring that a sampling event shares with the kernel (`perf_event_open(2)`, "MMAP layout").
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use crate::facts::page_bytes;
 use crate::sys::map::Mapping;
 use crate::sys::perf::open_cpu_clock;
 
-/// Words of the first page that say how far the kernel has written and we have read.
+/// Word of the first page with the kernel's position; this program's position follows it.
 const HEAD_WORD: usize = 1024 / 8;
 const TAIL_WORD: usize = 1032 / 8;
 /// Pages of samples, a power of two: with the one before them within `perf_event_mlock_kb` of 516 as
@@ -24,10 +24,10 @@ pub(super) struct CpuRing {
 }
 
 impl CpuRing {
-    /// Begins to sample.
+    /// Starts to sample.
     ///
     /// # Errors
-    /// As [`open_cpu_clock`] does, or where no memory may be locked.
+    /// Those of [`open_cpu_clock`], or no memory can be locked.
     pub(super) fn open(cpu: u64, period_ns: u64) -> io::Result<Self> {
         let event = File::from(open_cpu_clock(cpu, period_ns)?);
         let first = page_bytes() as usize / 8;
@@ -36,7 +36,7 @@ impl CpuRing {
         Ok(Self { memory, first, words, _event: event })
     }
 
-    /// Hands each record that waits to `each`, as its words, and gives their room back.
+    /// Calls `each` with the words of each new record, and frees their room.
     ///
     /// Its first word is the record's type in the lower half and its bytes in the upper sixteen bits.
     pub(super) fn drain(&self, mut each: impl FnMut(&[u64])) {

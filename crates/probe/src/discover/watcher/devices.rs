@@ -1,4 +1,4 @@
-//! Disks and interfaces: opened, and opened again where their list has changed.
+//! Opening of disks and interfaces, again whenever their list has changed.
 
 use tare_record::header::TargetKind;
 
@@ -28,7 +28,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Opens disks and interfaces, and again where their list has changed.
+    /// Opens disks and interfaces if their list has changed.
     pub(super) fn scan_devices(&mut self) {
         for spec in self.specs.clone() {
             if let Spec::Interfaces { name, pid } = spec {
@@ -39,7 +39,7 @@ impl Watcher {
             return;
         }
         self.renew_interfaces("host", None);
-        // The interfaces of the host's own namespace, opened the first time only.
+        // The interfaces of the host's own namespace, which are only opened once.
         let _ = self.find_interfaces("host", None);
         let names = host::disk_names();
         let place = Place::Host("disks");
@@ -64,7 +64,7 @@ impl Watcher {
         }
     }
 
-    /// Targets of devices; one that was known before keeps its number.
+    /// Targets of devices; known ones keep their numbers.
     fn device_targets(
         &mut self,
         place: &Place,

@@ -1,4 +1,4 @@
-//! Finds and opens control groups, processes and namespaces that were asked for.
+//! Finding and opening of requested control groups, processes and namespaces.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,8 +18,8 @@ use crate::source::perf::PerfSource;
 use crate::source::process::ProcessSource;
 
 impl Watcher {
-    /// Opens what is there and not open yet; the names of what is missing, and why. What could not be
-    /// opened of the children of a group is reported once, among the news.
+    /// Opens existing targets that are not open yet. Returns the names of missing ones, and why.
+    /// Children of a group that cannot be opened are reported once, among the news.
     pub(super) fn scan(&mut self) -> Vec<(String, String)> {
         let mut missing = Vec::new();
         let specs: Vec<Spec> = self.all_specs().cloned().collect();
@@ -69,7 +69,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Performance counters of a control group, and what the table of targets says of them.
+    /// Opens performance counters of a control group. Also returns their entry in the table of targets.
     fn open_perf(&self, directories: &Directories) -> (Option<PerfSource>, String) {
         if !self.pace.with_perf {
             return (None, "absent: not asked for".to_owned());
@@ -108,7 +108,7 @@ impl Watcher {
                 self.refused.remove(&below);
                 continue;
             };
-            // One that went between the listing and now is none of ours.
+            // A group that ended after the listing is ignored.
             let is_there = !self.hierarchies.directories(&place).is_empty();
             if is_there && self.refused.insert(below) {
                 self.news.push((called, reason));
@@ -127,7 +127,7 @@ impl Watcher {
         !is_in_all && self.young.insert(called.to_owned())
     }
 
-    /// What a child is called as long as it is there: its directory's name, or its path where another
+    /// Name of a child as long as it exists: its directory's name, or its path if another
     /// group has that name, as one of two would be passed over.
     fn child_name(&mut self, path: &str, name: &str) -> String {
         if let Some(called) = self.child_names.get(path) {
@@ -146,7 +146,7 @@ impl Watcher {
         let root = self.open_process(name, pid);
         if tree {
             for pid in process::descendants(pid) {
-                // One that ended between the listing and now had nothing to tell.
+                // A process that ended after the listing is ignored.
                 let _ = self.open_process(name, pid);
             }
         }
@@ -174,7 +174,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// A block slot for a control group, and what the table of targets says of it.
+    /// Adds a block slot for a control group. Also returns its entry in the table of targets.
     fn block_slot(&mut self, directories: &Directories) -> (Option<BlockSlot>, String) {
         let directory = directories.of("blkio").or_else(|| directories.of(UNIFIED));
         match (&mut self.block, directory) {

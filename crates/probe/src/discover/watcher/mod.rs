@@ -1,4 +1,4 @@
-//! Keeps the sampler's list in step with the machine: what appears is opened, what ended is closed.
+//! The watcher, which opens targets that appear and closes targets that have ended.
 
 mod devices;
 mod find;
@@ -23,25 +23,25 @@ use crate::error::ProbeError;
 use crate::sampler::{Command, PROBE_TARGET, Retired, Slot};
 use crate::source::{Life, Source};
 
-/// Between two looks for containers and processes that came.
+/// Interval of scans for new containers and processes.
 const SCAN: Duration = Duration::from_secs(1);
-/// Between two looks for new disks and interfaces, where nothing else is looked for.
+/// Interval of scans for new disks and interfaces, if nothing else is scanned for.
 const DEVICE_SCAN: Duration = Duration::from_secs(10);
 
-/// Journal, tail, the probe's own cost.
+/// Files to leave for the journal, the tail and the probe's own cost.
 const SPARE_FILES: usize = 8;
 
 /// How often host and targets are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// The host's sources are read in every n-th tick.
+    /// The host's sources are read at every n-th tick.
     pub host_every: u64,
     pub user_hz: u64,
     /// Whether to open performance counters for control groups.
     pub with_perf: bool,
 }
 
-/// Whether block requests are counted, and why not.
+/// Whether block requests are counted, or why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockState {
     Attached,
@@ -49,16 +49,16 @@ pub enum BlockState {
     NotAsked,
 }
 
-/// What a slot of the sampler stands for.
+/// What a slot of the sampler samples.
 #[derive(Clone, Debug)]
 struct Tracked {
-    /// What it keeps alive; a target that vanishes frees its place.
+    /// Place that a target frees when it ends.
     place: Place,
     targets: Vec<u32>,
     block: Option<BlockSlot>,
 }
 
-/// Identity of something watched, so that it is opened once only.
+/// Identity of a watched object, so that it is opened only once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Host(&'static str),
@@ -70,7 +70,7 @@ enum Place {
 
 pub struct Watcher {
     specs: Vec<Spec>,
-    /// What was handed in while it runs.
+    /// Targets that were added during the recording.
     handed: Vec<Spec>,
     mailbox: Option<Mailbox>,
     hierarchies: Hierarchies,
@@ -79,21 +79,21 @@ pub struct Watcher {
     with_host: bool,
     block: Option<BlockCounter>,
     live: BTreeMap<u32, Tracked>,
-    /// Trees whose root has ended, and processes that did: they do not come back under their pid.
+    /// Ended processes, and trees with an ended root, which are not opened again under their pid.
     ended: BTreeSet<Place>,
     device_names: BTreeMap<Place, Vec<Vec<u8>>>,
     device_targets: BTreeMap<(Place, Vec<u8>), u32>,
-    /// Path of each child of a watched group that is there → what it is called.
+    /// Path of each existing child of a watched group → its name.
     child_names: BTreeMap<String, String>,
-    /// Whether the first look is over.
+    /// Whether the first scan is over.
     is_running: bool,
-    /// Children that were not in all hierarchies when they were first seen.
+    /// Children that were not yet in all hierarchies at the first scan that found them.
     young: BTreeSet<String>,
-    /// Paths of children that are there and could not be opened.
+    /// Paths of existing children that could not be opened.
     refused: BTreeSet<String>,
-    /// Names of those that were found to be so since the last look, and why.
+    /// Names of children that could not be opened since the last scan, and why.
     news: Vec<(String, String)>,
-    /// Handed in last and not looked for yet.
+    /// Targets that were added last and not scanned for yet.
     unseen: Vec<Spec>,
     next_slot: u32,
     fresh: Vec<Slot>,
@@ -139,13 +139,13 @@ impl Watcher {
         self.hierarchies.layout()
     }
 
-    /// How many targets there are so far.
+    /// Number of targets so far.
     #[must_use]
     pub fn targets(&self) -> usize {
         self.registry.count()
     }
 
-    /// Attaches the program that counts block requests, if there is a control group to count for.
+    /// Attaches the program that counts block requests, if there is a control group.
     pub fn attach_block(&mut self) -> BlockState {
         let has_groups = self
             .specs
@@ -163,12 +163,12 @@ impl Watcher {
         }
     }
 
-    /// Opens all that was asked for.
+    /// Opens all requested targets.
     ///
     /// # Errors
-    /// Where a target is not there and `wait_for_targets` is not set.
+    /// A target does not exist, and `wait_for_targets` is not set.
     pub fn open_first(&mut self, wait_for_targets: bool) -> Result<Vec<Slot>, ProbeError> {
-        // So that what is to be recorded leaves room for those who record it.
+        // So that targets leave room for the files of the recording itself.
         let spare: Vec<_> = (0..SPARE_FILES).map(|_| File::open("/dev/null")).collect();
         if self.with_host {
             for source in host::open_fixed(&mut self.registry)? {
@@ -248,7 +248,7 @@ impl Watcher {
         self.specs.iter().chain(&self.handed)
     }
 
-    /// Whether anything that was asked for may still appear.
+    /// Whether a requested target may still appear.
     fn must_scan(&self) -> bool {
         self.all_specs().any(|spec| match spec {
             Spec::Children { .. } | Spec::Process { tree: true, .. } => true,
@@ -266,7 +266,7 @@ impl Watcher {
         self.live.values().any(|tracked| tracked.place == *place)
     }
 
-    /// Wakes this thread where there are news for it, and waits until it has written what there are.
+    /// Sets the thread to wake for news, and waits until it has written the present ones.
     pub fn settle(&mut self, pump: std::thread::Thread) {
         self.registry.wake(pump);
         self.registry.settle();
@@ -276,7 +276,7 @@ impl Watcher {
         if !self.fresh.is_empty() {
             self.registry.settle();
         }
-        // A full queue keeps the rest for the next turn.
+        // If the queue is full, the rest is sent at the next turn.
         while let Some(id) = self.stale.pop() {
             if let Err(rtrb::PushError::Full(_)) = commands.push(Command::Remove(id)) {
                 self.stale.push(id);
@@ -293,7 +293,7 @@ impl Watcher {
         }
     }
 
-    /// Tells of what ended and lets go of its handles (`gone` is dropped by the caller).
+    /// Reports an ended target and frees its places (the caller drops `gone`).
     fn bury(&mut self, gone: &Retired) {
         let Some(tracked) = self.live.remove(&gone.slot.id) else { return };
         if let (Some(counter), Some(slot)) = (&mut self.block, &tracked.block) {
@@ -307,7 +307,7 @@ impl Watcher {
             self.registry.event(What::Vanished, target, gone.tick, gone.at_ns, detail);
         }
         if let Place::Cgroup(name) = tracked.place {
-            // The counters of a group that is gone never fail: they end with it.
+            // Counters of a removed group never fail, so they are closed with it.
             self.drop_slot(&Place::Perf(name));
         } else {
             self.ended.insert(tracked.place);
@@ -325,7 +325,7 @@ impl Watcher {
         self.fresh.push(Slot { id, source, every, next_tick: 0 });
     }
 
-    /// Has the sampler give back a slot, because a new one takes its place.
+    /// Has the sampler return a slot that a new one replaces.
     fn drop_slot(&mut self, place: &Place) {
         let found =
             self.live.iter().find(|(_, tracked)| tracked.place == *place).map(|(id, _)| *id);
