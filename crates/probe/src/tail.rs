@@ -1,4 +1,4 @@
-//! Makes the memory in which rows wait: a file that outlives the program where there can be one.
+//! Memory for rows until they are written: a file that outlives the program, if possible.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,9 +17,9 @@ use crate::sys::map::Mapping;
 /// `f_type` of a file system in memory (include/uapi/linux/magic.h).
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
-/// Words that two threads share: a head and a ring.
+/// Words that two threads share, with a head and a ring.
 pub enum Memory {
-    /// Gone with the program.
+    /// Memory that ends with the program.
     Own(Box<[AtomicU64]>),
     Tail(Mapping),
 }
@@ -44,18 +44,17 @@ impl Deref for Memory {
     }
 }
 
-/// The file of a tail: locked while this is there, so that nobody takes it for left behind.
+/// The file of a tail, locked so that it does not count as left behind.
 pub struct TailFile {
     file: File,
     pub facts: TailFacts,
 }
 
 impl TailFile {
-    /// Makes a tail with a ring of this many words for a journal that is about to begin.
+    /// Creates a tail with a ring of this many words, for a new journal.
     ///
     /// # Errors
-    /// Where `directory` is no file system in memory, or has no room, or this machine does not tell
-    /// which boot this is.
+    /// `directory` is not a file system in memory or has no room, or this machine has no boot id.
     pub fn create(
         directory: &Path,
         journal: &Path,
@@ -85,12 +84,12 @@ impl TailFile {
 
     fn fill(&self, journal: &Path, words: usize, ids: [[u64; 2]; 2]) -> io::Result<Mapping> {
         let file = &self.file;
-        // What sweeps lets go of it at once: it has no head yet.
+        // A concurrent sweep unlocks it at once, as it has no head yet.
         flock(file, FlockOperation::LockExclusive)?;
         if fstatfs(file)?.f_type as i64 != TMPFS_MAGIC {
             return Err(io::Error::other("not a file system in memory"));
         }
-        // Taken now: memory that is missing later would end the program with SIGBUS.
+        // Allocated now: memory that is missing later would end the program with SIGBUS.
         fallocate(file, FallocateFlags::empty(), 0, 8 * words as u64)?;
         let mapping = Mapping::of(file, words)?;
         let put = |at: usize, word: u64| mapping[at].store(word, Ordering::Relaxed);
@@ -105,10 +104,10 @@ impl TailFile {
         Ok(mapping)
     }
 
-    /// Removes the file; that it is gone already is no failure.
+    /// Removes the file, if it still exists.
     ///
     /// # Errors
-    /// Where it stays.
+    /// It cannot be removed.
     pub fn remove(&self) -> io::Result<()> {
         match fs::remove_file(&self.facts.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -117,7 +116,7 @@ impl TailFile {
     }
 }
 
-/// Whose tail it is, for who sweeps; a path that does not fit in is left out.
+/// Stores the journal's path, for later sweeps; a path that is too long is left out.
 fn put_path(put: &impl Fn(usize, u64), journal: &Path) {
     let bytes = journal.as_os_str().as_bytes();
     if bytes.len() > 8 * (HEAD_WORDS - head::JOURNAL - 1) {
@@ -131,13 +130,13 @@ fn put_path(put: &impl Fn(usize, u64), journal: &Path) {
     }
 }
 
-/// Removes tails of this user whose recording is over and whose journal is gone: nobody can want them.
+/// Removes tails of this user whose recording has ended and whose journal does not exist any more.
 pub fn sweep(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let id = name.to_str().and_then(tail::id_in_name);
         if id.is_some() && is_left_behind(&entry.path()).unwrap_or(false) {
-            // Another one that sweeps may have been faster.
+            // Another sweep may have removed it.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -152,7 +151,7 @@ fn is_left_behind(path: &Path) -> io::Result<bool> {
     if !about.is_file() || about.uid() != rustix::process::geteuid().as_raw() {
         return Ok(false);
     }
-    // The lock is refused while the recording goes on.
+    // The lock is refused during the recording.
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     let mut bytes = [0; 8 * HEAD_WORDS];
     file.read_exact_at(&mut bytes, 0)?;

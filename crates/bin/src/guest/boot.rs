@@ -1,4 +1,4 @@
-//! Process 1: pseudo file systems, modules, the one that serves the line, and the dead.
+//! Process 1: it mounts pseudo file systems, loads modules, starts the server of the line, and reaps processes.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use crate::{Failure, OWN_PATH};
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
 const MODULES: &str = "/modules";
 
-/// Never returns while the machine runs: its end would be a panic of the kernel.
+/// Does not return while the machine runs: its end would be a kernel panic.
 pub(crate) fn process_1() -> i32 {
     if let Err(failure) = prepare() {
         eprintln!("tare-guest: {failure}");
@@ -23,7 +23,7 @@ pub(crate) fn process_1() -> i32 {
     1
 }
 
-/// The machine ends; QEMU with it.
+/// Powers off the machine, which ends QEMU.
 pub(crate) fn power_off() {
     rustix::fs::sync();
     if let Err(error) = reboot(RebootCommand::PowerOff) {
@@ -48,7 +48,7 @@ fn prepare() -> Result<(), Failure> {
     Ok(())
 }
 
-/// In the order of their names, which whoever packed them has given them.
+/// Loads modules in the order of their names, which were chosen for that.
 fn load_modules() -> Result<(), Failure> {
     let mut paths: Vec<_> = fs::read_dir(MODULES)?.collect::<io::Result<Vec<_>>>()?;
     paths.sort_by_key(fs::DirEntry::file_name);
@@ -64,7 +64,7 @@ fn load_modules() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A machine that is only to show what runs it says so, and ends.
+/// For a machine that only reports what runs it: prints that and powers off.
 fn trial() {
     let asked = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     if asked.split_whitespace().any(|word| word == "tare.trial") {
@@ -73,7 +73,7 @@ fn trial() {
     }
 }
 
-/// The signature in CPUID leaf 0x40000000 of who emulates or runs this CPU (Documentation/virt/kvm/x86/cpuid.rst).
+/// Signature of the hypervisor or emulator, in CPUID leaf 0x40000000 (Documentation/virt/kvm/x86/cpuid.rst).
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn hypervisor() -> String {
     let leaf = std::arch::x86_64::__cpuid(0x4000_0000);
@@ -87,7 +87,7 @@ pub(crate) fn hypervisor() -> String {
     String::new()
 }
 
-/// Whatever loses its parent becomes ours; when the server of the line ends, so does the machine.
+/// Reaps orphaned processes; when the server of the line ends, so does the machine.
 fn look_after() -> Result<(), Failure> {
     let server = Command::new(OWN_PATH).arg("serve").env_clear().spawn()?.id();
     loop {

@@ -1,4 +1,4 @@
-//! Bytes in a line of text: two hexadecimal digits each.
+//! Bytes as text: two hexadecimal digits each.
 
 use crate::Failure;
 
@@ -11,7 +11,7 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
 }
 
 /// # Errors
-/// Where the text is no even number of hexadecimal digits.
+/// The text is not an even number of hexadecimal digits.
 pub(crate) fn from_hex(text: &str) -> Result<Vec<u8>, Failure> {
     if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return Err("not an even number of hexadecimal digits".into());

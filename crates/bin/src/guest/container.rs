@@ -1,7 +1,7 @@
-//! A container inside the machine: crun gives the task namespaces, a control group and an overlay of its own.
+//! A container inside the machine: crun gives the task its own namespaces, control group and overlay.
 //!
-//! What it is to be is the host's to say (`spec["container"]`: an OCI configuration, the user, and which disk is a
-//! layer of the root); the user's numbers are found here, in the image's own /etc/passwd.
+//! The host sends its description (`spec["container"]`: an OCI configuration, the user, and which disk is a layer of
+//! the root); user and group ids are looked up here, in the image's own /etc/passwd.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -23,16 +23,16 @@ const BUNDLE: &str = "/bundle";
 const STATE: &str = "/run/crun";
 const PID_FILE: &str = "/run/task.pid";
 const DISKS: &str = "/disks";
-/// Of a disk whose file system is a layer: where layer and work directory stand beside the data that it came with.
+/// Directory for layer and work directory on a disk that is a layer, beside the data that was on it before.
 const OWN: &str = ".tare";
-/// What `mke2fs` makes in the root of a file system.
+/// Directory that `mke2fs` makes in the root of a file system.
 const LOST: &str = "lost+found";
 
-/// Mounts the disks and, over the image's, the container's root; writes its configuration. Returns what is to be
-/// unmounted in the end, in the order of mounting.
+/// Mounts the disks and the container's root, and writes its configuration. Returns what to unmount in the end, in
+/// the order of mounting.
 ///
 /// # Errors
-/// The first that cannot be had, by its place.
+/// A mount fails; the message names its place.
 pub(crate) fn build(spec: &Value) -> Result<Vec<Place>, Failure> {
     let container = &spec["container"];
     let mut mounted = Vec::new();
@@ -57,7 +57,7 @@ pub(crate) fn build(spec: &Value) -> Result<Vec<Place>, Failure> {
     Ok(mounted)
 }
 
-/// The container's root: the image's disk below, what is written above, on the layer's disk where there is one.
+/// Mounts the container's root: the image's disk is below, and written files are above, on the layer's disk if any.
 fn overlay(layer: &Value) -> Result<PathBuf, Failure> {
     let mut lower = ROOT.to_string();
     let above = if let Some(serial) = layer["serial"].as_str() {
@@ -72,7 +72,7 @@ fn overlay(layer: &Value) -> Result<PathBuf, Failure> {
         }
         own
     } else {
-        // Nothing but places to mount upon is ever written there, as the root is read-only then.
+        // Only mount points are ever written there, as the root is read-only then.
         let own = PathBuf::from("/upper");
         fs::create_dir_all(&own)?;
         mount("tmpfs", &own, "tmpfs", MountFlags::empty(), None)?;
@@ -91,7 +91,7 @@ fn overlay(layer: &Value) -> Result<PathBuf, Failure> {
     Ok(place)
 }
 
-/// Moves what a disk came with to `target` in a layer on that disk; directories above it are as the image has them.
+/// Moves the data of a disk to `target` in a layer on that disk; directories above it are as in the image.
 fn into_layer(disk: &Path, layer: &Path, target: &str) -> Result<(), Failure> {
     let seen = fs::metadata(disk)?;
     let inside = resolve(Path::new(ROOT), target)?;
@@ -121,7 +121,7 @@ fn alike(path: &Path, model: &fs::Metadata) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The `process` of an OCI configuration with the user's numbers and home.
+/// The `process` of an OCI configuration, with the user's ids and home.
 fn as_user(process: &Value, user: &User) -> Result<Value, Failure> {
     let mut process = process.clone();
     process["user"] = json!({"uid": user.uid, "gid": user.gid, "additionalGids": user.groups});
@@ -132,15 +132,15 @@ fn as_user(process: &Value, user: &User) -> Result<Value, Failure> {
     Ok(process)
 }
 
-/// Ends with the container's program, with its exit code or 128 and the signal that killed it.
+/// Command that ends with the container's program, with its exit code, or 128 plus the signal that killed it.
 pub(crate) fn command() -> Command {
     let mut command = runtime();
-    // The root of an initial RAM file system cannot be exchanged by pivot_root(2).
+    // The root of an initial RAM file system cannot be replaced by pivot_root(2).
     command.args(["run", "--no-pivot", "--bundle", BUNDLE, "--pid-file", PID_FILE, NAME]);
     command
 }
 
-/// The container's first process, once it is the program and no longer the runtime that becomes it.
+/// The container's first process, once the runtime has become the program.
 pub(crate) fn pid_of(runtime: u32) -> Option<u32> {
     let pid = pid_in(PID_FILE)?;
     let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
@@ -148,7 +148,7 @@ pub(crate) fn pid_of(runtime: u32) -> Option<u32> {
     (program != own).then_some(pid)
 }
 
-/// A further program in the container. `pid_file`: where its process is written, which does not end with the runtime's.
+/// A further program in the container. `pid_file`: contains its process, which does not end with the runtime's.
 pub(crate) struct Entry {
     pub(crate) command: Command,
     process: PathBuf,
@@ -157,7 +157,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// # Errors
-    /// Where the image has no such user.
+    /// The image has no such user.
     pub(crate) fn new(
         container: &Value,
         argv: &[String],
@@ -178,7 +178,7 @@ impl Entry {
         Ok(Self { command, process, pid_file })
     }
 
-    /// Ends the program itself, which would outlive the runtime.
+    /// Kills the program itself, which would outlive the runtime.
     pub(crate) fn kill(&self) {
         if let Some(pid) = self.pid_file.to_str().and_then(pid_in)
             && let Some(pid) = rustix::process::Pid::from_raw(pid as i32)

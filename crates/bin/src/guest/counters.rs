@@ -1,6 +1,6 @@
-//! The machine's own counters as the kernel prints them, once a second: a line of JSON each time.
+//! The machine's own counters, as in the kernel's files, once a second as a line of JSON.
 //!
-//! They are passed on, not interpreted; what cannot be read is left out.
+//! They are sent without interpretation; files that cannot be read are left out.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -21,7 +21,7 @@ const FILES: [&str; 8] = [
     "/sys/fs/cgroup/task/io.stat",
 ];
 
-/// Begins a thread that goes on until the machine ends. Ticks that it was too late for are left out.
+/// Starts a thread that runs until the machine ends. Missed ticks are left out.
 pub(crate) fn begin(mut port: File) {
     thread::spawn(move || {
         let began = Instant::now();
@@ -42,7 +42,7 @@ pub(crate) fn begin(mut port: File) {
 fn reading() -> Value {
     let files = FILES.iter().filter_map(|path| {
         let text = fs::read_to_string(path).ok()?;
-        // The line `intr` of /proc/stat has a column for each of some hundred interrupts.
+        // The line `intr` of /proc/stat has a column for each of several hundred interrupts.
         let kept: Vec<&str> = text.lines().filter(|line| !line.starts_with("intr ")).collect();
         Some((path.to_string(), json!(kept.join("\n"))))
     });

@@ -1,6 +1,6 @@
-//! From a fork of process 1's to the task's program: root, limits, user, environment, directory.
+//! Launching of the task's program in a fork of process 1: root, limits, user, environment, directory.
 //!
-//! The same as launcher.py gives a bare task, in the same order.
+//! It sets the same as launcher.py for a bare task, in the same order.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,9 +17,9 @@ use serde_json::Value;
 use crate::Failure;
 use crate::root::{ROOT, resolve};
 
-/// The variable in which a launch finds what it is to become.
+/// Environment variable with the description of the program.
 pub(crate) const SPEC: &str = "TARE_SPEC";
-/// What a launch ends with that did not come to its program.
+/// Exit code if the program could not be launched.
 pub(crate) const FAILED: i32 = 125;
 const LIMITS: [(&str, Resource); 14] = [
     ("core", Resource::Core),
@@ -38,7 +38,7 @@ const LIMITS: [(&str, Resource); 14] = [
     ("stack", Resource::Stack),
 ];
 
-/// Becomes the program of `$TARE_SPEC`; comes back only with a failure, on standard error.
+/// Becomes the program of `$TARE_SPEC`; returns only after a failure, which is printed on standard error.
 pub(crate) fn launch() -> i32 {
     let failure = match become_program() {
         Ok(never) => match never {},
@@ -84,7 +84,7 @@ fn become_program() -> Result<Never, Failure> {
     Err(format!("cannot execute {program}: {error}").into())
 }
 
-/// As execvp(3): a name without a slash is looked for in each directory of `path`.
+/// Finds a program like execvp(3): a name without a slash in each directory of `path`.
 fn search(program: &str, path: &str) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
     if program.contains('/') {
@@ -113,7 +113,7 @@ fn limit(limits: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Who a task runs as, by the image's own /etc/passwd and /etc/group, with an engine's rules.
+/// User of a task, by the image's own /etc/passwd and /etc/group, with an engine's rules.
 pub(crate) struct User {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
@@ -122,10 +122,10 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// `root`: where the image's root is, seen from here.
+    /// `root`: path of the image's root.
     ///
     /// # Errors
-    /// Where the image has no such user or group.
+    /// The image has no such user or group.
     pub(crate) fn find(root: &Path, wanted: &str) -> Result<Self, Failure> {
         let (name, group) = wanted.split_once(':').unwrap_or((wanted, ""));
         let name = if name.is_empty() { "0" } else { name };
@@ -154,7 +154,7 @@ impl User {
         Ok(Self { uid, gid, groups: others, home })
     }
 
-    /// Gives up root for good. This program has one thread, so the calls are for all of it.
+    /// Gives up root permanently. This program has one thread, so the calls apply to all of it.
     fn become_it(&self) -> Result<(), Failure> {
         let all: Vec<Gid> =
             std::iter::once(&self.gid).chain(&self.groups).map(|gid| Gid::from_raw(*gid)).collect();
@@ -173,7 +173,7 @@ fn table(root: &Path, path: &str, fields: usize) -> Vec<Vec<String>> {
 }
 
 /// # Errors
-/// Where it is no list of texts.
+/// It is not a list of strings.
 pub(crate) fn texts(value: &Value) -> Result<Vec<String>, Failure> {
     let list = value.as_array().ok_or("not a list")?;
     list.iter().map(|each| Ok(each.as_str().ok_or("not a text")?.to_string())).collect()

@@ -1,6 +1,6 @@
-//! One request a line of JSON, one answer a line: `{"id": …, "verb": …, …}` → `{"id": …, "ok": {…}}` or `"error"`.
+//! Requests and answers, each a line of JSON: `{"id": …, "verb": …, …}` → `{"id": …, "ok": {…}}` or `"error"`.
 //!
-//! A line that is no request is answered without an id, which whoever waits for another passes over.
+//! The answer to a line that is not a request has no id; readers that wait for another answer skip it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 
-/// Answers, from any thread. One that blocks holds back the other answers, and nothing else.
+/// Writer of answers, for any thread. A blocked answer delays only other answers.
 #[derive(Clone)]
 pub(crate) struct Answers(Arc<Mutex<File>>);
 
@@ -31,10 +31,10 @@ impl Answers {
     }
 }
 
-/// Each request as it comes; ends with the port.
+/// Requests in order of arrival; ends with the port.
 ///
 /// # Errors
-/// Where the port cannot be read.
+/// The port cannot be read.
 pub(crate) fn requests(port: File) -> impl Iterator<Item = Result<Value, Failure>> {
     BufReader::new(port)
         .split(b'\n')

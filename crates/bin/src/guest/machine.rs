@@ -1,4 +1,4 @@
-//! Serves the line: what the host asks of this machine, each in a thread of its own.
+//! The server of the line: it handles each of the host's requests in its own thread.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,14 +17,14 @@ use crate::line::{Answers, requests};
 use crate::task::{self, Inside, Task};
 use crate::{Failure, ports};
 
-/// How long the pipes of a killed program are read on; a descendant of its may hold them open.
+/// How long the pipes of a killed program are still read; a descendant may keep them open.
 const DRAIN: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(2);
 
-/// The task, once there is one.
+/// The task, once it has started.
 type Slot = Arc<Mutex<Option<Arc<Task>>>>;
 
-/// Answers until the machine ends.
+/// Serves until the machine ends.
 pub(crate) fn serve() -> i32 {
     match answer_all() {
         Ok(()) => 0,
@@ -85,7 +85,7 @@ fn held(slot: &Slot) -> Result<Arc<Task>, Failure> {
         .ok_or_else(|| "no task runs here".into())
 }
 
-/// The content of a file, `null` where there is none.
+/// Content of a file; `null` if there is none.
 fn read(path: &str) -> Result<Value, Failure> {
     match fs::read(path) {
         Ok(content) => Ok(json!({"content": to_hex(&content)})),
@@ -98,7 +98,7 @@ fn read(path: &str) -> Result<Value, Failure> {
     }
 }
 
-/// A program to its end or to its time limit: in the task's root where `inside`, else in the machine's own.
+/// Runs a program to its end or time limit, in the task's root if `inside`, else in the machine's own.
 fn run(request: &Value, slot: &Slot) -> Result<Value, Failure> {
     let limit = Duration::from_secs_f64(
         request["timeout_s"].as_f64().ok_or("no time limit")?.clamp(0.0, 1e6),
@@ -131,7 +131,7 @@ fn run(request: &Value, slot: &Slot) -> Result<Value, Failure> {
     Ok(json!({"code": code, "stdout": to_hex(&taken[0]), "stderr": to_hex(&taken[1])}))
 }
 
-/// Its exit code, negative for a signal; `None` where it had to be killed.
+/// Exit code, negative for a signal; `None` if it was killed at the time limit.
 fn wait(child: &mut Child, inside: &Inside, deadline: Instant) -> Result<Option<i32>, Failure> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -147,7 +147,7 @@ fn wait(child: &mut Child, inside: &Inside, deadline: Instant) -> Result<Option<
     }
 }
 
-/// A program need not read what it is given.
+/// Writes the program's input, which it need not read.
 fn feed(child: &mut Child, content: Vec<u8>) {
     if let Some(mut pipe) = child.stdin.take() {
         thread::spawn(move || pipe.write_all(&content));

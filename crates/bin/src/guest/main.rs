@@ -1,8 +1,8 @@
-//! `tare-guest`: all that runs in a virtual machine of tare's beside the kernel and the task itself.
+//! `tare-guest`: everything that runs in tare's virtual machines, except for the kernel and the task.
 //!
-//! It is process 1 of the machine's initramfs, and called by other names the few programs that a
-//! look from inside needs (`launch`, `readlink`, `sha256sum`). What it does, and why it is no init
-//! system: docs/decisions/0017-process-1-of-our-own.md.
+//! It is process 1 of the machine's initramfs. Under other names, it is the few programs that are
+//! needed to observe the task from inside (`launch`, `readlink`, `sha256sum`). What it does, and why
+//! it is not an init system: docs/decisions/0017-process-1-of-our-own.md.
 
 mod boot;
 mod bytes;
@@ -21,10 +21,10 @@ mod tools;
 
 use std::path::Path;
 
-/// What can go wrong, in one line: nobody but a person reads it.
+/// Error in one line, for users.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Where an initramfs has the program, by the kernel's own convention.
+/// Path of the program in an initramfs, by the kernel's convention.
 const OWN_PATH: &str = "/init";
 
 fn main() {

@@ -1,4 +1,4 @@
-//! The one network card: address, mask, default route. netdevice(7), as no `ip` is here.
+//! Address, mask and default route of the network card, by netdevice(7), as there is no `ip` here.
 #![allow(unsafe_code)] // ioctl(2), which rustix does not wrap for interfaces
 
 use std::io;
@@ -13,7 +13,7 @@ const CARD: &str = "eth0";
 /// Sets up loopback and the card as `{"address": "10.0.2.15", "prefix": 24, "gateway": "10.0.2.2"}` says.
 ///
 /// # Errors
-/// Where a card is missing or the kernel refuses.
+/// A card is missing, or the kernel refuses a setting.
 pub(crate) fn set_up(spec: &Value) -> Result<(), Failure> {
     let socket = Socket::new()?;
     socket.up("lo")?;

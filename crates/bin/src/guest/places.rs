@@ -1,4 +1,4 @@
-//! What the machine has mounted for its task: how much room is left there, and letting go of it in the end.
+//! File systems that are mounted for the task: their free room, and unmounting them in the end.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Failure;
 
-/// A file system of the machine's. `target`: of a disk with data, where the task sees it.
+/// A file system of the machine. `target`: path of a disk with data as the task sees it.
 pub(crate) struct Place {
     at: PathBuf,
     target: Option<String>,
@@ -16,7 +16,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// # Errors
-    /// Where nothing says what the disk's target is.
+    /// The disk has no target.
     pub(crate) fn of_disk(disk: &Value, at: PathBuf) -> Result<Self, Failure> {
         let target = disk["target"].as_str().ok_or("a disk without target")?;
         Ok(Self { at, target: Some(target.to_string()) })
@@ -27,7 +27,7 @@ impl Place {
     }
 }
 
-/// Target → `free_bytes`, as a user sees them, and `bytes` of its disk's file system; what cannot be read is left out.
+/// Target → `free_bytes` for users, and `bytes` of its disk's file system; unreadable ones are left out.
 pub(crate) fn rooms(places: &[Place]) -> Value {
     let known = places.iter().filter_map(|place| Some((place.target.clone()?, room(&place.at)?)));
     Value::Object(known.collect::<Map<_, _>>())
@@ -39,7 +39,7 @@ fn room(at: &Path) -> Option<Value> {
     Some(json!({"free_bytes": bytes(seen.f_bavail), "bytes": bytes(seen.f_blocks)}))
 }
 
-/// Disks are left clean, so that the host may read them.
+/// Unmounts all, so that disks are clean and the host can read them.
 pub(crate) fn let_go(places: &[Place]) {
     for place in places.iter().rev() {
         if let Err(error) = unmount(&place.at, UnmountFlags::empty()) {

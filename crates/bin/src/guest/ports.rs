@@ -1,4 +1,4 @@
-//! Virtio-serial ports by the names that QEMU was given for them.
+//! Virtio-serial ports, by their names in QEMU's options.
 
 use std::fs::{self, File, OpenOptions};
 use std::thread::sleep;
@@ -12,7 +12,7 @@ const PORTS: &str = "/sys/class/virtio-ports";
 /// Opens a port for reading and writing; it may take a moment to appear after its driver's module.
 ///
 /// # Errors
-/// Where the machine has no port of that name, or somebody else holds it.
+/// The machine has no port of that name, or it is in use.
 pub(crate) fn open(name: &str) -> Result<File, Failure> {
     let began = Instant::now();
     loop {

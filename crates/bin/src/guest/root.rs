@@ -1,4 +1,4 @@
-//! The task's root: the image's disk, and what an engine would have given around it.
+//! The task's root: the image's disk, and the other mounts that an engine would make.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::Failure;
 use crate::places::Place;
 
-/// Where the image's root file system is mounted.
+/// Mount point of the image's root file system.
 pub(crate) const ROOT: &str = "/task";
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
-/// As `path_resolution(7)`.
+/// Most symbolic links in a path, as in `path_resolution(7)`.
 const MAX_LINKS: usize = 40;
 const DEVICES: [(&str, u32, u32); 6] = [
     ("null", 1, 3),
@@ -32,11 +32,11 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// Mounts all that `spec` names: `disks`, `scratch`, `names`, `shm_bytes`. Returns where disks with data are mounted, in
+/// Mounts everything in `spec`: `disks`, `scratch`, `names`, `shm_bytes`. Returns where disks with data are mounted, in
 /// the order of mounting.
 ///
 /// # Errors
-/// The first that cannot be had, by its place.
+/// A mount fails; the message names its place.
 pub(crate) fn build(spec: &Value) -> Result<Vec<Place>, Failure> {
     let root = Path::new(ROOT);
     let disks = spec["disks"].as_array().ok_or("no disks")?;
@@ -62,10 +62,10 @@ pub(crate) fn build(spec: &Value) -> Result<Vec<Place>, Failure> {
     Ok(places)
 }
 
-/// `path` as a program whose root is `root` would reach it: links are followed, never out of `root`.
+/// Resolves `path` for a program whose root is `root`: links are followed, but never out of `root`.
 ///
 /// # Errors
-/// Where links lead in a circle.
+/// Links form a loop.
 pub(crate) fn resolve(root: &Path, path: &str) -> Result<PathBuf, Failure> {
     let mut todo: Vec<String> = split(path).rev().collect();
     let mut done: Vec<String> = Vec::new();
@@ -98,7 +98,7 @@ fn split(path: &str) -> impl DoubleEndedIterator<Item = String> + '_ {
 }
 
 /// # Errors
-/// Where the machine has no such disk, or it cannot be mounted.
+/// The machine has no such disk, or it cannot be mounted.
 pub(crate) fn mount_at(disk: &Value, place: &Path) -> Result<(), Failure> {
     let serial = disk["serial"].as_str().ok_or("a disk without serial")?;
     let device = device_of(serial)?;
@@ -111,7 +111,7 @@ pub(crate) fn mount_at(disk: &Value, place: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The device with that serial number, `/dev/vdb` or the like.
+/// Device with this serial number, such as `/dev/vdb`.
 fn device_of(serial: &str) -> Result<String, Failure> {
     for entry in fs::read_dir("/sys/block")?.flatten() {
         let own = fs::read_to_string(entry.path().join("serial")).unwrap_or_default();
@@ -132,7 +132,7 @@ fn put_on(fstype: &str, target: &str, flags: MountFlags, options: &str) -> Resul
     Ok(())
 }
 
-/// A tmpfs with the mode that the directory has in the image, as runc gives it.
+/// Mounts a tmpfs with the mode that the directory has in the image, as runc does.
 fn scratch(place: &Value) -> Result<(), Failure> {
     use std::os::unix::fs::PermissionsExt;
     let target = place["target"].as_str().ok_or("scratch without target")?;
@@ -162,7 +162,7 @@ fn devices(shm_bytes: u64) -> Result<(), Failure> {
     put_on("mqueue", "/dev/mqueue", PLAIN, "")
 }
 
-/// A file of this machine's own over the image's.
+/// Mounts a file of this machine over the image's.
 fn name(target: &str, content: &str) -> Result<(), Failure> {
     let place = resolve(Path::new(ROOT), target)?;
     if !place.exists() {
@@ -174,10 +174,10 @@ fn name(target: &str, content: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a file of this machine's own that is to be seen at `target`: `/names/etc-hosts` for `/etc/hosts`.
+/// Writes a file of this machine for `target`, such as `/names/etc-hosts` for `/etc/hosts`.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// It cannot be written.
 pub(crate) fn own_file(target: &str, content: &str) -> Result<PathBuf, Failure> {
     let own = PathBuf::from("/names").join(target.trim_start_matches('/').replace('/', "-"));
     fs::create_dir_all("/names")?;

@@ -1,4 +1,4 @@
-//! The one task of a machine: started, ended, and its end reported before the machine goes.
+//! The task of a machine: starting and ending it, and reporting its end before the machine ends.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -20,10 +20,10 @@ use crate::{Failure, OWN_PATH, container, counters, network, ports, root};
 /// The task's control group in the machine's own hierarchy.
 pub(crate) const CGROUP: &str = "/sys/fs/cgroup/task";
 const CONTROLLERS: [&str; 4] = ["cpu", "memory", "io", "pids"];
-/// How long what the task left in its pipes may take to the host.
+/// Time limit for sending the rest of the task's output to the host.
 const DRAIN: Duration = Duration::from_secs(5);
 const LAUNCH: Duration = Duration::from_secs(60);
-/// A program that ends sooner has not begun: the host learns of it by the status, when the machine is gone.
+/// A program that ends sooner counts as not started; the host gets its status after the machine has ended.
 const AT_ONCE: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(2);
 
@@ -34,9 +34,9 @@ pub(crate) struct Task {
 
 /// How the machine runs its task.
 enum Way {
-    /// In the image's root, with what an engine would give around it; what it is launched by.
+    /// In the image's root, with the mounts that an engine would make; the description for the launch.
     Plain(Value),
-    /// In a container; what it is.
+    /// In a container; its description.
     Container(Value),
 }
 
@@ -54,7 +54,7 @@ impl Inside {
         }
     }
 
-    /// Ends what does not end with the process that the command started.
+    /// Kills a program that does not end with the process that the command started.
     pub(crate) fn kill(&self) {
         if let Self::Container(entry) = self {
             entry.kill();
@@ -87,7 +87,7 @@ impl Way {
         }
     }
 
-    /// The program's process, where it has begun; `child`: the one that was started.
+    /// Process of the program, if it has begun. `child`: the process that was started.
     fn pid_of(&self, child: u32) -> Option<u32> {
         match self {
             Self::Plain(_) => fs::read_link(format!("/proc/{child}/exe"))
@@ -100,7 +100,7 @@ impl Way {
 
 impl Task {
     /// # Errors
-    /// Where the image has no such user.
+    /// The image has no such user.
     pub(crate) fn inside(&self, argv: &[String], user: Option<&str>) -> Result<Inside, Failure> {
         let user = user.filter(|user| !user.is_empty());
         match &self.way {
@@ -117,7 +117,7 @@ impl Task {
         }
     }
 
-    /// SIGTERM, and SIGKILL to all of it after `grace`; returns at once where it has ended.
+    /// Sends SIGTERM, and SIGKILL to all processes after `grace`; returns as soon as the task has ended.
     pub(crate) fn end(&self, grace: Duration) {
         let Some(pid) = Pid::from_raw(self.pid as i32) else { return };
         let began = Instant::now();
@@ -129,15 +129,15 @@ impl Task {
     }
 }
 
-/// A status as Python's subprocess has it: negative for a signal.
+/// Exit code as in Python's subprocess: negative for a signal.
 pub(crate) fn code_of(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| -status.signal().unwrap_or(0))
 }
 
-/// Network, control group, root; then the program, which is at work when this returns.
+/// Sets up network, control group and root, then starts the program, which runs when this returns.
 ///
 /// # Errors
-/// Whatever could not be had, the program's execution among it.
+/// A part could not be set up, or the program could not be executed.
 pub(crate) fn start(spec: &Value) -> Result<Arc<Task>, Failure> {
     network::set_up(&spec["network"])
         .map_err(|failure| format!("the network cannot be set up: {failure}"))?;
@@ -180,7 +180,7 @@ fn launcher(program: &Value) -> Command {
     command
 }
 
-/// Waits until the program has taken the place of who launched it, and lives; returns its process.
+/// Waits until the launching process has become the program, and it keeps running; returns its process.
 fn launched(way: &Way, started: u32, end: &Receiver<i32>) -> Result<u32, Failure> {
     let began = Instant::now();
     while began.elapsed() < LAUNCH {
@@ -197,14 +197,14 @@ fn launched(way: &Way, started: u32, end: &Receiver<i32>) -> Result<u32, Failure
     Err(format!("the program did not begin within {} s", LAUNCH.as_secs()).into())
 }
 
-/// The machine ends by itself in a moment, and nothing is answered any more.
+/// Waits for the end of the machine, which is imminent; nothing is answered any more.
 fn gone() -> ! {
     loop {
         thread::park();
     }
 }
 
-/// The task's control group, with the limit that a bare task of this study has.
+/// Makes the task's control group, with the memory limit of the study.
 fn limit(memory_bytes: Option<u64>) -> Result<(), Failure> {
     let have = fs::read_to_string("/sys/fs/cgroup/cgroup.controllers")?;
     let wanted: Vec<String> = CONTROLLERS
@@ -226,13 +226,13 @@ fn kill_all() {
     }
 }
 
-/// How often the kernel killed in the task's group for want of memory, or anywhere in the machine.
+/// How often the kernel killed for lack of memory in this machine, including the task's group.
 fn oom_kills() -> Option<u64> {
     let text = fs::read_to_string("/proc/vmstat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
-/// Copies a pipe to a port until its end, which is reported.
+/// Copies a pipe to a port in a thread; the receiver gets a message at its end.
 fn pump(pipe: Option<impl Read + Send + 'static>, mut port: fs::File) -> Receiver<()> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -244,7 +244,7 @@ fn pump(pipe: Option<impl Read + Send + 'static>, mut port: fs::File) -> Receive
     receiver
 }
 
-/// By hand: `std::io::copy` would splice(2) from a pipe, and what was spliced did not reach the host.
+/// Copies with read and write: `std::io::copy` would use splice(2), whose data did not reach the host.
 fn forward(pipe: &mut impl Read, port: &mut fs::File) -> std::io::Result<()> {
     let mut block = vec![0; 1 << 15];
     loop {

@@ -1,8 +1,8 @@
-//! The programs by which an instance is observed on any host, as far as an observation uses them.
+//! Programs that are used to observe an instance on any host, with only the features in use.
 
 use crate::digest::sha256_of;
 
-/// `readlink PATH...`: what each link says, a line each; 1 where one is none.
+/// `readlink PATH...`: prints the target of each link on a line; exit code 1 if one is not a link.
 pub(crate) fn readlink(paths: &[String]) -> i32 {
     let mut code = 0;
     for path in paths {

@@ -1,4 +1,4 @@
-//! Keeps the newest rows of every target, for the terminal and for scrapers.
+//! The newest values of every target, for the terminal and for scrapers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,22 +12,22 @@ use tare_record::{ABSENT, Cell, RecordError, tables};
 
 use super::Sink;
 
-/// Rates on the board are taken over at least this long: a shorter one would be mostly quantum.
+/// Shortest time for rates on the board: over a shorter one, the quantum would dominate.
 const RATE_SPAN_NS: u64 = 900_000_000;
 
 /// The newest values of one table and target.
 #[derive(Clone, Debug)]
 pub struct Latest {
-    /// For each column the newest value that was not absent.
+    /// For each column, the newest value that was not absent.
     pub cells: Vec<Cell>,
-    /// The values about a second before.
+    /// The values from about a second before.
     earlier: Vec<Cell>,
-    /// Those that become `earlier` when the span has passed, and when they were taken.
+    /// Values that become `earlier` after the span has passed, and when they were read.
     marked: Vec<Cell>,
     marked_at_ns: u64,
 }
 
-/// All that is known now.
+/// All newest values.
 #[derive(Clone, Debug, Default)]
 pub struct Board {
     pub header: Option<Header>,
@@ -39,12 +39,12 @@ pub struct Board {
     inspector: Inspector,
 }
 
-/// A board that the pump writes and others read.
+/// A board that the pump writes and other threads read.
 #[derive(Clone, Debug, Default)]
 pub struct SharedBoard(Arc<Mutex<Board>>);
 
 impl SharedBoard {
-    /// The board; the pump waits while it is held, so hold it briefly.
+    /// Locks the board; the pump waits meanwhile, so keep the lock only briefly.
     pub fn look(&self) -> MutexGuard<'_, Board> {
         // A reader that panicked has not written anything.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -52,7 +52,7 @@ impl SharedBoard {
 }
 
 impl Board {
-    /// The newest value of a column.
+    /// Newest value of a column.
     #[must_use]
     pub fn value(&self, table: u32, target: u32, column: usize) -> Option<u64> {
         let cell = *self.rows.get(&(table, target))?.cells.get(column)?;
@@ -76,7 +76,7 @@ impl Board {
         rate::between(reading(&latest.earlier)?, reading(&latest.cells)?, quantum)
     }
 
-    /// Targets that have rows in a table, by number.
+    /// Targets with rows in a table, by number.
     pub fn targets_in(&self, table: u32) -> impl Iterator<Item = &Target> {
         self.rows
             .keys()
@@ -116,7 +116,7 @@ impl Board {
     }
 }
 
-/// When a row was read: its first clock reading, wherever that column stands.
+/// When a row was read: its first instant, in whichever column.
 fn taken_at_ns(row: Row<'_>) -> u64 {
     let columns = tables::ALL[row.key.table as usize].columns;
     let instants = columns.iter().zip(row.cells).filter(|(column, _)| column.kind == Kind::Instant);

@@ -1,4 +1,4 @@
-//! Appends everything to a journal on disk.
+//! Writing of everything to a journal on disk.
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,12 @@ use super::Sink;
 
 pub struct JournalSink {
     path: PathBuf,
-    /// There from [`Sink::begin`] on.
+    /// Set by [`Sink::begin`].
     writer: Option<Writer>,
 }
 
 impl JournalSink {
-    /// The file is made when the recording begins, and must not exist.
+    /// The file is created when the recording begins, and must not exist before.
     #[must_use]
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_path_buf(), writer: None }

@@ -22,8 +22,8 @@ impl CgroupSource {
         Self { target, items, block }
     }
 
-    /// Reads the files that are due into the row. Each is parsed at once, as long as its bytes are in
-    /// the nearest cache; its window ends before that.
+    /// Reads due files into the row. Each is parsed immediately, while its bytes are in the nearest
+    /// cache; its window ends before parsing.
     fn read_files(
         &mut self,
         scratch: &mut Vec<u8>,

@@ -12,14 +12,14 @@ use crate::handle::{Handle, Reading};
 use crate::parse::{diskstats, net_dev};
 use crate::ring::RowSender;
 
-/// A device that has rows, and the target they carry.
+/// A device with rows, and their target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     pub name: Vec<u8>,
     pub target: u32,
 }
 
-/// Finds the target of a line. Lines come in a steady order, so the search starts after the last hit.
+/// Finds the target of a line. The order of lines rarely changes, so the search starts after the last hit.
 #[derive(Debug)]
 struct Devices {
     known: Vec<Device>,
@@ -69,10 +69,10 @@ impl Source for DiskSource {
     }
 }
 
-/// Whether the process that lends its network namespace is still there.
+/// Checks whether the process whose network namespace is read still exists.
 ///
-/// An open `net/dev` keeps its namespace alive and never fails, so the probe would hold on to the
-/// interfaces of a container that has long ended.
+/// An open `net/dev` keeps its namespace alive and never fails, so the probe would keep the
+/// interfaces of ended containers.
 struct Lender {
     stat: Handle,
     seldom: Seldom,

@@ -1,4 +1,4 @@
-//! One file of a control group: how it is read, and which cells it fills.
+//! A file of a control group: how to read it, and which cells it fills.
 
 use tare_record::cell::from_option;
 use tare_record::tables::cgroup;
@@ -10,7 +10,7 @@ use crate::parse::fields::{Words, whole_number};
 use crate::parse::keyed::Plan;
 use crate::parse::{blkio, io_stat, pressure};
 
-/// Cells of the window that a reading of this file is stored in.
+/// Cells for the window of a reading of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub t0: usize,
@@ -19,12 +19,12 @@ pub struct Window {
 
 /// Windows of a file: `cpu.stat` of v2 has three groups of columns, every other file one.
 ///
-/// Kept in place, so that a tick does not have to fetch them from somewhere else.
+/// Stored inline, so that a tick does not have to load them from elsewhere.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Windows([Option<Window>; 3]);
 
 impl Windows {
-    /// Adds those that are not there yet; a fourth has no room and no file.
+    /// Adds missing windows; there is no room for a fourth, which no file has.
     pub fn add(&mut self, windows: &[Window]) {
         for window in
             windows.iter().filter(|window| !self.0.contains(&Some(**window))).collect::<Vec<_>>()
@@ -36,12 +36,12 @@ impl Windows {
     }
 }
 
-/// What a file looks like and where its values go.
+/// Format of a file, and the cells for its values.
 #[derive(Clone, Debug)]
 pub enum Shape {
     /// One number.
     Number(usize),
-    /// One number, or a word or near-infinite number that means "no limit".
+    /// One number, or a word or very large number for "no limit".
     Limit(usize),
     /// `key value` lines.
     Keyed(Plan),
@@ -60,18 +60,18 @@ pub enum Shape {
     CpuMax,
 }
 
-/// How often a file is worth reading.
+/// How often to read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {
     EachTick,
-    /// Worth less than it costs at high rates: pressure.
+    /// For pressure, which costs too much at high rates.
     EachTenth,
     EachSecond,
-    /// Each tick once it has values, each second while it is empty.
+    /// At each tick once it has values, each second while it is empty.
     EachTickOnceFilled,
 }
 
-/// A kept file of a control group.
+/// An open file of a control group.
 pub struct Item {
     pub handle: Handle,
     pub shape: Shape,
@@ -80,14 +80,14 @@ pub struct Item {
     pub(crate) seldom: Seldom,
 }
 
-/// A `blkio` file with no device in it is shorter: `Total 0`.
+/// A `blkio` file with fewer bytes has no device, only `Total 0`.
 const EMPTY_BYTES: usize = 9;
 
-/// v1 shows `PAGE_COUNTER_MAX` pages where there is no limit; anything near it is none.
+/// v1 shows `PAGE_COUNTER_MAX` pages if there is no limit; numbers from here on mean no limit.
 const NO_LIMIT: u64 = i64::MAX as u64 - (1 << 20);
 
 impl Item {
-    /// Parses what was read into the row. Whether it held any value.
+    /// Parses the bytes into the row. Returns whether there was any value.
     pub fn fill(&self, bytes: &[u8], cells: &mut [Cell; cgroup::WIDTH]) -> bool {
         match &self.shape {
             Shape::Number(cell) => cells[*cell] = from_option(whole_number(bytes)),
@@ -131,7 +131,7 @@ impl Item {
         }
     }
 
-    /// Reads it when it is due and does nothing with it, as the benchmark's floor does.
+    /// Reads the file if it is due, without parsing, for the floor of the benchmark.
     pub fn read_only(&mut self, now_ns: u64, buffer: &mut [u8]) {
         if !self.is_due(now_ns) {
             return;
@@ -146,7 +146,7 @@ impl Item {
         self.seldom.is_due(now_ns)
     }
 
-    /// Decides when it is read again.
+    /// Sets when it is read again.
     pub(crate) fn rest(&mut self, now_ns: u64, had_values: bool) {
         match self.cadence {
             Cadence::EachTick => {}

@@ -52,7 +52,7 @@ const VMSTAT: [Wanted; 12] = [
 struct Keyed {
     handle: Handle,
     plan: Plan,
-    /// Cells of the window; the second follows the first.
+    /// First of the two cells of the window.
     window: usize,
 }
 

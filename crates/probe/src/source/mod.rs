@@ -1,7 +1,7 @@
-//! What is sampled: each source keeps its handles open, reads them and sends rows.
+//! Sources of samples: each keeps its files open, reads them and sends rows.
 //!
-//! `sample` runs on the sampling thread. It locks nothing and opens nothing, which is the business of
-//! [`crate::discover`], and allocates only where a file has outgrown all that was read before.
+//! `sample` runs on the sampling thread. It takes no locks and opens no files, which
+//! [`crate::discover`] does, and allocates only if a file is longer than all files before.
 
 pub mod cgroup;
 pub mod device;
@@ -19,13 +19,13 @@ use crate::clock::monotonic_ns;
 use crate::handle::{Handle, Reading};
 use crate::ring::RowSender;
 
-/// Room for a file of most machines. `/proc/stat` of one with a thousand CPUs has more: it takes some 80
-/// bytes a CPU and 2 or more an interrupt.
+/// Room for the files of most machines. `/proc/stat` of one with a thousand CPUs is longer, with about
+/// 80 bytes per CPU and at least 2 per interrupt.
 pub const SCRATCH_BYTES: usize = 1 << 17;
-/// No file of the kernel's is as long as this: one that does not end is missing, not the memory's end.
+/// Limit of the room, which no file of the kernel reaches; a file that does not end counts as missing.
 const MOST_SCRATCH_BYTES: usize = 1 << 24;
 
-/// Whether a source will have rows again.
+/// Whether a source will have further rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
     Alive,
@@ -33,13 +33,13 @@ pub enum Life {
     Gone,
 }
 
-/// Something with rows to give at each tick.
+/// A source of rows at each tick.
 pub trait Source: Send {
     /// `scratch` is room for one file at a time, which grows to the longest.
     fn sample(&mut self, tick: u64, scratch: &mut Vec<u8>, out: &mut RowSender) -> Life;
 }
 
-/// One reading and the window in which the kernel was asked.
+/// One reading, and the window in which it was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timed {
     pub reading: Reading,
@@ -47,7 +47,7 @@ pub(crate) struct Timed {
     pub t1_ns: u64,
 }
 
-/// Reads a file whole: again, with twice the room, where it has outgrown the buffer.
+/// Reads a whole file; repeats it with twice the room if the buffer is too small.
 pub(crate) fn timed(handle: &Handle, buffer: &mut Vec<u8>) -> Timed {
     loop {
         let t0_ns = monotonic_ns();
@@ -63,15 +63,15 @@ pub(crate) fn send(out: &mut RowSender, table: u32, target: u32, tick: u64, cell
     out.send(Key { table, target, tick }, cells);
 }
 
-/// Lets something happen at most so often, whatever the tick.
+/// Limits how often something happens, independent of the rate of ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seldom {
     next_ns: u64,
 }
 
-/// A little under a second, so that a 1 Hz tick that comes early by its jitter still counts.
+/// A little under a second, so that a 1 Hz tick that is slightly early still counts.
 pub(crate) const ABOUT_A_SECOND_NS: u64 = 950_000_000;
-/// Likewise for a tenth of it.
+/// Likewise for a tenth of a second.
 pub(crate) const ABOUT_A_TENTH_NS: u64 = 95_000_000;
 
 impl Seldom {

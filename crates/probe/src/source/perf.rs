@@ -28,13 +28,13 @@ const SOFTWARE: [(Event, usize); 3] = [
     (Event::Software(2), perf::FAULTS),
 ];
 
-/// Words in front of a group's counters: how many, time enabled, time running.
+/// Words before a group's counters: their number, time enabled, time running.
 const HEAD_WORDS: usize = 3;
 
 /// Counters that are read together.
 struct Group {
     leader: OwnedFd,
-    /// Kept open: closing a member ends it.
+    /// Kept open, as closing a member ends it.
     _members: Vec<OwnedFd>,
     cells: &'static [(Event, usize)],
     has_times: bool,
@@ -46,22 +46,22 @@ pub struct PerfSource {
 }
 
 impl PerfSource {
-    /// Opens what the machine has, for the control group of this directory.
+    /// Opens the counters that the machine has, for the control group of this directory.
     ///
     /// # Errors
-    /// Where not even the software counters are allowed.
+    /// Not even the software counters are allowed.
     pub fn open(directory: &Path, cpus: &[u64], target: u32) -> io::Result<Self> {
         let group = File::open(directory)?;
         let mut groups = Vec::new();
         for &cpu in cpus {
             groups.push(open_group(&group, cpu, &SOFTWARE, false)?);
-            // Without a PMU, as in most virtual machines, these are not there.
+            // These are missing without a PMU, as in most virtual machines.
             groups.extend(open_group(&group, cpu, &HARDWARE, true).ok());
         }
         Ok(Self { target, groups })
     }
 
-    /// The same, with the number that it has got by now.
+    /// Sets the target's number.
     #[must_use]
     pub fn with_target(self, target: u32) -> Self {
         Self { target, ..self }

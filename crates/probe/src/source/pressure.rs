@@ -22,7 +22,7 @@ pub struct PressureSource {
 }
 
 impl PressureSource {
-    /// `None` where the kernel has no pressure information (`CONFIG_PSI`, `psi=1`).
+    /// `None` if the kernel has no pressure information (`CONFIG_PSI`, `psi=1`).
     #[must_use]
     pub fn open(proc: &Path, target: u32) -> Option<Self> {
         let files: Vec<_> = FILES

@@ -30,7 +30,7 @@ pub struct ProcessSource {
     pid: u32,
     page_bytes: u64,
     stat: Handle,
-    /// `None` where this user may not read it.
+    /// `None` if this user may not read it.
     io: Option<(Handle, Plan)>,
 }
 
@@ -53,7 +53,7 @@ impl ProcessSource {
         })
     }
 
-    /// The same, with the number that it has got by now.
+    /// Sets the target's number.
     #[must_use]
     pub fn with_target(self, target: u32) -> Self {
         Self { target, ..self }
@@ -74,7 +74,7 @@ impl ProcessSource {
             Reading::Outgrown | Reading::Failed => return Life::Alive,
             Reading::Bytes(bytes) => {
                 pid_stat::counters(&scratch[..bytes], self.page_bytes, cells);
-                // A leader that ended before its other threads is a zombie with a process that runs.
+                // A leader that ended before its other threads is a zombie, but the process still runs.
                 let is_last = cells[process::THREADS] <= 1;
                 if is_last && pid_stat::has_ended(&scratch[..bytes]) {
                     return Life::Gone;
@@ -106,7 +106,7 @@ impl Source for ProcessSource {
         if life == Life::Gone && cells[process::USER_TICKS] == ABSENT {
             return Life::Gone;
         }
-        // Only now is it sure that the pid was still this process's when its clock was read.
+        // Only now is it certain that the pid still belonged to this process when its clock was read.
         cells[process::CPU_NS] = from_option(cpu_ns);
         self.read_io(scratch, &mut cells);
         send(out, tables::PROCESS, self.target, tick, &cells);

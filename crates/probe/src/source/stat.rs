@@ -15,9 +15,9 @@ use crate::ring::RowSender;
 #[derive(Clone, Debug)]
 pub struct StatTargets {
     pub host: u32,
-    /// The row that adds up all CPUs.
+    /// Target of the row for the sum over all CPUs.
     pub all: u32,
-    /// By CPU number; a CPU that comes later has no rows.
+    /// Targets by CPU number; CPUs that are added later have no rows.
     pub cpus: Vec<u32>,
 }
 

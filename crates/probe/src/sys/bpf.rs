@@ -1,4 +1,4 @@
-//! The `bpf(2)` calls that a counting program needs, and a view of its counters.
+//! `bpf(2)` calls for a counting program, and a view of its counters.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -73,7 +73,7 @@ struct RawTracepoint {
     padding: u32,
 }
 
-/// Hands one of the structs above to `bpf(2)`.
+/// Calls `bpf(2)` with one of the structs above.
 fn call<T>(command: libc::c_long, attributes: &mut T) -> io::Result<i32> {
     // SAFETY: `attributes` is one of the `repr(C)` structs above, a prefix of the kernel's union, and
     // outlives the call; pointers inside it come from slices that the callers hold until it returns.
@@ -107,10 +107,10 @@ pub fn create_map(
     call(BPF_MAP_CREATE, &mut attributes).map(owned)
 }
 
-/// Sets the value of a key whose lengths are the map's.
+/// Sets the value of a key; both must have the map's lengths.
 ///
 /// # Errors
-/// Where the map is full.
+/// The map is full.
 pub fn update_map<K: Copy, V: Copy>(map: &OwnedFd, key: &K, value: &V) -> io::Result<()> {
     let mut attributes = MapElement {
         map_fd: map.as_raw_fd() as u32,
@@ -122,7 +122,7 @@ pub fn update_map<K: Copy, V: Copy>(map: &OwnedFd, key: &K, value: &V) -> io::Re
 }
 
 /// # Errors
-/// Where the key is not there.
+/// There is no such key.
 pub fn delete_from_map<K: Copy>(map: &OwnedFd, key: &K) -> io::Result<()> {
     let mut attributes = MapElement {
         map_fd: map.as_raw_fd() as u32,
@@ -135,7 +135,7 @@ pub fn delete_from_map<K: Copy>(map: &OwnedFd, key: &K) -> io::Result<()> {
 /// Loads a tracing program for the raw tracepoint whose BTF type is given.
 ///
 /// # Errors
-/// The kernel's verdict, with what its verifier said.
+/// The kernel's error, with the verifier's message.
 pub fn load_tracing(instructions: &[u64], attach_btf_id: u32) -> io::Result<OwnedFd> {
     // The kernel shows its structs to GPL-compatible programs only; see docs/decisions on the probe.
     let license = c"Dual MIT/GPL";
@@ -157,7 +157,7 @@ pub fn load_tracing(instructions: &[u64], attach_btf_id: u32) -> io::Result<Owne
     attributes.log_level = 1;
     attributes.log_size = log.len() as u32;
     attributes.log_buf = log.as_mut_ptr() as u64;
-    // Loaded once more for the verifier's words only; what went wrong is already known.
+    // Loaded again only for the verifier's message; the error is already known.
     let _ = call(BPF_PROG_LOAD, &mut attributes).map(owned);
     let said = log.split(|byte| *byte == 0).next().unwrap_or_default();
     let last = String::from_utf8_lossy(said);
@@ -168,7 +168,7 @@ pub fn load_tracing(instructions: &[u64], attach_btf_id: u32) -> io::Result<Owne
 /// Attaches a loaded program; closing the result detaches it.
 ///
 /// # Errors
-/// Where the kernel does not allow it.
+/// The kernel does not allow it.
 pub fn attach_tracing(program: &OwnedFd) -> io::Result<OwnedFd> {
     let mut attributes =
         RawTracepoint { prog_fd: program.as_raw_fd() as u32, ..RawTracepoint::default() };
@@ -191,7 +191,7 @@ impl CounterView {
     /// Maps `count` 64-bit counters of a map made with [`MAP_MMAPABLE`].
     ///
     /// # Errors
-    /// Where the kernel cannot map it.
+    /// The kernel cannot map it.
     pub fn map(map: &OwnedFd, count: usize) -> io::Result<Self> {
         // SAFETY: a new shared, read-only mapping at an address of the kernel's choice; its length is
         // that of the map, which the kernel checks.
@@ -212,7 +212,7 @@ impl CounterView {
         Ok(Self { start, count })
     }
 
-    /// The newest value of a counter; `None` beyond the last.
+    /// Current value of a counter; `None` after the last.
     #[must_use]
     pub fn load(&self, at: usize) -> Option<u64> {
         if at >= self.count {

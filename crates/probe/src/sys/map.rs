@@ -1,4 +1,4 @@
-//! Memory shared with a file, as words that any thread may read and write.
+//! Memory that is shared with a file, as words that any thread may read and write.
 
 use std::fs::File;
 use std::ops::Deref;
@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// A whole file, mapped: what is stored here is in the file, and stays there when the program ends.
+/// A mapped file: stored words are in the file and outlive the program.
 pub struct Mapping {
     start: NonNull<AtomicU64>,
     words: usize,
@@ -19,10 +19,10 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first words of a file, which must have them. Nobody may cut the file meanwhile.
+    /// Maps the first words of a file, which must be long enough, and must not be truncated meanwhile.
     ///
     /// # Errors
-    /// Where the file system or a limit of memory does not allow it.
+    /// The file system or a memory limit does not allow it.
     pub fn of(file: &File, words: usize) -> rustix::io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses a place where nothing is mapped.

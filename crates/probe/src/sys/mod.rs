@@ -1,7 +1,7 @@
-//! The one place with `unsafe`: system calls that rustix does not wrap.
+//! System calls that rustix does not wrap: the only module with `unsafe`.
 //!
-//! Each function is a safe face over one call; its `SAFETY` comment says why the call cannot touch
-//! memory that it was not given.
+//! Each function is a safe wrapper of one call; its `SAFETY` comment says why the call can only
+//! access memory that it was given.
 #![allow(unsafe_code)] // see above
 
 pub mod bpf;
@@ -10,7 +10,7 @@ pub mod perf;
 
 use std::io;
 
-/// How the kernel schedules the sampling thread.
+/// Scheduling policy of the sampling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     Fifo(u8),
@@ -18,7 +18,7 @@ pub enum Policy {
     Other,
 }
 
-/// Puts the calling thread under a real-time policy (`sched_setscheduler(2)`).
+/// Sets the calling thread's real-time policy (`sched_setscheduler(2)`).
 ///
 /// # Errors
 /// `EPERM` without `CAP_SYS_NICE`, or in a v1 control group without a real-time budget.
@@ -43,9 +43,9 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// CPU time of a process, all its threads; those that run are as of their last scheduler tick.
+/// CPU time of all threads of a process; for running ones, until their last scheduler tick.
 ///
-/// `None` where the process has ended or may not be asked. The clock's number is the kernel's
+/// `None` if the process has ended or must not be read. The clock's number is the kernel's
 /// `MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)` (include/linux/posix-timers_types.h).
 #[must_use]
 pub fn process_cpu_ns(pid: u32) -> Option<u64> {
@@ -57,9 +57,9 @@ pub fn process_cpu_ns(pid: u32) -> Option<u64> {
     (result == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Blocks `SIGINT` and `SIGTERM` in this thread and those it starts, or takes them here.
+/// Blocks `SIGINT` and `SIGTERM` in this thread and those that it starts, or unblocks them.
 ///
-/// They are left to the sampling thread alone, whose sleep they then interrupt.
+/// Only the sampling thread receives them, so that they interrupt its sleep.
 pub fn take_stop_signals(take: bool) {
     let how = if take { libc::SIG_UNBLOCK } else { libc::SIG_BLOCK };
     // SAFETY: `set` is initialised by `sigemptyset` before it is read, and outlives the calls.

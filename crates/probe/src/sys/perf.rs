@@ -1,4 +1,4 @@
-//! `perf_event_open(2)`: the counters of a control group, and samples of whatever runs on a CPU.
+//! `perf_event_open(2)`: counters of a control group, and samples of everything that runs on a CPU.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -19,7 +19,7 @@ const FORMAT_GROUP: u64 = 1 << 3;
 const FLAG_PID_CGROUP: libc::c_ulong = 1 << 2;
 const FLAG_CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
-/// The first published form of the kernel's struct; newer kernels take it for its size.
+/// First published version of the kernel's struct, which newer kernels recognize by its size.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -35,7 +35,7 @@ struct Attributes {
     config1: u64,
 }
 
-/// The form of version 5 (Linux 4.3): the first with the clock of these times is version 3.
+/// Version 5 of the struct (Linux 4.3); the clock of these times exists since version 3.
 #[repr(C)]
 #[derive(Default)]
 struct SamplingAttributes {
@@ -64,7 +64,7 @@ pub enum Event {
 /// the counters in the order in which they were opened.
 ///
 /// # Errors
-/// `ENOENT` without such a counter on this machine, `EACCES` by `perf_event_paranoid`.
+/// `ENOENT` if this machine has no such counter, `EACCES` because of `perf_event_paranoid`.
 pub fn open_for_group(
     group: BorrowedFd<'_>,
     cpu: u64,
@@ -100,13 +100,13 @@ pub fn open_for_group(
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
-/// Samples the stack of whatever runs on one CPU, of all processes, each `period_ns` of its clock.
+/// Samples the stacks of all processes on one CPU, at each `period_ns` of its clock.
 ///
-/// A sample is: process and thread, time of `CLOCK_MONOTONIC`, call chain. Names, forks and exits of
-/// processes come along.
+/// A sample has process and thread, time of `CLOCK_MONOTONIC`, and call chain. Names, forks and exits
+/// of processes are recorded, too.
 ///
 /// # Errors
-/// `EACCES` or `EPERM` by `perf_event_paranoid`, without `CAP_PERFMON`, or by a container's filter.
+/// `EACCES` or `EPERM` because of `perf_event_paranoid`, a missing `CAP_PERFMON`, or a container's filter.
 pub fn open_cpu_clock(cpu: u64, period_ns: u64) -> io::Result<OwnedFd> {
     let attributes = SamplingAttributes {
         counting: Attributes {
