@@ -13,7 +13,7 @@ from tests.unit.live.conftest import fill, plan_of
 
 from tare.cli.study.serve import page_beside
 from tare.errors import EnvironmentLacks
-from tare.live.serving import beside, open_listener
+from tare.live.serving import open_listener, serve_beside
 from tare.store import resume_store
 
 TOKEN = "a-token"
@@ -40,7 +40,7 @@ def status(url: str) -> int:
 
 @pytest.mark.timeout(600)
 def test_the_page_is_there_while_the_run_is_and_then_its_process_is_gone(store: Path) -> None:
-    with beside(store, 0, TOKEN) as door:
+    with serve_beside(store, 0, TOKEN) as door:
         assert status(door.link) == 200
         assert status(f"http://127.0.0.1:{door.port}/") == 403
         link = door.link
@@ -52,7 +52,7 @@ def test_a_page_that_crashes_or_hangs_is_left_behind(store: Path, monkeypatch: p
     monkeypatch.setattr("tare.live.serving._END_S", 0.5)
     for program in (("-c", "raise SystemExit(1)"), ("-c", "import time; time.sleep(60)")):
         began = time.monotonic()
-        with beside(store, 0, TOKEN, program=program):
+        with serve_beside(store, 0, TOKEN, program=program):
             pass
         assert time.monotonic() - began < 50
 

@@ -149,9 +149,9 @@ class TestTheSuiteItself:
 
     def test_a_monitor_that_asks_the_host(self) -> None:
         class Asks(FakeMonitor):
-            def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
-                scene.host.read("/proc/stat")
-                return super().programs(scene)
+            def programs(self, context: MonitorContext) -> tuple[Program, ...]:
+                context.host.read("/proc/stat")
+                return super().programs(context)
 
         with pytest.raises(AssertionError, match="read /proc/stat on the host"):
             of(MonitorConformance, monitor=Asks()).test_programs_are_argument_lists()

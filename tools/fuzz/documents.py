@@ -100,7 +100,7 @@ def sites(chance: Random, place: Path) -> object:
     """The example of a file of sites, and ones grown from its schema."""
     source = REPOSITORY / "docs" / "examples" / "fleet" / "sites.yaml"
     found = load_sites(_file(place / "sites.yaml", source, chance, "sites", grow=0.6))
-    return [host.called for site in found.sites for host in site.hosts if not isinstance(host, str)]
+    return [host.display_name for site in found.sites for host in site.hosts if not isinstance(host, str)]
 
 
 def recipe(chance: Random, place: Path) -> object:

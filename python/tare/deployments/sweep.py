@@ -30,7 +30,7 @@ from tare.deployments.vm.network import remove_link
 from tare.errors import EngineSilent, RunFailed, TareError
 from tare.sites import Host
 from tare.sites.engine import LABEL, RUN_LABEL
-from tare.sites.engines import Engines, of_engine
+from tare.sites.engines import Engines, parse_entry
 from tare.sites.ledger import Kind, Ledger, Made
 from tare.sites.process import alive, boot_id, from_ident
 
@@ -110,7 +110,7 @@ def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None,
         raise RunFailed(f"this tare does not know the host {entry.host}")
     if entry.kind in _OF_HOST:
         return _OF_HOST[entry.kind](host, entry.ident)
-    named = of_engine(entry.ident)
+    named = parse_entry(entry.ident)
     if named.engine is not None:
         engine = others.client(named.engine)
     if engine is None:

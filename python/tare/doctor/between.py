@@ -29,7 +29,7 @@ _OFFLOADS = {
 _BY_PROGRAM = Path(__file__).with_name("offloads.py")
 
 
-def sounded(found: ConnectedSite) -> tuple[Line, ...]:
+def wire_lines(found: ConnectedSite) -> tuple[Line, ...]:
     """Sound the wires between client and SUT, and among the hosts of a cluster, and describe them."""
     site = found.site
     ledgers = dict.fromkeys(found.homes, found.ledger)

@@ -20,7 +20,7 @@ from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Host
 from tare.sites.binaries import PROBE, find
 from tare.sites.engine import engine_facts
-from tare.sites.engines import ROOTLESS, Engines, address_of, connect_to, service_at, why_no_numbers
+from tare.sites.engines import ROOTLESS, Engines, address_of, connect_to, service_at, why_no_user_ranges
 from tare.sites.local import own_process
 from tare.sites.process import boot_id
 from tare.sites.ssh.host import SshHost
@@ -73,7 +73,7 @@ def _engine(host: Host, name: str, program: str) -> Line:
     try:
         with closing(connect_to(name, timeout_s=_CALL_S)) as client:
             version = client.version().get("Version")
-            lacking = why_no_numbers(engine_facts(client, host)) if name == ROOTLESS else None
+            lacking = why_no_user_ranges(engine_facts(client, host)) if name == ROOTLESS else None
             held = _service_ceilings(host) if name == ROOTLESS else None
             output = _in_engine(host, client, host.read(program) or b"", held=held)
     except (EnvironmentLacks, RunFailed) as error:

@@ -48,12 +48,12 @@ class Source:
     decode: Callable[[bytes], str]
 
 
-def text_of(content: bytes) -> str:
+def decode_text(content: bytes) -> str:
     """Decode output that a program wrote itself."""
     return content.decode(errors="replace")
 
 
-def of_engine(stream: str | None, content: bytes) -> str:
+def decode_engine_log(stream: str | None, content: bytes) -> str:
     """Decode output that an engine's `json-file` driver wrote, one object per line.
 
     `stream`: one of the two, `None` for both.
@@ -69,7 +69,7 @@ def of_engine(stream: str | None, content: bytes) -> str:
     return "".join(printed)
 
 
-def in_container(cgroup: str | None, engine_root: str) -> Path | None:
+def container_log(cgroup: str | None, engine_root: str) -> Path | None:
     """Where Docker keeps the output of the container with that control group, without asking the engine."""
     match = _CONTAINER.search(cgroup or "")
     return Path(engine_root, "containers", match[0], f"{match[0]}-json.log") if match else None
@@ -80,14 +80,14 @@ def raw_of(now: Now, run: Current) -> Path | None:
     return Path(now.work) / run.token / "raw" if _TOKEN.fullmatch(run.token) else None
 
 
-def written(raw: Path, containers: Mapping[str, Path]) -> Iterator[Source]:
+def outputs_of(raw: Path, containers: Mapping[str, Path]) -> Iterator[Source]:
     """All existing output, the latest written first. `containers`: program → its file in the engine."""
     try:
         files = [Path(entry.path) for entry in os.scandir(raw) if entry.name.endswith((".stdout", ".stderr"))]
     except OSError:
         files = []
-    own = [Source(path.name, path, text_of) for path in files]
-    others = [Source(name, path, partial(of_engine, None)) for name, path in containers.items()]
+    own = [Source(path.name, path, decode_text) for path in files]
+    others = [Source(name, path, partial(decode_engine_log, None)) for name, path in containers.items()]
     aged = {source: _age(source.path) for source in (*own, *others)}
     yield from sorted((source for source, age in aged.items() if age), key=lambda source: -aged[source])
 
@@ -100,7 +100,7 @@ def tails(sources: Iterable[Source]) -> Iterator[Tail]:
             yield Tail(plain(source.name, 60), shown)
 
 
-def lines_of(content: bytes, decode: Callable[[bytes], str] = text_of) -> tuple[str, ...]:
+def lines_of(content: bytes, decode: Callable[[bytes], str] = decode_text) -> tuple[str, ...]:
     """Last complete lines of a text: a cut line could contain half a password."""
     begin = content.find(b"\n") + 1 if len(content) == TAIL_BYTES else 0
     whole = _PASSWORD.sub(_MASK, decode(content[begin : content.rfind(b"\n") + 1]))

@@ -33,31 +33,31 @@ _MOST_CONNECTIONS = 100
 
 
 @contextmanager
-def beside(store: Place, port: int, token: str, program: Sequence[str] = ()) -> Iterator[Listener]:
+def serve_beside(store: Place, port: int, token: str, program: Sequence[str] = ()) -> Iterator[Listener]:
     """Serve the page inside the context. Raises `EnvironmentLacks` if the port is not available, or `OSError`.
 
     `program`: runs in place of this module, for tests.
     """
-    door = open_listener(port, token)
+    listener = open_listener(port, token)
     argv = [
         sys.executable,
         *(program or ("-m", "tare.live.serving")),
-        str(door.socket.fileno()),
+        str(listener.socket.fileno()),
         str(_absolute(place_of(store))),
     ]
-    with door.socket, tempfile.TemporaryFile() as errors:
+    with listener.socket, tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(
             argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            pass_fds=[door.socket.fileno()],
+            pass_fds=[listener.socket.fileno()],
             start_new_session=True,  # Ctrl-C is for the run, which then ends the page
         )
         try:
             with contextlib.suppress(OSError):  # the server has ended already
-                _hand(child, token)
-            yield door
+                _send_token(child, token)
+            yield listener
         finally:
             _end(child)
 
@@ -66,7 +66,7 @@ def _absolute(place: StorePlace) -> StorePlace:
     return StorePlace(place.directory.absolute()) if place.is_directory else place
 
 
-def _hand(child: subprocess.Popen[bytes], token: str) -> None:
+def _send_token(child: subprocess.Popen[bytes], token: str) -> None:
     assert child.stdin is not None  # noqa: S101 - it was asked for
     child.stdin.write(f"{token}\n".encode())
     child.stdin.flush()
@@ -85,20 +85,20 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 def main() -> None:
     """`python -m tare.live.serving DESCRIPTOR STORE`, with the token on standard input."""
-    _step_back()
+    _run_idle()
     token = sys.stdin.readline().strip()
-    door = Listener(socket.socket(fileno=int(sys.argv[1])), token)
-    server = server_of(place_of(sys.argv[2]), door)
+    listener = Listener(socket.socket(fileno=int(sys.argv[1])), token)
+    server = server_of(place_of(sys.argv[2]), listener)
 
     def end_with_the_run() -> None:
         sys.stdin.read()
         server.should_exit = True
 
     threading.Thread(target=end_with_the_run, daemon=True).start()
-    server.run(sockets=[door.socket])
+    server.run(sockets=[listener.socket])
 
 
-def _step_back() -> None:
+def _run_idle() -> None:
     """Use only CPU time that nobody else wants, least of all the measured system (sched(7), SCHED_IDLE)."""
     with contextlib.suppress(OSError, AttributeError):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -138,11 +138,11 @@ def open_listener(port: int, token: str) -> Listener:
     return Listener(listening, token)
 
 
-def server_of(store: Place, door: Listener) -> uvicorn.Server:
+def server_of(store: Place, listener: Listener) -> uvicorn.Server:
     """Make a server that is not running yet. Raises `StoreError` if there is no store that this tare can read."""
     watch = Watch(StoreReader.opened(store))
     config = uvicorn.Config(
-        application(watch.reader, watch, door.token, door.port),
+        application(watch.reader, watch, listener.token, listener.port),
         log_level="error",
         access_log=False,  # would contain the token
         lifespan="off",
@@ -156,10 +156,10 @@ def server_of(store: Place, door: Listener) -> uvicorn.Server:
     return server
 
 
-def serve(server: uvicorn.Server, door: Listener) -> None:
+def serve(server: uvicorn.Server, listener: Listener) -> None:
     """Serve until interrupted."""
-    with door.socket, suppress(KeyboardInterrupt):
-        server.run(sockets=[door.socket])
+    with listener.socket, suppress(KeyboardInterrupt):
+        server.run(sockets=[listener.socket])
 
 
 if __name__ == "__main__":

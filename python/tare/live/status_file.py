@@ -146,19 +146,19 @@ class StatusWriter:
 
 
 @contextmanager
-def with_status_file(herald: StatusWriter, observer: Observer) -> Iterator[Observer]:
+def with_status_file(writer: StatusWriter, observer: Observer) -> Iterator[Observer]:
     """Give an observer that passes events to both; at the end, the writer records how the study ended."""
 
     def tell(event: Event) -> None:
-        herald.take(event)
+        writer.take(event)
         observer(event)
 
     try:
         yield tell
     except BaseException as error:
-        herald.end(f"ended by {type(error).__name__}: {error}")
+        writer.end(f"ended by {type(error).__name__}: {error}")
         raise
-    herald.end("tare run has ended")
+    writer.end("tare run has ended")
 
 
 def _emulated(run: Current, event: Emulated) -> Current:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tare.analyze.timelines.series import Point as TracePoint
 from tare.live import traces, windows
 from tare.live.now import Current, Now
-from tare.live.output import Source, Tail, in_container, of_engine, raw_of, tails, text_of, written
+from tare.live.output import Source, Tail, container_log, decode_engine_log, decode_text, outputs_of, raw_of, tails
 from tare.live.windows import GENERATORS, Point
 from tare.run.record import Phase
 
@@ -75,7 +75,7 @@ class RunFollower:
             latency=None if generator is None else generator.latency,
             windows=() if figures is None else _placed(figures, run.began_at if begin is None else begin.at),
             trace=[replace(point, second=round(point.second + later_s, 2)) for point in resources.lines],
-            tails=tuple(tails(written(raw, self._containers(cgroups)))),
+            tails=tuple(tails(outputs_of(raw, self._containers(cgroups)))),
             zero_s=None if begin is None else begin.monotonic_s,
         )
 
@@ -100,14 +100,14 @@ class RunFollower:
 
         A container's stays with the engine until it ends.
         """
-        kept = in_container(cgroups.get(client), self.engine_root)
+        kept = container_log(cgroups.get(client), self.engine_root)
         if kept is not None and kept.exists():
-            return Source(output, kept, partial(of_engine, stream))
+            return Source(output, kept, partial(decode_engine_log, stream))
         own = raw / f"{output}.{stream}"
-        return Source(output, own, text_of) if own.exists() else None
+        return Source(output, own, decode_text) if own.exists() else None
 
     def _containers(self, cgroups: Mapping[str, str]) -> Mapping[str, Path]:
-        containers = {name: in_container(path, self.engine_root) for name, path in cgroups.items()}
+        containers = {name: container_log(path, self.engine_root) for name, path in cgroups.items()}
         return {f"{name} (in its container)": path for name, path in containers.items() if path is not None}
 
 

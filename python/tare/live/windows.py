@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
-from tare.live.output import read_from, text_of, written_at
+from tare.live.output import decode_text, read_from, written_at
 from tare.run.usage.driven import Span, driven, spans_of
 from tare.workloads.cassandra_stress import output as cassandra_stress_output
 from tare.workloads.sysbench import output as sysbench_output
@@ -83,7 +83,7 @@ class Follower:
 
     path: Path
     read: Callable[[str], Sequence[Point]]
-    decode: Callable[[bytes], str] = text_of
+    decode: Callable[[bytes], str] = decode_text
     offset: int = 0
     points: list[Point] = field(default_factory=list)
     began_at: float | None = None

@@ -119,19 +119,19 @@ class Monitor(Protocol):
         """Why this host cannot run the monitor, with a way forward; `None` if it can."""
         ...
 
-    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+    def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """Programs to start, in order."""
         ...
 
-    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
+    def update_targets(self, context: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
         """How to add processes that came after the monitor's start; `None` if it need not know them."""
         ...
 
-    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:
+    def final_commands(self, context: MonitorContext) -> Mapping[str, tuple[str, ...]]:
         """Commands to run before the monitor is stopped, by the file in its directory for their output."""
         ...
 
-    def read(self, scene: MonitorContext, directory: Path) -> Reading:
+    def read(self, context: MonitorContext, directory: Path) -> Reading:
         """Read the monitor's output (`directory`: its local copy).
 
         Raises `RunFailed` on any sign that it is incomplete.

@@ -59,33 +59,42 @@ class Cadvisor:
             else "prometheus is not installed; apt-get install prometheus"
         )
 
-    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+    def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One program that runs both, so that each gets a free port."""
-        if scene.sut is not None and not scene.sut.own_cgroup:
+        if context.sut is not None and not context.sut.own_cgroup:
             return ()
-        path = f"{scene.directory}/{SERVER.name}"
-        limits = (f"{scene.interval_s:g}", f"{scene.most_s:g}")
+        path = f"{context.directory}/{SERVER.name}"
+        limits = (f"{context.interval_s:g}", f"{context.most_s:g}")
         return (
             Program(
                 name="cadvisor",
-                argv=("python3", "-I", "-S", path, scene.directory, _binary(scene.options), PROMETHEUS, *limits),
-                files={file.name: file.read_text() for file in (SERVER, READER)} | {_PIDS: _pids(scene.watched)},
-                started=f"{scene.directory}/ready",
+                argv=(
+                    "python3",
+                    "-I",
+                    "-S",
+                    path,
+                    context.directory,
+                    _binary(context.options),
+                    PROMETHEUS,
+                    *limits,
+                ),
+                files={file.name: file.read_text() for file in (SERVER, READER)} | {_PIDS: _pids(context.watched)},
+                started=f"{context.directory}/ready",
                 counts_itself=False,
             ),
         )
 
-    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
+    def update_targets(self, context: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
         """A program that is measured by itself starts after its monitors."""
         pids = _pids(later)
-        return TargetUpdate(_PIDS, _pids(scene.watched) + pids, "HUP") if pids else None
+        return TargetUpdate(_PIDS, _pids(context.watched) + pids, "HUP") if pids else None
 
-    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:
+    def final_commands(self, context: MonitorContext) -> Mapping[str, tuple[str, ...]]:
         """Fetch all data of Prometheus before it ends."""
-        reader = ("python3", "-I", "-S", f"{scene.directory}/{READER.name}", scene.directory)
-        return {_ANSWERS: (*reader, f"{scene.interval_s:g}", f"{RANGE_S:g}", SUT)}
+        reader = ("python3", "-I", "-S", f"{context.directory}/{READER.name}", context.directory)
+        return {_ANSWERS: (*reader, f"{context.interval_s:g}", f"{RANGE_S:g}", SUT)}
 
-    def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
+    def read(self, context: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """Read the answers of Prometheus. Raises `RunFailed` if there is nothing about the control group."""
         try:
             answers = json.loads((directory / _ANSWERS).read_text())

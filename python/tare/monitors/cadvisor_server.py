@@ -42,7 +42,7 @@ def group_of(pid: int) -> str | None:
     return paths.get("cpuacct", paths.get(""))
 
 
-def noted(directory: Path, known: dict[str, str]) -> dict[str, str]:
+def add_groups(directory: Path, known: dict[str, str]) -> dict[str, str]:
     """Names with their control groups, new ones included; each name is looked up once, as pids are reused."""
     pairs = (line.split(" ", 1) for line in (directory / "pids").read_text().splitlines())
     new = {name: group_of(int(pid)) for pid, name in pairs if name not in known}
@@ -111,7 +111,7 @@ def serve(directory: Path, servers: dict[str, subprocess.Popen[bytes]], address:
             lines = (directory / f"{gone}.log").read_text(errors="replace").strip().splitlines()
             return f"{gone} ended: {lines[-1] if lines else 'it printed nothing'}"
         if received_signal == signal.SIGHUP:
-            groups = noted(directory, groups)
+            groups = add_groups(directory, groups)
             document = {"address": address, "groups": groups, "clocks": clocks}
             (directory / "server.json").write_text(json.dumps(document))
         if not ready and scraped(address):

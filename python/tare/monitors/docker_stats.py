@@ -34,31 +34,31 @@ class DockerStats:
             return f"the engine gives a frame a second, not one in {interval_s:g} s; set interval_s: 1"
         return None
 
-    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+    def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """The reader: a small program, as the client itself would cost a process of 28 MB."""
-        if scene.sut is not None and scene.sut.container_id is None:
+        if context.sut is not None and context.sut.container_id is None:
             return ()
         address = os.environ.get("DOCKER_HOST") or _DEFAULT
-        path = f"{scene.directory}/{READER.name}"
+        path = f"{context.directory}/{READER.name}"
         return (
             Program(
                 name="docker-stats",
-                argv=("python3", "-I", "-S", path, address, scene.directory),
-                files={READER.name: READER.read_text(), _LISTED: _idents(scene.watched)},
-                started=f"{scene.directory}/ready",
+                argv=("python3", "-I", "-S", path, address, context.directory),
+                files={READER.name: READER.read_text(), _LISTED: _container_ids(context.watched)},
+                started=f"{context.directory}/ready",
             ),
         )
 
-    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
+    def update_targets(self, context: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
         """A program that is measured by itself starts after its monitors."""
-        idents = _idents(later)
-        return TargetUpdate(_LISTED, _idents(scene.watched) + idents, "HUP") if idents else None
+        idents = _container_ids(later)
+        return TargetUpdate(_LISTED, _container_ids(context.watched) + idents, "HUP") if idents else None
 
-    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+    def final_commands(self, context: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """No commands."""
         return {}
 
-    def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
+    def read(self, context: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """Read the frames. The first has no earlier sample: the client shows 0 for it, and it is dropped here."""
         try:
             lines = (directory / "docker-stats.stdout").read_text().splitlines()
@@ -75,7 +75,7 @@ class DockerStats:
         return Reading(len(whole), table("docker-stats", rows), {"dropped_frames": len(frames) - len(whole)})
 
 
-def _idents(watched: tuple[WatchedProcess, ...]) -> str:
+def _container_ids(watched: tuple[WatchedProcess, ...]) -> str:
     """Container IDs of the SUT, one a line."""
     return "".join(f"{each.container_id}\n" for each in watched if each.name == SUT and each.container_id)
 

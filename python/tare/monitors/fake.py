@@ -21,19 +21,19 @@ class FakeMonitor:
         """Always available."""
         return None
 
-    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+    def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One sleeping process."""
-        return (Program("fake", ("sleep", f"{scene.most_s:g}")),)
+        return (Program("fake", ("sleep", f"{context.most_s:g}")),)
 
-    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
+    def update_targets(self, context: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
         """A signal that `sleep` ignores by default."""
         return TargetUpdate("later", "".join(f"{each.name}\n" for each in later), "CONT")
 
-    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+    def final_commands(self, context: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """No commands."""
         return {}
 
-    def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
+    def read(self, context: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """Names of targets that were handed over, of which any run has some."""
         try:
             handed = (directory / "later").read_text()

@@ -27,21 +27,21 @@ class Iostat:
         """Check sysstat."""
         return sysstat.why_unavailable(host, "iostat", interval_s)
 
-    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+    def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One program."""
-        return (sysstat.program(scene, "iostat", "-o", "JSON", "-x", "-d", "-t", "-y"),)
+        return (sysstat.program(context, "iostat", "-o", "JSON", "-x", "-d", "-t", "-y"),)
 
-    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
+    def update_targets(self, context: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
         """It watches only the host."""
         return None
 
-    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+    def final_commands(self, context: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """No commands."""
         return {}
 
-    def read(self, scene: MonitorContext, directory: Path) -> Reading:
+    def read(self, context: MonitorContext, directory: Path) -> Reading:
         """Read the JSON output."""
-        samples = list(sysstat.statistics(directory, "iostat", scene.interval_s))
+        samples = list(sysstat.statistics(directory, "iostat", context.interval_s))
         rows = [
             Row(name, disk["disk_device"], moment, value)
             for moment, sample in samples

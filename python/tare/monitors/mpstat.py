@@ -23,21 +23,21 @@ class Mpstat:
         """Check sysstat."""
         return sysstat.why_unavailable(host, "mpstat", interval_s)
 
-    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+    def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One program."""
-        return (sysstat.program(scene, "mpstat", "-o", "JSON", "-P", "ALL"),)
+        return (sysstat.program(context, "mpstat", "-o", "JSON", "-P", "ALL"),)
 
-    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
+    def update_targets(self, context: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
         """It watches only the host."""
         return None
 
-    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+    def final_commands(self, context: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """No commands."""
         return {}
 
-    def read(self, scene: MonitorContext, directory: Path) -> Reading:
+    def read(self, context: MonitorContext, directory: Path) -> Reading:
         """Read the JSON output."""
-        samples = list(sysstat.statistics(directory, "mpstat", scene.interval_s))
+        samples = list(sysstat.statistics(directory, "mpstat", context.interval_s))
         rows = [
             Row(name, cpu["cpu"], moment, value)
             for moment, sample in samples

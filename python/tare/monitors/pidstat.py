@@ -35,27 +35,27 @@ class Pidstat:
         """Check sysstat."""
         return sysstat.why_unavailable(host, "pidstat", interval_s)
 
-    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+    def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One program."""
-        return (sysstat.program(scene, "pidstat", "-h", "-H", "-u", "-r", "-d"),)
+        return (sysstat.program(context, "pidstat", "-h", "-H", "-u", "-r", "-d"),)
 
-    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
+    def update_targets(self, context: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
         """It sees new processes anyway; only their names are recorded, with a signal that changes nothing."""
         return TargetUpdate(_LATER, "".join(f"{each.pid} {each.name}\n" for each in later), "CONT")
 
-    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+    def final_commands(self, context: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """No commands."""
         return {}
 
-    def read(self, scene: MonitorContext, directory: Path) -> Reading:
+    def read(self, context: MonitorContext, directory: Path) -> Reading:
         """Read the table; its heading names the columns, with the command last, as it may contain blanks."""
-        names = {each.pid: each.name for each in scene.watched} | _names(directory)
+        names = {each.pid: each.name for each in context.watched} | _names(directory)
         lines = sysstat.lines_of(directory, "pidstat")
         heading = next((line.text.split()[1:] for line in lines if line.text.startswith("#")), None)
         if heading is None or heading[-1] != "Command":
             raise RunFailed("the table of pidstat has no heading")
         samples = _samples(lines)
-        rows = _rows(samples, heading, names, scene.interval_s)
+        rows = _rows(samples, heading, names, context.interval_s)
         return Reading(len(samples), table("pidstat", rows), {})
 
 

@@ -31,30 +31,30 @@ class Probe:
             return f"it samples every {_FASTEST_S:g} to {_SLOWEST_S:g} s, not {interval_s:g}; change interval_s"
         return None if find(host, PROBE) else f"tare-probe, which traces every run, is missing; {PROBE.hint}"
 
-    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+    def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One recording of the host and of all processes that exist already."""
-        binary = find(scene.host, PROBE)
+        binary = find(context.host, PROBE)
         if binary is None:
             raise EnvironmentLacks("tare-probe has disappeared", hint=PROBE.hint)
-        trace = f"{scene.directory}/{TRACE}"
-        options = [word for each in scene.watched for kind, what in targets(each) for word in (f"--{kind}", what)]
+        trace = f"{context.directory}/{TRACE}"
+        options = [word for each in context.watched for kind, what in targets(each) for word in (f"--{kind}", what)]
         argv = (
-            *(binary, "record", "--out", trace, "--hz", f"{1 / scene.interval_s:g}", "--host", "--wait"),
-            *("--targets", f"{scene.directory}/{TARGETS}", "--duration", f"{scene.most_s:g}"),
+            *(binary, "record", "--out", trace, "--hz", f"{1 / context.interval_s:g}", "--host", "--wait"),
+            *("--targets", f"{context.directory}/{TARGETS}", "--duration", f"{context.most_s:g}"),
             *options,
         )
         return (Program("probe", argv, started=f"{trace}/journal.tare"),)
 
-    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
+    def update_targets(self, context: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
         """The probe reads the file again on SIGHUP."""
         lines = [f"{kind} {what}\n" for each in later for kind, what in targets(each)]
         return TargetUpdate(TARGETS, "".join(lines), "HUP")
 
-    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+    def final_commands(self, context: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """No commands: the probe writes its tables when it ends."""
         return {}
 
-    def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
+    def read(self, context: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """Read the end of the trace and the probe's own values. Raises `RunFailed` for an incomplete trace."""
         try:
             trace = json.loads((directory / TRACE / "trace.json").read_text())

@@ -33,23 +33,23 @@ class Sar:
         """Check sysstat."""
         return sysstat.why_unavailable(host, "sar", interval_s)
 
-    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+    def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One sar: sadc writes all data to a file, and sar prints CPU lines, whose times show when it sampled."""
-        return (sysstat.program(scene, "sar", "-u", "-o", f"{scene.directory}/{_FILE}"),)
+        return (sysstat.program(context, "sar", "-u", "-o", f"{context.directory}/{_FILE}"),)
 
-    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
+    def update_targets(self, context: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
         """It watches only the host."""
         return None
 
-    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:
+    def final_commands(self, context: MonitorContext) -> Mapping[str, tuple[str, ...]]:
         """The file as JSON, and sar's version, on which the meaning of used memory depends."""
         what = ("-u", "-r", "-d", "-p", "-n", "DEV")
         return {
-            _JSON: ("sadf", "-j", "-U", f"{scene.directory}/{_FILE}", "--", *what),
+            _JSON: ("sadf", "-j", "-U", f"{context.directory}/{_FILE}", "--", *what),
             _VERSION: ("sar", "-V"),
         }
 
-    def read(self, scene: MonitorContext, directory: Path) -> Reading:
+    def read(self, context: MonitorContext, directory: Path) -> Reading:
         """Read sadf's JSON; times are those of sar's printed lines, as the file has only seconds."""
         lines = sysstat.lines_of(directory, "sar")
         came = [line.came_ns for line in lines if line.text.split()[1:2] == ["all"] and line.text[:1].isdecimal()]
@@ -58,7 +58,7 @@ class Sar:
         except (OSError, ValueError, LookupError) as error:
             raise RunFailed(f"sadf printed incomplete JSON: {error}") from error
         # The file is read just before sar stops: its last sample may be printed but not written, or the reverse.
-        both = list(zip(moments(came, scene.interval_s), statistics, strict=False))
+        both = list(zip(moments(came, context.interval_s), statistics, strict=False))
         used = "memory_used_kib_12_7_8" if _version(directory) >= _AVAILABLE_SINCE else "memory_used_kib"
         rows = [row for moment, sample in both for row in _rows(moment, sample, used)]
         return Reading(len(both), table("sar", rows), {})

@@ -35,14 +35,14 @@ def why_unavailable(host: Host, tool: str, interval_s: float) -> str | None:
     return None
 
 
-def program(scene: MonitorContext, tool: str, *options: str) -> Program:
+def program(context: MonitorContext, tool: str, *options: str) -> Program:
     """The tool with its lines stamped; it ends by itself if nobody stops it."""
-    count, ready = int(scene.most_s / scene.interval_s) + 1, f"{scene.directory}/ready"
+    count, ready = int(context.most_s / context.interval_s) + 1, f"{context.directory}/ready"
     return Program(
         name=tool,
         argv=(
-            *("python3", "-I", "-S", f"{scene.directory}/{STAMPER.name}", ready, tool, *options),
-            *(f"{scene.interval_s:g}", str(count)),
+            *("python3", "-I", "-S", f"{context.directory}/{STAMPER.name}", ready, tool, *options),
+            *(f"{context.interval_s:g}", str(count)),
         ),
         env=ENVIRONMENT,
         files={STAMPER.name: STAMPER.read_text()},

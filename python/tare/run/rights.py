@@ -16,7 +16,7 @@ from tare.deployments.vm.vm import KERNEL_BYTES
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.sites import Host
-from tare.sites.engines import ROOTLESS, Engines, why_no_numbers
+from tare.sites.engines import ROOTLESS, Engines, why_no_user_ranges
 from tare.sites.layout import ADVICE, Layout, home_on
 from tare.storage.nfs.client import why_no_nfs
 from tare.storage.registry import STORAGES, StorageFactory
@@ -146,7 +146,7 @@ def lacking_engines(plan: Plan, engines: Engines) -> Mapping[str, str]:
         except EnvironmentLacks as error:
             missing[name] = str(error)
             continue
-        if name == ROOTLESS and (why := why_no_numbers(engines.facts(name))) is not None:
+        if name == ROOTLESS and (why := why_no_user_ranges(engines.facts(name))) is not None:
             missing[name] = why
     return missing
 

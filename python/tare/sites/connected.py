@@ -14,7 +14,7 @@ from threading import Lock
 
 from tare.errors import EnvironmentLacks
 from tare.sites import Host, Site
-from tare.sites.file import LOCAL, HostSpec, SiteSpec, SshSpec, called
+from tare.sites.file import LOCAL, HostSpec, SiteSpec, SshSpec, display_name
 from tare.sites.layout import Layout, default_layout
 from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
@@ -49,7 +49,7 @@ class ConnectedSite:
 
     def host_spec(self, host: Host) -> HostSpec:
         """Specification in the file of one of the site's hosts."""
-        return next(spec for spec in self.spec.hosts if called(spec) == host.name)
+        return next(spec for spec in self.spec.hosts if display_name(spec) == host.name)
 
     def engine_url(self, host: Host) -> str | None:
         """Local URL of the host's container engine, valid until the site is left.
@@ -73,12 +73,12 @@ class ForwardedEngines:
     def url(self, spec: SshSpec) -> str:
         """Local URL of the engine. Raises `EnvironmentLacks`."""
         with self._lock:
-            if spec.called not in self._urls:
+            if spec.display_name not in self._urls:
                 forwarded = ForwardedEngine(spec, self.here)
                 self.stack.callback(forwarded.close)
                 self.folders.add(str(forwarded.folder))
-                self._urls[spec.called] = forwarded.url
-            return self._urls[spec.called]
+                self._urls[spec.display_name] = forwarded.url
+            return self._urls[spec.display_name]
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def connected(
         hosts: dict[str, Host] = {}
         links: dict[str, Link] = {}
         for each in spec.hosts:
-            name = called(each)
+            name = display_name(each)
             if isinstance(each, SshSpec):
                 links[name] = Link(name, dial(each), engine=each.engine)
                 stack.callback(links[name].close)
@@ -129,19 +129,21 @@ def _by_ssh(session: str) -> Dial:
 
 
 def _site(spec: SiteSpec, hosts: Mapping[str, Host]) -> Site:
-    nodes = tuple(hosts[called(each)] for each in spec.nodes)
+    nodes = tuple(hosts[display_name(each)] for each in spec.nodes)
     alone = len(spec.hosts) == 1
-    addresses = {called(each): address_of(each, alone=alone) for each in spec.hosts if isinstance(each, SshSpec)}
+    addresses = {
+        display_name(each): address_of(each, alone=alone) for each in spec.hosts if isinstance(each, SshSpec)
+    }
     if LOCAL in hosts and addresses:
         addresses[LOCAL] = own_address(next(iter(addresses.values())))
     return Site(
         sut=nodes[0],
-        client=hosts[called(spec.client)],
+        client=hosts[display_name(spec.client)],
         labels={"site": spec.name},
         nodes=nodes if len(nodes) > 1 else (),
         addresses=addresses,
         container_addresses={
-            called(each): each.container_address
+            display_name(each): each.container_address
             for each in spec.hosts
             if isinstance(each, SshSpec) and each.container_address is not None
         },

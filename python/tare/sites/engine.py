@@ -37,7 +37,7 @@ def connect(url: str | None = None, *, timeout_s: float = 60.0) -> docker.Docker
     """A client of the engine at `url` (default: DOCKER_HOST, else the local socket) that has answered once."""
     address = url or os.environ.get("DOCKER_HOST") or _DEFAULT
     try:
-        _knock(address)
+        _must_listen(address)
         client = (
             docker.DockerClient(base_url=url, timeout=int(timeout_s))
             if url
@@ -73,7 +73,7 @@ def _by_system(error: BaseException) -> str | None:
     return reason or (error.strerror if isinstance(error, OSError) and isinstance(error.strerror, str) else None)
 
 
-def _knock(url: str) -> None:
+def _must_listen(url: str) -> None:
     """Try a Unix socket first: if nobody listens, the `docker` package would leave its own socket open."""
     scheme, mid, path = url.partition("://")
     if mid and scheme in ("unix", "http+unix"):

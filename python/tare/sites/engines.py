@@ -118,7 +118,7 @@ def connect_to(name: str, *, timeout_s: float = _CALL_S) -> DockerClient:
     return client
 
 
-def why_no_numbers(facts: Mapping[str, Any]) -> str | None:
+def why_no_user_ranges(facts: Mapping[str, Any]) -> str | None:
     """Why a user's engine can run no program of another user; `None` if it can, or does not report it."""
     maps = facts.get("engine_id_maps") or {}
     for kind, file in (("uidmap", "subuid"), ("gidmap", "subgid")):
@@ -190,14 +190,14 @@ class EngineLedger:
 
 
 @dataclass(frozen=True)
-class OfEngine:
+class EntryResource:
     """The resource that an entry of the ledger names. `engine`: `None` for the default engine."""
 
     ident: str
     engine: str | None
 
 
-def of_engine(ident: str) -> OfEngine:
+def parse_entry(ident: str) -> EntryResource:
     """Parse an entry: `tare-x-sut@podman` → `tare-x-sut` of `podman`."""
     name, at, engine = ident.rpartition(_AT)
-    return OfEngine(name, engine) if at and engine in ENGINES else OfEngine(ident, None)
+    return EntryResource(name, engine) if at and engine in ENGINES else EntryResource(ident, None)

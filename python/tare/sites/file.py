@@ -81,7 +81,7 @@ class SshSpec(Strict):
     """Configuration file in place of ~/.ssh/config (ssh -F)."""
 
     @property
-    def called(self) -> str:
+    def display_name(self) -> str:
         """`name`, or the host part of the destination."""
         if self.name is not None:
             return self.name
@@ -169,9 +169,9 @@ class Sites:
         raise StudyError(f"{self.file} has no site {name!r}", hint=hint)
 
 
-def called(host: HostSpec) -> str:
+def display_name(host: HostSpec) -> str:
     """Name of the host in ledgers and reports."""
-    return host.called if isinstance(host, SshSpec) else LOCAL
+    return host.display_name if isinstance(host, SshSpec) else LOCAL
 
 
 def load_sites(path: Path) -> Sites:
@@ -203,11 +203,11 @@ def resolve(document: Document) -> Sites:
 def _check_hosts(document: Document, where: KeyPath, site: SiteSpec) -> None:
     """Check that names and hosts of a site correspond one to one, and that no two nodes share a host."""
     named: dict[str, tuple[HostSpec, KeyPath]] = {}
-    for path, host in _placed(where, site):
+    for path, host in _hosts_with_paths(where, site):
         _check_address(document, path, host, alone=len(site.hosts) == 1)
         for other, first in named.values():
             _check_two(document, (path, host), (first, other))
-        named.setdefault(called(host), (host, path))
+        named.setdefault(display_name(host), (host, path))
     if site.swap and (len(site.nodes) != 1 or site.nodes[0] == site.client):
         hint = "leave swap out, or give one host to the server and another to the client"
         raise document.error((*where, "swap"), "only a server and a client on separate hosts can swap", hint=hint)
@@ -239,28 +239,30 @@ def _check_two(document: Document, later: tuple[KeyPath, HostSpec], first: tuple
     line = document.origin(before).line
     if host == other:
         if "client" not in path:
-            what = f"two nodes on {called(host)}"
+            what = f"two nodes on {display_name(host)}"
             raise document.error(path, what, hint=f"the first is on line {line}; give each node its own host")
         return
-    if called(host) == called(other):
+    if display_name(host) == display_name(other):
         hint = f"the other is on line {line}; write the same keys for one host, or give two hosts a name each"
-        raise document.error(path, f"two hosts called {called(host)}", hint=hint)
+        raise document.error(path, f"two hosts called {display_name(host)}", hint=hint)
     if not (isinstance(host, SshSpec) and isinstance(other, SshSpec)):
         return
     if (host.ssh, host.ssh_config) == (other.ssh, other.ssh_config):
         hint = f"the other is on line {line}; one host has one name"
-        raise document.error(path, f"{host.ssh} is called {called(host)} here and {called(other)} there", hint=hint)
-    if host.address is not None and other.address is not None and _same(host.address, other.address):
+        raise document.error(
+            path, f"{host.ssh} is called {display_name(host)} here and {display_name(other)} there", hint=hint
+        )
+    if host.address is not None and other.address is not None and _same_address(host.address, other.address):
         hint = f"the other is on line {line}"
         raise document.error((*path, "address"), f"two hosts with the address {host.address}", hint=hint)
 
 
-def _same(one: str, other: str) -> bool:
+def _same_address(one: str, other: str) -> bool:
     """Whether two addresses are equal, however they are written: IPv6 has several notations."""
     return ipaddress.ip_address(one) == ipaddress.ip_address(other)
 
 
-def _placed(where: KeyPath, site: SiteSpec) -> Iterator[tuple[KeyPath, HostSpec]]:
+def _hosts_with_paths(where: KeyPath, site: SiteSpec) -> Iterator[tuple[KeyPath, HostSpec]]:
     if isinstance(site.sut, tuple):
         yield from (((*where, "sut", n), host) for n, host in enumerate(site.sut))
     else:

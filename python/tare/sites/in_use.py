@@ -34,7 +34,7 @@ def in_use(home: Path) -> Iterator[None]:
 
 
 @contextmanager
-def alone(home: Path) -> Iterator[None]:
+def exclusive_use(home: Path) -> Iterator[None]:
     """Keep all others from using the home inside the context. Raises `EnvironmentLacks` if it is in use."""
     if not home.is_dir():
         yield

@@ -90,15 +90,15 @@ class Home:
 def home_on(host: Host, path: str) -> Home:
     """Check a home. If `path` does not exist, its nearest existing parent must be a writable directory."""
     for place in (PurePosixPath(path), *PurePosixPath(path).parents):
-        if _so(host, "-d", place):
-            if _so(host, "-w", place):
+        if _test(host, "-d", place):
+            if _test(host, "-w", place):
                 return Home(path, str(place))
             return Home(path, str(place), f"{path} cannot be made or written: {place} is read-only for this user")
-        if _so(host, "-e", place) or _so(host, "-L", place):
+        if _test(host, "-e", place) or _test(host, "-L", place):
             return Home(path, str(place), f"{path} cannot be made: {place} is no directory")
     return Home(path, "/", f"{path} cannot be looked at")
 
 
-def _so(host: Host, test: str, place: PurePosixPath) -> bool:
+def _test(host: Host, test: str, place: PurePosixPath) -> bool:
     """Result of test(1)."""
     return host.run(["test", test, str(place)], timeout_s=_LIMIT_S, check=False).code == 0

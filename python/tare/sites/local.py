@@ -75,12 +75,12 @@ class LocalHost:
                 _kill_group(program)
                 if isinstance(error, subprocess.TimeoutExpired):
                     raise TimedOut(
-                        f"{_spoken(argv)} did not end within {timeout_s:g} s on {self.name} and was killed"
+                        f"{_short_command(argv)} did not end within {timeout_s:g} s on {self.name} and was killed"
                     ) from error
                 raise
         done = Completed(tuple(argv), program.returncode, stdout, stderr)
         if check and done.code != 0:
-            raise RunFailed(f"{_spoken(argv)} ended with {done.code} on {self.name}: {_last_line(done)}")
+            raise RunFailed(f"{_short_command(argv)} ended with {done.code} on {self.name}: {_last_line(done)}")
         return done
 
     def start(
@@ -245,7 +245,7 @@ def _write_once(path: str, content: bytes, flags: int, mode: int) -> None:
         os.close(descriptor)
 
 
-def _spoken(argv: Sequence[str]) -> str:
+def _short_command(argv: Sequence[str]) -> str:
     """The program and its first argument: enough to identify it, too little to reveal a password."""
     return " ".join([Path(argv[0]).name, *argv[1:2]])
 

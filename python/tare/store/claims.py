@@ -49,7 +49,7 @@ class Leases:
     def take(self, block: int) -> bool:
         """Claim a block; return whether this tare holds it now."""
         with self._engine.begin() as connection:
-            return self._other(connection, [block]) is None
+            return self._claim_or_holder(connection, [block]) is None
 
     def give_back(self, block: int) -> None:
         """Release a block, so that others may take it."""
@@ -59,13 +59,13 @@ class Leases:
 
     def hold(self, connection: Connection, blocks: Collection[int]) -> None:
         """Hold these blocks in the caller's transaction. Raises `StoreError` if another tare has one of them."""
-        if (other := self._other(connection, blocks)) is not None:
+        if (other := self._claim_or_holder(connection, blocks)) is not None:
             raise StoreError(
                 f"{other} writes the same blocks of the store {self._place}; what was just made is left out",
                 hint=f"it took them over after {self._lease_s:g} s without word from this one; run tare again",
             )
 
-    def _other(self, connection: Connection, blocks: Collection[int]) -> str | None:
+    def _claim_or_holder(self, connection: Connection, blocks: Collection[int]) -> str | None:
         """Claim all of these blocks, or return the tare that has one of them."""
         lock(connection, self._place, "claimed")
         alive = (claims.c.holder != self.holder) & (claims.c.until > _now())
@@ -80,7 +80,7 @@ class Leases:
             stale = claims.c.block.in_(lacking) if EVERYTHING not in blocks else claims.c.holder != self.holder
             connection.execute(delete(claims).where(stale))
             until = _now() + self._lease_s
-            rows = [{"block": block, "holder": self.holder, "tare": _who()} for block in sorted(lacking)]
+            rows = [{"block": block, "holder": self.holder, "tare": _this_tare()} for block in sorted(lacking)]
             connection.execute(insert(claims).values(until=until), rows)
         return None
 
@@ -95,7 +95,7 @@ def _now() -> ColumnElement[float]:
     return cast(extract("epoch", func.clock_timestamp()), Float)
 
 
-def _who() -> str:
+def _this_tare() -> str:
     return f"tare on {socket.gethostname()} (process {os.getpid()})"
 
 

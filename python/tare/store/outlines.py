@@ -14,7 +14,7 @@ from tare.protocols.pilot import BLOCKS
 from tare.run.duet.swap import rate_of
 from tare.run.record import TOGETHER
 from tare.run.resume import Growing, Made, StudyState, made_of
-from tare.store.read import Store, uncollected
+from tare.store.read import Store, without_collector
 from tare.store.rows import REFERENCES, Facts, from_row
 from tare.store.schema import facts, runs
 
@@ -56,7 +56,7 @@ def state_of(store: Store) -> StudyState:
     """State of the study: everything made so far. Raises `StoreError`."""
     in_order = (_ROW,) if store.place.is_directory else _BY_TIME
     asked: Select[Any] = select(*_KEYS, _parts(store, _DECIDING)).order_by(*in_order)
-    with store.reading() as connection, uncollected():
+    with store.reading() as connection, without_collector():
         pilot, growing = _pilot(connection), Growing(StudyState())
         for rows in connection.execute(asked).partitions(_AT_ONCE):
             for row, parts in zip(rows, from_json(f"[{','.join([row[-1] for row in rows])}]"), strict=True):
@@ -77,7 +77,7 @@ def outlines(store: Store, after: int = 0, seen: Collection[tuple[str, int]] = (
     the times of their clocks; there, attempts that are not in `seen` are new.
     """
     asked = select(*_KEYS, runs.c.reason, runs.c.committed_at, _parts(store, (*_DECIDING, *_SHOWN)))
-    with store.reading() as connection, uncollected():
+    with store.reading() as connection, without_collector():
         if store.place.is_directory:
             numbered = [
                 (row[-1], row)

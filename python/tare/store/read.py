@@ -40,7 +40,7 @@ _UNREADABLE = (SQLAlchemyError, sqlite3.Error, ValidationError, ValueError, KeyE
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def without_collector() -> Iterator[None]:
     """Switch the garbage collector off, which would scan all records again and again while more are read."""
     if not gc.isenabled():
         yield
@@ -53,12 +53,12 @@ def uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def for_good() -> Iterator[list[object]]:
-    """As `uncollected`; later collections also skip what was read. For a program that keeps it until it ends.
+def kept_until_exit() -> Iterator[list[object]]:
+    """As `without_collector`; later collections also skip what was read. For a program that keeps it until it ends.
 
     Objects appended to the list live until the process ends: freeing 100,000 records one by one takes a second.
     """
-    with uncollected():
+    with without_collector():
         kept: list[object] = []
         yield kept
         kept.append(kept)  # no reference count reaches zero, and no collection scans it
@@ -96,7 +96,7 @@ class Store:
 
     def records(self) -> tuple[RunRecord, ...]:
         """Every attempt of every run, failed ones included, in the order of the plan and of the attempts."""
-        with self.reading() as connection, uncollected():
+        with self.reading() as connection, without_collector():
             shared = Facts({row.digest: row.body for row in connection.execute(select(facts))})
             wanted = select(runs.c.record, *(runs.c[part] for part in REFERENCES))
             rows = connection.execute(wanted.order_by(runs.c.run_index, runs.c.attempt))
@@ -114,7 +114,7 @@ class Store:
 
     def attempts(self) -> frozenset[tuple[str, int]]:
         """(run, attempt) of every attempt."""
-        with self.reading() as connection, uncollected():
+        with self.reading() as connection, without_collector():
             rows = connection.execute(select(runs.c.run_id, runs.c.attempt)).all()
             return frozenset([(run_id, attempt) for run_id, attempt in rows])
 

@@ -15,7 +15,7 @@ from tare.errors import StoreError
 from tare.run.record import RunRecord
 from tare.store.files import StoreLayout, attempt_name, holder
 from tare.store.raw import RawFile, file_digest
-from tare.store.saved import BEGIN_ANEW, Repaired, Row, Saved, by_attempt, only_study, whole_bodies, written
+from tare.store.saved import BEGIN_ANEW, Repaired, Row, Saved, by_attempt, intact_bodies, only_study, write_repaired
 from tare.store.schema import bring_up_to_date, connect, endings, facts, raw_files, runs, study
 from tare.store_place import Place, place_of
 
@@ -32,14 +32,14 @@ def repair(source: Place, target: Path) -> Repaired:
     if not place.is_directory:
         from tare.store.repair_url import read_at_url  # its driver is an extra
 
-        return written(str(place), read_at_url(place), StoreLayout(target))
+        return write_repaired(str(place), read_at_url(place), StoreLayout(target))
     layout = StoreLayout(place.directory)
     if not layout.database.is_file():
         raise StoreError(f"there is no store at {place}", hint="name the directory that `tare run` wrote")
     if (writer := holder(layout.lock)) is not None:
         raise StoreError(f"the store {place} is being written by process {writer}", hint="wait for it to end")
     with tempfile.TemporaryDirectory(prefix="tare-repair-") as scratch:
-        return written(str(place), _read(layout, _copied(layout, Path(scratch))), StoreLayout(target))
+        return write_repaired(str(place), _read(layout, _copied(layout, Path(scratch))), StoreLayout(target))
 
 
 def _copied(layout: StoreLayout, scratch: Path) -> Path:
@@ -61,7 +61,7 @@ def _read(layout: StoreLayout, database: Path) -> Saved:
             return Saved(
                 header=only_study(list(_rows(source, study)), str(layout.root)),
                 attempts=attempts,
-                bodies=whole_bodies(_rows(source, facts)),
+                bodies=intact_bodies(_rows(source, facts)),
                 files=by_attempt(_rows(source, raw_files)),
                 ends=list(_rows(source, endings)),
                 missing=_count(source, runs) - len(attempts),

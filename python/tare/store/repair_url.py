@@ -17,7 +17,7 @@ from tare.store import postgresql
 from tare.store.claims import makers
 from tare.store.raw import RawFile, file_digest
 from tare.store.read import open_store
-from tare.store.saved import BEGIN_ANEW, Row, Saved, by_attempt, only_study, whole_bodies
+from tare.store.saved import BEGIN_ANEW, Row, Saved, by_attempt, intact_bodies, only_study
 from tare.store.schema import endings, facts, raw_files, runs, study
 from tare.store_place import StorePlace
 
@@ -44,7 +44,7 @@ def read_at_url(place: StorePlace) -> Saved:
         return Saved(
             header=only_study(reading.whole(select(study)), str(place)),
             attempts=attempts,
-            bodies=whole_bodies(iter(reading.of_facts(attempts))),
+            bodies=intact_bodies(iter(reading.of_facts(attempts))),
             files=by_attempt(iter(reading.of_runs(raw_files.c.run_id, select(raw_files)))),
             ends=reading.whole(select(endings)),
             missing=missing,

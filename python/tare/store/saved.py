@@ -63,9 +63,9 @@ def only_study(rows: Sequence[Row], where: str) -> Row:
     return rows[0]
 
 
-def whole_bodies(rows: Iterator[Row]) -> Mapping[str, str]:
+def intact_bodies(rows: Iterator[Row]) -> Mapping[str, str]:
     """Digest → body, of the facts that are as they were committed."""
-    return {row["digest"]: row["body"] for row in rows if _is_whole(row)}
+    return {row["digest"]: row["body"] for row in rows if _is_intact(row)}
 
 
 def by_attempt(rows: Iterator[Row]) -> Mapping[tuple[str, int], Sequence[RawFile]]:
@@ -76,11 +76,11 @@ def by_attempt(rows: Iterator[Row]) -> Mapping[tuple[str, int], Sequence[RawFile
     return files
 
 
-def _is_whole(row: Row) -> bool:
+def _is_intact(row: Row) -> bool:
     return isinstance(row["body"], str) and digest_of(row["body"]) == row["digest"]
 
 
-def _record_of(row: Row, shared: Facts) -> RunRecord | str:
+def _record_or_fault(row: Row, shared: Facts) -> RunRecord | str:
     """The record as it was committed, or why it is not."""
     try:
         if stored_digest(row, shared) != row["digest"]:
@@ -90,7 +90,7 @@ def _record_of(row: Row, shared: Facts) -> RunRecord | str:
         return "its record cannot be read"
 
 
-def written(where: str, saved: Saved, new: StoreLayout) -> Repaired:
+def write_repaired(where: str, saved: Saved, new: StoreLayout) -> Repaired:
     """Write the new store: raw files first, as every commit does, then all rows in one transaction."""
     try:
         for directory in (new.root, new.raw, new.staging):
@@ -122,7 +122,7 @@ def _with_files(saved: Saved, new: StoreLayout) -> tuple[list[Row], dict[str, st
     lost: dict[str, str] = {}
     shared = Facts(saved.bodies)
     for row in saved.attempts:
-        name, record = attempt_name(row["run_id"], row["attempt"]), _record_of(row, shared)
+        name, record = attempt_name(row["run_id"], row["attempt"]), _record_or_fault(row, shared)
         if isinstance(record, str):
             lost[name] = record
             continue

@@ -16,7 +16,7 @@ import pytest
 
 from tare.live.journal import COLUMNS, TABLES, Journal, NotReadable, Row, newest_rows
 from tare.live.now import Current, Now
-from tare.live.output import Source, lines_of, of_engine, tails, text_of
+from tare.live.output import Source, decode_engine_log, decode_text, lines_of, tails
 from tare.live.traces import Follower as TraceFollower
 from tare.live.under_way import RunFollower
 from tare.live.windows import GENERATORS, Follower, Point, thinned
@@ -297,7 +297,7 @@ def test_output_of_a_container_is_read_where_its_engine_keeps_it(tmp_path: Path)
     source = looker._source(raw, "measure", "client", "stdout", {"client": f"/tare/x/{CONTAINER}"})
     assert source is not None
     assert len(Follower(source.path, GENERATORS["sysbench"].read, source.decode).look()) == 4
-    assert of_engine("stderr", b'{"log": "x", "stream": "stdout"}\n[]\n') == ""
+    assert decode_engine_log("stderr", b'{"log": "x", "stream": "stdout"}\n[]\n') == ""
 
 
 @pytest.mark.parametrize("token", ["../../etc", "", "0123456789AB", "0123456789ab/.."])
@@ -307,7 +307,7 @@ def test_a_token_that_is_none_leads_nowhere(tmp_path: Path, token: str) -> None:
 
 def test_links_and_devices_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "a.stdout").symlink_to("/etc/passwd")
-    sources = [Source("a", tmp_path / "a.stdout", text_of), Source("b", Path("/dev/zero"), text_of)]
+    sources = [Source("a", tmp_path / "a.stdout", decode_text), Source("b", Path("/dev/zero"), decode_text)]
     assert list(tails(sources)) == []
 
 
@@ -321,6 +321,6 @@ def test_passwords_and_control_characters_are_not_shown() -> None:
 
 def test_of_a_long_output_its_last_lines_are_shown(tmp_path: Path) -> None:
     (tmp_path / "a.stdout").write_text("".join(f"{number} {'x' * 500}\n" for number in range(10_000)))
-    (tail,) = tails([Source("a", tmp_path / "a.stdout", text_of)])
+    (tail,) = tails([Source("a", tmp_path / "a.stdout", decode_text)])
     assert tail.lines[-1].startswith("9999 ")
     assert all(len(line) <= 301 for line in tail.lines)

@@ -69,7 +69,7 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 
 def groups(directory: Path) -> dict[str, str]:
-    """As noted; none while the file is being written."""
+    """The noted names; none while the file is being written."""
     try:
         texts: dict[str, str] = json.loads((directory / "server.json").read_text())["groups"]
     except ValueError:

@@ -16,9 +16,9 @@ from tare.sites.engines import (
     Engines,
     address_of,
     connect_to,
-    of_engine,
+    parse_entry,
     service_at,
-    why_no_numbers,
+    why_no_user_ranges,
 )
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -89,8 +89,8 @@ def test_a_user_without_numbers_for_others_is_told_how_to_have_them(
         kind: None if sizes is None else [{"container_id": 0, "host_id": 990, "size": size} for size in sizes]
         for kind, sizes in (("uidmap", uids), ("gidmap", gids))
     }
-    why = why_no_numbers({"engine_id_maps": maps})
-    assert why_no_numbers({"engine_id_maps": None}) is why_no_numbers({}) is None
+    why = why_no_user_ranges({"engine_id_maps": maps})
+    assert why_no_user_ranges({"engine_id_maps": None}) is why_no_user_ranges({}) is None
     if file is None:
         assert why is None
     else:
@@ -132,7 +132,7 @@ def test_what_an_engine_makes_stands_in_the_ledger_with_its_name(tmp_path: Path)
     ],
 )
 def test_an_entry_names_its_engine(ident: str, name: str, engine: str | None) -> None:
-    things = of_engine(ident)
+    things = parse_entry(ident)
     assert (things.ident, things.engine) == (name, engine)
 
 

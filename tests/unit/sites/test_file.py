@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tare.errors import StudyError
-from tare.sites.file import LOCAL, SitesFile, SiteSpec, SshSpec, called, load_sites, resolve
+from tare.sites.file import LOCAL, SitesFile, SiteSpec, SshSpec, display_name, load_sites, resolve
 from tare.sites.schema import SITES_SCHEMA
 from tare.study.reading.document import parse
 from tare.study.values import Strict
@@ -42,8 +42,8 @@ def test_the_first_site_is_the_default_and_others_go_by_name(tmp_path: Path) -> 
 
 def test_a_list_is_one_host_a_node() -> None:
     cluster = resolve(parse(GOOD, "s")).chosen("cluster")
-    assert [called(host) for host in cluster.nodes] == ["a", "b", "local"]
-    assert [called(host) for host in cluster.hosts] == ["a", "b", "local", "c"]
+    assert [display_name(host) for host in cluster.nodes] == ["a", "b", "local"]
+    assert [display_name(host) for host in cluster.hosts] == ["a", "b", "local", "c"]
 
 
 def test_one_host_may_play_both_parts() -> None:
@@ -60,7 +60,7 @@ def test_one_host_may_play_both_parts() -> None:
     ],
 )
 def test_a_host_without_a_name_is_called_by_its_destination(destination: str, name: str) -> None:
-    assert SshSpec(ssh=destination).called == name
+    assert SshSpec(ssh=destination).display_name == name
 
 
 FAULTS = [

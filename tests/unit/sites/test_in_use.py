@@ -14,7 +14,7 @@ from tests import preloaded
 
 from tare.errors import EnvironmentLacks
 from tare.sites import in_use as module
-from tare.sites.in_use import alone, in_use, only_user
+from tare.sites.in_use import exclusive_use, in_use, only_user
 
 HOLD_SESSION = """
 import sys, time
@@ -39,16 +39,16 @@ def test_several_may_use_a_home_and_none_cleans_it_meanwhile(tmp_path: Path) -> 
         in_use(home),
         in_use(home),
         pytest.raises(EnvironmentLacks, match=rf"a running tare \(process {os.getpid()}, {os.getpid()}\) is using"),
-        alone(home),
+        exclusive_use(home),
     ):
         pass
-    with alone(home):
+    with exclusive_use(home):
         pass
 
 
 def test_nothing_is_begun_while_a_home_is_cleaned(tmp_path: Path) -> None:
     with (
-        alone(tmp_path),
+        exclusive_use(tmp_path),
         pytest.raises(EnvironmentLacks, match=r"is being cleaned by another tare \(process \d+\) .*repeat"),
         in_use(tmp_path),
     ):
@@ -59,16 +59,16 @@ def test_a_killed_tare_uses_nothing_any_more(tmp_path: Path) -> None:
     with preloaded.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(EnvironmentLacks, match=f"process {holder.pid}"), alone(tmp_path):
+        with pytest.raises(EnvironmentLacks, match=f"process {holder.pid}"), exclusive_use(tmp_path):
             pass
         holder.send_signal(signal.SIGKILL)
         holder.wait(timeout=10)
-        with alone(tmp_path):
+        with exclusive_use(tmp_path):
             pass
 
 
 def test_a_home_that_is_not_there_is_not_made_by_cleaning_it(tmp_path: Path) -> None:
-    with alone(tmp_path / "home"):
+    with exclusive_use(tmp_path / "home"):
         pass
     assert not (tmp_path / "home").exists()
 

@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 from tare.run.record import Outcome
-from tare.store.read import for_good
+from tare.store.read import kept_until_exit
 from tare.store.rows import Facts, canonical, from_row, record_digest, stored_digest, to_rows
 
 
@@ -19,7 +19,7 @@ class Thing:
 def test_what_is_kept_for_good_is_not_freed_before_the_process_ends_and_all_else_is() -> None:
     one, other = Thing(), Thing()
     refs = [weakref.ref(one), weakref.ref(other)]
-    with for_good() as kept:
+    with kept_until_exit() as kept:
         kept.append(one)
     del one, other, kept
     gc.collect()

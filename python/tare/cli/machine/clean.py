@@ -23,7 +23,7 @@ from tare.sites import Host, Process
 from tare.sites.cloud.plan import plan_in
 from tare.sites.connected import connected
 from tare.sites.file import SiteSpec
-from tare.sites.in_use import alone
+from tare.sites.in_use import exclusive_use
 from tare.sites.layout import default_layout
 from tare.sites.ledger import Made
 from tare.sites.local import LocalHost, own_process
@@ -73,7 +73,7 @@ def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
         return
     layout = default_layout()
     ledger, home = SqliteLedger(layout.ledger), layout.home
-    with local_engine() as engine, nullcontext() if dry_run else alone(home):
+    with local_engine() as engine, nullcontext() if dry_run else exclusive_use(home):
         host = host_of_user(engine, layout, ledger)
         entries = list(ledger.entries())
         _refuse_in_use(entries, {host.name: host}, frozenset({own_process()}))

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from tare.cli.site_options import SiteOption, SitesOption, chosen_site
 from tare.doctor import Line, Verdict
-from tare.doctor.between import sounded
+from tare.doctor.between import wire_lines
 from tare.doctor.examination import Examination, examine
 from tare.errors import EnvironmentLacks
 from tare.run.between.reaching import engine_of
@@ -71,7 +71,7 @@ def _doctor_site(spec: SiteSpec, *, as_json: bool) -> None:
             known = site.host_spec(host)
             far = known if isinstance(known, SshSpec) else None
             examinations[host.name] = examine(host, engine_of(site, host, stack), layout, own, far)
-        between = sounded(site) if site.site.sut is not site.site.client else ()
+        between = wire_lines(site) if site.site.sut is not site.site.client else ()
     able = all(each.able for each in examinations.values()) and all(
         line.verdict is not Verdict.CANNOT for line in between
     )

@@ -29,7 +29,7 @@ from tare.sites.cloud.creation import Created, Order, create
 from tare.sites.cloud.plan import MachinePlan, load_plan
 from tare.sites.cloud.ready import Ready, ready
 from tare.sites.cloud.registry import provider_of
-from tare.sites.cloud.removal import Removed, remove_rental, remove_untracked, spoken
+from tare.sites.cloud.removal import Removed, display_name, remove_rental, remove_untracked
 from tare.sites.cloud.rental import Rental, Rentals, heading
 from tare.sites.cloud.waits import Waits
 from tare.sites.layout import default_layout
@@ -147,7 +147,9 @@ def destroy_all(chosen: Sequence[Rental], plans: Sequence[MachinePlan], options:
         return
     if options.dry_run or not options.yes:
         listed = [line for rental in wanted.values() for line in _contents(rental)]
-        listed += [f"{spoken(each)}, made by {each.tags.made_by}" for _, others in untracked for each in others]
+        listed += [
+            f"{display_name(each)}, made by {each.tags.made_by}" for _, others in untracked for each in others
+        ]
         if options.dry_run:
             _print_result(Removed(removed=listed), options, would=True)
             return
@@ -190,7 +192,7 @@ def _is_file(name: str) -> bool:
 
 def _contents(rental: Rental) -> list[str]:
     there = [each for each in provider_of(rental.plan).resources(rental.plan.name) if each.tags.rental == rental.id]
-    return [f"{spoken(each)} ({each.state})" if each.state else spoken(each) for each in there] or [
+    return [f"{display_name(each)} ({each.state})" if each.state else display_name(each) for each in there] or [
         f"record of {rental.id}"
     ]
 

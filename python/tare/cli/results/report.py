@@ -14,7 +14,7 @@ from tare.errors import StudyError
 from tare.run.ending import ending_of
 from tare.run.resume import StudyState
 from tare.store import Store, open_store
-from tare.store.read import for_good
+from tare.store.read import kept_until_exit
 from tare.store_place import StorePlace, place_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def report(
     refuse_place(output)
     opened = open_store(store)
     people = style in (Format.TERMINAL, Format.HTML, Format.MD)
-    with for_good() as kept:
+    with kept_until_exit() as kept:
         plan, records = opened.plan, opened.records()
         ending, calibration = ending_of(plan, StudyState.from_records(records)), _calibration(plan.study, records)
         content = build_report(plan.study, records, len(plan.runs), ending, calibration, for_people=people)

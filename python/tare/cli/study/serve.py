@@ -28,12 +28,12 @@ def serve(
     from tare.live.serving import open_listener, server_of
     from tare.live.serving import serve as serve_page
 
-    door = open_listener(port, new_token())
-    server = server_of(store, door)  # may refuse the store: print no link then
-    sys.stdout.write(f"{door.link}\n")
+    listener = open_listener(port, new_token())
+    server = server_of(store, listener)  # may refuse the store: print no link then
+    sys.stdout.write(f"{listener.link}\n")
     sys.stdout.flush()
     sys.stderr.write("tare: the page is only reachable from this machine; Ctrl-C ends it\n")
-    serve_page(server, door)
+    serve_page(server, listener)
 
 
 @contextmanager
@@ -43,12 +43,12 @@ def page_beside(store: Place, *, wanted: bool, port: int) -> Iterator[None]:
         yield
         return
     from tare.live.guard import new_token
-    from tare.live.serving import beside
+    from tare.live.serving import serve_beside
 
     with ExitStack() as stack:
         try:
-            door = stack.enter_context(beside(store, port, new_token()))
-            sys.stderr.write(f"tare: watch the run at {door.link}\n")
+            listener = stack.enter_context(serve_beside(store, port, new_token()))
+            sys.stderr.write(f"tare: watch the run at {listener.link}\n")
         except (EnvironmentLacks, OSError) as error:
             sys.stderr.write(f"tare: the run continues without its page: {error}\n")
         yield

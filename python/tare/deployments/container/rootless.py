@@ -19,7 +19,7 @@ from tare.deployments.rlimits import UNLIMITED, ceilings, process_ceilings, rlim
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host, Output, Process
 from tare.sites.engine import libpod_url
-from tare.sites.engines import Service, why_no_numbers
+from tare.sites.engines import Service, why_no_user_ranges
 from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, to_ident
 from tare.study.values import NetworkKind
@@ -67,7 +67,7 @@ class Rootless:
                 "rootless Podman sets no limits on this host, and tare needs root to set them instead",
                 hint="run tare with sudo",
             )
-        if (why := why_no_numbers(self.facts)) is not None:
+        if (why := why_no_user_ranges(self.facts)) is not None:
             raise EnvironmentLacks(f"{task.name}: {why}")
         for bind in task.binds:
             self._must_be_searchable(bind.source)

@@ -48,30 +48,35 @@ class Profile:
             )
         return _refused(host, binary) if _is_confined(host) else None
 
-    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+    def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One program."""
-        binary = find(scene.host, PROBE)
+        binary = find(context.host, PROBE)
         if binary is None:
             raise EnvironmentLacks("tare-probe has disappeared", hint=PROBE.hint)
-        profile = f"{scene.directory}/{PROFILE}"
-        named = [word for each in scene.watched for kind, what in _claims(each) for word in (f"--{kind}", what)]
+        profile = f"{context.directory}/{PROFILE}"
+        named = [
+            word
+            for each in context.watched
+            for kind, what in _targets_without_netns(each)
+            for word in (f"--{kind}", what)
+        ]
         argv = (
-            *(binary, "profile", "--out", profile, "--hz", str(scene.options.get("hz", RATE_HZ))),
-            *("--targets", f"{scene.directory}/{TARGETS}", "--duration", f"{scene.most_s:g}"),
+            *(binary, "profile", "--out", profile, "--hz", str(context.options.get("hz", RATE_HZ))),
+            *("--targets", f"{context.directory}/{TARGETS}", "--duration", f"{context.most_s:g}"),
             *named,
         )
         return (Program("profile", argv, started=f"{profile}.part"),)
 
-    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
+    def update_targets(self, context: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
         """tare-probe reads the file again on SIGHUP."""
-        lines = [f"{kind} {what}\n" for each in later for kind, what in _claims(each)]
+        lines = [f"{kind} {what}\n" for each in later for kind, what in _targets_without_netns(each)]
         return TargetUpdate(TARGETS, "".join(lines), "HUP")
 
-    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+    def final_commands(self, context: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """No commands: the program writes its file when it ends."""
         return {}
 
-    def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
+    def read(self, context: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """Read the profile's own facts. Raises `RunFailed` if the profile is missing or has no samples."""
         try:
             facts = read_facts(directory / PROFILE)
@@ -93,7 +98,7 @@ class Profile:
         )
 
 
-def _claims(each: WatchedProcess) -> list[tuple[str, str]]:
+def _targets_without_netns(each: WatchedProcess) -> list[tuple[str, str]]:
     """Targets that distinguish samples: those of the trace except network namespaces."""
     return [(kind, what) for kind, what in targets(each) if kind != "netns"]
 

@@ -60,14 +60,14 @@ def create(order: Order, provider: Provider, rentals: Rentals, waits: Waits, rea
     host_keys = {place.host: new_key() for place in places(order.plan)}
     try:
         _ask_for_all(rental, order, host_keys, provider, rentals, waits)
-        hosts = _known(rental, host_keys, _running(rental, provider, waits))
+        hosts = _with_known_keys(rental, host_keys, _running(rental, provider, waits))
         deadline = waits.now() + waits.ready_s
         for place, spec in hosts:
             if ready is not None:
                 order.tell(f"waiting for {place.host} ({spec.ssh})")
                 ready(spec, waits, deadline)
     except BaseException as error:
-        removed = _taken_back(rental, provider, rentals, replace(waits, pause=waits.pause_protected))
+        removed = _removed_again(rental, provider, rentals, replace(waits, pause=waits.pause_protected))
         outcome = _outcome(rental, removed)
         if isinstance(error, TareError):
             raise Undone(f"{error.what}; {outcome}", removed, hint=error.hint) from error
@@ -93,7 +93,7 @@ def _ask_for_all(  # noqa: PLR0913, PLR0917 - the state of a creation
             order.tell(f"{wanted.name} ({made} of {order.plan.machines})")
 
 
-def _known(
+def _with_known_keys(
     rental: Rental, host_keys: Mapping[str, SshKey], machines: Mapping[str, Resource]
 ) -> tuple[tuple[HostPlace, SshSpec], ...]:
     """The hosts, after making their host keys known to ssh(1)."""
@@ -162,7 +162,7 @@ def _lacking(rental: Rental, machine: Resource) -> str:
     return f"it is {machine.state}"
 
 
-def _taken_back(rental: Rental, provider: Provider, rentals: Rentals, waits: Waits) -> Removed:
+def _removed_again(rental: Rental, provider: Provider, rentals: Rentals, waits: Waits) -> Removed:
     try:
         return remove_rental(rental, provider, rentals, waits)
     except TareError as error:

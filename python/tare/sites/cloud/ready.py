@@ -23,12 +23,12 @@ _ONCE_S = 20.0
 def ready(spec: SshSpec, waits: Waits, deadline: float) -> None:
     """Return once cloud-init is done. Raises `EnvironmentLacks` if it fails or `deadline` passes."""
     while True:
-        code, words = _asked(spec)
+        code, words = _cloud_init_status(spec)
         if code in _DONE:
             return
         if code not in (_OF_SSH, None):
             raise EnvironmentLacks(
-                f"cloud-init did not set up {spec.called} (it ended with {code})",
+                f"cloud-init did not set up {spec.display_name} (it ended with {code})",
                 hint=f"read /var/log/cloud-init-output.log: ssh -F {spec.ssh_config} {spec.ssh}",
             )
         if waits.now() >= deadline:
@@ -36,7 +36,7 @@ def ready(spec: SshSpec, waits: Waits, deadline: float) -> None:
         waits.pause(waits.poll_s)
 
 
-def _asked(spec: SshSpec) -> tuple[int | None, str]:
+def _cloud_init_status(spec: SshSpec) -> tuple[int | None, str]:
     """Exit code and message; `None` if there is no exit code in time.
 
     The limit is short, as the call cannot be interrupted.

@@ -26,7 +26,7 @@ class Removed:
     failed: list[str] = field(default_factory=list)
 
 
-def spoken(resource: Resource) -> str:
+def display_name(resource: Resource) -> str:
     """Name of a resource in reports."""
     return f"{resource.kind.value} {resource.name}"
 
@@ -73,11 +73,11 @@ class _Removal:
     def result(self) -> Removed:
         left = {key_of(each) for each in self.left}
         gone = sorted((key for key in self.seen if key not in left), key=lambda key: (_ORDER.index(key[0]), key[1]))
-        return Removed([spoken(self.seen[key]) for key in gone], [self._failure(each) for each in self.left])
+        return Removed([display_name(self.seen[key]) for key in gone], [self._failure(each) for each in self.left])
 
     def _failure(self, resource: Resource) -> str:
         why = self.why.get(key_of(resource), f"it is still {resource.state or 'there'}")
-        return f"{spoken(resource)} ({resource.ident}) could not be removed: {why}"
+        return f"{display_name(resource)} ({resource.ident}) could not be removed: {why}"
 
 
 def key_of(resource: Resource) -> Key:

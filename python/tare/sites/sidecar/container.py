@@ -226,21 +226,21 @@ class _Line:
         deadline = time.monotonic() + timeout_s
         self._plain.settimeout(timeout_s)
         self._plain.sendall(request)
-        self._until(server.HEADER.size, deadline)
+        self._read_until(server.HEADER.size, deadline)
         words, content = server.HEADER.unpack(self._out[: server.HEADER.size])
-        self._until(server.HEADER.size + words + content, deadline)
+        self._read_until(server.HEADER.size + words + content, deadline)
         answer = server.receive(io.BytesIO(self._out))
         self._out.clear()
         if answer is None:
             raise RunFailed("the engine's container for files and processes answers nothing")
         return answer
 
-    def _until(self, size: int, deadline: float) -> None:
+    def _read_until(self, size: int, deadline: float) -> None:
         while len(self._out) < size:
-            stream, length = _FRAME.unpack(self._exactly(_FRAME.size, deadline))
-            (self._out if stream == _STDOUT else self._err).extend(self._exactly(length, deadline))
+            stream, length = _FRAME.unpack(self._read_exactly(_FRAME.size, deadline))
+            (self._out if stream == _STDOUT else self._err).extend(self._read_exactly(length, deadline))
 
-    def _exactly(self, size: int, deadline: float) -> bytes:
+    def _read_exactly(self, size: int, deadline: float) -> bytes:
         received = bytearray()
         while len(received) < size:
             if (left := deadline - time.monotonic()) <= 0:

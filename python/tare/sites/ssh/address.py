@@ -33,12 +33,13 @@ def address_of(spec: SshSpec, *, alone: bool = False) -> str:
             return usable[0]
         if known:
             raise EnvironmentLacks(
-                f"{spec.called} has no address at which other hosts can reach it: ssh reaches it at {known[0]}, "
-                f"{leads_nowhere(known[0])}",
+                f"{spec.display_name} has no address at which other hosts can reach it: ssh reaches it at "
+                f"{known[0]}, {leads_nowhere(known[0])}",
                 hint="give the host an `address` in sites.yaml",
             )
     raise EnvironmentLacks(
-        f"{spec.called} has no address at which other hosts can reach it: {name or spec.ssh} is not known here",
+        f"{spec.display_name} has no address at which other hosts can reach it: {name or spec.ssh} is not known "
+        "here",
         hint="give the host an `address` in sites.yaml",
     )
 

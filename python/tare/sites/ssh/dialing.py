@@ -223,20 +223,21 @@ class SshDialer:
                 )  # fmt: skip
             except subprocess.TimeoutExpired as error:
                 raise EnvironmentLacks(
-                    f"tare's agent could not be copied to {self.spec.called} within {_COPY_S:g} s",
+                    f"tare's agent could not be copied to {self.spec.display_name} within {_COPY_S:g} s",
                     hint="is the network between this machine and the host too slow?",
                 ) from error
         words = done.stderr.decode(errors="replace").strip()
         if done.returncode == _OTHER_MACHINE:
             machine = done.stdout.decode(errors="replace").strip()
             raise EnvironmentLacks(
-                f"{self.spec.called} is a {machine} machine, and tare has an agent for {platform.machine()} only",
+                f"{self.spec.display_name} is a {machine} machine, and tare has an agent for "
+                f"{platform.machine()} only",
                 hint="run tare on a machine of the same kind",
             )
         if done.returncode == _NOT_COPIED:
             last = words.splitlines()[-1] if words else "no reason was given"
             raise EnvironmentLacks(
-                f"tare's agent could not be copied to {self.spec.called}: {last}",
+                f"tare's agent could not be copied to {self.spec.display_name}: {last}",
                 hint="make room there, or give the host another `home` in sites.yaml",
             )
         if done.returncode != 0:

@@ -43,7 +43,7 @@ class ForwardedEngine:
         except BaseException:
             remove_scratch(ledger, self.folder)
             raise
-        self._keeper = threading.Thread(target=self._keep, name=f"engine of {spec.called}", daemon=True)
+        self._keeper = threading.Thread(target=self._keep, name=f"engine of {spec.display_name}", daemon=True)
         self._keeper.start()
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class ForwardedEngine:
             if time.monotonic() > deadline:
                 _end(self._process)
                 raise EnvironmentLacks(
-                    f"the engine's socket on {self._spec.called} was not forwarded in {_UP_S:g} s"
+                    f"the engine's socket on {self._spec.display_name} was not forwarded in {_UP_S:g} s"
                 )
             time.sleep(_LOOK_S)
 

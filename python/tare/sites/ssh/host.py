@@ -57,7 +57,9 @@ class SshHost:
     ) -> Completed:
         """Run to the end, in a process group of its own that is killed completely when the time is up."""
         if len(stdin) > MOST_DATA:
-            raise RunFailed(f"{_spoken(argv)} would be given {len(stdin)} bytes on {self.name}: put them in a file")
+            raise RunFailed(
+                f"{_short_command(argv)} would be given {len(stdin)} bytes on {self.name}: put them in a file"
+            )
         try:
             answer = self._link.ask(
                 "run", stdin, timeout_s=timeout_s, limit_s=timeout_s, **self._program(argv, env)
@@ -70,7 +72,7 @@ class SshHost:
         split = answer.fields["stdout"]
         done = Completed(tuple(argv), answer.fields["code"], answer.data[:split], answer.data[split:])
         if check and done.code != 0:
-            raise RunFailed(f"{_spoken(argv)} ended with {done.code} on {self.name}: {_last_line(done)}")
+            raise RunFailed(f"{_short_command(argv)} ended with {done.code} on {self.name}: {_last_line(done)}")
         return done
 
     def _program(self, argv: Sequence[str], env: Mapping[str, str] | None) -> dict[str, Any]:
@@ -78,7 +80,7 @@ class SshHost:
         return {"argv": [place, *argv[1:]], "env": None if env is None else dict(env)}
 
     def _late(self, argv: Sequence[str], timeout_s: float) -> TimedOut:
-        return TimedOut(f"{_spoken(argv)} did not end within {timeout_s:g} s on {self.name} and was killed")
+        return TimedOut(f"{_short_command(argv)} did not end within {timeout_s:g} s on {self.name} and was killed")
 
     def start(
         self,
@@ -298,7 +300,7 @@ def _reason(refused: Refused) -> str:
     return refused.what if refused.errno is None else os.strerror(refused.errno)
 
 
-def _spoken(argv: Sequence[str]) -> str:
+def _short_command(argv: Sequence[str]) -> str:
     """The program and its first argument: enough to identify it, too little to reveal a password."""
     return " ".join([Path(argv[0]).name, *argv[1:2]])
 

@@ -13,7 +13,7 @@ def by_sudo(words: str) -> bool:
 
 def refusal(spec: SshSpec, code: int | None, words: str, sudoers: str | None = None) -> EnvironmentLacks:
     """Error from ssh's exit code and standard error. `sudoers`: the line that lets the agent start."""
-    host = spec.called
+    host = spec.display_name
     last = words.splitlines()[-1].strip() if words.strip() else f"ssh ended with {code}"
     by_hand = f"ssh {spec.ssh}" if spec.ssh_config is None else f"ssh -F {spec.ssh_config} {spec.ssh}"
     if "REMOTE HOST IDENTIFICATION HAS CHANGED" in words:

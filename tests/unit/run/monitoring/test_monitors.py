@@ -27,7 +27,7 @@ from tare.study.model import MonitorSpec
 class Blind(FakeMonitor):
     """Runs well and leaves nothing that could be read."""
 
-    def read(self, scene: MonitorContext, directory: Path) -> Reading:
+    def read(self, context: MonitorContext, directory: Path) -> Reading:
         raise RunFailed("the trace is cut short")
 
 
@@ -37,15 +37,15 @@ class Short(FakeMonitor):
 
     seconds: float
 
-    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+    def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         return (Program("short", ("sh", "-c", f"echo no space left >&2; sleep {self.seconds}")),)
 
 
 class Stillborn(FakeMonitor):
     """Never begins."""
 
-    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
-        return (Program("stillborn", ("false",), started=f"{scene.directory}/begun"),)
+    def programs(self, context: MonitorContext) -> tuple[Program, ...]:
+        return (Program("stillborn", ("false",), started=f"{context.directory}/begun"),)
 
 
 def test_every_run_is_watched_and_told_of_its_clients(rig: Any, plans: Any) -> None:
@@ -77,7 +77,7 @@ def test_a_monitor_that_ends_by_itself_fails_the_run(rig: Any, plans: Any, monit
 
 def test_a_monitor_that_ignores_its_signal_is_killed(rig: Any, plans: Any, monkeypatch: Any) -> None:
     class Deaf(FakeMonitor):
-        def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+        def programs(self, context: MonitorContext) -> tuple[Program, ...]:
             return (Program("deaf", ("sleep", "60"), stop="CONT"),)
 
     monkeypatch.setattr("tare.run.monitoring.watch._STOP_S", 0.1)
@@ -92,9 +92,9 @@ def test_a_monitor_stands_in_the_ledger_while_it_runs(rig: Any, plans: Any) -> N
     seen: list[str] = []
 
     class Watching(FakeMonitor):
-        def update_targets(self, scene: MonitorContext, later: Any) -> Any:
+        def update_targets(self, context: MonitorContext, later: Any) -> Any:
             seen.extend(entry.ident for entry in rig.machine.ledger.entries() if entry.kind == "process")
-            return super().update_targets(scene, later)
+            return super().update_targets(context, later)
 
     rig.swap(monitors={"probe": Watching()})
     rig.execute(plans())
@@ -202,10 +202,12 @@ def two_hosts(rig: Any, directory: Path, *, lacks: str | None = None) -> None:
     """Put the client onto another host, with a monitor of hosts beside the trace. `lacks`: why it has none."""
 
     class Untold(FakeMonitor):
-        def read(self, scene: MonitorContext, directory: Path) -> Reading:
+        def read(self, context: MonitorContext, directory: Path) -> Reading:
             exists = (directory / "later").exists()
             return (
-                super().read(scene, directory) if exists else Reading(samples=0, table=None, values={"handed": []})
+                super().read(context, directory)
+                if exists
+                else Reading(samples=0, table=None, values={"handed": []})
             )
 
     class There(Untold):

@@ -18,7 +18,7 @@ from tare.errors import EnvironmentLacks, StudyError, TareError
 from tare.sites.cloud import Cost
 from tare.sites.cloud.ec2 import offering, price
 from tare.sites.cloud.plan import load_plan
-from tare.sites.file import SshSpec, called, load_sites
+from tare.sites.file import SshSpec, display_name, load_sites
 
 
 def test_a_plan_becomes_machines_and_their_file_of_sites(aws: Aws) -> None:
@@ -36,7 +36,7 @@ def test_a_plan_becomes_machines_and_their_file_of_sites(aws: Aws) -> None:
             assert instance["PrivateIpAddress"] == host.address
             assert instance["InstanceType"] == "m5.large"
             named = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
-            assert named["Name"].endswith(f"-{called(host)}")
+            assert named["Name"].endswith(f"-{display_name(host)}")
             assert (named["tare-study"], named["tare-plan"]) == ("grambow-2018", "pairs")
     assert not by_address
 

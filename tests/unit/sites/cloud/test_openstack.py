@@ -68,7 +68,7 @@ def test_a_plan_becomes_machines_and_their_file_of_sites(stack: Stack) -> None:
         assert isinstance(host, SshSpec)
         port = public.pop(host.ssh.removeprefix("root@"))
         assert port["fixed_ips"][0]["ip_address"] == host.address
-        assert stack.servers[port["device_id"]]["name"].endswith(f"-{host.called}")
+        assert stack.servers[port["device_id"]]["name"].endswith(f"-{host.display_name}")
     assert not public
 
 
