@@ -54,8 +54,24 @@ class StoreLayout:
 
 
 def attempt_name(run_id: str, attempt: int) -> str:
-    """Name of an attempt's directory under `raw` and `staging`."""
+    """Name of an attempt's directory under `raw` and `staging`. Raises `StoreError` for one that leads out."""
+    if "/" in run_id or "\0" in run_id:
+        raise _no_name("a run", run_id)
     return f"{run_id}-{attempt}"
+
+
+def raw_name(name: str) -> str:
+    """Name of a raw file below its attempt's directory, whose own is empty. Raises `StoreError` likewise."""
+    if name.startswith("/") or "\0" in name or ".." in name.split("/"):
+        raise _no_name("a raw file", name)
+    return name
+
+
+def _no_name(what: str, name: str) -> StoreError:
+    return StoreError(
+        f"the store has {what} named {name!r}, which no tare gives it",
+        hint="somebody made it so that files outside of the store are read or written: do not use it",
+    )
 
 
 _MOST_SYNCED_ALONE = 256

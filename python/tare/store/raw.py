@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from uuid import uuid4
 
 from tare.errors import EnvironmentLacks, StoreError
 from tare.run.record import RunRecord
-from tare.store.files import StoreLayout, attempt_name, move_all_durably, sync_file
+from tare.store.files import StoreLayout, attempt_name, move_all_durably, raw_name, sync_file
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -37,6 +38,10 @@ class RawFile:
     name: str
     bytes: int
     sha256: str
+
+    def __post_init__(self) -> None:
+        """Raises `StoreError`: a store of somebody else may name any file."""
+        raw_name(self.name)
 
 
 class RawFiles(Protocol):
@@ -69,7 +74,7 @@ class OwnFiles:
 
     def path(self, record: RunRecord, name: str) -> Path:
         """Path of the file, whether or not it exists."""
-        return self._layout.raw / attempt_name(record.run_id, record.attempt) / name
+        return self._layout.raw / attempt_name(record.run_id, record.attempt) / raw_name(name)
 
     def holds(self, record: RunRecord, name: str) -> bool:
         """Whether the directory has such a file."""
@@ -255,8 +260,10 @@ def file_system(url: str) -> tuple[AbstractFileSystem, str]:
 
 
 def file_digest(path: Path) -> str:
-    """sha256 of a file's content."""
-    with path.open("rb") as file:
+    """sha256 of a file's content. Raises `OSError` for all that is no regular file: a FIFO would never end."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -114,5 +114,8 @@ def _bring(layout: StoreLayout, record: RunRecord, files: Sequence[RawFile], to:
                 return f"its raw file {file.name} is not what was committed"
         except OSError as error:
             return f"its raw file {file.name} cannot be read: {error.strerror}"
-    shutil.copytree(layout.raw / name, to, symlinks=True)
+    try:
+        shutil.copytree(layout.raw / name, to, symlinks=True)
+    except shutil.Error as error:  # a FIFO, for one
+        return f"its raw files cannot be copied: {error.args[0][0][2]}"
     return None

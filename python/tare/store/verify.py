@@ -6,7 +6,7 @@ from collections import Counter
 
 from sqlalchemy import select
 
-from tare.store.files import StoreLayout, attempt_name
+from tare.store.files import StoreLayout, attempt_name, raw_name
 from tare.store.raw import RawFile, SharedFiles, file_digest
 from tare.store.read import Store
 from tare.store.rows import Facts, stored_digest
@@ -61,8 +61,8 @@ def _raw(store: Store) -> list[str]:
         f"raw/{path.name} belongs to no record" for path in sorted(root.iterdir()) if path.name not in attempts
     ]
     for row in files:
-        path = root / attempt_name(row.run_id, row.attempt) / str(row.name)
-        if not path.is_file():
+        path = root / attempt_name(row.run_id, row.attempt) / raw_name(str(row.name))
+        if path.is_symlink() or not path.is_file():
             wrong.append(f"raw file {path.relative_to(root)} is missing")
         elif file_digest(path) != row.sha256:
             wrong.append(f"raw file {path.relative_to(root)} was changed")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tare.cli import app
 from tare.errors import StoreError
 from tare.plan.model import Plan
 from tare.store import open_store, resume_store, verify
+from tare.store.copying import copy
 from tare.store.repair import repair
 
 
@@ -110,3 +112,50 @@ def test_the_commands_say_what_is_wrong_and_end_with_1(whole: Path, tmp_path: Pa
     assert saved.exit_code == 1
     assert "3 attempts saved, 1 left out" in saved.stdout
     assert CliRunner().invoke(app, ["store", "verify", str(tmp_path / "new")]).exit_code == 0
+
+
+def hostile(store: Path, sql: str, *values: object) -> None:
+    with sqlite3.connect(store / "store.sqlite") as database:
+        database.execute(sql, values)
+
+
+@pytest.mark.parametrize("name", ["../../../.bashrc", "/nonexistent/x", "a/../../../../.bashrc"])
+@pytest.mark.parametrize("act", [repair, copy], ids=["repair", "copy"])
+def test_a_raw_file_whose_name_leads_out_of_the_store_is_neither_read_nor_written(
+    whole: Path, tmp_path: Path, plan: Plan, act: Callable[[Path, Path], object], name: str
+) -> None:
+    """Found by attack: beside a store that came with such a file, `tare store copy` wrote over one's own."""
+    (whole.parent / ".bashrc").write_text("output 1\n")
+    own = tmp_path / "home" / ".bashrc"
+    own.parent.mkdir()
+    own.write_text("mine")
+    hostile(whole, "UPDATE raw_files SET name = ? WHERE run_id = ?", name, plan.runs[1].id)
+    with pytest.raises(StoreError, match="a raw file named"):
+        act(whole, own.parent / "new")
+    with pytest.raises(StoreError, match="which no tare gives it"):
+        verify(open_store(whole))
+    assert own.read_text() == "mine"
+
+
+@pytest.mark.parametrize("act", [repair, copy], ids=["repair", "copy"])
+def test_a_run_whose_name_leads_out_of_the_store_has_nothing_removed(
+    whole: Path, tmp_path: Path, plan: Plan, act: Callable[[Path, Path], object]
+) -> None:
+    victim = tmp_path / "home" / "thesis-1"
+    victim.mkdir(parents=True)
+    (victim / "text").write_text("mine")
+    for table in ("raw_files", "runs"):
+        hostile(whole, f"UPDATE {table} SET run_id = ? WHERE run_id = ?", "../../thesis", plan.runs[1].id)
+    with pytest.raises(StoreError):
+        act(whole, tmp_path / "home" / "new")
+    assert (victim / "text").read_text() == "mine"
+
+
+def test_a_fifo_in_place_of_a_raw_file_keeps_nobody_waiting(whole: Path, tmp_path: Path, plan: Plan) -> None:
+    name = f"{plan.runs[1].id}-1"
+    (whole / "raw" / name / "measure.stdout").unlink()
+    os.mkfifo(whole / "raw" / name / "measure.stdout")
+    os.mkfifo(whole / "raw" / f"{plan.runs[2].id}-1" / "more")
+    done = repair(whole, tmp_path / "new")
+    assert set(done.lost) == {name, f"{plan.runs[2].id}-1"}
+    assert any("measure.stdout is missing" in line for line in verify(open_store(whole)))
