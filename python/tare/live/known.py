@@ -60,7 +60,7 @@ def known_of(store: Store, before: Known | None = None) -> Known:
     for outline in new:
         run = outline.made.run_id
         attempts[run] = (*attempts.get(run, ()), outline)
-    done = known.done.noting(outline.made for outline in new)
+    done = known.done.plus_summaries(outline.made for outline in new)
     blocks = finished(known.plan, done)
     steps = known.steps if blocks == known.blocks else _steps(known, blocks)
     return Known(store.id, known.plan, new[-1].row, attempts, done, blocks, steps, new[-1])

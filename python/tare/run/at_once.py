@@ -1,4 +1,4 @@
-"""Calls to several hosts at once: what takes a round trip to each takes one in all."""
+"""Concurrent calls to several hosts, so that all take one round trip together."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """What each returns, in their order; raises what the first of them raised.
+    """Run the calls concurrently; return their results in order, or raise the error of the first one that raised.
 
-    Whatever happens, an interruption too, nothing goes on any more when this is over: teardown may begin.
+    Whatever happens, an interruption included, no call is still running afterwards, so that teardown may begin.
     """
     if len(calls) < 2:
         return [call() for call in calls]

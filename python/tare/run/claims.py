@@ -1,4 +1,4 @@
-"""Several coordinators of one study: who makes which block, by the store that they share."""
+"""Several coordinators of one study: who makes which block, decided through their shared store."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ from tare.run.resume import StudyState, choice_of, decision, remaining
 from tare.study.protocol_spec import FixedSpec
 
 EVERYTHING = 0
-"""A claim of it is one of all blocks."""
+"""A claim on block 0 is a claim on all blocks."""
 POLL_S = 2.0
 
 
 class Claims(Protocol):
-    """Of blocks, in a store that several tares write."""
+    """Claims on blocks, in a store that several tare processes write."""
 
     def take(self, block: int) -> bool:
-        """Whether the block is this tare's from now on, until it is given back or this tare is gone."""
+        """Whether this process now holds the block, until it gives the block back or is gone."""
         ...
 
     def give_back(self, block: int) -> None:
-        """Others may have it."""
+        """Release the block for others."""
         ...
 
     def news(self) -> Sequence[RunRecord]:
-        """What was committed since this was asked last, by whomever; the first time all that there is."""
+        """Return the records committed by anybody since the last call; all records in the first call."""
         ...
 
 
 @dataclass
 class Turns:
-    """What is left for the coordinator of one site to do, block by block.
+    """Decides what the coordinator of one site does next, block by block.
 
-    Blocks of others are waited for, as those others may be lost. One that was begun on another site is left to it.
+    Blocks that others hold are waited for, since their holders may be lost. A block that was started on another
+    site is left to that site.
     """
 
     plan: Plan
@@ -54,16 +55,16 @@ class Turns:
     _failed: Counter[str] = field(default_factory=Counter)
     _places: dict[int, str] = field(default_factory=dict)
     _stranded: set[int] = field(default_factory=set)
-    _waits: bool = False
+    _waiting_announced: bool = False
 
     def next(self, done: StudyState, tried: set[str]) -> tuple[StudyState, list[PlannedRun]]:
-        """What all have made, and the runs left of the block that this one has; none once there is nothing left.
+        """Return the state of the whole study and the remaining runs of the block held; no runs if nothing is left.
 
-        `tried`: runs that are not tried again in this session; those of which others have used up the retries
-        are added.
+        `tried`: runs that are not tried again in this call of tare; runs whose retries others have used up are
+        added.
         """
         while True:
-            done = self._heard(done, tried)
+            done = self._read_news(done, tried)
             left = [run for run in remaining(self.plan, done) if run.id not in tried]
             own = [run for run in left if self._claim_of(run) == self._mine]
             if own:
@@ -75,17 +76,17 @@ class Turns:
             if not left:
                 return done, []
             if not self._claim(done, left):
-                self._tell_waiting()
+                self._announce_waiting()
                 with self.interrupts.allowed():
                     self.clock.sleep(POLL_S)
 
-    def _tell_waiting(self) -> None:
-        if not self._waits:
-            self._waits = True
+    def _announce_waiting(self) -> None:
+        if not self._waiting_announced:
+            self._waiting_announced = True
             self.observer(Notice("waiting: another tare has the blocks that are left of this study"))
 
     def _claim(self, done: StudyState, left: Sequence[PlannedRun]) -> bool:
-        """Whether anything has changed: a block is this one's, or is seen to be another site's that is away."""
+        """Claim a block or find that another, absent site started it; whether either happened."""
         if self.site is None or _follow_each_other(self.plan):
             self._mine = EVERYTHING if self.claims.take(EVERYTHING) else None
             return self._mine is not None
@@ -106,7 +107,7 @@ class Turns:
     def _claim_of(self, run: PlannedRun) -> int:
         return EVERYTHING if self._mine == EVERYTHING else run.block
 
-    def _heard(self, done: StudyState, tried: set[str]) -> StudyState:
+    def _read_news(self, done: StudyState, tried: set[str]) -> StudyState:
         news = self.claims.news()
         for block, site in places_of(news).items():
             self._places.setdefault(block, site)
@@ -119,6 +120,6 @@ class Turns:
 
 
 def _follow_each_other(plan: Plan) -> bool:
-    """Then all blocks are under way at once."""
+    """Whether runs of an arm follow each other, so that all blocks are in progress at once."""
     protocol = plan.study.protocol
     return isinstance(protocol, FixedSpec) and protocol.sequence == "together"

@@ -1,4 +1,4 @@
-"""Time, injected: the wall clock says when, the monotonic one how long, and only that one sets deadlines."""
+"""Injected time: the wall clock tells when, the monotonic clock how long; only the latter sets deadlines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Seconds. The wall clock may step at any moment; nothing is ever computed from its differences."""
+    """Clocks, in seconds. The wall clock may step at any moment, so nothing is computed from its differences."""
 
     def wall(self) -> float:
         """Seconds since the epoch."""
@@ -19,7 +19,7 @@ class Clock(Protocol):
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait this many seconds."""
         ...
 
 
@@ -54,5 +54,5 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether the deadline is over."""
+        """Whether the deadline has passed."""
         return self.left_s == 0.0

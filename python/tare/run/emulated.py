@@ -1,6 +1,6 @@
-"""Results of an emulated CPU, and the mark that goes with them: the one place that decides, all others ask it.
+"""Marks for results of emulated CPUs. Only this module decides about them.
 
-What emulation costs is not what a machine costs, so such a result is never shown or compared without the mark.
+The cost of emulation is not the cost on a machine, so such a result is never shown or compared without its mark.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tare.run.record import RunRecord, Side
 from tare.study.model import Study
 
 EmulatedArms = Mapping[str, tuple[Side, ...]]
-"""Arm → which of its sides ran on an emulated CPU in any of its runs; others are not in it."""
+"""Arm → its sides that ran on an emulated CPU in any run; other arms are missing."""
 
 SIDES: tuple[Side, ...] = ("sut", "client")
 WORDS: Mapping[Side, str] = {"sut": "SUT", "client": "client"}
@@ -20,13 +20,13 @@ BASELINE_MARK = "(baseline emulated)"
 
 
 def union_of_sides(known: Iterable[Side], more: Iterable[Side]) -> tuple[Side, ...]:
-    """Both, each once, in the order in which records have them."""
+    """Return the sides in either argument, each once, in the order that records use."""
     either = {*known, *more}
     return tuple(side for side in SIDES if side in either)
 
 
 def emulated_arms(records: Iterable[RunRecord]) -> EmulatedArms:
-    """One emulated run marks its arm."""
+    """Return the emulated arms of these records; one emulated run marks its arm."""
     emulated: dict[str, tuple[Side, ...]] = {}
     for record in records:
         if record.emulated:
@@ -35,24 +35,24 @@ def emulated_arms(records: Iterable[RunRecord]) -> EmulatedArms:
 
 
 def marked(name: str, mark: str | None) -> str:
-    """The mark first: what shortens a long name must not cut it off."""
+    """Put the mark in front of a name, where shortening a long name does not cut it off."""
     return name if mark is None else f"{mark} {name}"
 
 
 def mark_of(study: Study, arms: EmulatedArms, name: str) -> str | None:
-    """What is said of an arm wherever it is named: of itself, or else of what it is compared with."""
+    """Return the mark of an arm: its own, or else that of the baseline it is compared with."""
     if name in arms:
         return MARK
     return BASELINE_MARK if study.baseline_of(name) in arms else None
 
 
 def shown_names(study: Study, arms: EmulatedArms) -> Mapping[str, str]:
-    """Every arm as people are to read it."""
-    return apart({arm.name: marked(arm.name, mark_of(study, arms, arm.name)) for arm in study.arms})
+    """Arm → the name to show, with its mark."""
+    return made_unique({arm.name: marked(arm.name, mark_of(study, arms, arm.name)) for arm in study.arms})
 
 
-def apart(names: Mapping[str, str]) -> Mapping[str, str]:
-    """No two alike, although one may be called as another is when it is marked."""
+def made_unique(names: Mapping[str, str]) -> Mapping[str, str]:
+    """Make shown names unique: an arm's own name may equal another's name with its mark."""
     kept: dict[str, str] = {}
     for name, shown in sorted(names.items(), key=lambda pair: pair[0] != pair[1]):
         while shown in kept.values():
@@ -62,7 +62,7 @@ def apart(names: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def with_marks(study: Study, records: Sequence[RunRecord]) -> tuple[Study, tuple[RunRecord, ...]]:
-    """Both with the arms named as people are to read them; as they are where nothing was emulated."""
+    """Return study and records with the arms' names marked; unchanged if nothing was emulated."""
     arms = emulated_arms(records)
     return renamed(study, records, shown_names(study, arms)) if arms else (study, tuple(records))
 
@@ -70,7 +70,7 @@ def with_marks(study: Study, records: Sequence[RunRecord]) -> tuple[Study, tuple
 def renamed(
     study: Study, records: Sequence[RunRecord], names: Mapping[str, str]
 ) -> tuple[Study, tuple[RunRecord, ...]]:
-    """Both with other names for the arms."""
+    """Return study and records with other names for the arms."""
     arms = tuple(arm.model_copy(update={"name": names[arm.name]}) for arm in study.arms)
     return study.model_copy(update={"arms": arms, "baseline": names.get(study.baseline, study.baseline)}), tuple(
         record.model_copy(update={"arm": names.get(record.arm, record.arm)}) for record in records
@@ -78,7 +78,7 @@ def renamed(
 
 
 def sides_of(arms: EmulatedArms) -> tuple[Side, ...]:
-    """Those of any arm."""
+    """Return the emulated sides of any arm."""
     return union_of_sides((), (side for sides in arms.values() for side in sides))
 
 

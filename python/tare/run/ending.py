@@ -1,4 +1,4 @@
-"""Why a study ended, and what was known of each arm when it did."""
+"""Why a study ended, and the interval of each arm at that time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tare.study.values import Strict
 
 
 class ArmWidth(Strict):
-    """The interval of one arm's relative throughput by which the protocol decided; `None` where there was none.
+    """Interval of one arm's relative throughput that the protocol decided by; `None` if there was none.
 
     `n`: blocks with both arm and baseline. `half_width`: a fraction of the baseline.
     """
@@ -24,9 +24,10 @@ class ArmWidth(Strict):
 
 
 class Ending(Strict):
-    """`reason`: `target`, `margin`, `blocks` or `time`. `machine_s`: of all attempts of the finished `blocks`.
+    """End of a study. `reason`: `target`, `margin`, `blocks` or `time`.
 
-    `margin`: by which arms end in place of the target, `None` where it is the target.
+    `machine_s`: machine seconds of all attempts in the finished `blocks`. `margin`: the margin that ended arms, in
+    place of the target; `None` if the target did.
     """
 
     reason: str
@@ -38,7 +39,7 @@ class Ending(Strict):
 
     @property
     def why(self) -> str:
-        """In a sentence without its full stop."""
+        """The reason as a sentence without its full stop."""
         blocks = counted(self.blocks, "block")
         if self.reason == End.TARGET:
             return f"every interval is within \N{PLUS-MINUS SIGN}{100 * (self.target or 0):g} % after {blocks}"
@@ -48,30 +49,30 @@ class Ending(Strict):
         if self.reason == End.TIME:
             return f"the cap on machine time ended it after {blocks}{self._achieved}"
         if self.blocks == 1:
-            return f"the one block was made{self._achieved}"
-        return f"all {blocks} were made{self._achieved}"
+            return f"the only block was completed{self._achieved}"
+        return f"all {blocks} were completed{self._achieved}"
 
     @property
     def _achieved(self) -> str:
-        """What a cap left open, the widest arm named."""
+        """What a cap left open, with the widest arm by name."""
         if self.target is None:
             return ""
         if self.margin is not None:
             return (
                 f", before every arm was shown to be within \N{PLUS-MINUS SIGN}{100 * self.margin:g} % or outside"
             )
-        wanted = f"\N{PLUS-MINUS SIGN}{100 * self.target:g} % was the target"
+        wanted = f"the target was \N{PLUS-MINUS SIGN}{100 * self.target:g} %"
         widths = {name: arm.half_width for name, arm in self.arms.items() if arm.half_width is not None}
         if len(widths) < len(self.arms) or not widths:
-            return f", with no interval for some arms where {wanted}"
+            return f", with no interval for some arms; {wanted}"
         name = max(widths, key=lambda each: widths[each])
         width = 100 * widths[name]
         digits = f"{width:.2g}" if width < 99.5 else f"{width:.0f}"  # never 2.1e+02
-        return f", with {name} known to \N{PLUS-MINUS SIGN}{digits} % where {wanted}"
+        return f", with {name} at \N{PLUS-MINUS SIGN}{digits} %; {wanted}"
 
 
 def ending_of(plan: Plan, done: StudyState) -> Ending | None:
-    """The ending that the records tell, `None` while another block is to be made."""
+    """Return the ending that the records show; `None` while another block is to be made."""
     decided = decision(plan, done)
     if decided.end is None:
         return None

@@ -1,4 +1,4 @@
-"""What a running study reports to whoever watches it. Progress displays and logs are observers of these."""
+"""Events that a running study reports; progress displays and logs observe them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tare.run.record import Phase, RunRecord, Side
 
 @dataclass(frozen=True)
 class Preparing:
-    """Something slow that happens before the first run: an image, a data set."""
+    """A slow step before the first run starts: an image or a data set is prepared."""
 
     what: str
 
 
 @dataclass(frozen=True)
 class RunStarted:
-    """A run begins; `attempt` counts from 1. `hosts`: of each node and the client; empty where one host has all."""
+    """A run starts; `attempt` counts from 1. `hosts`: of each node and the client; empty on a single host."""
 
     run: PlannedRun
     attempt: int
@@ -30,7 +30,7 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class PhaseStarted:
-    """A phase of the current run begins; `expected_s` is how long it should take, where that is known."""
+    """A phase of the current run starts; `expected_s`: how long it should take, if known."""
 
     run: PlannedRun
     phase: Phase
@@ -39,7 +39,7 @@ class PhaseStarted:
 
 @dataclass(frozen=True)
 class Emulated:
-    """A side of the current run turns out to be emulated; `sides`: all of which that is known by now."""
+    """A side of the current run turned out to be emulated; `sides`: all emulated sides known by now."""
 
     run: PlannedRun
     sides: tuple[Side, ...]
@@ -47,42 +47,42 @@ class Emulated:
 
 @dataclass(frozen=True)
 class RunEnded:
-    """A run is over, for good or ill."""
+    """A run has ended, successfully or not."""
 
     record: RunRecord
 
 
 @dataclass(frozen=True)
 class BlockEnded:
-    """A block is over, or a study is gone on with: what is known of each arm, and whether that is enough."""
+    """A block has ended, or a study resumes: what is known of each arm, and whether that is enough."""
 
     decision: Decision
 
 
 @dataclass(frozen=True)
 class MeasureChosen:
-    """The pilot is over, or was before a study is gone on with: how long the measure phase is from now on."""
+    """The pilot has ended, or had before the study resumed: the length of the measure phase from now on."""
 
     choice: Choice
 
 
 @dataclass(frozen=True)
 class Notice:
-    """Something the user should know that is no failure."""
+    """A remark for the user that is no failure."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class FromSite:
-    """Something that one of several sites reports; `event`: as of a study on one machine."""
+    """An event from one of several sites; `event`: as for a study on one machine."""
 
     site: str
     event: Preparing | RunStarted | PhaseStarted | Emulated | Notice
 
 
 class Standing(StrEnum):
-    """What one of several sites is at, beside the runs that it reports."""
+    """State of one of several sites, beside the runs that it reports."""
 
     IDLE = "idle"
     AWAY = "its worker is away"
@@ -93,7 +93,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class SiteStands:
-    """A site comes to stand otherwise; each is announced once before the first block. `why`: of a failure."""
+    """The state of a site has changed; each is announced before the first block. `why`: of a failure."""
 
     site: str
     standing: Standing

@@ -24,20 +24,20 @@ from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Prepari
 from tare.run.machine import Machine
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState, choice_of, decision, plan_of, remaining
-from tare.run.rights import lost_without_root, lowered
+from tare.run.rights import lowered_limits, missing_without_root
 from tare.sites import Host
 from tare.study.model import ArmSettings, Placement
 from tare.study.rules.repetition import instances
 
 _BACK_S, _POLL_S = 30.0, 0.5
-"""How long an engine, or what a host has run out of, is waited for."""
+"""How long to wait for an engine, or for an exhausted resource of a host, and how often to look."""
 
 
 @dataclass(frozen=True)
 class Destination:
-    """Where the records go: the store's id, what it holds already, and its staging directory.
+    """Where the records go: the store's id, the state it holds already, and its staging directory.
 
-    `claims`: of a store that other tares write too.
+    `claims`: claims on blocks, for a store that several tare processes write.
     """
 
     store_id: str
@@ -61,17 +61,17 @@ class _Session:
 
 
 Ready = Mapping[tuple[str, str], Images]
-"""Arm and the SUT's host → its images there."""
+"""(Arm, name of the SUT's host) → the arm's images there."""
 Kept = tuple[RunRecord, ...]
-"""Records that are committed as one: of one attempt, of the two of a duet, or of all stages of an instance."""
+"""Records that are committed together: of one attempt, of both runs of a duet, or of all stages of an instance."""
 
 
 def execute(plan: Plan, machine: Machine, destination: Destination, observer: Observer) -> Iterator[Kept]:
-    """Yield the records of attempts as soon as they are over; the next begins when the caller comes back.
+    """Yield the records of each attempt when it ends; the next attempt starts when the caller resumes the iterator.
 
-    Between blocks the protocol is asked whether to begin another, from all records, those of earlier sessions too.
-    The caller commits what it got, whole, before it asks for the next. Raises `Interrupted` between or within
-    attempts, with everything torn down, and `EnvironmentLacks` before the first where an image cannot be had.
+    After each block, the protocol decides from all records, earlier calls included, whether another block starts.
+    The caller commits the records, as a whole, before it asks for the next. Raises `Interrupted` between or within
+    attempts, with everything torn down, and `EnvironmentLacks` before the first attempt if an image is unavailable.
     """
     runs = remaining(plan, destination.done)
     if not runs:
@@ -87,7 +87,7 @@ def execute(plan: Plan, machine: Machine, destination: Destination, observer: Ob
 def prepare(
     plan: Plan, machine: Machine, destination: Destination, observer: Observer, runs: Sequence[PlannedRun]
 ) -> Ready:
-    """Make a machine ready for these runs: what dead runs left is gone, images and data are there."""
+    """Prepare a machine for these runs: remove what dead runs left, prepare images and load data."""
     session = _Session(plan, machine, destination, observer)
     machine.tell_losses(lambda text: observer(Notice(text)))
     with machine.interrupts.allowed():
@@ -95,11 +95,11 @@ def prepare(
             observer(Notice(line))
     machines = {each.site.sut.name: each for each in map(session.machine_of, runs)}
     for host in (host for each in machines.values() for host in each.site.sut_hosts):
-        for line in lowered(plan.study, host):
+        for line in lowered_limits(plan.study, host):
             observer(Notice(f"{line} ({host.name})" if machine.site.nodes else line))
     every = {host.name: host for each in machines.values() for host in each.site.hosts}
     for name, host in every.items():
-        for line in lost_without_root(host):
+        for line in missing_without_root(host):
             observer(Notice(f"{line} ({name})" if len(every) > 1 else line))
     images = _prepare_images(session, runs)
     _prepare_data(session, runs, images)
@@ -110,7 +110,7 @@ def prepare(
 
 
 def place_of(machine: Machine, run: PlannedRun) -> tuple[str, str]:
-    """By which a run's images are found in `Ready`."""
+    """Key of a run's images in `Ready`."""
     return run.arm, machine.of_block(run.block).site.sut.name
 
 
@@ -122,9 +122,9 @@ def execute_block(  # noqa: PLR0913, PLR0917 - all that a block is made of
     images: Ready,
     choice: Choice | None,
 ) -> Iterator[Kept]:
-    """As `execute`, of a plan that holds the runs of one block alone: those without a good attempt, in their order.
+    """Do what `execute` does for a plan that holds the runs of one block only; skip runs with a good attempt.
 
-    `choice`: of the measure phase, made from the whole study's pilot.
+    `choice`: the measure phase chosen from the whole study's pilot.
     """
     session, tried = _Session(plan, machine, destination, observer), set(destination.done.good)
     machine.tell_losses(lambda text: observer(Notice(text)))
@@ -140,11 +140,11 @@ def execute_block(  # noqa: PLR0913, PLR0917 - all that a block is made of
 
 
 def _until_enough(session: _Session, images: Ready) -> Iterator[Kept]:
-    """Each run that remains, once; what remains is asked anew after each, as the protocol may have enough."""
+    """Attempt each remaining run once; recompute what remains after each, since the protocol may have enough."""
     plan, done = session.plan, session.destination.done
     tried: set[str] = set()
     blocks, announced = 0, False
-    turns = _turns(session)
+    turns = _block_turns(session)
     while True:
         if turns is None:
             left = [run for run in remaining(plan, done) if run.id not in tried]
@@ -171,7 +171,7 @@ def _until_enough(session: _Session, images: Ready) -> Iterator[Kept]:
         session.observer(Notice(line))
 
 
-def _turns(session: _Session) -> Turns | None:
+def _block_turns(session: _Session) -> Turns | None:
     machine, claims = session.machine, session.destination.claims
     if claims is None:
         return None
@@ -180,7 +180,7 @@ def _turns(session: _Session) -> Turns | None:
 
 
 def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Ready:
-    """The images of every arm that is still to be run, each made ready once on every host that it comes to."""
+    """Prepare the images of every arm that is still to run, once on every host where it runs."""
     places = {place_of(session.machine, run): run for run in runs}
     ready: dict[tuple[str, str, str | None], Image] = {}
 
@@ -206,13 +206,13 @@ def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Ready:
 
 
 def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Ready) -> None:
-    """Load every data set before the first run, so that no run is made in the wake of a load.
+    """Load every data set before the first run, so that no run follows directly on a load.
 
-    What fails here is tried again by the runs that need it, and is theirs to report.
+    A failed load is repeated by the runs that need the data, which report the failure.
     """
     tried = set()
-    begun = {arms[0].name for arms in instances(session.plan.study)}
-    for run in (run for run in runs if run.arm in begun):
+    first_stages = {arms[0].name for arms in instances(session.plan.study)}
+    for run in (run for run in runs if run.arm in first_stages):
         machine, place = session.machine_of(run), place_of(session.machine, run)
         settings = loader_of(session.plan, session.settings(run))
         contents = contents_of(machine, settings, images[place])
@@ -230,7 +230,7 @@ def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Ready) 
 
 
 def _prepare_wire(session: _Session, machine: Machine) -> None:
-    """Measure what the wire carries, once a session. What fails here is tried again by the runs."""
+    """Measure the throughput between the hosts, once per call of tare. On failure, the runs try again."""
     if machine.wire is None:
         return
     session.observer(Preparing(f"throughput between {' and '.join(host.name for host in machine.site.hosts)}"))
@@ -242,7 +242,7 @@ def _prepare_wire(session: _Session, machine: Machine) -> None:
 
 
 def _together(plan: Plan, run: PlannedRun) -> Sequence[PlannedRun]:
-    """The runs that are kept or failed as one: this one, both of a duet's block, or all stages of an instance."""
+    """Return the runs that are kept or discarded together: one run, a duet, or all stages of an instance."""
     in_block = [each for each in plan.runs if each.block == run.block]
     if PROTOCOLS[plan.study.protocol.name].at_once:
         return in_block
@@ -285,7 +285,7 @@ def _until_good(
 
 
 def _hosts(machine: Machine, settings: ArmSettings) -> Mapping[str, str]:
-    """Node, and `client` → the host that it stands on; empty where one host has all."""
+    """Node or `client` → the host it runs on; empty where one host runs everything."""
     site = machine.site
     if len(site.hosts) == 1:
         return {}
@@ -294,16 +294,16 @@ def _hosts(machine: Machine, settings: ArmSettings) -> Mapping[str, str]:
 
 
 def _refuse_without_hosts(session: _Session, run: PlannedRun) -> None:
-    """Of a host that is lost for good the same; one that may come back is waited for, to spare retries."""
+    """End the study if a host is lost for good. A host that may come back is waited for, to save retries."""
     why = session.machine_of(run).host_lost()
     if why is not None:
         raise EnvironmentLacks(f"a host is lost: {why}", hint="once it is back, repeat the command to resume")
 
 
 def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
-    """An engine that has gone fails all runs to come. One that is restarted takes some seconds."""
+    """End the study if an engine has stopped, since all later runs would fail. A restart takes some seconds."""
     settings, machine = session.settings(run), session.machine_of(run)
-    why = _waited_for(machine.clock, lambda: machine.engine_lost(settings))
+    why = _still_lacking(machine.clock, lambda: machine.engine_lost(settings))
     if why is not None:
         raise EnvironmentLacks(
             f"the container engine stopped answering: {why}",
@@ -312,16 +312,16 @@ def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
 
 
 def _refuse_without_means(session: _Session, run: PlannedRun) -> None:
-    """The same of a host with no process, file or disk space left for tare."""
+    """End the study if a host has no process, file or disk space left for tare."""
     machine = session.machine_of(run)
-    if (why := _waited_for(machine.clock, machine.host_spent)) is not None:
+    if (why := _still_lacking(machine.clock, machine.host_exhausted)) is not None:
         raise EnvironmentLacks(
             f"no run can be started: {why}", hint="free what is short, then repeat the command to resume"
         )
 
 
-def _waited_for(clock: Clock, lacks: Callable[[], str | None]) -> str | None:
-    """What still lacks after a while: better to end, with the cause, than to use up retries."""
+def _still_lacking(clock: Clock, lacks: Callable[[], str | None]) -> str | None:
+    """Return what is still lacking after a while: better end the study with the cause than use up retries."""
     deadline = Deadline(clock, _BACK_S)
     while (why := lacks()) is not None and not deadline.passed:
         clock.sleep(_POLL_S)

@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM interrupt only where nothing is left half done.
 
-Everything is protected but the stretches that say otherwise (`allowed`): a signal that comes during a
-teardown or a commit waits until the next such stretch begins, and a second one adds nothing.
+Everything is protected except sections that allow interruption (`allowed`): a signal during a teardown or a
+commit waits until the next such section begins, and a second signal adds nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user, or whoever stops services here, wants tare to end. No `TareError`: nothing went wrong."""
+    """The user or the service manager wants tare to end. Not a `TareError`: nothing went wrong."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -23,7 +23,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interrupts:
-    """Signals of this process. Without `installed` they do what they always do."""
+    """Signals of this process. Outside of `installed`, they have their usual effect."""
 
     def __init__(self) -> None:
         self._open = False
@@ -31,7 +31,7 @@ class Interrupts:
 
     @contextmanager
     def installed(self, also: Iterable[signal.Signals] = ()) -> Iterator[None]:
-        """Take over the signals and those of `also` while this lasts; an ignored one (nohup) stays ignored."""
+        """Take over the signals and those of `also` for the block; ignored ones (nohup) stay ignored."""
         before = {number: signal.getsignal(number) for number in (*SIGNALS, *also)}
         taken = {number: old for number, old in before.items() if old is not signal.SIG_IGN}
         for number in taken:
@@ -44,25 +44,25 @@ class Interrupts:
 
     @contextmanager
     def allowed(self) -> Iterator[None]:
-        """A stretch that may be broken off at any point; one that is due breaks it off before it begins."""
+        """A section that may be interrupted at any point; a pending signal interrupts it before it begins."""
         self._open = True
         try:
-            self._break_off_if_due()
+            self._raise_if_pending()
             yield
         finally:
             self._open = False
 
     def forget(self) -> None:
-        """The signal that broke something off is dealt with: what follows may be broken off again."""
+        """Discard the signal that interrupted a section: later sections can be interrupted again."""
         self._pending = None
 
     def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
-        if self._pending not in SIGNALS:  # one that ends the process outranks one that ends a block
+        if self._pending not in SIGNALS:  # a signal that ends the process outranks one that ends a block
             self._pending = number
         if self._open:
-            self._break_off_if_due()
+            self._raise_if_pending()
 
-    def _break_off_if_due(self) -> None:
+    def _raise_if_pending(self) -> None:
         if self._pending is not None:
             self._open = False  # what follows is teardown: a second signal must not break into it
             raise Interrupted(self._pending)

@@ -1,4 +1,4 @@
-"""The machine tare itself runs on, as the one host of a site."""
+"""The machine that tare runs on, as the only host of a site."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tare.workloads.registry import WORKLOADS
 def why_no_image(
     reference: str, host: Host, engine: DockerClient | None, ledger: Ledger, layout: Layout
 ) -> str | None:
-    """Why `reference` cannot be had, with what to do; `None` where it is there or can be fetched."""
+    """Return why the image `reference` is not available and what to do; `None` if it is there or can be fetched."""
     scheme, rest = split_reference(reference)
     try:
         key = IMAGE_SOURCES[scheme].cache_key(rest, Workshop(host, engine))
@@ -67,23 +67,23 @@ _PING_S = 60.0
 
 @dataclass(frozen=True)
 class Engine:
-    """The host's container engine, or why none answers."""
+    """The host's default container engine, or why none answers."""
 
     client: DockerClient | None
     why_not: str | None
     others: Engines = field(default_factory=Engines)
-    """Those that arms name."""
+    """Engines that arms select by name."""
     ending: ExitStack = field(default_factory=ExitStack)
-    """What else ends with the connection."""
+    """Steps to take when the connection is closed."""
 
     def runtimes(self) -> Collection[str] | None:
-        """OCI runtimes by its own names for them; `None` of an engine that does not answer."""
+        """Names of the engine's OCI runtimes; `None` if the engine does not answer."""
         return None if self.client is None else engine_facts(self.client)["engine_runtimes"]
 
 
 @contextmanager
 def local_engine() -> Iterator[Engine]:
-    """Connected while this lasts."""
+    """Connect to the local engine for the duration of the block."""
     others = Engines(LocalHost())
     try:
         client = connect(timeout_s=_PING_S)
@@ -96,7 +96,7 @@ def local_engine() -> Iterator[Engine]:
 
 
 def host_of_user(engine: Engine, layout: Layout, ledger: Ledger) -> Host:
-    """The machine tare runs on. A user who is not root has the engine reach what belongs to its containers."""
+    """Return the local host. For a user who is not root, the engine reads what belongs to its containers."""
     if os.geteuid() == 0 or engine.client is None:
         return LocalHost()
     client = engine.client
@@ -112,7 +112,7 @@ def local_machine(
     layout: Layout | None = None,
     deployments: Mapping[str, DeploymentFactory] = DEPLOYMENTS,
 ) -> Machine:
-    """The local machine with every plug-in of this installation."""
+    """Return the local machine with every plug-in of this installation."""
     layout = layout or default_layout()
     ledger = SqliteLedger(layout.ledger)
     host = host_of_user(engine, layout, ledger)
@@ -138,13 +138,13 @@ def local_machine(
 
 
 def sweep_abandoned(host: Host, engine: Engine, ledger: Ledger) -> tuple[str, ...]:
-    """Remove what tares that live no more have left on this machine, whichever store they wrote to."""
+    """Remove what dead tare processes left on this machine, whichever store they wrote to."""
     entries = [*ledger.abandoned(), *all_orphans(host, engine)]
     return sweep(entries, {host.name: host}, engine.client, ledger, engine.others).sentences(REMAINS)
 
 
 def sweep_own(host: Host, engine: Engine, ledger: SqliteLedger) -> tuple[str, ...]:
-    """Remove what this process has noted and not removed. Only when nothing of its is in use any more."""
+    """Remove what this process noted in the ledger and did not remove; only while nothing of it is in use."""
     if isinstance(host, UserHost):
         host.calls.rest()
     entries = [entry for entry in ledger.entries() if entry.owner == ledger.owner and not entry.keep]
@@ -154,10 +154,10 @@ def sweep_own(host: Host, engine: Engine, ledger: SqliteLedger) -> tuple[str, ..
 
 
 def leave_clusters(host: Host, ledger: SqliteLedger) -> tuple[str, ...]:
-    """Remove this process's namespaces in clusters; a sentence for each that does not go.
+    """Remove this process's namespaces from clusters; return a sentence for each that could not be removed.
 
-    Where the ledger cannot be read or written they stand in it for the next tare: a study ends here for a reason of
-    its own, which is reported.
+    If the ledger cannot be read or written, its entries stay for the next tare: the study ends for another reason,
+    which is reported.
     """
     with suppress(EnvironmentLacks):
         own = [each for each in ledger.entries() if each.owner == ledger.owner and each.kind is Kind.NAMESPACE]
@@ -166,7 +166,7 @@ def leave_clusters(host: Host, ledger: SqliteLedger) -> tuple[str, ...]:
 
 
 def all_orphans(host: Host, engine: Engine) -> tuple[Made, ...]:
-    """What dead tares' labels tell of in any engine of the host that answers."""
+    """Return what the labels of dead tare processes mark in every engine of the host that answers."""
     orphaned = [] if engine.client is None else list(orphans(engine.client, host))
     for name in engine.others.there():
         with suppress(EnvironmentLacks, DockerException, RequestException):  # what it has stays in the ledger
@@ -189,14 +189,14 @@ def _preparer(  # noqa: PLR0913, PLR0917 - all that preparing an image may take
     layout: Layout,
     deployments: Mapping[str, DeploymentFactory],
 ) -> Callable[[str], Image]:
-    """How images are made ready; a plan none of whose deployments looks into one is spared of it."""
+    """Return the function that prepares images; it does nothing if no deployment of the plan opens them."""
     if not looks_into_images(plan, deployments):
         return _unopened
     return lambda reference: prepare(reference, host=host, layout=layout, ledger=ledger, engine=engine)
 
 
 def looks_into_images(plan: Plan, deployments: Mapping[str, DeploymentFactory]) -> bool:
-    """Whether the plan's images have to be there; those of fakes need not."""
+    """Whether a deployment of the plan opens its image; those of fakes do not."""
     placements = [each for arm in plan.study.arms for each in arm.settings.sides.values()]
     return any(deployments[placement.deployment].own_root for placement in placements)
 
@@ -212,14 +212,14 @@ def refuse_without_rights(
     layout: Layout | None = None,
     deployments: Mapping[str, DeploymentFactory] = DEPLOYMENTS,
 ) -> None:
-    """Raise `EnvironmentLacks` where this user on this machine could not run the plan; nothing is started."""
+    """Raise `EnvironmentLacks` if this user cannot run the plan on this machine; nothing is started."""
     refuse_one_host(plan)
     with local_engine() as engine:
         check_rights(plan, local_machine(plan, engine, None, layout, deployments), engine, disk_bytes)
 
 
 def refuse_one_host(plan: Plan) -> None:
-    """Raise `StudyError` where an arm's client needs a host of its own: this machine is one."""
+    """Raise `StudyError` if an arm's client needs a host of its own: the local machine is a single host."""
     for arm in plan.study.arms:
         if arm.settings.client is not None and arm.settings.client.own_host:
             raise StudyError(
@@ -229,7 +229,7 @@ def refuse_one_host(plan: Plan) -> None:
 
 
 def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float | None) -> None:
-    """Raise `EnvironmentLacks` with all that keeps this user on this machine from running the plan."""
+    """Raise `EnvironmentLacks` with every reason why this user cannot run the plan on this machine."""
     host, layout = machine.site.sut, machine.layout
 
     def no_image(reference: str) -> str | None:

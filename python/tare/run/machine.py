@@ -43,17 +43,17 @@ _QUICK_S = 10.0
 _HAS_ROOM = (
     'mkdir -p -- "$1" && f=$(mktemp "$1/.XXXXXX") || exit; head -c 4096 /dev/zero >"$f"; c=$?; rm -f "$f"; exit $c'
 )
-"""Writes a block, which a full file system has not, and removes it even if tare is killed meanwhile."""
+"""Writes a block, which fails on a full file system, and removes it even if tare is killed meanwhile."""
 
 
 def cannot_repin(instance: Instance, cpus: str) -> None:
-    """Of a machine that knows no control groups."""
+    """Stand-in for `Machine.set_cpus` on a machine without control groups: raises `RunFailed`."""
     raise RunFailed(f"{instance.task.name} cannot be moved to CPUs {cpus} on this machine")
 
 
 @dataclass(frozen=True)
 class EndHosts:
-    """On which of a site's hosts the two ends of a path stand."""
+    """Hosts of the two ends of a network path."""
 
     server: Host
     client: Host
@@ -61,7 +61,7 @@ class EndHosts:
 
 @dataclass(frozen=True)
 class HostPart:
-    """What a host of a site has of its own, where it is not the SUT's: each as in `Machine`, of this host."""
+    """What a host other than the SUT's has of its own; each field as in `Machine`, for this host."""
 
     host: Host
     layout: Layout
@@ -74,17 +74,16 @@ class HostPart:
 
 @dataclass(frozen=True)
 class Machine:
-    """A site with all that knows how to use it.
+    """A site with everything needed to use it.
 
-    `prepare`: image reference → image ready on the site. `observe_path`: how a client's connections reach
-    the server, `None` while there is none to see. `host_facts`, `engine_facts`: what the record keeps of the
-    host and, where there is one, of its engine. `sweep` removes what dead processes left and says what;
-    `sweep_own` what this process could not remove when it was due, as its engine did not answer; `leave_clusters`
-    the namespaces in clusters that it made for its study.
-    `set_cpus` moves a running task to the CPUs of a list. `references`: the runs made so far that later ones are
-    held against. `parts`: the hosts other than that of the SUT or its first node, by name; empty where one host
-    plays all parts. `engines`: those that arms name, of the SUT's host. `swapped`: the same with server and client
-    on each other's host, where they change places every other block.
+    `prepare`: image reference → image ready on the site. `observe_path`: how a client's connections reach the
+    server; `None` while there are none. `host_facts`, `engine_facts`: the record's facts of the host and of its
+    engine, if any. `sweep` removes what dead processes left and reports it; `sweep_own` removes what this process
+    could not remove earlier because its engine did not answer; `leave_clusters` removes the cluster namespaces of
+    the study. `set_cpus` moves a running task to a list of CPUs. `references`: earlier runs that later ones are
+    compared with. `parts`: hosts other than the SUT's or first node's, by name; empty on a single host. `engines`:
+    engines that arms select by name, on the SUT's host. `swapped`: the same machine with server and client on each
+    other's host, for studies that swap them every other block.
     """
 
     site: Site
@@ -111,42 +110,42 @@ class Machine:
     storages: Mapping[str, StorageFactory] = field(default_factory=lambda: STORAGES)
     parts: Mapping[str, HostPart] = field(default_factory=dict)
     wire: Wire | None = None
-    """Between the hosts; `None` where one plays all parts."""
+    """The network between the hosts; `None` on a single host."""
     engines: Engines = field(default_factory=Engines)
     swapped: Machine | None = None
 
     def of_block(self, block: int) -> Machine:
-        """As the runs of a block find it: the first as the file of sites has it, the second with parts changed."""
+        """Return the machine for a block: as in the sites file for odd blocks, with hosts swapped for even ones."""
         if self.swapped is None or block % 2:
             return self
         return replace(self.swapped, references=self.references)
 
     @property
     def client_part(self) -> HostPart | None:
-        """What belongs to the client's host, `None` where that is the SUT's."""
+        """The client's host; `None` where client and SUT share a host."""
         return self.parts.get(self.site.client.name)
 
     def address_of(self, host: Host) -> str | None:
-        """At which the site's other hosts find this one; `None` where there is no other."""
+        """Return the address at which the site's other hosts reach this host; `None` on a single host."""
         return self.site.addresses[host.name] if self.client_part is not None else None
 
     def ledger_on(self, host: Host) -> Ledger:
-        """Of what is made on one of the site's hosts."""
+        """Return the ledger of one of the site's hosts."""
         part = self.parts.get(host.name)
         return self.ledger if part is None else part.ledger
 
     def layout_on(self, host: Host) -> Layout:
-        """TARE_HOME of one of the site's hosts."""
+        """Return the layout of TARE_HOME on one of the site's hosts."""
         part = self.parts.get(host.name)
         return self.layout if part is None else part.layout
 
     def facts_of(self, host: Host) -> Tree:
-        """What the record keeps of one of the site's hosts."""
+        """Return the record's facts of one of the site's hosts."""
         part = self.parts.get(host.name)
         return self.host_facts() if part is None else part.host_facts()
 
     def lan(self, placed: Placement) -> Lan | None:
-        """Where the SUT's container has an address of its own on the network between the hosts."""
+        """Return the network between the hosts if the SUT's container has an address of its own on it."""
         given = self.site.container_addresses.get(self.site.sut.name)
         if placed.network not in OWN_ADDRESS or given is None or self.wire is None:
             return None
@@ -157,7 +156,7 @@ class Machine:
         return Lan(device, str(own.ip), str(own.network))
 
     def image_on(self, host: Host, placed: Placement) -> Image:
-        """A side's image, ready on one of the site's hosts and in the engine that the side names."""
+        """Prepare a side's image on one of the site's hosts, in the engine that the side selects."""
         part = self.parts.get(host.name)
         image = self.prepare(placed.image) if part is None else part.prepare(placed.image)
         if placed.engine is None:
@@ -166,25 +165,25 @@ class Machine:
         return into(image, layout=self.layout, ledger=ledger, engine=cast("DockerClient", engine))
 
     def facts_of_engine(self, settings: ArmSettings, host: Host | None = None) -> Tree | None:
-        """What the record keeps of a host's engine; else of the SUT's, or the client's where the SUT names none."""
+        """Return the record's facts of the engine on a separate host, else of the SUT's or the client's engine."""
         if host is not None and (part := self.parts.get(host.name)) is not None:
             return part.engine_facts()
         named = [placed.engine for placed in settings.sides.values() if placed.engine is not None]
         return self.engines.facts(named[0]) if named else self.engine_facts()
 
     def deployment(self, placed: Placement, host: Host) -> Deployment:
-        """How a side is placed on one of the site's hosts."""
+        """Return the deployment of a side on one of the site's hosts."""
         part = self.parts.get(host.name)
         return self.deployments[placed.deployment](
             host if part is None else part.host, *self._engine_of(placed, host)
         )
 
     def storage(self, sut: SutSpec, host: Host) -> Storage:
-        """What the data of the SUT, or of one of its nodes, lie on, on its host."""
+        """Return the storage for the data of the SUT, or of one of its nodes, on a host."""
         return self.storages[sut.storage.kind](host, *self._engine_of(sut, host))
 
     def engine_lost(self, settings: ArmSettings) -> str | None:
-        """Why an engine does not answer any more, `None` where all do or no side needs one."""
+        """Return why an engine no longer answers; `None` if all answer or no side needs one."""
         every: list[tuple[Placement, Host]] = [(settings.sut, host) for host in self.site.sut_hosts]
         if settings.client is not None:
             every.append((settings.client, self.site.client))
@@ -195,15 +194,15 @@ class Machine:
                 _, engine = self._engine_of(placed, host)
                 if engine is None:
                     return f"none answered on {host.name} when the study began"
-                # By a new connection: one that ends still answers on those that it has.
+                # A new connection, since an engine that shuts down still answers on existing ones.
                 engine.api.close()
                 engine.ping()
             except (DockerException, RequestException, EnvironmentLacks) as error:
                 return f"{in_words(error)} (on {host.name})" if self.parts else in_words(error)
         return None
 
-    def host_spent(self) -> str | None:
-        """Which of the site's hosts can start no program or has no room under TARE_HOME, and why."""
+    def host_exhausted(self) -> str | None:
+        """Return which host of the site cannot start programs or has no space under TARE_HOME, and why."""
         for host in self.site.hosts:
             work = str(self.layout_on(host).work)
             try:
@@ -216,21 +215,21 @@ class Machine:
         return None
 
     def host_lost(self) -> str | None:
-        """Why one of the site's hosts is out of reach for good; waits for one that may come back."""
-        return next((why for host in self._behind if (why := host.lost_for_good()) is not None), None)
+        """Return why a host of the site is out of reach for good; waits for a host that may come back."""
+        return next((why for host in self._connected if (why := host.lost_for_good()) is not None), None)
 
     def tell_losses(self, tell: Callable[[str], None]) -> None:
-        """Have `tell` hear of hosts that are unreachable for a while, and back; in other threads."""
-        for host in self._behind:
+        """Report hosts that become unreachable or come back to `tell`, which is called in other threads."""
+        for host in self._connected:
             host.tell_losses(tell)
 
     @property
-    def _behind(self) -> tuple[CanBeLost, ...]:
-        """The hosts that are behind a connection."""
+    def _connected(self) -> tuple[CanBeLost, ...]:
+        """Hosts that are reached over a connection."""
         return tuple(host for host in self.site.hosts if isinstance(host, CanBeLost))
 
     def _engine_of(self, placed: Placement, host: Host) -> tuple[Ledger, DockerClient | None]:
-        """The engine of a side's containers on its host, and the ledger in which they are its."""
+        """Return the engine of a side's containers on a host, with the ledger of what it makes."""
         part = self.parts.get(host.name)
         if placed.engine is None:
             return (self.ledger, self.engine) if part is None else (part.ledger, part.engine)

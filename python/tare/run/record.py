@@ -11,23 +11,23 @@ from typing import Any, Literal
 from tare.study.values import Strict
 
 FORMAT = 4
-"""2 added `usage`, `parity.sut_after` and `outcome.refused`, 3 `monitors`, `phases[].monotonic_s`, `duet` and, in
-`usage`, the SUT's I/O, 4 `emulated`; older records have none of them."""
+"""2 added `usage`, `parity.sut_after` and `outcome.refused`; 3 `monitors`, `phases[].monotonic_s`, `duet` and, in
+`usage`, the SUT's I/O; 4 `emulated`. Older records lack them."""
 NOTHING = "it had nothing to watch"
-"""Why a monitor is absent that was not started: its record says so."""
+"""Why a monitor is absent that was not started, as the record says it."""
 Side = Literal["sut", "client"]
 
 
 def to_tree(value: Any) -> dict[str, Any]:
-    """A dataclass as plain JSON values, just as a store gives them back (tuples are lists); no NaN.
+    """Convert a dataclass to plain JSON values, as a store returns them (tuples become lists); no NaN.
 
-    Raises `TypeError` for anything that is neither JSON nor made of dataclasses and mappings.
+    Raises `TypeError` for values that are neither JSON nor made of dataclasses and mappings.
     """
     return dict(json.loads(json.dumps(_members(value), default=_members, allow_nan=False)))
 
 
 def _members(value: Any) -> dict[str, Any]:
-    """One level of what JSON does not know: `dataclasses.asdict` copies every number of a histogram first."""
+    """Convert one level of a value unknown to JSON (`dataclasses.asdict` copies every number of a histogram)."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -54,30 +54,30 @@ TOGETHER = frozenset({Phase.WARM_UP, Phase.MEASURE, Phase.COOL_DOWN})
 
 
 class PhaseTime(Strict):
-    """When a phase began and how long it took: wall clock (seconds since the epoch), monotonic duration."""
+    """When a phase began (wall clock, seconds since the epoch) and how long it took (monotonic clock)."""
 
     phase: Phase
     began_at: float
     seconds: float
     monotonic_s: float | None = None
-    """When it began on the host's CLOCK_MONOTONIC, on which traces lie too."""
+    """When the phase began on the host's CLOCK_MONOTONIC, which traces use too."""
 
 
 class Outcome(Strict):
-    """`ok`, or why the run must not be used."""
+    """Whether the run is good, or why it must not be used."""
 
     ok: bool
     reason: str | None = None
     failed_in: Phase | None = None
     refused: bool = False
-    """It differs from the runs that it is to be compared with: another attempt would too."""
+    """The run differs from those that it is compared with; another attempt would differ too."""
 
 
 class RunRecord(Strict):
     """One run as it happened.
 
-    `measurement`, `parity`, `path`, `host`, `engine`, `images`, `effective` are JSON trees whose keys are
-    documented in docs/reference/store.md; what could not be read is `None`, never zero.
+    `measurement`, `parity`, `path`, `host`, `engine`, `images` and `effective` are JSON trees whose keys are
+    documented in docs/reference/store.md. A value that could not be read is `None`, never zero.
     """
 
     format: int = FORMAT
@@ -95,63 +95,65 @@ class RunRecord(Strict):
     seed: int
     phases: tuple[PhaseTime, ...]
     site: str | None = None
-    """Name of the site in the file of sites; `None` where tare ran on its own machine alone."""
+    """Name of the site in the sites file; `None` for a run on tare's own machine."""
     host: Mapping[str, Any]
     engine: Mapping[str, Any] | None
     client_host: Mapping[str, Any] | None = None
-    """Facts of the client's host, as `host`; `None` where it is the SUT's."""
+    """Facts of the client's host, in the form of `host`; `None` where client and SUT share a host."""
     client_engine: Mapping[str, Any] | None = None
-    """The same of its engine."""
+    """Facts of the engine on the client's host."""
     images: Mapping[str, Any]
     """`sut` and `client`: reference, digest, engine id, packages."""
     emulated: tuple[Side, ...] = ()
-    """Which sides ran on an emulated CPU, as their instances reported; before format 4 none could."""
+    """Sides that ran on an emulated CPU, as their instances reported; before format 4, none could."""
     snapshot: Mapping[str, Any] | None = None
-    """Which loaded data the run started from a copy of, and by which deployments it was loaded."""
+    """The snapshot that the run's data were copied from, and the deployments that loaded it."""
     effective: Mapping[str, str] | None
     """Settings read back from the server."""
     parity: Mapping[str, Any]
     """`sut` and `client`: the `Observation` of each; `sut_after`: that of the SUT after the measure phase."""
     between: Mapping[str, Any] | None = None
-    """What was measured between two hosts: a `run.between.sounding.Between`; `None` where one plays both parts."""
+    """Measurements between the hosts, a `run.between.sounding.Between`; `None` on a single host."""
     path: Mapping[str, Any] | None
-    """How the client's traffic reached the server, as the sockets of both sides tell."""
+    """How the client's traffic reached the server, from the sockets of both sides."""
     nodes: Mapping[str, Mapping[str, Any]] | None = None
-    """Of a SUT of several, node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`.
+    """For a SUT of several nodes: node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`.
 
-    `effective`, `parity` and `path` are those of the first, and the others' are known to be like them.
+    The record's own `effective`, `parity` and `path` are those of the first node; the others were checked to be
+    alike.
     """
     usage: Mapping[str, Any] | None = None
-    """CPU time and clocks over the measure phase: a `run.usage.Usage`."""
+    """CPU time and clock rates over the measure phase, a `run.usage.Usage`."""
     monitors: Mapping[str, Any] | None = None
-    """Monitor → what it reports on itself: docs/reference/monitors.md."""
+    """Monitor → what it reports about itself: docs/reference/monitors.md."""
     chronicle: Mapping[str, Any] | None = None
-    """What the server reports of its own work: `events` (compactions), `tables`, `pools`, `dropped`.
+    """The server's report of its own work: `events` (compactions), `tables`, `pools`, `dropped`.
 
-    Of several nodes their `events`, each with its `node`; the rest is each node's own, and in `nodes`.
+    For several nodes only `events`, each with its `node`; the rest is in `nodes`.
     """
     pilot: Mapping[str, Any] | None = None
-    """The choice by which its measure phase is as long as it is: a `protocols.pilot.Choice`."""
+    """The pilot's choice of the measure phase, a `protocols.pilot.Choice`."""
     measurement: Mapping[str, Any] | None
     plugins: Mapping[str, Mapping[str, str]] | None = None
-    """Plug-in of another package (`database tiny`) → `package` and `version`; `None` where there is none."""
+    """Third-party plug-in (`database tiny`) → `package` and `version`; `None` if there is none."""
     duet: Mapping[str, Any] | None = None
-    """Where another arm ran at once: `partner`, `cpus`, what came of the two `halves`; `None` for a run alone."""
+    """For a run beside another arm: `partner`, `cpus` and the results of the two `halves`; `None` for a run
+    alone."""
     continues: str | None = None
-    """The run whose server and data it went on with, as the next stage; `None` where it began its own."""
+    """The run whose server and data this run continued on, as the next stage; `None` if it started its own."""
     raw: tuple[str, ...]
-    """Names of the raw files kept beside the record."""
+    """Names of the raw files stored with the record."""
     imported: Mapping[str, Any] | None = None
-    """Where the run comes from that somebody else has made: `origin`, `parser`, `file`, `sha256`, `repetition`."""
+    """Source of an imported run: `origin`, `parser`, `file`, `sha256`, `repetition`."""
     notices: tuple[str, ...] = ()
-    """What went wrong without voiding the run (a teardown step, say), a sentence each."""
+    """Problems that did not void the run (a failed teardown step, say), one sentence each."""
     outcome: Outcome
 
     @property
     def machine_s(self) -> float:
-        """Machine time that it took; of phases in which the other run of a duet was under way, half."""
+        """Machine time of the run in seconds; half of the phases that the other run of a duet shared."""
         return sum(self.share_of(time) for time in self.phases)
 
     def share_of(self, time: PhaseTime) -> float:
-        """Part of a phase's seconds that is this run's."""
+        """Return the seconds of a phase that count as this run's."""
         return time.seconds / 2 if self.duet is not None and time.phase in TOGETHER else time.seconds

@@ -1,4 +1,4 @@
-"""What is left to do of a plan, and whether its protocol has enough: as the records show."""
+"""What remains of a plan, and whether its protocol has enough data, both computed from the records."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tare.study.rules.repetition import instances
 
 @dataclass(frozen=True)
 class StudyState:
-    """What was made so far, by run: a good attempt or none, attempts, and the machine time that all of them took.
+    """What has been made so far, by run: good attempts, number of attempts and machine seconds of all attempts.
 
-    `throughput_per_s`: of the good attempts; a run that is not in it has none. `pilot`: the good ones of the first
-    blocks, for the choice of the measure phase; `choice`: by which later ones were made, as their records tell.
-    `emulated`: arms with an emulated run.
+    `throughput_per_s`: of good attempts; runs without a throughput are missing. `pilot`: good runs of the first
+    blocks, which the choice of the measure phase is based on; `choice`: the choice that later runs were made with,
+    as their records say. `emulated`: arms with an emulated run.
     """
 
     good: AbstractSet[str] = frozenset()
@@ -38,27 +38,27 @@ class StudyState:
 
     @classmethod
     def from_records(cls, records: Iterable[RunRecord]) -> StudyState:
-        """Read from the records of a store."""
+        """Make the state from the records of a store."""
         return cls().plus(*records)
 
     def plus(self, *records: RunRecord) -> StudyState:
-        """With these attempts too."""
-        growing = Growing(self)
-        growing.add(*records)
-        return growing.state
+        """Return the state with these attempts added."""
+        builder = StateBuilder(self)
+        builder.add(*records)
+        return builder.state
 
-    def noting(self, attempts: Iterable[Made]) -> StudyState:
-        """As `plus`."""
-        growing = Growing(self)
-        growing.note(attempts)
-        return growing.state
+    def plus_summaries(self, attempts: Iterable[AttemptSummary]) -> StudyState:
+        """Return the state with these summaries of attempts added."""
+        builder = StateBuilder(self)
+        builder.note(attempts)
+        return builder.state
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """An attempt, as far as it decides what is left to do.
+class AttemptSummary:
+    """Summary of an attempt: what decides how the study continues.
 
-    `pilot`: of a good run of the first blocks; `choice`: by which its measure phase is as long as it is.
+    `pilot`: of a good run of the first blocks; `choice`: the choice that set the length of its measure phase.
     """
 
     run_id: str
@@ -72,10 +72,10 @@ class Made:
     emulated: tuple[Side, ...] = ()
 
 
-def made_of(record: RunRecord) -> Made:
-    """Read from a record."""
+def summary_of(record: RunRecord) -> AttemptSummary:
+    """Summarise a record."""
     ok, took_s = record.outcome.ok, record.machine_s
-    return Made(
+    return AttemptSummary(
         record.run_id,
         record.arm,
         record.block,
@@ -88,8 +88,8 @@ def made_of(record: RunRecord) -> Made:
     )
 
 
-class Growing:
-    """A state that records are added to as they come in; how many there are already costs nothing."""
+class StateBuilder:
+    """Builds a `StudyState` from records as they come in; the cost per record does not grow with their number."""
 
     def __init__(self, state: StudyState) -> None:
         self._good, self._attempts = set(state.good), state.attempts.copy()
@@ -99,33 +99,33 @@ class Growing:
 
     @property
     def state(self) -> StudyState:
-        """As it is now; what is added later is in it, too."""
+        """The state so far. Records added later appear in it, too."""
         return StudyState(
             self._good, self._attempts, self._rates, self._seconds, self._pilot, self._choice, self._emulated
         )
 
     def add(self, *records: RunRecord) -> None:
-        """With these attempts too."""
+        """Add these records."""
         for one in records:
             plain = one.outcome.ok and one.block > BLOCKS and one.duet is None and one.pilot is None
             if plain and not one.emulated:
                 self.note_good(one.run_id, sum([time.seconds for time in one.phases]), throughput_of(one))
             else:
-                self.note((made_of(one),))
+                self.note((summary_of(one),))
 
     def note_good(self, run: str, seconds: float, throughput_per_s: float | None) -> None:
-        """As `note`, of a good attempt of which nothing else decides: nearly all of 100,000 are such."""
+        """Add a good attempt without further facts, as nearly all of 100,000 are."""
         self._attempts[run] = self._attempts.get(run, 0) + 1
         self._seconds[run] = self._seconds.get(run, 0.0) + seconds
         self._good.add(run)
         if throughput_per_s is not None:
             self._rates[run] = throughput_per_s
 
-    def note(self, attempts: Iterable[Made]) -> None:
-        """As `add`."""
+    def note(self, attempts: Iterable[AttemptSummary]) -> None:
+        """Add these summaries of attempts."""
         for made in attempts:
             run = made.run_id
-            self._attempts[run] = self._attempts.get(run, 0) + 1  # a counter's `+=` asks twice
+            self._attempts[run] = self._attempts.get(run, 0) + 1  # a `Counter`'s `+=` looks up twice
             self._seconds[run] = self._seconds.get(run, 0.0) + made.seconds
             if made.ok:
                 self._good.add(run)
@@ -151,19 +151,19 @@ def _pilot_run(record: RunRecord, took_s: float) -> PilotRun:
 
 
 def finished(plan: Plan, done: StudyState) -> tuple[Finished, ...]:
-    """The blocks from the first on whose every run was attempted; a block that is under way counts for nothing."""
-    return _made(plan, done).blocks
+    """Return the leading blocks whose runs have all been attempted; the block in progress does not count."""
+    return _blocks_of(plan, done).blocks
 
 
 @dataclass(frozen=True)
-class _Made:
-    """`blocks`: the finished ones. `not_due`: runs, of these and later blocks, of arms that had ended before."""
+class _Blocks:
+    """`blocks`: finished blocks. `not_due`: runs, in these or later blocks, of arms that had ended before."""
 
     blocks: tuple[Finished, ...]
     not_due: AbstractSet[str]
 
 
-def _made(plan: Plan, done: StudyState) -> _Made:
+def _blocks_of(plan: Plan, done: StudyState) -> _Blocks:
     runs: dict[int, list[PlannedRun]] = {}
     for run in plan.runs:
         runs.setdefault(run.block, []).append(run)
@@ -179,14 +179,15 @@ def _made(plan: Plan, done: StudyState) -> _Made:
             continue
         blocks.append(over)
         ended = ended_arms(plan.study, blocks)
-    return _Made(tuple(blocks), not_due)
+    return _Blocks(tuple(blocks), not_due)
 
 
 def ended_arms(study: Study, blocks: Sequence[Finished]) -> AbstractSet[str]:
-    """Arms that no further block holds, while others go on: their interval is within the margin or outside.
+    """Return the arms that later blocks omit: their interval lies within the margin, or outside of it.
 
-    Never a baseline, nor the control, which guards every block. All stages of an instance end together. In a duet a
-    block is one arm with the baseline, and the turn of each is planned: all go on until the last is known.
+    Baselines and the control never end, as they belong to every block. All stages of an instance end together. In a
+    duet, a block is one arm with the baseline and the order is planned, so all arms continue until the last one
+    ends.
     """
     rule = Rule.of(study.protocol)
     if rule.margin is None or PROTOCOLS[study.protocol.name].at_once or len(blocks) < rule.min_blocks:
@@ -200,7 +201,7 @@ def ended_arms(study: Study, blocks: Sequence[Finished]) -> AbstractSet[str]:
 def finished_block(
     plan: Plan, done: StudyState, block: int, runs: Sequence[PlannedRun], not_due: AbstractSet[str] = frozenset()
 ) -> Finished | None:
-    """A block of these runs, `None` while one of them that is due was not attempted."""
+    """Return the finished block of these runs; `None` while a run that is due has no attempt."""
     open_yet = [run.id for run in runs if run.id not in done.good]
     if any(run not in not_due and not done.attempts[run] for run in open_yet):
         return None
@@ -213,20 +214,20 @@ def finished_block(
 
 
 def decision(plan: Plan, done: StudyState) -> Decision:
-    """What the protocol says after the finished blocks: the same for the same records, whoever asks and when."""
+    """Return the protocol's decision after the finished blocks; it depends on the records only."""
     protocol = plan.study.protocol
     return PROTOCOLS[protocol.name].stop(plan.study.baseline, finished(plan, done), protocol)
 
 
 def remaining(plan: Plan, done: StudyState) -> tuple[PlannedRun, ...]:
-    """Runs without a good attempt, in the order of the plan; none of a block that need not be begun any more.
+    """Return the runs without a good attempt, in the order of the plan, except those that need not start any more.
 
-    Nor any of an arm whose blocks have ended. A failed run of a finished block remains: once it is good, the
-    protocol may come to another decision.
+    These are runs of blocks after the last one that the protocol wants, and of arms that have ended. A failed run
+    of a finished block stays: once it is good, the protocol may decide otherwise.
     """
     if all(run.id in done.good for run in plan.runs):
         return ()  # whatever the protocol says
-    made, protocol = _made(plan, done), plan.study.protocol
+    made, protocol = _blocks_of(plan, done), plan.study.protocol
     decided = PROTOCOLS[protocol.name].stop(plan.study.baseline, made.blocks, protocol)
     last = None if decided.end is None else decided.blocks
     without = {*done.good, *made.not_due}
@@ -234,10 +235,10 @@ def remaining(plan: Plan, done: StudyState) -> tuple[PlannedRun, ...]:
 
 
 def choice_of(plan: Plan, done: StudyState) -> Choice | None:
-    """The measure phase after the pilot; `None` where none is chosen, and while the pilot runs.
+    """Return the chosen measure phase; `None` if the study does not choose one, or while the pilot runs.
 
-    The first record made by a choice decides for all later ones: a run of the pilot that is made good afterwards
-    changes nothing any more. Before there is one, the pilot's records decide, the same for whoever asks.
+    The first record made with a choice decides for all later runs: a pilot run that is made good afterwards changes
+    nothing. Without such a record, the pilot's records decide, with the same result for every caller.
     """
     protocol = plan.study.protocol
     if not is_piloted(protocol) or len(finished(plan, done)) < BLOCKS:
@@ -253,7 +254,7 @@ def choice_of(plan: Plan, done: StudyState) -> Choice | None:
 
 
 def plan_of(plan: Plan, run: PlannedRun, choice: Choice | None) -> Plan:
-    """The plan by which a run is made: as it is in the pilot, with the chosen measure phase after it."""
+    """Return the plan that a run is made with: unchanged in the pilot, later with the chosen measure phase."""
     if choice is None or run.block <= BLOCKS:
         return plan
     arms = []

@@ -1,4 +1,4 @@
-"""What a plan needs of the user and the machine, checked as a whole before anything is started."""
+"""What a plan needs of the user and the machine, checked before anything is started."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tare.study.values import cpu_set, size_bytes
 
 _TIMEOUT_S = 30.0
 _SPARE_DISK = 1.1
-"""The disk estimate is one; a tenth on top is cheaper than a study that ends with a full disk."""
+"""Factor on the estimated disk space: a tenth more is cheaper than a study that ends with a full disk."""
 _NAMED_ARMS = 4
 _AS_USER = (
     "tare is not root: tare-probe samples without real-time priority and does not count block requests of control "
@@ -36,14 +36,14 @@ _AS_USER = (
 
 @dataclass(frozen=True)
 class Means:
-    """What there is on a host. `None`: could not be read, so nothing is held against it.
+    """What a host provides. `None`: could not be read, so it is not checked.
 
-    `no_engine`: why none answers. `no_image`: image reference → why it cannot be had; others are not in it.
-    `no_monitor`: the same of monitors; `no_named`: of engines that arms name. `no_machine`: why no virtual machine
-    can be started, where one is wanted; `no_nfs`: the same of NFS storage. `no_home`: why nothing can be kept where
-    tare is told to. `no_pods`: a sentence for each program that pods need and that is not there. `no_cluster`: why
-    no cluster takes pods of this user on this host, where one is wanted; `no_containerd`: the same of containerd.
-    `no_sidecar`: why the engine does not reach files and processes of its containers for a user who is not root.
+    `no_engine`: why none answers. `no_image`: image reference → why it is unavailable; available ones are missing.
+    `no_monitor`, `no_named`: the same for monitors and for engines that arms select. `no_machine`: why no virtual
+    machine can be started, if one is wanted; `no_nfs`: the same for NFS storage. `no_home`: why nothing can be
+    stored in TARE_HOME. `no_pods`: a sentence for each missing program that pods need. `no_cluster`: why no cluster
+    accepts this user's pods from this host, if one is wanted; `no_containerd`: the same for containerd.
+    `no_sidecar`: why the engine cannot reach files and processes of its containers for a user who is not root.
     """
 
     root: bool
@@ -65,7 +65,7 @@ class Means:
 
 @dataclass(frozen=True)
 class Needs:
-    """What the plug-ins of a plan need beyond what the study says.
+    """What the plug-ins of a plan need beyond the study's own settings.
 
     `rights`: by deployment. `disk_bytes`: for loaded data. `storage_rights`: by storage.
     """
@@ -81,7 +81,7 @@ def needs_of(
     disk_bytes: float | None,
     storages: Mapping[str, StorageFactory] = STORAGES,
 ) -> Needs:
-    """Needs of a plan, as its deployments and storages declare them."""
+    """Return the needs of a plan, as its deployments and storages declare them."""
     names = {placement.deployment for _, placement in _placements(plan)}
     kinds = {arm.settings.sut.storage.kind for arm in plan.study.arms}
     return Needs(
@@ -93,7 +93,7 @@ def needs_of(
 
 @dataclass(frozen=True)
 class Resources:
-    """What limits and data are held against. `None`: could not be read."""
+    """Resources that limits and data are checked against. `None`: could not be read."""
 
     cpus: frozenset[int] | None
     memory_bytes: int | None
@@ -101,14 +101,14 @@ class Resources:
 
 
 def resources_of(host: Host, layout: Layout) -> Resources:
-    """Of one host; `layout`: where data will lie."""
+    """Read the resources of a host; `layout`: where data will lie."""
     return Resources(_online(host), _memory(host), _free(host, str(layout.home)))
 
 
 def means_of(
     host: Host, layout: Layout, *, no_engine: str | None, no_image: Callable[[str], str | None], plan: Plan
 ) -> Means:
-    """Read what the host has; `no_image` says of a reference why it cannot be had, `None` where it can."""
+    """Read what the host provides. `no_image`: reference → why the image is unavailable, `None` if available."""
     references = {placement.image for _, placement in _placements(plan)}
     machines = any(placement.deployment in MACHINES for _, placement in _placements(plan))
     pods = any(placement.deployment == POD for _, placement in _placements(plan))
@@ -132,13 +132,13 @@ def means_of(
 
 
 def storage_classes(settings: Iterable[ArmSettings]) -> frozenset[str]:
-    """Of the volumes that servers claim of a cluster."""
+    """Return the storage classes of the volumes that servers claim from a cluster."""
     named = {each.sut.storage.storage_class for each in settings}
     return frozenset(name for name in named if name is not None)
 
 
 def lacking_engines(plan: Plan, engines: Engines) -> Mapping[str, str]:
-    """Engine that an arm names → why it cannot be had; others are not in it."""
+    """Engine selected by an arm → why it is unavailable; available ones are missing."""
     missing: dict[str, str] = {}
     for name in sorted({placed.engine for _, placed in _placements(plan) if placed.engine is not None}):
         try:
@@ -154,11 +154,11 @@ def lacking_engines(plan: Plan, engines: Engines) -> Mapping[str, str]:
 def lacking_runtimes(
     placements: Iterable[Placement], there: Callable[[], Collection[str] | None]
 ) -> Mapping[str, str]:
-    """Runtime that an arm names → why the engine has it not.
+    """Runtime selected by an arm → why the engine does not have it.
 
-    `there`: what it has, asked only if one is named; `None`: it does not answer, which is reported elsewhere.
-    A name with a dot is containerd's for a program of its own, which engines need not list. Of engines that arms
-    name nothing is known here: they say themselves what they lack.
+    `there`: returns the engine's runtimes, called only if an arm selects one; `None` if the engine does not answer,
+    which is reported elsewhere. A name with a dot is containerd's own form for a program, which engines need not
+    list. Engines selected by arms are not checked here: they report themselves what they lack.
     """
     default = (placed for placed in placements if placed.engine is None)
     named = {placed.runtime for placed in default if placed.runtime and "." not in placed.runtime}
@@ -176,8 +176,8 @@ def lacking_runtimes(
     )
 
 
-def lowered(study: Study, host: Host) -> tuple[str, ...]:
-    """Limits of open files that a study sets and that this host lowers, a sentence each."""
+def lowered_limits(study: Study, host: Host) -> tuple[str, ...]:
+    """Return a sentence for each limit on open files that the study sets and this host lowers."""
     ceiling = ceilings(host).get("nofile")
     asked = {
         (side, placed.limits.nofile)
@@ -191,21 +191,21 @@ def lowered(study: Study, host: Host) -> tuple[str, ...]:
     )
 
 
-def lost_without_root(host: Host) -> tuple[str, ...]:
-    """What records of a tare lack that is not root on the host, a sentence."""
+def missing_without_root(host: Host) -> tuple[str, ...]:
+    """Return a sentence on what records lack if tare is not root on the host."""
     user = host.run(["id", "-u"], timeout_s=_TIMEOUT_S, check=False).text.strip()
     return () if user in ("", "0") else (_AS_USER,)
 
 
 def require(plan: Plan, needs: Needs, means: Means) -> None:
-    """Raise `EnvironmentLacks` with everything that stands in the way, not with the first of it."""
+    """Raise `EnvironmentLacks` with every obstacle, not only the first."""
     if problems := lacking(plan, needs, means):
         listed = "".join(f"\n  - {problem}" for problem in problems)
         raise EnvironmentLacks(f"this machine or user cannot run {plan.study.name}; nothing was started:{listed}")
 
 
 def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
-    """All that the plan needs and the host has not, a sentence each with what to do about it."""
+    """List everything that the plan needs and the host lacks, a sentence each with what to do."""
     return (
         *_rights(plan, needs, means),
         *([f"{means.no_home}; {ADVICE}"] if means.no_home else []),
@@ -224,7 +224,7 @@ def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
 
 
 def placements_of(plan: Plan) -> tuple[Placement, ...]:
-    """Both sides of every arm."""
+    """Return the placements of both sides of every arm."""
     return tuple(placement for _, placement in _placements(plan))
 
 
@@ -260,26 +260,29 @@ def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
 
 
 def some_of(arms: tuple[str, ...], of: int) -> str:
-    """The first few by name, and how many there are; empty for none."""
+    """Name the first few arms and their total; empty for none."""
     if len(arms) > _NAMED_ARMS:
         return f"{len(arms)} of {of} arms: {', '.join(arms[:_NAMED_ARMS])} and {len(arms) - _NAMED_ARMS} more"
     return f"arms: {', '.join(arms)}" if arms else ""
 
 
 def _storage_needs(settings: ArmSettings, needs: Needs) -> frozenset[Right]:
-    """An engine only where the deployment uses one: the layers in a virtual machine are not made by it."""
+    """Return the rights that an arm's storage needs; an engine only if the deployment uses one.
+
+    The layers in a virtual machine are not made by an engine.
+    """
     wanted = needs.storage_rights.get(settings.sut.storage.kind, frozenset[Right]())
     return wanted & (needs.rights[settings.sut.deployment] | {Right.ROOT})
 
 
 def _is_limited(placement: Placement, needs: Needs) -> bool:
-    """Whether tare itself, and not an engine, must make control groups for it."""
+    """Whether tare itself, and not an engine, must make control groups for the placement."""
     by_engine = Right.ENGINE in needs.rights[placement.deployment]
     return not by_engine and placement.limits.in_cgroups
 
 
 def lacking_cpus(placements: Iterable[Placement], online: frozenset[int] | None) -> Iterator[str]:
-    """CPUs that limits name and the host has not."""
+    """Yield a sentence for CPUs that limits name and the host does not have."""
     if online is None:
         return
     wanted = {each.limits.cpus for each in placements if each.limits.cpus is not None}
@@ -293,7 +296,7 @@ def lacking_cpus(placements: Iterable[Placement], online: frozenset[int] | None)
 
 
 def _duet(plan: Plan, means: Means) -> Iterator[str]:
-    """Each of the two needs CPUs for SUT and client, which share them: two CPUs at least in all."""
+    """Yield a sentence for CPUs that a duet lacks: one set for each arm, shared by SUT and client."""
     spec = plan.study.protocol
     if not isinstance(spec, DuetSpec) or means.cpus is None:
         return
@@ -307,7 +310,7 @@ def _duet(plan: Plan, means: Means) -> Iterator[str]:
 
 
 def _at_once(plan: Plan) -> Mapping[str, int]:
-    """Memory that is wanted at a time, by name of who wants it: each arm, and in a duet the baseline beside it."""
+    """Arm → bytes of memory wanted at a time; in a duet, of the arm and the baseline together."""
     wanted = {arm.name: _wanted_memory(arm.settings) for arm in plan.study.arms}
     if not isinstance(plan.study.protocol, DuetSpec):
         return wanted
@@ -317,7 +320,7 @@ def _at_once(plan: Plan) -> Mapping[str, int]:
 
 
 def lacking_memory(at_once: Mapping[str, int], there: int | None) -> Iterator[str]:
-    """`at_once`: memory that is wanted at a time, by name of who wants it."""
+    """Yield a sentence for each arm that wants too much. `at_once`: who wants it → bytes wanted at a time."""
     for name, wanted in at_once.items():
         if there is not None and wanted > there:
             yield (
@@ -327,19 +330,19 @@ def lacking_memory(at_once: Mapping[str, int], there: int | None) -> Iterator[st
 
 
 def _wanted_memory(settings: ArmSettings) -> int:
-    """By the limits, of each node."""
+    """Memory of all nodes and of the client by their limits, in bytes."""
     client = 0 if settings.client is None else memory_of(settings.client)
     return settings.sut.nodes * memory_of(settings.sut) + client
 
 
 def memory_of(placement: Placement) -> int:
-    """By its limits; a virtual machine has some more, for its kernel."""
+    """Memory of a placement by its limits, in bytes; a virtual machine needs some more for its kernel."""
     limit, kernel = placement.limits.memory, placement.deployment in MACHINES
     return (0 if limit is None else size_bytes(limit)) + kernel * KERNEL_BYTES
 
 
 def lacking_disk(disk_bytes: float | None, free: int | None, *, otherwise: str) -> Iterator[str]:
-    """`otherwise`: what to do where no room can be made."""
+    """Yield a sentence if the disk is too small. `otherwise`: what to do where no space can be freed."""
     if disk_bytes is None or free is None:
         return
     if (wanted := disk_bytes * _SPARE_DISK) > free:
@@ -362,7 +365,7 @@ def _memory(host: Host) -> int | None:
 
 
 def _free(host: Host, path: str) -> int | None:
-    """Free bytes where `path` will be, asked of its nearest directory that is there (df(1))."""
+    """Free bytes on the file system where `path` will be, from its nearest existing directory (df(1))."""
     while path != "/":
         done = host.run(["df", "--output=avail", "-B1", "--", path], timeout_s=_TIMEOUT_S, check=False)
         if done.code == 0:

@@ -1,4 +1,4 @@
-"""What a tool left may be anything: a reader that stumbles over it fails the run, and never tare."""
+"""Reading arbitrary output of tools: an error in a reader fails the run, never tare."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST = 200
 
 @contextmanager
 def read_or_failed(what: str) -> Iterator[None]:
-    """Turn whatever a reader raises into a `RunFailed` that names `what` was read; a `TareError` says so itself."""
+    """Convert any error of a reader into a `RunFailed` that names `what` was read; `TareError` passes."""
     try:
         yield
     except TareError:

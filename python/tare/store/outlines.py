@@ -13,7 +13,7 @@ from sqlalchemy.engine import Row
 from tare.protocols.pilot import BLOCKS
 from tare.run.duet.swap import rate_of
 from tare.run.record import TOGETHER
-from tare.run.resume import Growing, Made, StudyState, made_of
+from tare.run.resume import Growing, AttemptSummary, StudyState, summary_of
 from tare.store.read import Store, without_collector
 from tare.store.rows import REFERENCES, Facts, from_row
 from tare.store.schema import facts, runs
@@ -43,7 +43,7 @@ class Outline:
 
     row: int
     committed_at: float
-    made: Made
+    made: AttemptSummary
     attempt: int
     site: str | None
     unit: str | None
@@ -64,10 +64,10 @@ def state_of(store: Store) -> StudyState:
                 phases, duet, rate, choice, emulated = parts
                 if ok and block > BLOCKS and duet is None and choice is None and not emulated:
                     took_s = sum([time["seconds"] for time in phases])
-                    growing.note_good(run_id, took_s, None if rate is None else float(rate))
+                    builder.note_good(run_id, took_s, None if rate is None else float(rate))
                 else:
-                    growing.note((_made(row, parts, pilot),))
-        return growing.state
+                    builder.note((_made(row, parts, pilot),))
+        return builder.state
 
 
 def outlines(store: Store, after: int = 0, seen: Collection[tuple[str, int]] = ()) -> tuple[Outline, ...]:
@@ -113,32 +113,32 @@ def _unseen(connection: Connection, asked: Select[Any], seen: Collection[tuple[s
     return [row for row in connection.execute(asked) if (row.run_id, row.attempt) not in seen]
 
 
-def _pilot(connection: Connection) -> Mapping[tuple[str, int], Made]:
+def _pilot(connection: Connection) -> Mapping[tuple[str, int], AttemptSummary]:
     """Good runs of the first blocks: a pilot's choice needs their windows."""
     asked = select(runs.c.run_id, runs.c.attempt, runs.c.record, *(runs.c[part] for part in REFERENCES))
     whole = connection.execute(asked.where(runs.c.ok, runs.c.block <= BLOCKS)).mappings().all()
     named = {row[part] for row in whole for part in REFERENCES} - {None}
     bodies = connection.execute(select(facts).where(facts.c.digest.in_(named)))
     shared = Facts({row.digest: row.body for row in bodies})
-    return {(row["run_id"], row["attempt"]): made_of(from_row(row, shared)) for row in whole}
+    return {(row["run_id"], row["attempt"]): summary_of(from_row(row, shared)) for row in whole}
 
 
-def _outline(number: int, row: Row[Any], pilot: Mapping[tuple[str, int], Made]) -> Outline:
+def _outline(number: int, row: Row[Any], pilot: Mapping[tuple[str, int], AttemptSummary]) -> Outline:
     parts = from_json(row.parts)
     unit, p95, site, notices = parts[len(_DECIDING) :]
     made = _made(row, parts, pilot)
     return Outline(number, row.committed_at, made, row.attempt, site, unit, p95, row.reason, tuple(notices or ()))
 
 
-def _made(row: Row[Any], parts: Sequence[Any], pilot: Mapping[tuple[str, int], Made]) -> Made:
-    """Make a `Made` as `made_of` does, from a row with `_KEYS` first and parts with `_DECIDING` first."""
+def _made(row: Row[Any], parts: Sequence[Any], pilot: Mapping[tuple[str, int], AttemptSummary]) -> AttemptSummary:
+    """Make an `AttemptSummary` as `summary_of` does, from a row with `_KEYS` first and parts with `_DECIDING` first."""
     run_id, attempt, block, arm, ok = row[: len(_KEYS)]
     if ok and block <= BLOCKS and (run_id, attempt) in pilot:
         return pilot[run_id, attempt]
     phases, duet, rate, choice, emulated = parts[: len(_DECIDING)]
     seconds = sum(_share_of(time, duet) for time in phases)
     good_rate = rate_of(rate, duet) if ok else None
-    return Made(run_id, arm, block, bool(ok), seconds, good_rate, None, choice, tuple(emulated or ()))
+    return AttemptSummary(run_id, arm, block, bool(ok), seconds, good_rate, None, choice, tuple(emulated or ()))
 
 
 def _share_of(time: Mapping[str, Any], duet: Mapping[str, Any] | None) -> float:

@@ -23,7 +23,7 @@ from tare.images.prepare import prepare
 from tare.run.attempt.client import Client
 from tare.run.attempt.context import Images, RunContext, parameters_of
 from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
-from tare.run.attempt.loading import ensure_snapshot, judge
+from tare.run.attempt.loading import check_output_of, ensure_snapshot
 from tare.run.attempt.ports import free_ports
 from tare.run.attempt.raw_files import new_secrets
 from tare.run.attempt.server import Node, Server, Sut
@@ -127,7 +127,7 @@ class LabRun:
         client, command = self.start(name)
         code = client.wait(self.bench.machine.clock, command.timeout_s, lambda: None)
         if name != "measure":
-            judge(self.bench, name, command)
+            check_output_of(self.bench, name, command)
         client.stop()
         return code
 

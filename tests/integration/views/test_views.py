@@ -104,7 +104,7 @@ def watch(engine: DockerClient, host: LocalHost, image: Image, tmp_path_factory:
                 time.sleep(SECONDS)
                 shown = client_line(str(sut.container_id))
                 for each in reversed(watches):
-                    each.harvest()
+                    each.fetch_reports()
                     each.stop()
                     time.sleep(0.2)
         for each in watches:

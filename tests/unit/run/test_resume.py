@@ -100,8 +100,8 @@ def test_a_cap_tells_the_width_that_was_reached(plans: Any) -> None:
     ending = ending_of(plan, StudyState.from_records(runs_of(plan, 4, noise=0.05)))
     assert ending is not None
     assert ending.reason == "blocks"
-    assert "all 4 blocks were made, with " in ending.why
-    assert "where ±2 % was the target" in ending.why
+    assert "all 4 blocks were completed, with " in ending.why
+    assert "; the target was ±2 %" in ending.why
     widths = [arm.half_width for arm in ending.arms.values()]
     assert all(width is not None and width > 0 for width in widths)
 

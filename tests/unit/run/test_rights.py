@@ -18,7 +18,7 @@ from tare.run.rights import (
     Needs,
     lacking,
     lacking_runtimes,
-    lowered,
+    lowered_limits,
     means_of,
     needs_of,
     placements_of,
@@ -289,9 +289,9 @@ def test_open_files_that_the_host_lowers_are_told_where_a_study_asks_for_them(pl
     host = FakeHost(
         files={"/proc/self/status": b"CapEff:\t0000000000000000\n", "/proc/self/limits": limits.encode()}
     )
-    assert lowered(plan.study, host) == ()
+    assert lowered_limits(plan.study, host) == ()
     (boxed,) = plan.study.arms
     sut = boxed.settings.sut.model_copy(update={"limits": LimitsSpec(nofile=65536)})
     asking = boxed.model_copy(update={"settings": boxed.settings.model_copy(update={"sut": sut})})
-    (told,) = lowered(plan.study.model_copy(update={"arms": (asking,)}), host)
+    (told,) = lowered_limits(plan.study.model_copy(update={"arms": (asking,)}), host)
     assert told.startswith("sut.limits.nofile: 65536 requested, but this host allows 20000")

@@ -8,7 +8,7 @@ from tare.deployments import Instance, Task
 from tare.images import Image, ImageConfig
 from tare.monitors import WatchedProcess
 from tare.run.clock import SystemClock
-from tare.run.monitoring.scene import around
+from tare.run.monitoring.processes import processes_on
 from tare.run.usage.cpu import Meter
 from tare.sites import Output, Process
 from tare.sites.fake import FakeHost
@@ -31,8 +31,8 @@ def worked(host: FakeHost, process: Process, ticks: int) -> None:
 def test_it_stands_in_the_trace_with_all_that_it_starts() -> None:
     host = FakeHost()
     server = host.spawn("ganesha.nfsd")
-    assert WatchedProcess("storage", server.pid, tree=True) in around(host, {}, [server])
-    assert not [each for each in around(host, {}) if each.name == "storage"]
+    assert WatchedProcess("storage", server.pid, tree=True) in processes_on(host, {}, [server])
+    assert not [each for each in processes_on(host, {}) if each.name == "storage"]
 
 
 def test_its_time_is_told_apart() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from tare.analyze.hosts import TRACE, OtherHost, other_hosts
-from tare.run.monitoring.watch import CLIENT, laid_table
+from tare.run.monitoring.watch import CLIENT, on_sut_clock
 from tare.run.record import RunRecord
 from tare.run.usage.trace import FURTHER_TARGETS, Elsewhere, read_all
 from tare.store.trace import Trace
@@ -21,7 +21,7 @@ _OWN_OF_OTHERS = r" of (client|sut-\d+)$"
 
 def laid(host: OtherHost, samples: pl.DataFrame) -> pl.DataFrame:
     """Convert a host's samples to the run's clock, and add the host's role to its own subjects."""
-    return laid_table(samples, host.of, host.ahead_s)
+    return on_sut_clock(samples, host.of, host.ahead_s)
 
 
 def taken_back(host: OtherHost, everything: pl.DataFrame) -> pl.DataFrame:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tare.analyze.comparison import Recorded
-from tare.run.emulated import MARK, apart, emulated_arms, mark_of, marked, renamed
+from tare.run.emulated import MARK, emulated_arms, made_unique, mark_of, marked, renamed
 
 
 def with_both_marks(sides: Sequence[Recorded]) -> list[Recorded]:
     """A and B with the same names for their arms: `(emulated) vm` in both, `(emulated in B) vm` in one."""
     marks = [_marks(side) for side in sides]
     joined = {name: _one(*(each.get(name) for each in marks)) for each in marks for name in each}
-    names = apart({name: marked(name, mark) for name, mark in joined.items()})
+    names = made_unique({name: marked(name, mark) for name, mark in joined.items()})
     return [_renamed(side, names) for side in sides]
 
 

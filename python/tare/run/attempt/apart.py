@@ -1,4 +1,4 @@
-"""What an attempt does more where its client, and the nodes of its SUT, stand on hosts of their own."""
+"""Extra work of an attempt whose client or SUT nodes run on separate hosts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tare.study.model import ArmSettings
 from tare.study.values import NetworkKind
 
 Counters = Mapping[str, Mapping[str, int | None]]
-"""Side, or further node → counters of its host: see `run.between.wire.counters`. Empty where there is one host."""
+"""Side or further node → counters of its host (see `run.between.wire.counters`). Empty with a single host."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,10 @@ class _Facts:
 
 
 def take_hosts(job: Job, machine: Machine, draft: Draft, teardown: Teardown) -> WorkDirectory:
-    """Make a work directory on each host that takes part and take its facts down; the SUT's, or first node's."""
+    """Make a work directory on each participating host and record the host's facts.
+
+    Returns the work directory on the SUT's host, or on the first node's.
+    """
     settings, site = job.arm.settings, machine.site
     first = workdir_on(machine, site.sut, job.token)
     apart = client_workdir_for(machine, settings, job.token) is not None
@@ -62,7 +65,7 @@ def _taken(machine: Machine, settings: ArmSettings, workdir: WorkDirectory) -> _
 
 
 def with_wire(context: RunContext, draft: Draft) -> RunContext:
-    """Measure what lies between the hosts; unchanged where one host plays all parts."""
+    """Measure the network between the hosts and add the client's work directory; unchanged on a single host."""
     client_workdir = client_workdir_for(context.machine, context.settings, context.token)
     if client_workdir is None:
         return context
@@ -72,7 +75,7 @@ def with_wire(context: RunContext, draft: Draft) -> RunContext:
 
 
 def must_be_routed(context: RunContext, sut: Sut) -> None:
-    """Whether the client's host sends to the SUT's own address by the measured network; `RunFailed` where not."""
+    """Raise `RunFailed` unless the client's host sends to the SUT's own address over the measured network."""
     wire, settings = context.machine.wire, context.settings
     if wire is None or context.client_workdir is None or settings.sut.network is not NetworkKind.BRIDGE:
         return
@@ -86,10 +89,11 @@ def must_be_routed(context: RunContext, sut: Sut) -> None:
         )
 
 
-def sound_again(context: RunContext, draft: Draft) -> None:
-    """Whether the clocks of all hosts can be laid on one over the whole run; `RunFailed` where they cannot.
+def remeasure_wire(context: RunContext, draft: Draft) -> None:
+    """Measure the network and clocks between the hosts again, after the measure phase.
 
-    The wall clock of the client's host, and of each node's that asks another, must not have been set either.
+    Raises `RunFailed` if the clocks of the hosts cannot be mapped onto each other over the whole run, or if the
+    wall clock of the client's host, or of a node that queries another, was set meanwhile.
     """
     wire, before = context.machine.wire, draft.between
     if wire is None or before is None:
@@ -104,8 +108,11 @@ def sound_again(context: RunContext, draft: Draft) -> None:
             must_not_step(link.before.client_ahead_s, link.after.client_ahead_s, link.asks)
 
 
-def counted_so_far(context: RunContext, draft: Draft, sut: Sut | None) -> Counters:
-    """TCP's counters are a server's own where it has a network namespace; of a client they are its host's."""
+def read_counters(context: RunContext, draft: Draft, sut: Sut | None) -> Counters:
+    """Read the TCP counters of each side.
+
+    A server in its own network namespace has counters of its own; a client's counters are those of its host.
+    """
     wire = context.machine.wire
     if wire is None or draft.between is None:
         return {}
@@ -120,19 +127,19 @@ def counted_so_far(context: RunContext, draft: Draft, sut: Sut | None) -> Counte
 
 
 def note_counters(context: RunContext, draft: Draft, sut: Sut | None, before: Counters) -> None:
-    """Keep what has been counted since `before`, with the interface of each host."""
+    """Record how much each counter has grown since `before`, with the network interface of each host."""
     wire, between = context.machine.wire, draft.between
     if wire is None or between is None:
         return
     sides = {
         side: {**to_tree(wire.devices[side]), "counters": growth(before[side], after)}
-        for side, after in counted_so_far(context, draft, sut).items()
+        for side, after in read_counters(context, draft, sut).items()
     }
     draft.between = replace(between, sides=sides)
 
 
-def walls_ahead(draft: Draft) -> Mapping[str, float]:
-    """Further node on a host of its own → what that host's wall clock is ahead of the trace's clock."""
+def wall_clocks_ahead_s(draft: Draft) -> Mapping[str, float]:
+    """Further node on a host of its own → seconds by which that host's wall clock is ahead of the trace's clock."""
     clocks = {
         name: None if draft.between is None else clock_of_node(draft.between, node.get("on", ""))
         for name, node in draft.nodes.items()
@@ -141,12 +148,12 @@ def walls_ahead(draft: Draft) -> Mapping[str, float]:
 
 
 def proxies_of(draft: Draft) -> Mapping[int, Mapping[str, Any]]:
-    """Number of a node, from 0, → the docker-proxy before it, where there is one."""
+    """Node number, counted from 0 → the docker-proxy in front of the node, where there is one."""
     proxies = [(node.get("path") or {}).get("proxy") for node in draft.nodes.values()]
     return {number: proxy for number, proxy in enumerate(proxies) if proxy is not None}
 
 
 def _sides(context: RunContext) -> Iterator[tuple[str, Host]]:
-    """The SUT's hosts by what they are called in the record: `sut`, then `sut-2`, `sut-3` and so on."""
+    """Hosts of the SUT by their names in the record: `sut`, then `sut-2`, `sut-3` and so on."""
     for number, host in enumerate(context.machine.site.sut_hosts, 1):
         yield "sut" if number == 1 else f"sut-{number}", host

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def attempt(job: Job, machine: Machine, observer: Observer) -> RunRecord:
-    """Make one attempt and tell of it, whatever came of it; only an interruption leaves without a record."""
+    """Make one attempt and return its record, good or failed. Only an interruption leaves no record."""
     one = Attempt(job, machine, observer)
     try:
         with machine.interrupts.allowed():
@@ -42,7 +42,7 @@ def attempt(job: Job, machine: Machine, observer: Observer) -> RunRecord:
 
 
 class Attempt:
-    """An attempt as it goes: what it found, what came of it, and what is to be undone."""
+    """An attempt in progress: its observations, its outcome and its teardown steps."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Attempt:
         pace: Pace = ALONE,
         secrets: Secrets | None = None,
     ) -> None:
-        """`secrets`: those of a server that it goes on with; `None` where it starts its own."""
+        """`secrets`: those of the server that the attempt continues on; `None` if it starts its own server."""
         self.job = job
         self.outcome = Outcome(ok=True)
         self._machine = machine
@@ -76,7 +76,7 @@ class Attempt:
         )
 
     def take(self, step: Callable[[], T]) -> T | None:
-        """Take a step; what it raises is the attempt's outcome, and then it returns `None`."""
+        """Run one step. An exception becomes the outcome of the attempt, and `None` is returned."""
         try:
             return step()
         except Exception as error:  # noqa: BLE001 - one run must not end a study of hours; the trace is kept
@@ -84,16 +84,16 @@ class Attempt:
             return None
 
     def void(self, why: str) -> None:
-        """It must not be used, through no fault of its own."""
+        """Mark the attempt as unusable for a reason outside of it."""
         if self.outcome.ok:
             self.outcome = Outcome(ok=False, reason=redacted(why, self._secrets), failed_in=self._watch.current)
 
     def refuse(self, why: str) -> None:
-        """It differs from what it is to be compared with."""
+        """Mark the attempt as not comparable with the runs that it would be compared with."""
         self.outcome = Outcome(ok=False, reason=why, failed_in=Phase.MEASURE, refused=True)
 
     def collect(self) -> None:
-        """Stop what runs and bring the raw files home; a good run without them is no good run."""
+        """Stop all programs and copy the raw files into the store's staging; a good run fails without raw files."""
         with self._watch.phase(Phase.COLLECT):
             self._undo(self._stops)
             self._look_at_trees()
@@ -101,13 +101,13 @@ class Attempt:
             self._read_monitors()
 
     def tear_down(self) -> None:
-        """Take away all that was made."""
+        """Remove everything that the attempt made."""
         with self._watch.phase(Phase.TEARDOWN):
             self._undo(self._stops)
             self._undo(self._teardown)
 
     def record(self) -> RunRecord:
-        """What is to be kept of it."""
+        """Return the record of the attempt."""
         return record_of(self.job, self._draft, self._watch.times, self.outcome)
 
     def _undo(self, steps: Teardown) -> None:
@@ -126,7 +126,7 @@ class Attempt:
         )
 
     def _look_at_trees(self) -> None:
-        """An image whose files its own server changed is no longer the image that other runs had."""
+        """Fail the attempt if a server changed files of its image: other runs had other bits."""
         try:
             notices = changed_trees(self._machine, self.job.arm.settings, self.job.images)
         except (TareError, OSError) as error:
@@ -151,7 +151,7 @@ class Attempt:
                 draft.notices.append(f"the raw files cannot be kept: {error}")
 
     def _read_monitors(self) -> None:
-        """What the monitors saw; a good run of which one saw not all is no good run."""
+        """Read what the monitors recorded. An unreadable recording fails a good run."""
         draft, staging = self._draft, self.job.staging
         try:
             between, ahead_s = draft.between, clocks_ahead(draft.between)
@@ -169,7 +169,7 @@ class Attempt:
                 self.outcome = Outcome(ok=False, reason=str(error), failed_in=Phase.COLLECT)
 
     def _traces_of_nodes(self, ahead_s: Mapping[str, float]) -> tuple[Elsewhere, ...]:
-        """Of further nodes' hosts, where they have their own."""
+        """Traces of further nodes that have hosts of their own."""
         further = list(self._draft.nodes.items())[1:]
         return tuple(
             Elsewhere(node_trace_of(self.job.staging, name), ahead_s[node["on"]], name)

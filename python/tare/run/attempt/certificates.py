@@ -1,4 +1,4 @@
-"""The certificate of a run's server: made anew for it, signed by an authority that is made for it too."""
+"""The TLS certificate of a run's server, signed by an authority that is made for this run only."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tare.databases import Certificate
 
 _AUTHORITY = "tare run authority"
 _AHEAD, _GOOD_FOR = timedelta(days=1), timedelta(days=30)
-"""Clocks of other hosts and of virtual machines may be behind this one's."""
+"""Clocks of other hosts and of virtual machines may be behind this host's clock."""
 
 
 def new_certificate(password: str, now: datetime | None = None) -> Certificate:
-    """By ECDSA on P-256, as public authorities sign today, and the same kind for every arm.
+    """Make a certificate with an ECDSA key on P-256, as public authorities use today; the same kind for every arm.
 
-    It names the loopback address only: a container's own is not known before its server has started, so clients
-    hold the authority against what they know and not the name. The authority's key is kept nowhere. `password`:
-    locks the keystore, by what every Java 8 can read (update 301 was the first to read more).
+    The certificate names the loopback address only: a container's own address is unknown before its server starts,
+    so clients verify the authority and not the host name. The authority's key is not stored. `password` locks the
+    keystore, with algorithms that every Java 8 can read (update 301 was the first to support newer ones).
     """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization

@@ -1,4 +1,4 @@
-"""A client of one run: started, waited for, stopped."""
+"""A client of one run: start, wait for, stop."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ class Client:
     deployment: Deployment
     instance: Instance
     oom_kills_before: int | None = None
-    """The machine's count just before the start."""
+    """The machine's count of OOM kills just before the start."""
 
     @property
     def lives(self) -> bool:
-        """Whether it still runs."""
+        """Whether the client still runs."""
         return alive(self.host, self.instance.process)
 
     def wait(self, clock: Clock, seconds: float, watch: Callable[[], None]) -> int:
-        """Its exit code; `TimedOut` when it takes longer than `seconds`, `RunFailed` when it was killed.
+        """Wait for the client to end and return its exit code.
 
-        `watch` is called between looks, each a read of /proc, and raises when waiting has become pointless.
+        Raises `TimedOut` after `seconds`, and `RunFailed` when the client was killed. `watch` is called between
+        polls (each reads /proc) and raises when waiting has become pointless.
         """
         deadline = Deadline(clock, seconds)
         while self.lives:
@@ -48,27 +49,27 @@ class Client:
         return code
 
     def stop(self, grace_s: float = 10.0) -> None:
-        """End it and remove what was made for it."""
+        """End the client and remove what was made for it."""
         self.deployment.stop(self.instance, grace_s)
 
 
 def started(host: Host, deployment: Deployment, task: Task) -> Client:
-    """A client of this task on that host."""
+    """Start a client of this task on the host."""
     before = oom_kills(host)
     return Client(host, deployment, deployment.start(task), before)
 
 
 class Look(Protocol):
-    """Takes down what there is to be seen of both sides; `last`: the client has ended."""
+    """Records what can be observed of both sides; `last`: the client has ended."""
 
     def __call__(self, *, last: bool) -> None:
-        """Look."""
+        """Observe both sides once."""
         ...
 
 
 @dataclass(frozen=True)
 class Started:
-    """A client at work. `lives`: raises when a server has gone."""
+    """A running client. `lives`: raises when a server has ended."""
 
     client: Client
     stop: Callable[[], object]
@@ -76,12 +77,12 @@ class Started:
     look: Look
 
     def watch(self) -> None:
-        """One glance at both sides."""
+        """Check the servers and observe both sides once."""
         self.lives()
         self.look(last=False)
 
     def let_run(self, clock: Clock, deadline: Deadline) -> None:
-        """Watch until then, or until it has ended, which is for whoever waits for it to judge."""
+        """Watch until the deadline or until the client ends. The caller judges how it ended."""
         while not deadline.passed and self.client.lives:
             self.watch()
             clock.sleep(min(_POLL_S, deadline.left_s))

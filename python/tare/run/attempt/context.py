@@ -1,4 +1,4 @@
-"""What one attempt works with: its directory, images and names, from which its server and clients are made."""
+"""Surroundings of one attempt: directory, images and names, from which its server and clients are started."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tare.run.attempt.client import Client, started
 from tare.run.attempt.death import oom_kills
 from tare.run.attempt.directory import WorkDirectory
 from tare.run.attempt.ports import free_ports
-from tare.run.attempt.server import BEFORE_AN_ANSWER, Node, Server, Starter, Sut, gone, nodes_of
+from tare.run.attempt.server import BEFORE_AN_ANSWER, Node, Server, Starter, Sut, nodes_of, server_gone
 from tare.run.machine import Machine
 from tare.sites import Host, Process
 from tare.storage import DataMount
@@ -48,21 +48,21 @@ _LOOPBACK, _ANY = "127.0.0.1", "0.0.0.0"  # noqa: S104 - inside a network namesp
 
 @dataclass(frozen=True)
 class Images:
-    """The bits of both sides. `client`: `None` where the workload's program is itself the SUT."""
+    """Images of both sides. `client`: `None` where the workload's program is itself the SUT."""
 
     sut: Image
     client: Image | None
     nodes: tuple[Image, ...] = ()
-    """The SUT's, as the host of each node has it; empty where one host has all of them."""
+    """The SUT's image on each node's host; empty where one host runs all nodes."""
 
     def of_node(self, number: int) -> Image:
-        """As the host of a node has it, counted from 1."""
+        """Return the SUT's image on the host of a node, counted from 1."""
         return self.nodes[number - 1] if self.nodes else self.sut
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """One attempt's surroundings. `token` is unique on the machine; all names are made from it."""
+    """Surroundings of one attempt. `token` is unique on the machine; all names derive from it."""
 
     machine: Machine
     settings: ArmSettings
@@ -70,24 +70,24 @@ class RunContext:
     workdir: WorkDirectory
     token: str
     ports: tuple[int, ...]
-    """One for each node: at the first all of them listen, each at an address of its own. Of nodes on hosts of their
-    own there is one more, at which they find each other."""
+    """One port for each node. All nodes listen on the first port, each at its own address. Where nodes have hosts
+    of their own, one more port is for the traffic between nodes."""
     secrets: Secrets
     data_mounts: tuple[DataMount, ...] = ()
-    """Where each node's data are; empty: in the work directory, as during loading."""
+    """Location of each node's data; empty: in the work directory, as during loading."""
     first_token: str | None = None
-    """The token of the attempt whose server it goes on with; `None` where it has its own."""
+    """Token of the attempt that started the server; `None` where this attempt starts its own."""
     client_workdir: WorkDirectory | None = None
     """The work directory on the client's host; `None` where client and SUT share a host and a directory."""
 
     def workdir_of(self, node: Node) -> WorkDirectory:
-        """The work directory on a node's host: that of all where they share a host."""
+        """Return the work directory on a node's host; all nodes on one host share it."""
         host = self.machine.site.host_of(node.number)
         return self.workdir if host is self.machine.site.sut else workdir_on(self.machine, host, self.token)
 
     @property
     def workdir_for_client(self) -> WorkDirectory:
-        """Where clients write and are read from."""
+        """The directory that clients write to."""
         return self.client_workdir or self.workdir
 
     @property
@@ -96,14 +96,14 @@ class RunContext:
         return nodes_of(self.settings.sut.nodes)
 
     def data_mount_of(self, node: Node) -> DataMount:
-        """Where a node's data are and how its task gets at them."""
+        """Return where a node's data lie and how its task reaches them."""
         if self.data_mounts:
             return self.data_mounts[node.number - 1]
         return DataMount(node.below(self.workdir_of(node).data), "")
 
     @property
     def storages(self) -> Mapping[str, tuple[Process, ...]]:
-        """Host → what serves the data of its nodes, where there is something that does."""
+        """Host → processes that serve the data of its nodes; empty where no process does."""
         serving: dict[str, tuple[Process, ...]] = {host.name: () for host in self.machine.site.sut_hosts}
         for number, mount in enumerate(self.data_mounts, 1):
             if mount.server is not None:
@@ -112,7 +112,7 @@ class RunContext:
 
     @property
     def database(self) -> Database:
-        """The database under test; `KeyError` where there is none."""
+        """The database under test. Raises `KeyError` where the workload itself is the SUT."""
         return self.machine.databases[self.settings.sut.database or ""]
 
     @property
@@ -122,43 +122,43 @@ class RunContext:
 
     @cached_property
     def sut_deployment(self) -> Deployment:
-        """How the server is placed, or the first node of a cluster."""
+        """Deployment of the server, or of a cluster's first node."""
         return self.machine.deployment(self.settings.sut, self.machine.site.sut)
 
     @cached_property
     def _other_deployments(self) -> Mapping[str, Deployment]:
-        """Of nodes on hosts of their own, by host."""
+        """Host → deployment of the nodes on hosts of their own."""
         site = self.machine.site
         return {host.name: self.machine.deployment(self.settings.sut, host) for host in site.nodes[1:]}
 
     def deployment_of(self, node: Node) -> Deployment:
-        """How a node is placed on its host."""
+        """Return the deployment of a node on its host."""
         return self._other_deployments.get(self.machine.site.host_of(node.number).name, self.sut_deployment)
 
     @cached_property
     def client_deployment(self) -> Deployment:
-        """How the clients are placed; a workload that is itself the SUT is placed as that."""
+        """Deployment of the clients; for a workload that is itself the SUT, the SUT's."""
         if self.settings.client is None:
             return self.sut_deployment
         return self.machine.deployment(self.settings.client, self.machine.site.client)
 
     def data_dir(self, node: Node) -> str:
-        """A node's data directory as the node sees it."""
+        """Return the path of a node's data directory as the node sees it."""
         own_root = self.sut_deployment.own_root
         return (self.images.sut.config.data_dir or _DATA_DIR) if own_root else self.data_mount_of(node).source
 
     @property
     def cgroup_parent(self) -> str:
-        """The one parent of all that this attempt starts: equal arms get equal weights."""
+        """Common cgroup parent of everything that the attempt starts, so that equal arms get equal weights."""
         return f"tare/{self.group}"
 
     @property
     def group(self) -> str:
-        """What the parent is named by: the token of the attempt that started the server."""
+        """Name of the cgroup parent: the token of the attempt that started the server."""
         return self.first_token or self.token
 
     def server_plan(self, node: Node, run_dir: str, first: Instance | None = None) -> ServerPlan:
-        """How a node is to run; `run_dir` is the host's path of its run directory, `first` the first node."""
+        """Describe how a node is to run. `run_dir`: its run directory on the host; `first`: the first node."""
         sut, own_root = self.settings.sut, self.sut_deployment.own_root
         alone = ServerPlan(
             data_dir=self.data_dir(node),
@@ -177,13 +177,13 @@ class RunContext:
         return replace(alone, listen=own, member=member)
 
     def start_sut(self) -> Sut:
-        """Start the first node; the others come in turn while it is waited for."""
+        """Start the first node; the others start in turn in `Sut.wait_until_ready`."""
         first, *others = self.nodes
         cluster = self.machine.clusters[self.settings.sut.database or ""] if others else None
         return Sut([self.start_server(first)], [self._starter(node) for node in others], cluster)
 
     def start_server(self, node: Node, first: Instance | None = None, *, initialise: bool = False) -> Server:
-        """Start a node on its data directory, or the command that fills an empty one."""
+        """Start a node on its data directory, or with `initialise` the command that fills an empty one."""
         sut, image, workdir = self.settings.sut, self.images.of_node(node.number), self.workdir_of(node)
         host, deployment = workdir.host, self.deployment_of(node)
         plan = self.server_plan(node, f"{workdir.path}/{node.name}", first)
@@ -204,15 +204,15 @@ class RunContext:
         try:
             instance = deployment.start(task)
         except EndedAtOnce as error:  # seen to end now or a moment later: reported alike
-            raise gone(node, f"the server ended with {error.how}", BEFORE_AN_ANSWER, error.words) from error
+            raise server_gone(node, f"the server ended with {error.how}", BEFORE_AN_ANSWER, error.words) from error
         return Server(host, deployment, self.database, plan, node, instance, before)
 
     def client_run_dir(self, name: str) -> str:
-        """The run directory of a client as the client sees it."""
+        """Return the run directory of a client as the client sees it."""
         return _RUN_DIR if self.client_deployment.own_root else f"{self.workdir_for_client.path}/{name}"
 
     def start_client(self, name: str, command: ClientCommand, sut: Sut | None) -> Client:
-        """Start a client of a running SUT; without one, the program that is itself the SUT, on its data."""
+        """Start a client of a running SUT; without a SUT, start the program that is itself the SUT, on its data."""
         if sut is None:
             return self._start_program(name, command)
         client, image = self.settings.client, self.images.client
@@ -226,7 +226,7 @@ class RunContext:
         return started(self.machine.site.client, self.client_deployment, task)
 
     def target(self, sut: Sut | None) -> Target | Files:
-        """The servers as the client must address them, or the files of a workload that needs none."""
+        """Return the servers as the client addresses them, or the files of a workload without a server."""
         if sut is None:
             return Files(self.data_dir(self.nodes[0]))
         _, *others = sut.servers
@@ -241,7 +241,7 @@ class RunContext:
         return lambda first: self.start_server(node, first)
 
     def _address(self, node: Node) -> str:
-        """A member's own, or a name for it, which engines put into the /etc/hosts of its container."""
+        """Address of a member, or a name for it, which engines put into /etc/hosts of its container."""
         if self.settings.sut.network is not NetworkKind.HOST:
             return self._task_name(node.name)
         return self._listen_address(node) if self.machine.site.nodes else node_address(self.ports[0], node.number)
@@ -258,14 +258,14 @@ class RunContext:
         return started(self.machine.site.sut, self.sut_deployment, task)
 
     def _listen_address(self, node: Node) -> str:
-        """At which a server in its host's network namespace listens."""
+        """Address that a server in its host's network namespace listens at."""
         if self.client_workdir is None:
             return self._address_for_pods or _LOOPBACK
         return self.machine.address_of(self.machine.site.host_of(node.number)) or _LOOPBACK
 
     @cached_property
     def _address_for_pods(self) -> str | None:
-        """Of the node, at which a client in a pod with a network of its own finds a server in the node's."""
+        """Address of a cluster's node, for clients in a pod network and a server in the node's network."""
         client, sut = self.settings.client, self.settings.sut
         if client is None or client.deployment != POD or client.network is not NetworkKind.POD:
             return None
@@ -275,7 +275,7 @@ class RunContext:
     def _run_dir(
         self, name: str, command: ServerCommand | ClientCommand, image: Image, workdir: WorkDirectory
     ) -> str:
-        """The command's run directory; what was started, and with which files, is kept among the raw files."""
+        """Make the command's run directory. The command and the names of its files are kept among the raw files."""
         described = {"argv": command.argv, "env": dict(command.env), "files": dict(command.files)}
         binary = command.binary_files if isinstance(command, ServerCommand) else {}
         if binary:
@@ -313,7 +313,7 @@ class RunContext:
 
 
 def client_workdir_for(machine: Machine, settings: ArmSettings, token: str) -> WorkDirectory | None:
-    """The work directory of clients on their own host; `None` where they run on the SUT's, or are the SUT."""
+    """Return the work directory of clients on their own host; `None` where they share the SUT's or are the SUT."""
     part = machine.client_part
     if part is None or settings.client is None:
         return None
@@ -321,30 +321,30 @@ def client_workdir_for(machine: Machine, settings: ArmSettings, token: str) -> W
 
 
 def workdir_on(machine: Machine, host: Host, token: str) -> WorkDirectory:
-    """An attempt's work directory on one of the site's hosts."""
+    """Return an attempt's work directory on one of the site's hosts."""
     return WorkDirectory(host, f"{machine.layout_on(host).work}/{token}")
 
 
 def other_workdirs(machine: Machine, settings: ArmSettings, token: str) -> tuple[WorkDirectory, ...]:
-    """The work directories on hosts other than the SUT's or its first node's: of other nodes, then of clients."""
+    """Return the work directories on hosts other than the SUT's (or first node's): other nodes', then clients'."""
     client = client_workdir_for(machine, settings, token)
     nodes = (workdir_on(machine, host, token) for host in machine.site.nodes[1:])
     return (*nodes, *(() if client is None else (client,)))
 
 
 def ports_for(machine: Machine, settings: ArmSettings, token: str) -> tuple[int, ...]:
-    """Free ports for the SUT's nodes, on the hosts of all of them: see `RunContext.ports`."""
+    """Find free ports for the SUT's nodes, free on all their hosts: see `RunContext.ports`."""
     first, *others = machine.site.sut_hosts
     return free_ports(first, token, settings.sut.nodes + bool(others), others)
 
 
 def make_token(*parts: object) -> str:
-    """Hex digits that name an attempt: the same for the same store, run and attempt, else different."""
+    """Make an attempt's token, hex digits: always the same for the same store, run and attempt, else different."""
     return hashlib.sha256("/".join(str(part) for part in parts).encode()).hexdigest()[:_TOKEN_DIGITS]
 
 
 def limits_of(spec: LimitsSpec) -> Limits:
-    """A study's limits in the deployments' units."""
+    """Convert a study's limits to the units of deployments."""
     return Limits(
         cpus=spec.cpus,
         cpu_quota=spec.cpu_quota,
@@ -356,14 +356,14 @@ def limits_of(spec: LimitsSpec) -> Limits:
 
 
 def machine_of(spec: VmSpec | None) -> MachineSetting:
-    """A study's words on virtual machines in the deployments' units."""
+    """Convert a study's settings of virtual machines to the units of deployments."""
     if spec is None:
         return MachineSetting()
     return MachineSetting(spec.cache, spec.aio, size_bytes(spec.disk), spec.pin)
 
 
 def pod_of(spec: PodSpec | None) -> PodSetting | None:
-    """A study's words on a pod in the deployments' units."""
+    """Convert a study's pod settings to the units of deployments."""
     if spec is None:
         return None
     memory = None if spec.memory_request is None else size_bytes(spec.memory_request)
@@ -371,7 +371,7 @@ def pod_of(spec: PodSpec | None) -> PodSetting | None:
 
 
 def parameters_of(workload: Workload[Any], settings: ArmSettings, seed: int | None = None) -> Parameters:
-    """The workload's own parameters of an arm, with the run's seed where it takes one and the study gives none."""
+    """Return an arm's workload parameters; a missing seed is the run's seed, if the workload takes one."""
     tree: dict[str, Any] = dict(settings.workload)
     if "seed" in workload.parameters.model_fields and tree.get("seed") is None:
         tree["seed"] = seed
@@ -379,7 +379,7 @@ def parameters_of(workload: Workload[Any], settings: ArmSettings, seed: int | No
 
 
 def address_of(server: Instance, settings: ArmSettings) -> Endpoint:
-    """Where a client of this arm finds the server."""
+    """Return the endpoint at which a client of this arm reaches the server."""
     if settings.client is not None and settings.client.network is NetworkKind.SHARED:
         return Endpoint(_LOOPBACK, server.task.port)
     endpoint = server.published or Endpoint(server.address, server.task.port)

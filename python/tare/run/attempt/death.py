@@ -1,4 +1,4 @@
-"""What ended a server that should live: in words, for the one line that a user reads first."""
+"""Why a server ended: one line, which is what a user reads first."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ _KILLED = int(signal.SIGKILL)
 _SHELL_BASE = 128
 _ASK_S = 5.0
 _MACHINE_S = 60.0
-"""From a task's end in a virtual machine to that of the machine: output to the host, disks let go, power off."""
-_LAST_LINES, _LONGEST_WORDS = 3, 500
+"""Time between the end of a task in a virtual machine and the end of the machine: output is copied to the host,
+disks are released, the machine powers off."""
+_LAST_LINES, _LONGEST_OUTPUT = 3, 500
 _NO_REASON = re.compile(r"at |.*\bVM warning: |\S+ \d+ \[(?:System|Note)\]|.*\[MY-(?:010119|013236)\]")
-"""Lines of a Java stack trace, of which there are dozens below the reason, and what a JVM thinks of its options;
-what MySQL says of its normal course, that it gives up (`Aborting`), and that the data directory is unusable."""
+"""Lines that are no reason: Java stack frames, JVM warnings about options, MySQL's messages of normal operation,
+its `Aborting` and its remark that the data directory is unusable."""
 
 _CRASH = re.compile(
     r"^# (?:A fatal error has been detected by|There is insufficient memory for) the Java Runtime Environment.*\n"
     r"(?:#\n)?# +(.+)$",
     re.MULTILINE,
 )
-"""What a JVM says of its own end, above a dozen lines on where to report it."""
+"""The JVM's report of its own crash, above a dozen lines on where to report it."""
 
 
 def oom_kills(host: Host) -> int | None:
-    """How often the kernel has killed for want of memory since boot, by any limit.
+    """Return how many processes the kernel has killed for lack of memory since boot, by any limit.
 
-    `oom_kill` of /proc/vmstat (include/linux/vm_event_item.h). It is the machine's: a control group's own counter
-    is gone together with its container.
+    `oom_kill` of /proc/vmstat (include/linux/vm_event_item.h) counts for the whole machine: the counter of a
+    control group is gone together with its container.
     """
     raw = host.read("/proc/vmstat") or b""
     return next((int(line.split()[1]) for line in raw.splitlines() if line.startswith(b"oom_kill ")), None)
 
 
 def death_of(host: Host, deployment: Deployment, instance: Instance, oom_kills_before: int | None) -> str:
-    """How the instance's first process ended: `the server was killed by SIGSEGV`."""
+    """Describe how the instance's first process ended: `the server was killed by SIGSEGV`."""
     if (booted := boot_id(host)) and booted != instance.process.boot_id:
         return f"{host.name} rebooted, which ended the server"
     try:
         code = deployment.wait(instance, _ASK_S if instance.guest is None else _MACHINE_S)
     except TareError as error:
-        return _untold(host, instance, error, oom_kills_before)
+        return _unknown_death(host, instance, error, oom_kills_before)
     number = -code if code < 0 else code - _SHELL_BASE if code > _SHELL_BASE else 0
-    if number == _KILLED and _struck(host, oom_kills_before):
+    if number == _KILLED and _oom_killed(host, oom_kills_before):
         return f"the kernel killed the server, out of memory ({_limit(instance)})"
     if number == _KILLED and _kills_inside(host, instance):
         return f"the virtual machine's kernel killed the server, out of memory ({_limit(instance)})"
@@ -60,32 +61,32 @@ def death_of(host: Host, deployment: Deployment, instance: Instance, oom_kills_b
 
 
 def must_not_be_killed(host: Host, instance: Instance, code: int, oom_kills_before: int | None) -> None:
-    """Raise `RunFailed` where a client was ended by SIGKILL, of which its output cannot tell."""
+    """Raise `RunFailed` if a client was ended by SIGKILL, which its output cannot show."""
     if code not in (-_KILLED, _SHELL_BASE + _KILLED):
         return
-    if _struck(host, oom_kills_before):
+    if _oom_killed(host, oom_kills_before):
         raise RunFailed(f"the kernel killed the client {instance.task.name}, out of memory ({_limit(instance)})")
     raise RunFailed(f"the client {instance.task.name} was ended by SIGKILL")
 
 
-def _untold(host: Host, instance: Instance, error: TareError, oom_kills_before: int | None) -> str:
-    """Of one whose end nobody can tell: its engine does not answer, or its machine went before."""
+def _unknown_death(host: Host, instance: Instance, error: TareError, oom_kills_before: int | None) -> str:
+    """Describe an end of unknown cause: the engine does not answer, or the machine ended first."""
     if instance.guest is None:
         if isinstance(error, PodLost):
             return error.what
         return f"{error.what}, and the server ended" if isinstance(error, EngineSilent) else "the server ended"
-    if _struck(host, oom_kills_before):
+    if _oom_killed(host, oom_kills_before):
         return f"the kernel killed a process, out of memory, and {error.what}"
     return error.what
 
 
 def _kills_inside(host: Host, instance: Instance) -> int | None:
-    """How often a virtual machine's own kernel had killed for want of memory when its task ended."""
+    """Return the OOM kills inside a virtual machine when its task ended."""
     end = None if instance.guest is None else guest_end(host, instance.guest.status)
     return None if end is None else end.oom_kills
 
 
-def _struck(host: Host, before: int | None) -> bool:
+def _oom_killed(host: Host, before: int | None) -> bool:
     now = oom_kills(host)
     return now is not None and before is not None and now > before
 
@@ -95,14 +96,14 @@ def _limit(instance: Instance) -> str:
     return "it has no memory limit" if limit is None else f"its limit is {limit / (1 << 20):.0f} MiB"
 
 
-def last_words(host: Host, output: Output) -> str:
-    """The last lines that a program wrote, as one: the cause often stands before a mere "aborting"."""
+def last_output(host: Host, output: Output) -> str:
+    """Return a program's last lines as one line: the cause often stands before a mere "aborting"."""
     texts = [(host.read(path) or b"").decode(errors="replace") for path in (output.stderr, output.stdout)]
     for text in texts:
         if crash := _CRASH.search(text):
-            return crash.group(1).strip()[-_LONGEST_WORDS:]
+            return crash.group(1).strip()[-_LONGEST_OUTPUT:]
     for text in texts:
         lines = [line.strip() for line in text.splitlines()]
         if reasons := [line for line in lines if line and not _NO_REASON.match(line)]:
-            return " / ".join(reasons[-_LAST_LINES:])[-_LONGEST_WORDS:]
+            return " / ".join(reasons[-_LAST_LINES:])[-_LONGEST_OUTPUT:]
     return "it wrote nothing"

@@ -1,4 +1,4 @@
-"""The directory a run works in: one below `Layout.work`, there while the run lasts."""
+"""The work directory of a run, below `Layout.work`. It exists while the run lasts."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class WorkDirectory:
 
     @property
     def raw(self) -> str:
-        """Output of all programs; collected whole."""
+        """Directory of the output of all programs; all of it is collected."""
         return f"{self.path}/raw"
 
     def output(self, name: str) -> Output:
-        """The two raw files of a program."""
+        """Return the paths of a program's standard output and standard error."""
         return Output(stdout=f"{self.raw}/{name}.stdout", stderr=f"{self.raw}/{name}.stderr")
 
     def run_dir(
         self, name: str, files: Mapping[str, str], image: Image, binary_files: Mapping[str, bytes] | None = None
     ) -> str:
-        """A new directory that only the image's user may enter, with these files in it.
+        """Make a directory with these files that only the image's user may enter.
 
-        Files are written below a closed directory and handed over last: they may hold passwords.
+        Files may hold passwords, so they are written below a closed directory, which is handed over last.
         """
         path = f"{self.path}/{name}"
         self.host.run(["install", "-d", "-m", "0700", "--", path], timeout_s=_TIMEOUT_S)
@@ -57,18 +57,18 @@ class WorkDirectory:
 
     @property
     def storage(self) -> str:
-        """What a storage may make for the data, with its mounts."""
+        """Directory for what a storage makes for the data, with its mounts."""
         return f"{self.path}/storage"
 
     def bring(self, name: str, target: Path) -> None:
-        """Copy a file below the directory to `target` here, where there is one."""
+        """Copy a file below the work directory to the local path `target`, if the file exists."""
         if self.host.run(["test", "-f", f"{self.path}/{name}"], timeout_s=_TIMEOUT_S, check=False).code == 0:
             self.host.get(f"{self.path}/{name}", target)
 
     def bring_output(self, name: str, staging: Path, files: Sequence[str]) -> tuple[Path, Path]:
-        """Copy what a program printed to `staging`, and beside it the `files` that it left in its run directory.
+        """Copy a program's output to `staging`, with the `files` from its run directory beside it.
 
-        Standard output and standard error there.
+        Returns the local paths of standard output and standard error.
         """
         staging.mkdir(parents=True, exist_ok=True)
         stdout, stderr = staging / f"{name}.stdout", staging / f"{name}.stderr"
@@ -80,21 +80,21 @@ class WorkDirectory:
         return stdout, stderr
 
     def empty_data(self, image: Image, path: str | None = None) -> None:
-        """A data directory with nothing in it yet."""
+        """Make an empty data directory."""
         path = path or self.data
         self.host.run(["install", "-d", "-m", "0750", "--", path], timeout_s=_TIMEOUT_S)
         self.give(path, image)
 
     def give(self, path: str, image: Image) -> None:
-        """Make a directory and what is in it the image's user's, as its own /etc/passwd knows it."""
+        """Give a directory and its content to the image's user, as the image's own /etc/passwd numbers it."""
         if image.owner is not None:
             self.host.run(["chown", "-R", "--", image.owner, path], timeout_s=_TIMEOUT_S)
 
 
 def make_work_directory(workdir: WorkDirectory, ledger: Ledger, *, closed: bool = False) -> None:
-    """Make the directory, noted in the ledger first; a dead run's of the same name is cleared away.
+    """Note the directory in the ledger, then make it. A directory of the same name from a dead run is removed.
 
-    `closed`: nobody but its owner may enter it. See `closed_to_others`.
+    `closed`: only its owner may enter it. See `closed_to_others`.
     """
     ledger.note(Kind.PATH, workdir.path, host=workdir.host.name)
     remove_tree(workdir.host, workdir.path)
@@ -103,10 +103,10 @@ def make_work_directory(workdir: WorkDirectory, ledger: Ledger, *, closed: bool 
 
 
 def closed_to_others(host: Mapping[str, Any], engine: Mapping[str, Any] | None) -> bool:
-    """Whether a run's directory is to be root's alone, by the facts of a host and of the engine of the run.
+    """Whether only root may enter a run's directory, from the facts of the host and of the run's engine.
 
-    Root in a container can make a set-uid program of root's in its data, and servers print what they like.
-    A user's engine has to get in by the path; its root is not root.
+    Root in a container can make a set-uid program of root in its data, and servers print anything. A user's engine
+    needs access by the path; its root is not root.
     """
     return host.get("tare_is_root") is True and not (engine or {}).get("engine_rootless")
 
@@ -114,13 +114,13 @@ def closed_to_others(host: Mapping[str, Any], engine: Mapping[str, Any] | None) 
 def take_work_directory(
     workdir: WorkDirectory, ledger: Ledger, teardown: Teardown, *, named: bool = False, closed: bool = False
 ) -> None:
-    """Make the directory, to be cleared away in the teardown. `named`: it is one of several hosts'."""
+    """Make the directory and register its removal in the teardown. `named`: several hosts have one."""
     clear_later([(workdir, ledger)], teardown, named=named)
     make_work_directory(workdir, ledger, closed=closed)
 
 
 def clear_later(made: Sequence[tuple[WorkDirectory, Ledger]], teardown: Teardown, *, named: bool) -> None:
-    """Have directories that are about to be made cleared away in the teardown, of all hosts at once."""
+    """Register the removal of directories that are about to be made; all hosts remove them at once."""
     on = f" on {' and '.join(workdir.host.name for workdir, _ in made)}" if named else ""
     steps = [partial(clear_work_directory, workdir, ledger) for workdir, ledger in made]
     what = "work directory" if len(made) == 1 else "work directories"
@@ -128,6 +128,6 @@ def clear_later(made: Sequence[tuple[WorkDirectory, Ledger]], teardown: Teardown
 
 
 def clear_work_directory(workdir: WorkDirectory, ledger: Ledger) -> None:
-    """Remove the directory and strike it out."""
+    """Remove the directory and strike it out of the ledger."""
     remove_tree(workdir.host, workdir.path)
     ledger.forget(Kind.PATH, workdir.path, host=workdir.host.name)

@@ -1,4 +1,4 @@
-"""Free disk space of the servers: a client that fails because a disk is full seldom says so."""
+"""Free disk space of the servers: clients that fail because a disk is full seldom say so."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tare.run.attempt.server import Server, Sut
 from tare.sites import Completed, Host
 
 _LITTLE_BYTES = 64 << 20
-"""Two of Cassandra's commit log segments; other servers extend their files by less."""
+"""Two segments of Cassandra's commit log; other servers extend their files by less."""
 _MIB = 1 << 20
 _ASK, _ASK_S = ("stat", "-f", "-c", "%a %b %S"), 5.0
 _ASK_INSIDE_S = 30.0
-"""In a virtual machine, which may be emulated and busy."""
+"""Time limit inside a virtual machine, which may be emulated and busy."""
 
 
 @contextmanager
-def telling_of_full_disks(context: RunContext, sut: Sut | None) -> Iterator[None]:
-    """Add the free space of the data to a failure within, where little is left."""
+def with_free_space(context: RunContext, sut: Sut | None) -> Iterator[None]:
+    """Add the free space of the data to a failure inside the block, if little is left."""
     try:
         yield
     except RunFailed as error:
@@ -33,9 +33,9 @@ def telling_of_full_disks(context: RunContext, sut: Sut | None) -> Iterator[None
 
 
 def shortage(server: Server, path: str) -> str | None:
-    """In words how little the file system of its data has left; `None` where that is enough, or unknown.
+    """Describe how little space the file system of a server's data has left; `None` if enough, or unknown.
 
-    `path`: of the data on their host. Below a virtual machine's disk lies another, which may be full by itself.
+    `path`: of the data on their host. The host's file system below a virtual machine's disk may be full by itself.
     """
     of = f"{server.node.name}'s data" if server.node.part else "its data"
     for what, ask in ((f"of {of}", _of_data), (f"below the disk of {of}", _below_disk)):
@@ -46,9 +46,9 @@ def shortage(server: Server, path: str) -> str | None:
 
 
 def _of_data(server: Server, path: str) -> DiskSpace | None:
-    """Asked from inside, by coreutils or busybox, as a virtual machine's disk is seen from nowhere else.
+    """Measure from inside by coreutils or busybox, since a virtual machine's disk is visible only there.
 
-    Of a server that has ended: what its machine reported last, or where there is none, at the path on its host.
+    For a server that has ended: the last report of its machine, or without a machine, the path on its host.
     """
     guest, data_dir = server.instance.guest, server.plan.data_dir
     if server.lives:

@@ -1,4 +1,4 @@
-"""What is to be attempted, what is known of it so far, and the record made of both at its end."""
+"""The job of an attempt, the draft of its record, and the finished record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tare.workloads.registry import WORKLOADS
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be attempted. `staging`: where the attempt's raw files go, a directory that is not there yet."""
+    """What to attempt. `staging`: a directory, not there yet, for the attempt's raw files."""
 
     store_id: str
     plan: Plan
@@ -34,27 +34,27 @@ class Job:
     images: Images
     staging: Path
     choice: Choice | None = None
-    """By which the plan's measure phase was chosen; `None` in a pilot, and where it is set."""
+    """The pilot's choice of the measure phase; `None` in a pilot, or where the study sets the length."""
 
     @property
     def arm(self) -> Arm:
-        """The arm that the run is of, with the CPUs of its slot."""
+        """Arm of the run, with the CPUs of its duet slot."""
         return with_slot(self.plan.arm(self.run.arm), self.slot)
 
     @property
     def slot(self) -> DuetSlot | None:
-        """Where it stands in a duet, `None` where it has the machine to itself."""
+        """Slot of a run in a duet; `None` if the run has the machine to itself."""
         return slot_of(self.plan, self.run)
 
     @property
     def token(self) -> str:
-        """Names all that the attempt makes."""
+        """Token that names everything that the attempt makes."""
         return make_token(self.store_id, self.run.id, self.number)
 
 
 @dataclass
 class Draft:
-    """What is known of the attempt so far; a failed one keeps what it came to know."""
+    """Record in the making. A failed attempt keeps what was learned before the failure."""
 
     site: str | None = None
     host: Mapping[str, Any] = field(default_factory=dict)
@@ -68,7 +68,8 @@ class Draft:
     parity: Mapping[str, Any] = field(default_factory=lambda: {"sut": None, "client": None})
     path: Mapping[str, Any] | None = None
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`; the first one's stand above."""
+    """Node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`. The first node's values are
+    also the fields above."""
     usage: Mapping[str, Any] | None = None
     monitors: Mapping[str, Any] | None = None
     chronicle: Mapping[str, Any] | None = None
@@ -78,16 +79,16 @@ class Draft:
     raw: tuple[str, ...] = ()
     notices: list[str] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)
-    """Raw files of tare's own: name → text."""
+    """Raw files written by tare itself: name → text."""
 
     def of_nodes(self, key: str, values: Mapping[str, Any]) -> None:
-        """Take down something of each node, by its name."""
+        """Record one value of each node under `key`; `values`: node name → value."""
         for name, value in values.items():
             self.nodes.setdefault(name, {})[key] = value
 
 
 def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Outcome) -> RunRecord:
-    """The record of an attempt that has come as far as `draft` says."""
+    """Make the record of an attempt that has come as far as `draft`."""
     arm, study = job.arm, job.plan.study
     return RunRecord(
         run_id=job.run.id,
@@ -131,7 +132,7 @@ def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Out
 
 
 def unmade_record(plan: Plan, run: PlannedRun, number: int, site: str, reason: str) -> RunRecord:
-    """The record of an attempt that could not even begin, as its site was not to be had."""
+    """Make the record of an attempt that could not start because its site was unavailable."""
     arm = plan.arm(run.arm)
     return RunRecord(
         run_id=run.id,
@@ -161,7 +162,7 @@ def unmade_record(plan: Plan, run: PlannedRun, number: int, site: str, reason: s
 
 
 def plugins_in(settings: ArmSettings) -> Mapping[str, Mapping[str, str]]:
-    """Plug-ins of other packages that an arm uses: kind and name → package and version."""
+    """Return the third-party plug-ins that an arm uses: "kind name" → package and version."""
     sides = settings.sides.values()
     used: tuple[tuple[Implementations[Any], Iterable[str | None]], ...] = (
         (DATABASES, (settings.sut.database,)),

@@ -1,4 +1,4 @@
-"""Making a loaded data directory: initialise, serve, load, stop cleanly, keep."""
+"""Load a data directory: initialise, serve, load, stop cleanly, store as a snapshot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tare.run.attempt.context import (
     ports_for,
     workdir_on,
 )
-from tare.run.attempt.death import last_words as words_of
+from tare.run.attempt.death import last_output as last_output_of
 from tare.run.attempt.directory import WorkDirectory, closed_to_others, take_work_directory
 from tare.run.attempt.raw_files import new_secrets
 from tare.run.attempt.server import Sut, nodes_of
@@ -36,23 +36,23 @@ INITIALISE_S = 300.0
 
 
 def contents_of(machine: Machine, settings: ArmSettings, images: Images) -> Contents:
-    """What an arm's loaded data depends on."""
+    """Return what an arm's loaded data depend on."""
     workload = machine.workloads[settings.workload_name]
     return Contents(
         image_digest=images.sut.digest,
         database=settings.sut.database,
         settings=settings.sut.settings,
         workload=settings.workload_name,
-        dataset=_spread(
+        dataset=_dataset_over(
             workload.dataset(parameters_of(workload, settings)), settings.sut.nodes, machine.site.nodes
         ),
     )
 
 
-def _spread(dataset: Mapping[str, str | int], nodes: int, hosts: Sequence[Host]) -> Mapping[str, str | int]:
-    """A data set over several nodes is another one, and over other hosts too.
+def _dataset_over(dataset: Mapping[str, str | int], nodes: int, hosts: Sequence[Host]) -> Mapping[str, str | int]:
+    """Distinguish data sets by their number of nodes and by their hosts.
 
-    Over one it is called what it was before there were more.
+    A data set on one node keeps the name that it had before there were clusters.
     """
     if not dataset or nodes == 1:
         return dataset
@@ -61,7 +61,7 @@ def _spread(dataset: Mapping[str, str | int], nodes: int, hosts: Sequence[Host])
 
 
 def shelf_of(machine: Machine) -> Shelf | SpreadShelf:
-    """Where the snapshots of the SUT's host stand, or of its nodes' hosts."""
+    """Return the store of snapshots on the SUT's host, or on the hosts of its nodes."""
     shelves = tuple(
         Shelf(host, machine.ledger_on(host), machine.layout_on(host)) for host in machine.site.sut_hosts
     )
@@ -69,19 +69,17 @@ def shelf_of(machine: Machine) -> Shelf | SpreadShelf:
 
 
 def loader_of(plan: Plan, settings: ArmSettings) -> ArmSettings:
-    """The arm that loads for all that share the data: the baseline where it does, for it has the least around it.
-
-    Which one it is makes no difference to the bits; the snapshot says which one it was.
-    """
+    """Return the arm that loads for all that share the data: the baseline if possible, with the fewest layers."""
     names = dict.fromkeys(plan.study.baseline_of(arm.name) for arm in plan.study.arms)
     baselines = (plan.arm(name).settings for name in names)
     return without_machines(next((each for each in baselines if _same_data(each, settings)), settings))
 
 
 def without_machines(settings: ArmSettings) -> ArmSettings:
-    """The same bare: a virtual machine's data are made outside of it, and copied onto its disk.
+    """Return the same arm deployed bare in place of virtual machines.
 
-    Whoever loads them needs no machine either.
+    The data of a virtual machine are made outside of it and copied onto its disk; the loader needs no machine
+    either.
     """
     sut, client = settings.sut, settings.client
     bare = {"deployment": "bare", "network": NetworkKind.HOST}
@@ -104,13 +102,13 @@ def _same_data(one: ArmSettings, other: ArmSettings) -> bool:
 
 
 def ensure_snapshot(machine: Machine, settings: ArmSettings, images: Images) -> Snapshot:
-    """The snapshot that `settings` starts from, loaded by these very settings when there is none."""
+    """Return the snapshot that `settings` starts from; load it with these settings if there is none."""
     contents = contents_of(machine, settings, images)
-    return shelf_of(machine).find(contents) or _load(machine, _unhindered(settings), images, contents)
+    return shelf_of(machine).find(contents) or _load(machine, _without_disk_limit(settings), images, contents)
 
 
-def _unhindered(settings: ArmSettings) -> ArmSettings:
-    """What a disk may do changes no bits of the data, and would make a large load last."""
+def _without_disk_limit(settings: ArmSettings) -> ArmSettings:
+    """Remove the disk limit: it changes no bits of the data and would slow down a large load."""
     limits = settings.sut.limits.model_copy(update={"disk_iops": None})
     return settings.model_copy(update={"sut": settings.sut.model_copy(update={"limits": limits})})
 
@@ -156,7 +154,7 @@ def _initialise(context: RunContext, teardown: Teardown) -> None:
         teardown.add("stopping the initialisation", one_shot.stop)
         code = one_shot.deployment.wait(one_shot.instance, INITIALISE_S)
         if code != 0:
-            words = last_words(context.workdir_of(node), node.name)
+            words = last_output(context.workdir_of(node), node.name)
             raise RunFailed(f"initialising the data directory ended with {code}: {words}")
         one_shot.stop()
 
@@ -172,7 +170,7 @@ def _fill(context: RunContext, teardown: Teardown) -> None:
 
 
 def load_data(context: RunContext, sut: Sut | None, teardown: Teardown) -> None:
-    """Run the workload's load command, and what comes before it, to the end; `RunFailed` when it ends in error."""
+    """Run the workload's load command, after its setup statements, to the end. Raises `RunFailed` on an error."""
     parameters, run_dir = parameters_of(context.workload, context.settings), context.client_run_dir("load")
     command = context.workload.load(parameters, context.target(sut), run_dir)
 
@@ -180,17 +178,17 @@ def load_data(context: RunContext, sut: Sut | None, teardown: Teardown) -> None:
         if sut is not None:
             sut.must_live("while the data was loaded")
 
-    _tell(sut, context.settings.sut.database, command.setup_statements)
+    _run_setup(sut, context.settings.sut.database, command.setup_statements)
     client = context.start_client("load", command, sut)
     teardown.add("stopping the loader", client.stop)
     code = client.wait(context.machine.clock, command.timeout_s, watch)
-    judge(context, "load", command)
+    check_output_of(context, "load", command)
     if code != 0:
-        raise RunFailed(f"loading the data ended with {code}: {last_words(context.workdir_for_client, 'load')}")
+        raise RunFailed(f"loading the data ended with {code}: {last_output(context.workdir_for_client, 'load')}")
     client.stop()
 
 
-def _tell(sut: Sut | None, database: str | None, statements: Sequence[str]) -> None:
+def _run_setup(sut: Sut | None, database: str | None, statements: Sequence[str]) -> None:
     if not statements:
         return
     if sut is None or database is None:
@@ -199,8 +197,8 @@ def _tell(sut: Sut | None, database: str | None, statements: Sequence[str]) -> N
         execute_statement(database, sut.first.plan, sut.first.inside, statement)
 
 
-def judge(context: RunContext, name: str, command: ClientCommand) -> None:
-    """Have the command check its output, where it does so; raises `RunFailed`."""
+def check_output_of(context: RunContext, name: str, command: ClientCommand) -> None:
+    """Let the command check its own output, where it can. Raises `RunFailed`."""
     if command.check_output is not None:
         workdir = context.workdir_for_client
         output = workdir.output(name)
@@ -208,6 +206,6 @@ def judge(context: RunContext, name: str, command: ClientCommand) -> None:
         command.check_output(*(each.decode(errors="replace") for each in printed))
 
 
-def last_words(workdir: WorkDirectory, name: str) -> str:
-    """The last lines that a program of an attempt wrote in its work directory, for a message."""
-    return words_of(workdir.host, workdir.output(name))
+def last_output(workdir: WorkDirectory, name: str) -> str:
+    """Return the last lines of a program's output in the attempt's work directory, for a message."""
+    return last_output_of(workdir.host, workdir.output(name))

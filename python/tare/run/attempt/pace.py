@@ -1,4 +1,4 @@
-"""When each phase began, and at whose pace an attempt goes through its phases: its own, or another's."""
+"""When each phase began, and the pace of an attempt: alone, or in step with another attempt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tare.run.usage.driven import Driven
 from tare.workloads import Window
 
 Announce = Callable[[Phase, float | None], None]
-"""Called as each phase begins, with the seconds it should take where that is known."""
+"""Called as each phase begins, with its expected seconds where known."""
 
 
 class Stopwatch:
@@ -28,7 +28,7 @@ class Stopwatch:
 
     @contextmanager
     def phase(self, phase: Phase, expected_s: float | None = None) -> Iterator[None]:
-        """One phase; its time is kept however it ends. `current` stays at the phase that failed."""
+        """Time one phase, however it ends. `current` stays at the phase that failed."""
         self.current = phase
         self._announce(phase, expected_s)
         began_at, began = self._clock.wall(), self._clock.monotonic()
@@ -45,57 +45,57 @@ class Stopwatch:
 
 
 class Pace(Protocol):
-    """Where an attempt reports how far it is, and waits for another."""
+    """Interface by which an attempt reports its progress and waits for another attempt."""
 
     @property
     def moved_to(self) -> str | None:
-        """The CPU list on which SUT and client stand at the end, `None` where they were not moved."""
+        """CPU list of SUT and client at the end; `None` if they were not moved."""
         ...
 
     def meet(self) -> None:
-        """The next phase may begin. Raises `RunFailed` where it never will."""
+        """Wait until the next phase may begin. Raises `RunFailed` if it never will."""
         ...
 
     def warmed_up(self, client: Instance) -> None:
-        """The client of the warm-up has ended just now."""
+        """Report that the client of the warm-up has just ended."""
         ...
 
-    def began(self, servers: tuple[Instance, ...], client: Instance, own_warmup_s: float) -> None:
-        """The client of the measure phase was started; without servers it is itself the SUT.
+    def client_started(self, servers: tuple[Instance, ...], client: Instance, own_warmup_s: float) -> None:
+        """Report that the client of the measure phase has started. Without servers, the client is itself the SUT.
 
-        `own_warmup_s`: for how long it warms up by itself before it measures, counted from its start.
+        `own_warmup_s`: seconds from its start that the client warms up by itself before it measures.
         """
         ...
 
-    def ended(self) -> None:
-        """It has ended."""
+    def client_ended(self) -> None:
+        """Report that the client of the measure phase has ended."""
         ...
 
     def share(self, windows: Sequence[Window], drove: Driven) -> Mapping[str, Any] | None:
-        """What the record is to say of having run with another; `None` for a run alone."""
+        """Return the record's entry on the shared run; `None` for a run alone."""
         ...
 
 
 @dataclass(frozen=True)
 class Alone:
-    """Nobody to wait for."""
+    """Pace of an attempt that runs alone."""
 
     moved_to: None = None
 
     def meet(self) -> None:
-        """At once."""
+        """Return at once."""
 
     def warmed_up(self, client: Instance) -> None:
-        """Nobody listens."""
+        """Do nothing."""
 
-    def began(self, servers: tuple[Instance, ...], client: Instance, own_warmup_s: float) -> None:
-        """Nobody listens."""
+    def client_started(self, servers: tuple[Instance, ...], client: Instance, own_warmup_s: float) -> None:
+        """Do nothing."""
 
-    def ended(self) -> None:
-        """Nobody listens."""
+    def client_ended(self) -> None:
+        """Do nothing."""
 
     def share(self, windows: Sequence[Window], drove: Driven) -> None:
-        """Nothing."""
+        """Return `None`: nothing was shared."""
 
 
 ALONE = Alone()

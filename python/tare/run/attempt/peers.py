@@ -1,4 +1,4 @@
-"""By which way the nodes of a cluster speak to each other, where each has a host of its own."""
+"""Network paths between the nodes of a cluster that have hosts of their own."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tare.run.clock import Deadline
 from tare.run.machine import EndHosts, Machine, Tree
 
 _LOOK_S, _POLL_S = 3.0, 0.1
-"""Nodes that see each other have spoken; a connection may be closed and made anew meanwhile."""
+"""Time to observe connections: a connection between nodes may close and reopen meanwhile."""
 
 Peers = Mapping[str, Mapping[str, Tree | None]]
-"""Node → each node that it has connected to → by which way; `None` where no connection of its own was seen."""
+"""Node → node that it connects to → network path; `None` where no connection was seen."""
 
 
 def peers_of(machine: Machine, sut: Sut) -> Peers:
-    """Look at the sockets of every two nodes, on both their hosts, until each way is proved or time is up."""
+    """Inspect the sockets of every pair of nodes on both hosts until each path is proved or time is up."""
     deadline = Deadline(machine.clock, _LOOK_S)
     found: dict[str, dict[str, Tree | None]] = {server.node.name: {} for server in sut.servers}
     while True:
@@ -26,13 +26,13 @@ def peers_of(machine: Machine, sut: Sut) -> Peers:
             paths = found[one.node.name]
             if (paths.get(other.node.name) or {}).get("hop") is None:
                 paths[other.node.name] = _path(machine, one, other) or paths.get(other.node.name)
-        if deadline.passed or not unseen(found):
+        if deadline.passed or not unproved_pairs(found):
             return found
         machine.clock.sleep(_POLL_S)
 
 
-def unseen(peers: Peers) -> tuple[str, ...]:
-    """Between which two nodes no way was proved, in neither direction, in words; one connection serves both."""
+def unproved_pairs(peers: Peers) -> tuple[str, ...]:
+    """Name the pairs of nodes without a proved path in either direction; one connection serves both directions."""
     seen = {
         frozenset({one, other})
         for one, paths in peers.items()
@@ -54,7 +54,7 @@ def _pairs(sut: Sut) -> Iterator[tuple[Server, Server]]:
 
 
 def _path(machine: Machine, one: Server, other: Server) -> Tree | None:
-    """From a node to another, at the port at which nodes find each other."""
+    """Observe the path from one node to another, at the port for traffic between nodes."""
     member = other.plan.member
     if member is None or member.peer_port is None:
         return None

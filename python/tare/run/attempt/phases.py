@@ -1,4 +1,4 @@
-"""The phases in which a run is driven, from an empty directory to a parsed measurement."""
+"""The phases of a run, from an empty directory to a parsed measurement."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tare.deployments import Instance
 from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
 from tare.run.attempt.apart import (
-    counted_so_far,
     must_be_routed,
     note_counters,
     proxies_of,
-    sound_again,
+    read_counters,
+    remeasure_wire,
     take_hosts,
-    walls_ahead,
+    wall_clocks_ahead_s,
     with_wire,
 )
 from tare.run.attempt.client import Started
 from tare.run.attempt.context import RunContext, parameters_of, ports_for
-from tare.run.attempt.disk_space import telling_of_full_disks
+from tare.run.attempt.disk_space import with_free_space
 from tare.run.attempt.job import Draft, Job, record_of
-from tare.run.attempt.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
+from tare.run.attempt.loading import check_output_of, contents_of, ensure_snapshot, last_output, loader_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
-from tare.run.attempt.peers import peers_of, unseen
+from tare.run.attempt.peers import peers_of, unproved_pairs
 from tare.run.attempt.server import Sut
 from tare.run.attempt.snapshot import copy_snapshot, size_of
 from tare.run.attempt.teardown import Teardown
@@ -51,12 +51,12 @@ from tare.storage import DataRequest
 from tare.workloads import ClientCommand, Parameters
 
 GRACE_S = 5.0
-"""How long a server may take to end in the teardown; its data is thrown away, so it is not waited for long."""
+"""Time limit of a server's end in the teardown; short, since its data are thrown away."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """Servers that answer, where there are any, and all that is needed to load them."""
+    """Servers that answer, if there are any, and what is needed to load them."""
 
     context: RunContext
     sut: Sut | None
@@ -67,10 +67,10 @@ class Ready:
 
 @dataclass(frozen=True)
 class Phases:
-    """Drives one attempt; what it learns is put into `draft`.
+    """Drives one attempt and records its observations in `draft`.
 
-    What it makes is registered: what runs in `stops`, since output is whole only when its program has ended,
-    what merely lies about in `teardown`.
+    Running programs are registered in `stops`, since their output is complete only after their end; everything else
+    to remove is registered in `teardown`.
     """
 
     job: Job
@@ -85,7 +85,7 @@ class Phases:
     pace: Pace = ALONE
 
     def drive(self) -> None:
-        """All phases up to the cool-down. Raises on the first thing that voids the run."""
+        """Run all phases up to the cool-down. Raises on the first thing that voids the run."""
         self.conduct(self.make_ready())
 
     def make_ready(self) -> Ready:
@@ -96,13 +96,13 @@ class Phases:
         with self.watch.phase(Phase.LOAD):
             context = self._with_data(context)
             sut = self._load(context)
-            self._watched(context, sut, parameters)
+            self._start_monitors(context, sut, parameters)
         return Ready(context, sut, parameters, self.job.run.id, self.draft.snapshot)
 
     def take_over(self, before: Ready) -> Ready:
-        """The next stage: the servers and the data of the one before it, a work directory and a trace of its own.
+        """Prepare the next stage: the servers and data of the stage before, with a new work directory and trace.
 
-        What was taken over stays the first stage's to stop and to remove.
+        The first stage still stops and removes what the later ones took over.
         """
         sut, was = before.sut, before.context
         with self.watch.phase(Phase.PROVISION):
@@ -113,18 +113,18 @@ class Phases:
             parameters = parameters_of(context.workload, context.settings, self.job.run.seed)
         with self.watch.phase(Phase.LOAD):
             if sut is not None:
-                self._note("sut", sut.first.instance)
+                self._note_emulation("sut", sut.first.instance)
                 sut.must_live("between two stages")
                 self._read_back(sut)
-            self._watched(context, sut, parameters)
+            self._start_monitors(context, sut, parameters)
         return Ready(context, sut, parameters, self.job.run.id, before.snapshot)
 
-    def _watched(self, context: RunContext, sut: Sut | None, parameters: Parameters) -> None:
+    def _start_monitors(self, context: RunContext, sut: Sut | None, parameters: Parameters) -> None:
         self.stops.add("stopping the monitors", self.monitors.end)
         self.monitors.begin(context, {} if sut is None else sut.instances, parameters)
 
     def _read_back(self, sut: Sut) -> None:
-        """Settings in force and addresses, of each node."""
+        """Record each node's settings in force, address and paths to its peers."""
         effective = sut.effective()
         self.draft.effective = dict(effective[sut.first.node.name])
         self.draft.of_nodes("effective", effective)
@@ -132,36 +132,38 @@ class Phases:
         if self.machine.site.nodes:
             peers = peers_of(self.machine, sut)
             self.draft.of_nodes("peers", peers)
-            self.draft.notices += [f"the path between {pair} could not be observed" for pair in unseen(peers)]
+            self.draft.notices += [
+                f"the path between {pair} could not be observed" for pair in unproved_pairs(peers)
+            ]
 
     def conduct(self, ready: Ready) -> None:
-        """Warm-up, measure and cool-down; another attempt may be under way at the same pace."""
+        """Run warm-up, measure and cool-down, in step with another attempt if the pace demands it."""
         context, sut, parameters = ready.context, ready.sut, ready.parameters
         command = context.workload.measure(parameters, context.target(sut), context.client_run_dir("measure"))
         under_way = None
         self.pace.meet()
-        with self.watch.phase(Phase.WARM_UP, parameters.warmup_s), telling_of_full_disks(context, sut):
+        with self.watch.phase(Phase.WARM_UP, parameters.warmup_s), with_free_space(context, sut):
             self._warm_up(context, sut, parameters)
             if command.own_warmup_s:
                 under_way = self._start("measure", command, context, sut, parameters.opens)
                 warm = Deadline(self.machine.clock, command.own_warmup_s)
-                self._watch_closely(context, parameters)
+                self._begin_measure(context, parameters)
                 under_way.let_run(self.machine.clock, warm)
         self.pace.meet()
-        with self.watch.phase(Phase.MEASURE, parameters.measure_s), telling_of_full_disks(context, sut):
+        with self.watch.phase(Phase.MEASURE, parameters.measure_s), with_free_space(context, sut):
             self._measure(context, sut, parameters, command, under_way)
         with self.watch.phase(Phase.COOL_DOWN, parameters.cooldown_s):
             self.machine.clock.sleep(parameters.cooldown_s)
             self.monitors.must_live()
             self.monitors.end()
             if sut is not None:
-                self._ask(sut)
-            sound_again(context, self.draft)
+                self._ask_chroniclers(sut)
+            remeasure_wire(context, self.draft)
 
-    def _ask(self, sut: Sut) -> None:
-        """What the servers did by themselves: asked when nothing is watched any more."""
+    def _ask_chroniclers(self, sut: Sut) -> None:
+        """Query what the servers did by themselves (compactions and the like), after monitoring has ended."""
         chronicler = self.machine.chroniclers.get(self.job.arm.settings.sut.database or "")
-        began_at, ahead_s = self.watch.times[0].began_at, walls_ahead(self.draft)
+        began_at, ahead_s = self.watch.times[0].began_at, wall_clocks_ahead_s(self.draft)
         asked = ask_all(sut, chronicler, self.machine.clock, began_at, ahead_s)
         self.draft.chronicle = asked.tree
         self.draft.of_nodes("chronicle", asked.of_nodes)
@@ -169,7 +171,7 @@ class Phases:
         self.draft.notices += asked.notices
 
     def _provision(self) -> RunContext:
-        """A directory, names, ports and a password of its own."""
+        """Prepare work directories, names, ports and a password for the attempt."""
         job, machine, settings = self.job, self.machine, self.job.arm.settings
         workdir = take_hosts(job, machine, self.draft, self.teardown)
         ports = ports_for(machine, settings, job.token)
@@ -177,11 +179,11 @@ class Phases:
         return with_wire(context, self.draft)
 
     def _load(self, context: RunContext) -> Sut | None:
-        """A server that answers on the data; `None` where the workload's own program is the SUT."""
+        """Start the servers on the data and wait until they answer; `None` where the workload itself is the SUT."""
         if context.settings.sut.database is None:
             return None
         sut = context.start_sut()
-        self._note("sut", sut.first.instance)
+        self._note_emulation("sut", sut.first.instance)
         self.stops.add("stopping the server", lambda: sut.stop(0.0 if context.database.safe_to_kill else GRACE_S))
         sut.wait_until_ready(self.machine.clock)
         must_be_routed(context, sut)
@@ -189,7 +191,7 @@ class Phases:
         return sut
 
     def _with_data(self, context: RunContext) -> RunContext:
-        """Loaded data in place: an identical copy of the snapshot, on the storage that the arm names."""
+        """Put the loaded data in place: an identical copy of the snapshot, on the arm's storage."""
         loader, spec = loader_of(self.job.plan, context.settings), context.settings.sut.storage
         snapshot = None
         if contents_of(self.machine, loader, self.job.images).dataset:
@@ -219,9 +221,9 @@ class Phases:
         if command is None:
             return
         code = self._finish(self._start("warm-up", command, context, sut, parameters.opens), command, sut)
-        judge(context, "warm-up", command)
+        check_output_of(context, "warm-up", command)
         if code != 0:
-            raise RunFailed(f"the warm-up ended with {code}: {last_words(context.workdir_for_client, 'warm-up')}")
+            raise RunFailed(f"the warm-up ended with {code}: {last_output(context.workdir_for_client, 'warm-up')}")
 
     def _measure(
         self,
@@ -231,7 +233,7 @@ class Phases:
         command: ClientCommand,
         under_way: Started | None,
     ) -> None:
-        """The phase that counts; its output is parsed here, so that what is wrong with it fails this phase."""
+        """Run the measure phase. The output is parsed here, so that bad output fails this phase."""
         meter = Meter(
             context.workdir.host,
             self.machine.clock,
@@ -241,9 +243,9 @@ class Phases:
             client_host=None if context.client_workdir is None else context.client_workdir.host,
             hosts=self.machine.site.nodes,
         )
-        counted = counted_so_far(context, self.draft, sut)
+        counted = read_counters(context, self.draft, sut)
         if under_way is None:
-            self._watch_closely(context, parameters)
+            self._begin_measure(context, parameters)
         started = under_way or self._start("measure", command, context, sut, parameters.opens)
         code = self._finish(started, command, sut, meter)
         note_counters(context, self.draft, sut, counted)
@@ -265,16 +267,16 @@ class Phases:
         self.draft.usage = {**(self.draft.usage or {}), "driven": to_tree(drove)}
         self.draft.duet = self.pace.share(measurement.windows, drove)
 
-    def _watch_closely(self, context: RunContext, parameters: Parameters) -> None:
+    def _begin_measure(self, context: RunContext, parameters: Parameters) -> None:
         self.monitors.must_live()
         self.monitors.begin_measure(context, parameters)
 
     def _start(
         self, name: str, command: ClientCommand, context: RunContext, sut: Sut | None, opens: int | None
     ) -> Started:
-        """Start a client; the first one is also what is observed."""
+        """Start a client; the first one is also observed."""
         client = context.start_client(name, command, sut)
-        self._note("sut" if sut is None else "client", client.instance)
+        self._note_emulation("sut" if sut is None else "client", client.instance)
         stop = self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
         self.monitors.client_started(name, client.instance, alone=sut is None)
         opens = opened_to(sut, client, opens)
@@ -292,11 +294,11 @@ class Phases:
         return Started(client, stop, lives, look)
 
     def _finish(self, started: Started, command: ClientCommand, sut: Sut | None, meter: Meter | None = None) -> int:
-        """Wait for a client's end and return its exit code."""
+        """Wait for a client to end and return its exit code."""
         client = started.client
         if meter is not None:
             meter.begin(client.instance)
-            self.pace.began(_instances(sut), client.instance, command.own_warmup_s)
+            self.pace.client_started(_instances(sut), client.instance, command.own_warmup_s)
 
         def watch() -> None:
             started.watch()
@@ -311,12 +313,12 @@ class Phases:
             of_nodes = [node.get("parity") for node in self.draft.nodes.values()]
             if used := meter.end(of_nodes or [self.draft.parity.get("sut")], self.draft.parity.get("client")):
                 self.draft.usage = to_tree(used)
-            self.pace.ended()
+            self.pace.client_ended()
         started.stop()
         return code
 
-    def _note(self, side: Side, instance: Instance) -> None:
-        """Whether it is emulated, of each side that was started; reported at once, as figures are watched live."""
+    def _note_emulation(self, side: Side, instance: Instance) -> None:
+        """Record a side's emulation and report it at once, since figures are shown live."""
         if instance.emulated and side not in self.draft.emulated:
             self.draft.emulated = union_of_sides(self.draft.emulated, (side,))
             self.observer(Emulated(self.job.run, self.draft.emulated))
@@ -324,7 +326,7 @@ class Phases:
     def _look(
         self, run_observer: RunObserver, context: RunContext, lives: Callable[[], None], *, last: bool = False
     ) -> None:
-        """Take down what there is to be seen of both sides; `last`: the client has ended."""
+        """Record what can be observed of both sides; `last`: the client has ended."""
         seen = run_observer.look(last=last)
         if seen is None:
             return
@@ -336,9 +338,9 @@ class Phases:
         self._check_before(context)
 
     def _check_before(self, context: RunContext) -> None:
-        """Refuse the run before it is measured, where it differs in more than the study names."""
+        """Refuse the run before it is measured if it differs in more than the study declares."""
         settings, wrong = self.job.arm.settings, list[str]()
-        nodes = by_node(self._so_far(), self.draft.nodes)
+        nodes = by_node(self._record_so_far(), self.draft.nodes)
         for node, alone in zip(context.nodes, nodes.values(), strict=True):
             wrong += undeclared(settings, alone.parity, alone.path, context.group)
             wrong += undeclared_peers(settings, node.name, self.draft.nodes.get(node.name, {}).get("peers"))
@@ -347,16 +349,16 @@ class Phases:
             )
         if wrong := [*dict.fromkeys(wrong), *unpinned_work(self.job.slot, self.draft.path)]:
             raise NotComparable(f"{self.job.run.arm} does not match the study: {as_sentence(wrong)}")
-        if unlike := unlike_nodes(nodes, self._server()):
+        if unlike := unlike_nodes(nodes, self._known_of_server()):
             raise NotComparable(f"the nodes of {self.job.run.arm} differ from each other: {as_sentence(unlike)}")
         self._must_be_like_others()
 
     def _check_after(self, sut: Sut | None) -> None:
-        """The same must be in force when the measure phase is over: variables and limits can be set at run time.
+        """Check that the same is in force after the measure phase: variables and limits can be set at run time.
 
-        A program that was itself the SUT has ended by then, and only the host is left to be looked at.
+        A program that was itself the SUT has ended by then, so only the host is compared.
         """
-        nodes = by_node(self._so_far(), self.draft.nodes)
+        nodes = by_node(self._record_so_far(), self.draft.nodes)
         hosts = {host.name: self.machine.facts_of(host) for host in self.machine.site.sut_hosts}
         seen, effective = dict[str, Any](), dict[str, Mapping[str, str]]()
         if sut is not None:
@@ -372,26 +374,28 @@ class Phases:
             again = before.parity if seen.get(name) is None else {**before.parity, "sut": seen[name]}
             host = self.draft.nodes.get(name, {}).get("on", self.machine.site.sut.name)
             after = {"host": hosts[host], "parity": again, "effective": effective.get(name, before.effective)}
-            changed += changed_during(before, before.model_copy(update=after), self._server(), moved_to)
+            changed += changed_during(before, before.model_copy(update=after), self._known_of_server(), moved_to)
         if changed:
             raise NotComparable(
                 f"{self.job.run.arm} changed while it was measured: {as_sentence(dict.fromkeys(changed))}"
             )
 
     def _check_encryption(self) -> None:
-        """Only the measurement has what connections agreed on."""
+        """Refuse the run if the encryption that its connections agreed on differs from the study."""
         if wrong := undeclared_encryption(self.job.arm.settings, self.draft.measurement or {}):
             raise NotComparable(f"{self.job.run.arm} does not match the study: {as_sentence(wrong)}")
         self._must_be_like_others()
 
     def _must_be_like_others(self) -> None:
-        if unlike := self.machine.references.differences(self.job.plan.study, self._so_far(), self._server()):
+        if unlike := self.machine.references.differences(
+            self.job.plan.study, self._record_so_far(), self._known_of_server()
+        ):
             raise NotComparable(as_sentence(unlike))
 
-    def _so_far(self) -> RunRecord:
+    def _record_so_far(self) -> RunRecord:
         return record_of(self.job, self.draft, self.watch.times, Outcome(ok=True))
 
-    def _server(self) -> Known:
+    def _known_of_server(self) -> Known:
         return server_of(self.machine.databases, self.job.arm.settings.sut.database)
 
 

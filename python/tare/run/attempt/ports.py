@@ -1,4 +1,4 @@
-"""A free port on a host, found without opening one."""
+"""Find free ports on a host without opening one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tare.sites import Host
 from tare.sites.read_ahead import fetched
 
 FIRST, LAST = 20000, 32000
-"""Below ip_local_port_range as Linux sets it (32768-60999), so that no outgoing connection is in the way."""
+"""Below ip_local_port_range as Linux sets it (32768-60999), so that outgoing connections do not collide."""
 
 _TABLES = ("net/tcp", "net/tcp6")
 _LISTENING = b"0A"
@@ -18,13 +18,14 @@ _LISTENING = b"0A"
 _COUNTS = ("net/sockstat", "net/sockstat6")
 _COUNTED = (b"TCP:", b"TCP6:")
 _TRUSTED = 10
-"""How often in turn an unchanged count is believed: one socket may have come as another went."""
+"""How many times in a row an unchanged count is trusted: one socket may have come as another went."""
 
 
 def free_ports(host: Host, token: str, count: int = 1, others: Sequence[Host] = ()) -> tuple[int, ...]:
-    """Ports that no socket of the host uses, nor of `others`; where the search begins is taken from `token` (hex).
+    """Find ports that no socket of the host or of `others` uses.
 
-    Two stores begin at different places, so two runs that search at the same moment do not meet.
+    The search starts at a place taken from `token` (hex). Two stores start at different places, so two simultaneous
+    searches do not collide.
     """
     taken = frozenset[int]().union(*(used_ports(each) for each in (host, *others)))
     places = LAST - FIRST
@@ -38,43 +39,43 @@ def free_ports(host: Host, token: str, count: int = 1, others: Sequence[Host] = 
 
 
 def used_ports(host: Host) -> frozenset[int]:
-    """Local ports of all TCP sockets: column 2 of /proc/net/tcp (proc_net(5))."""
+    """Return the local ports of all TCP sockets: column 2 of /proc/net/tcp (proc_net(5))."""
     return frozenset(_port(row) for row in _rows(fetched(host, _tables("/proc")), "/proc"))
 
 
 def listens(host: Host, pid: int, port: int) -> bool | None:
-    """Whether somebody listens on a TCP port in a process's network namespace; `None` where that cannot be seen."""
+    """Whether a process listens on a TCP port in the network namespace of `pid`; `None` if that cannot be seen."""
     seen = fetched(host, _tables(f"/proc/{pid}"))
     if seen.read(_tables(f"/proc/{pid}")[0]) is None:
         return None
     return any(_port(row) == port and row[3] == _LISTENING for row in _rows(seen, f"/proc/{pid}"))
 
 
-class Lookout:
-    """Asks again and again whether somebody listens on a TCP port in a process's network namespace.
+class PortCheck:
+    """Repeated cheap check of whether a TCP port is listened on in a process's network namespace.
 
-    To read the kernel's tables takes milliseconds of a CPU however few sockets there are (every bucket of a hash is
-    walked), to read how many are in use microseconds: while that number stays, so does the answer.
+    Reading the kernel's socket tables takes milliseconds of CPU however few sockets there are (every hash bucket is
+    walked); reading the number of sockets takes microseconds. While that number stays, the last answer is reused.
     """
 
     def __init__(self, host: Host, pid: int, port: int) -> None:
         self._host, self._pid, self._port = host, pid, port
         self._counted: tuple[bytes, ...] = ()
         self._listens: bool | None = None
-        self._believed = 0
+        self._reused = 0
 
     def listens(self) -> bool | None:
-        """As `listens`, at most ten calls late."""
+        """Return what `listens` does, at most ten calls late."""
         counted = tuple(self._counts())
-        if counted and counted == self._counted and self._believed < _TRUSTED:
-            self._believed += 1
+        if counted and counted == self._counted and self._reused < _TRUSTED:
+            self._reused += 1
             return self._listens
-        self._counted, self._believed = counted, 0
+        self._counted, self._reused = counted, 0
         self._listens = listens(self._host, self._pid, self._port)
         return self._listens
 
     def _counts(self) -> Iterator[bytes]:
-        """Sockets in use by protocol (proc_pid_net(5)); nothing where that cannot be seen."""
+        """Yield the number of sockets in use by protocol (proc_pid_net(5)); nothing if that cannot be seen."""
         files = [f"/proc/{self._pid}/{table}" for table in _COUNTS]
         seen = fetched(self._host, files)
         for file in files:

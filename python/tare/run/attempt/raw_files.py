@@ -1,4 +1,4 @@
-"""Raw files brought home into the store's staging, and kept free of the run's passwords."""
+"""Copy raw files into the store's staging and mask the run's passwords."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _TIMEOUT_S = 30.0
 
 
 def new_secrets(*, tls: bool = False) -> Secrets:
-    """A user of ours with a random password of letters and digits, safe in any configuration file.
+    """Make a user of tare's own with a random password of letters and digits, safe in any configuration file.
 
-    `tls`: with a certificate for the server.
+    `tls`: also make a certificate for the server.
     """
     password = secrets.token_hex(_BYTES)
     return Secrets(USER, password, new_certificate(password) if tls else None)
 
 
 def redact(directory: Path, known: Secrets) -> None:
-    """Mask the password and the private key wherever they stand in a file below `directory`."""
+    """Mask the password and the private key in every file below `directory`."""
     hidden = {secret.encode(): mask.encode() for secret, mask in _hidden(known).items()}
     for path in directory.rglob("*"):
         if not path.is_file() or path.is_symlink():
@@ -44,14 +44,14 @@ def redact(directory: Path, known: Secrets) -> None:
 
 
 def redacted(text: str, known: Secrets) -> str:
-    """The same for a message."""
+    """Mask the password and the private key in a message."""
     for secret, mask in _hidden(known).items():
         text = text.replace(secret, mask)
     return text
 
 
 def _hidden(known: Secrets) -> Mapping[str, str]:
-    """Secret → what stands in its place. Of a key each line, as files in JSON have other ends of lines."""
+    """Secret → its mask. Each line of a key is a secret of its own: files in JSON encode line ends differently."""
     lines = () if known.certificate is None else known.certificate.key.splitlines()
     key = {line: _KEY_MASK for line in lines if line and not line.startswith("-")}
     return {known.password: _MASK, **key}
@@ -60,10 +60,10 @@ def _hidden(known: Secrets) -> Mapping[str, str]:
 def collect(
     sources: Sequence[WorkDirectory], staging: Path, *, notes: Mapping[str, str], secrets: Secrets
 ) -> tuple[str, ...]:
-    """Copy the raw files of all hosts and tare's own `notes` (name → text); the names of what is now in `staging`.
+    """Copy the raw files of all hosts and tare's own `notes` (name → text); return the names of all files.
 
-    A run that failed early may not have made the directories. Nothing is left in `staging` when it cannot be done
-    whole (a full disk, most likely).
+    Directories of a run that failed early may be missing. If anything cannot be copied (a full disk, most likely),
+    nothing is left in `staging`.
     """
     try:
         staging.mkdir(parents=True, exist_ok=True)
@@ -84,5 +84,5 @@ def _bring(source: WorkDirectory, staging: Path) -> None:
 
 
 def raw_names(staging: Path) -> tuple[str, ...]:
-    """The files in `staging`, by their paths below it."""
+    """Return the files in `staging` by their relative paths."""
     return tuple(sorted(str(path.relative_to(staging)) for path in staging.rglob("*") if not path.is_dir()))

@@ -1,4 +1,4 @@
-"""The servers of one run: started, asked until they answer, read back, watched, stopped."""
+"""The servers of one run: start, wait until they answer, read settings, watch, stop."""
 
 from __future__ import annotations
 
@@ -10,56 +10,60 @@ from tare.databases.extensions import Cluster
 from tare.deployments import Deployment, Instance
 from tare.deployments.vm.guest import GuestHost, guest_end
 from tare.errors import RunFailed, TimedOut
-from tare.run.attempt.death import death_of, last_words
-from tare.run.attempt.ports import Lookout
+from tare.run.attempt.death import death_of, last_output
+from tare.run.attempt.ports import PortCheck
 from tare.run.clock import Clock, Deadline
 from tare.sites import Completed, Host
 from tare.sites.process import alive
 
 READY_S = 300.0
-"""How long a server may take from its start to its first answer, crash recovery of a clean copy included.
+"""Time limit from a server's start to its first answer, recovery of a clean copy included.
 
-A JVM that is ready in 8 s on a machine left alone takes minutes where several start on two busy CPUs."""
+A JVM that is ready in 8 s on an idle machine takes minutes when several start on two busy CPUs.
+"""
 SHUTDOWN_S = 300.0
 BEFORE_AN_ANSWER = "before it answered its first query"
 _POLL_S, _SELDOM_S = 0.05, 20.0
 TOGETHER_S = 300.0
-"""How long servers that answer may take to see each other: gossip takes seconds, asking each takes a JVM's start,
-and on a machine of few CPUs all of them compete."""
+"""Time limit until servers that answer see each other: gossip takes seconds, each query starts a JVM, and on a
+machine with few CPUs all of them compete."""
 _CLUSTER_POLL_S = 0.5
 
 
 @dataclass(frozen=True)
 class Node:
-    """`name`: of its task, its raw files and its trace. `part`: what sets its data apart, "" of the only node."""
+    """One node of a SUT, alone or in a cluster.
+
+    `name`: of its task, its raw files and its trace. `part`: sets its data apart, "" of a single node.
+    """
 
     name: str
     part: str
     number: int
-    """From 1."""
+    """Counted from 1."""
 
     def below(self, directory: str) -> str:
-        """The node's own directory in one that holds those of all."""
+        """Return the node's own directory below a common one."""
         return f"{directory}/{self.part}" if self.part else directory
 
     def before(self, file: str) -> str:
-        """The name of a raw file that each node has."""
+        """Return the name of a raw file that each node has."""
         return f"{self.name}.{file}" if self.part else file
 
     def named(self, text: str) -> str:
-        """A name that no other node has, made from one of the run."""
+        """Return a name unique to the node, made from a name of the run."""
         return f"{text}-{self.part}" if self.part else text
 
 
 def nodes_of(count: int, name: str = "sut") -> tuple[Node, ...]:
-    """One called `sut`, or several called `sut-1`, `sut-2` and so on."""
+    """Return one node called `sut`, or several called `sut-1`, `sut-2` and so on."""
     if count == 1:
         return (Node(name, "", 1),)
     return tuple(Node(f"{name}-{number}", str(number), number) for number in range(1, count + 1))
 
 
-def gone(node: Node, reason: str, when: str, words: str) -> RunFailed:
-    """What is said of a server that has ended."""
+def server_gone(node: Node, reason: str, when: str, words: str) -> RunFailed:
+    """Make the error for a server that has ended. `words`: its last output."""
     which = f", node {node.name}" if node.part else ""
     return RunFailed(
         f"{reason} {when}{which}; its last output: {words}",
@@ -69,7 +73,7 @@ def gone(node: Node, reason: str, when: str, words: str) -> RunFailed:
 
 @dataclass(frozen=True)
 class Server:
-    """A started server and how it is spoken to."""
+    """A started server and how to reach it."""
 
     host: Host
     deployment: Deployment
@@ -78,7 +82,7 @@ class Server:
     node: Node
     instance: Instance
     oom_kills_before: int | None = None
-    """The machine's count just before the start."""
+    """The machine's count of OOM kills just before the start."""
 
     def inside(self, argv: Sequence[str], timeout_s: float, stdin: bytes) -> Completed:
         """Run a program inside the server's root."""
@@ -86,21 +90,21 @@ class Server:
 
     @property
     def lives(self) -> bool:
-        """Whether the very process that was started still runs; in a virtual machine it ends before that does."""
+        """Whether the process that was started still runs; in a virtual machine, it ends before the machine."""
         guest = self.instance.guest
         if guest is not None and guest_end(self.host, guest.status) is not None:
             return False
         return alive(self.host, self.instance.process)
 
     def wait_until_ready(self, clock: Clock, seconds: float = READY_S) -> None:
-        """Ask until a query is answered; `RunFailed` as soon as the server is gone.
+        """Poll until the server answers a query. Raises `RunFailed` as soon as it ends, `TimedOut` after `seconds`.
 
-        A question is a client that starts, on the CPUs on which the server does: while nothing is seen to listen on
-        its port it is asked seldom.
+        Each query starts a client on the server's own CPUs, so queries are rare until something listens on the
+        port.
         """
-        deadline, asked, lookout = Deadline(clock, seconds), Deadline(clock, _SELDOM_S), self._lookout()
+        deadline, asked, port_check = Deadline(clock, seconds), Deadline(clock, _SELDOM_S), self._port_check()
         while True:
-            if asked.passed or _open(lookout):
+            if asked.passed or _open(port_check):
                 if self._answers():
                     return
                 asked = Deadline(clock, _SELDOM_S)
@@ -110,57 +114,57 @@ class Server:
             clock.sleep(_POLL_S)
 
     def must_live(self, when: str) -> None:
-        """Raise when the server has ended; one that something restarted is another process and counts as ended."""
+        """Raise `RunFailed` if the server has ended. A restarted server is another process and counts as ended."""
         if not self.lives:
             reason = death_of(self.host, self.deployment, self.instance, self.oom_kills_before)
-            raise gone(self.node, reason, when, last_words(self.host, self.instance.task.output))
+            raise server_gone(self.node, reason, when, last_output(self.host, self.instance.task.output))
 
     def effective(self) -> Mapping[str, str]:
-        """The settings in force."""
+        """Return the settings in force."""
         return self.database.effective(self.plan, self.inside)
 
     def shut_down(self) -> None:
-        """Stop it cleanly, so that its data can be copied; `RunFailed` when it ends with an error."""
+        """Stop the server cleanly, so that its data can be copied. Raises `RunFailed` if it ends with an error."""
         self.database.shutdown(self.plan, self.inside)
         code = self.deployment.wait(self.instance, SHUTDOWN_S)
         if code != 0:
             raise RunFailed(f"the server ended with {code} when it was shut down")
 
     def stop(self, grace_s: float = 10.0) -> None:
-        """End it, clean or not, and remove what was made for it."""
+        """End the server, cleanly or not, and remove what was made for it."""
         self.deployment.stop(self.instance, grace_s)
 
-    def _lookout(self) -> Lookout:
-        """Of a virtual machine inside, for outside QEMU listens, or nobody does."""
+    def _port_check(self) -> PortCheck:
+        """For a virtual machine, look inside: outside, only QEMU listens, or nothing does."""
         guest = self.instance.guest
         if guest is None:
-            return Lookout(self.host, self.instance.process.pid, self.plan.port)
-        return Lookout(GuestHost.of(self.host, self.instance), guest.pid, self.plan.port)
+            return PortCheck(self.host, self.instance.process.pid, self.plan.port)
+        return PortCheck(GuestHost.of(self.host, self.instance), guest.pid, self.plan.port)
 
     def _answers(self) -> bool:
         try:
             return self.database.ready(self.plan, self.inside)
         except RunFailed:
-            return False  # an exec into a server that is still coming up, or has just gone: `lives` knows which
+            return False  # an exec into a server that is still starting or has just ended: `lives` tells which
 
 
-def _open(lookout: Lookout) -> bool:
-    """Also where it cannot be seen."""
+def _open(port_check: PortCheck) -> bool:
+    """Whether the port is listened on, or may be: also `True` if that cannot be seen."""
     try:
-        return lookout.listens() is not False
+        return port_check.listens() is not False
     except RunFailed:
-        return False  # the machine may have just ended: `Server.lives` knows
+        return False  # the machine may have just ended: `Server.lives` tells
 
 
 Starter = Callable[[Instance], Server]
-"""Starts one more server, which is given the first."""
+"""Starts a further server, given the first."""
 
 
 @dataclass
 class Sut:
-    """Started servers, the first of them first; `to_come` are started in turn, as each answers.
+    """Started servers, the first one first; `to_come` start in turn, each after the one before answers.
 
-    `cluster`: how they are asked whether they see each other; `None` of a server that is alone.
+    `cluster`: how to ask servers whether they see each other; `None` for a single server.
     """
 
     servers: list[Server]
@@ -169,18 +173,18 @@ class Sut:
 
     @property
     def first(self) -> Server:
-        """The one that the others join; all are alike, so it also stands for them."""
+        """The server that the others join. All are alike, so it also represents them."""
         return self.servers[0]
 
     @property
     def instances(self) -> Mapping[str, Instance]:
-        """Node's name → its task."""
+        """Node name → its task's instance."""
         return {server.node.name: server.instance for server in self.servers}
 
     def wait_until_ready(self, clock: Clock) -> None:
-        """Start what is to come, one after the other; return when each answers a query and sees all the others.
+        """Start the remaining servers in turn; return when each answers a query and sees all others.
 
-        Raises `RunFailed` as soon as one is gone, `TimedOut`.
+        Raises `RunFailed` as soon as a server ends, and `TimedOut`.
         """
         self.first.wait_until_ready(clock)
         while self.to_come:
@@ -194,27 +198,27 @@ class Sut:
             self._wait_until_together(clock, self.cluster)
 
     def must_live(self, when: str) -> None:
-        """Raise when one of them has ended."""
+        """Raise `RunFailed` if a server has ended."""
         for server in self.servers:
             server.must_live(when)
 
     def effective(self) -> Mapping[str, Mapping[str, str]]:
-        """Node's name → the settings in force."""
+        """Node name → settings in force."""
         return {server.node.name: server.effective() for server in self.servers}
 
     def shut_down(self) -> None:
-        """Stop all cleanly, so that their data can be copied."""
+        """Stop all servers cleanly, so that their data can be copied."""
         for server in self.servers:
             server.shut_down()
 
     def stop(self, grace_s: float = 10.0) -> None:
-        """End all, clean or not, the last started first; one that cannot be ended keeps no other from it."""
+        """End all servers, cleanly or not, the last started first. A failure does not keep the others running."""
         self.to_come.clear()
         failed: Exception | None = None
         for server in reversed(self.servers):
             try:
                 server.stop(grace_s)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next one is to be ended
+            except Exception as error:  # noqa: BLE001 - end the next server whatever happened
                 failed = failed or error
         if failed is not None:
             raise failed

@@ -1,4 +1,4 @@
-"""Loaded data directories: made once, copied for every run, and shown to be the same by a list of their files."""
+"""Snapshots of loaded data directories: made once, copied for every run, compared by a list of their files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LISTING = (
 
 @dataclass(frozen=True)
 class Contents:
-    """All that a loaded data directory depends on: the key of its snapshot."""
+    """Everything that a loaded data directory depends on: the key of its snapshot."""
 
     image_digest: str
     database: str | None
@@ -36,17 +36,17 @@ class Contents:
 
     @property
     def key(self) -> str:
-        """sha256 over all of it, shortened to what a directory name needs."""
+        """sha256 of all fields, shortened for a directory name."""
         text = json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One loaded data directory at rest, or those of all nodes, which were stopped together.
+    """One loaded data directory at rest, or the directories of all nodes, stopped together.
 
-    `listing` is the digest of its files' names, sizes, owners and modes; `content` that of every file's bytes.
-    `parts`: directory of a node within it (itself: "") → the digest of what that lists.
+    `listing`: digest of names, sizes, owners and modes of the files; `content`: digest of every file's bytes.
+    `parts`: directory of a node below `data` (`data` itself: "") → digest of its listing.
     """
 
     key: str
@@ -56,17 +56,17 @@ class Snapshot:
     made_by: Mapping[str, Any]
     parts: Mapping[str, str]
     load: str | None = None
-    """Of nodes on hosts of their own: by which their data are known to have been stopped together."""
+    """Identifies one load of nodes on hosts of their own: their data were stopped together."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """The same: part → its directory on the host of its node, of all but the first's."""
+    """For nodes on hosts of their own: part → its directory on the node's host, except the first node's."""
 
     def source_of(self, part: str) -> str:
-        """The directory of a node's part, on that node's host."""
+        """Return the directory of a node's part on that node's host."""
         return self.elsewhere.get(part) or _within(self.data, part)
 
     @property
     def described(self) -> dict[str, Any]:
-        """What a record keeps of it: paths are the hosts' own."""
+        """What a record keeps of the snapshot; paths are left out, as they are the host's own."""
         tree = asdict(self)
         kept = {key: tree[key] for key in ("key", "listing", "content", "made_by", "parts")}
         return kept if self.load is None else {**kept, "load": self.load}
@@ -74,14 +74,14 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Shelf:
-    """Where a host's snapshots stand."""
+    """Store of a host's snapshots."""
 
     host: Host
     ledger: Ledger
     layout: Layout
 
     def find(self, contents: Contents) -> Snapshot | None:
-        """The snapshot of these contents, `None` where it has not been made."""
+        """Return the snapshot of these contents; `None` if it has not been made."""
         home = self.home(contents)
         raw = self.host.read(f"{home}/snapshot.json")
         if raw is None:
@@ -100,9 +100,9 @@ class Shelf:
     def keep(
         self, contents: Contents, data: str, made_by: Mapping[str, Any], parts: Sequence[str] = ("",)
     ) -> Snapshot:
-        """Make a data directory, whose server has stopped cleanly, a snapshot: synced, then moved in whole.
+        """Turn a data directory, whose server has stopped cleanly, into a snapshot: sync, then move in whole.
 
-        `data` must lie on the layout's file system. Should another tare have been faster, its snapshot stands.
+        `data` must lie on the layout's file system. If another tare was faster, its snapshot is kept.
         """
         host = self.host
         facts = {
@@ -117,9 +117,9 @@ class Shelf:
         return kept
 
     def put(self, data: str, described: Mapping[str, Any], home: str) -> str:
-        """Move a data directory into its home, with its description; what mv(1) said.
+        """Move a data directory to its final place with its description; return the error output of mv(1).
 
-        Where there is one already, that stands.
+        A snapshot that is already there is kept.
         """
         host, scratch = self.host, f"{data}.snapshot"
         host.run(["install", "-d", "-m", "0700", "--", str(self.layout.snapshots), scratch], timeout_s=_QUICK_S)
@@ -132,17 +132,17 @@ class Shelf:
         return moved.stderr.decode(errors="replace").strip()
 
     def home(self, contents: Contents) -> str:
-        """Where the snapshot of these contents stands, or is to stand."""
+        """Return the directory of the snapshot of these contents."""
         return f"{self.layout.snapshots}/{contents.key}"
 
 
 def description_of(contents: Contents, made_by: Mapping[str, Any], facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A snapshot's own description."""
+    """Return the description that is stored with a snapshot."""
     return {"format": FORMAT, **asdict(contents), "made_by": dict(made_by), **facts}
 
 
 def copy_snapshot(host: Host, snapshot: Snapshot, target: str, part: str = "", *, warmed: bool = False) -> None:
-    """An identical copy of a node's part at `target`, and the page cache alike: every run starts from the same."""
+    """Copy a node's part to `target` and bring the page cache into the same state, so that all runs start alike."""
     source = snapshot.source_of(part)
     host.run(["cp", "-a", "--reflink=auto", "-T", "--", source, target], timeout_s=_COPY_S)
     sync_and_evict(host, target, warmed=warmed)
@@ -151,7 +151,7 @@ def copy_snapshot(host: Host, snapshot: Snapshot, target: str, part: str = "", *
 
 
 def size_of(host: Host, snapshot: Snapshot, part: str = "") -> int:
-    """Bytes that a copy of a node's part takes on a disk."""
+    """Return the bytes that a copy of a node's part takes on disk."""
     printed = host.run(["du", "-s", "-B1", "--", snapshot.source_of(part)], timeout_s=_QUICK_S).text
     return int(printed.split()[0])
 
@@ -167,7 +167,7 @@ def listing_digest(host: Host, directory: str) -> str:
 
 
 def content_digest(host: Host, directory: str) -> str:
-    """sha256 over name and content of every file; reads all of it."""
+    """sha256 over name and content of every file; reads all of the data."""
     argv = ["find", directory, "-type", "f", "-exec", "sha256sum", "-z", "--", "{}", "+"]
     printed = host.run(argv, timeout_s=_COPY_S).stdout.replace(f"{directory}/".encode(), b"")
     return hashlib.sha256(b"\0".join(sorted(printed.split(b"\0")))).hexdigest()

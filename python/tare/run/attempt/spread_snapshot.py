@@ -1,7 +1,7 @@
-"""Loaded data of a cluster whose nodes have hosts of their own: each host keeps its node's part.
+"""Snapshots of a cluster whose nodes have hosts of their own: each host keeps its node's part.
 
-The parts of one load belong together and are of no use with another's. The first node's host decides which load
-counts: its snapshot stands where any other would and names the load; the other parts stand under that name.
+The parts of one load belong together and must not be mixed with another load's. The first node's host decides
+which load counts: its snapshot lies at the usual place and names the load; the other parts lie under that name.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _LOAD_BYTES = 6
 
 @dataclass(frozen=True)
 class SpreadShelf:
-    """The shelves of the nodes' hosts, the first node's first; part `1` is its."""
+    """Snapshot stores of the nodes' hosts, the first node's first; it holds part `1`."""
 
     shelves: tuple[Shelf, ...]
 
     def find(self, contents: Contents) -> Snapshot | None:
-        """The snapshot of these contents, `None` where it has not been made or a host lacks its part."""
+        """Return the snapshot of these contents; `None` if it has not been made or a host lacks its part."""
         first = self.shelves[0].find(contents)
         if first is None or first.load is None:
             return None
@@ -41,9 +41,9 @@ class SpreadShelf:
         return replace(first, elsewhere=elsewhere)
 
     def keep(self, contents: Contents, data: Sequence[str], made_by: Mapping[str, Any]) -> Snapshot:
-        """Make the data directories, one of each host and each with its node's part, a snapshot.
+        """Turn the data directories, one on each host with its node's part, into a snapshot.
 
-        Should another tare have been faster, its snapshot stands and these data go.
+        If another tare was faster, its snapshot is kept and these data are removed.
         """
         load = secrets.token_hex(_LOAD_BYTES)
         places = {str(number): f"{path}/{number}" for number, path in enumerate(data, 1)}
@@ -72,7 +72,7 @@ class SpreadShelf:
         return kept
 
     def _others(self) -> Sequence[tuple[str, Shelf]]:
-        """Part and shelf of every node but the first."""
+        """Part and snapshot store of every node but the first."""
         return [(str(number), shelf) for number, shelf in enumerate(self.shelves[1:], 2)]
 
 
@@ -87,6 +87,6 @@ def _each(
 
 
 def _of_all(digests: Mapping[str, str]) -> str:
-    """One digest over those of all parts."""
+    """One digest over the digests of all parts."""
     lines = "".join(f"{part} {digest}\n" for part, digest in sorted(digests.items()))
     return hashlib.sha256(lines.encode()).hexdigest()

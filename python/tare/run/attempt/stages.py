@@ -1,4 +1,4 @@
-"""The stages of one instance: attempts that follow each other on the same server and data, a record each.
+"""Stages of one instance: successive attempts on the same server and data, with a record each.
 
 Why they are runs of their own: docs/decisions/0015-stages-are-runs-on-one-instance.md.
 """
@@ -20,7 +20,7 @@ from tare.run.record import RunRecord
 def attempt_stages(jobs: Sequence[Job], machine: Machine, observer: Observer) -> tuple[RunRecord, ...]:
     """Attempt every stage in order: all are good, or none. Only an interruption leaves no records.
 
-    The first one owns server and data, so they end when every stage has been collected.
+    The first stage owns server and data, so they end when every stage has been collected.
     """
     secrets = new_secrets(tls=jobs[0].arm.settings.sut.tls)
     stages = [Attempt(job, machine, observer, secrets=secrets) for job in jobs]
@@ -40,7 +40,7 @@ def attempt_stages(jobs: Sequence[Job], machine: Machine, observer: Observer) ->
 
 
 def _drive(stages: Sequence[Attempt]) -> None:
-    """Up to the cool-down of the last; nothing after the first that failed."""
+    """Run the stages up to the cool-down of the last one; stop after the first that fails."""
     ready: Ready | None = None
     for each in stages:
         phases = each.phases
@@ -53,7 +53,7 @@ def _drive(stages: Sequence[Attempt]) -> None:
 
 
 def _all_or_none(stages: Sequence[Attempt]) -> None:
-    """A stage counts only as part of the whole; the next attempt begins with the first again."""
+    """Void all stages if one failed: a stage counts only in a complete series, and the next attempt starts anew."""
     failed = next((each for each in stages if not each.outcome.ok), None)
     if failed is None:
         return

@@ -1,4 +1,4 @@
-"""Undoing what a run has made: last made, first gone, and no step keeps the next from being taken."""
+"""Undo what a run has made, in reverse order; a failed step does not prevent the others."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 
 class Teardown:
-    """Steps to be taken however the run ends."""
+    """Steps to take however the run ends."""
 
     def __init__(self) -> None:
         self._steps: list[tuple[str, Callable[[], object]]] = []
 
     def add(self, what: str, step: Callable[[], object]) -> Callable[[], None]:
-        """Register a step before the thing it removes is made; a step may find nothing to do.
+        """Register a step before the thing that it removes is made; the step may find nothing to do.
 
-        What it returns takes the step early, and strikes it out unless it fails.
+        Returns a function that takes the step early, and strikes it out unless it fails.
         """
         entry = (what, step)
         self._steps.append(entry)
@@ -26,16 +26,16 @@ class Teardown:
         return early
 
     def run(self) -> tuple[str, ...]:
-        """Take every step once and return what went wrong, a sentence each.
+        """Take every remaining step once and return a sentence for each failure.
 
-        A failure here voids no measured data (PerfKitBenchmarker #1039): the ledger still knows the thing, and
-        the next run or `tare clean` removes it.
+        A failure here voids no measured data (PerfKitBenchmarker #1039): the ledger still lists the thing, and the
+        next run or `tare clean` removes it.
         """
         problems = []
         while self._steps:
             what, step = self._steps.pop()
             try:
                 step()
-            except Exception as error:  # noqa: BLE001 - see above: whatever it is, the next step is due
+            except Exception as error:  # noqa: BLE001 - see above: the next step is due whatever happened
                 problems.append(f"{what} failed: {error}")
         return tuple(problems)

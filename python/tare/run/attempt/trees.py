@@ -1,4 +1,4 @@
-"""What bare programs of root have changed in the trees of their images."""
+"""Changes that bare programs of root made to the root file systems of their images."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from tare.study.model import ArmSettings
 
 
 def changed_trees(machine: Machine, settings: ArmSettings, images: Images) -> list[str]:
-    """A sentence for each tree that is not as it was unpacked; looks at no tree whose programs are a user's.
+    """Return a sentence for each image tree that no longer is as it was unpacked.
 
-    Those cannot: it is mounted read-only, and only root could mount it anew.
+    Only trees whose programs run as root are compared: they are mounted read-only, and only root could remount
+    them.
     """
-    trees = {(host.name, image.rootfs): (host, image) for host, image in _in_tree(machine, settings, images)}
+    trees = {(host.name, image.rootfs): (host, image) for host, image in _trees_of(machine, settings, images)}
     changes = at_once([partial(changed, host, image) for host, image in trees.values()])
     return [
         f"a bare program changed the image {image.reference} on {host.name}: {what}"
@@ -29,21 +30,21 @@ def changed_trees(machine: Machine, settings: ArmSettings, images: Images) -> li
     ]
 
 
-def _in_tree(machine: Machine, settings: ArmSettings, images: Images) -> Iterator[tuple[Host, Image]]:
+def _trees_of(machine: Machine, settings: ArmSettings, images: Images) -> Iterator[tuple[Host, Image]]:
     site = machine.site
     if settings.sut.deployment in IN_TREE:
         for number, host in enumerate(site.sut_hosts, 1):
-            if _of_root(image := images.of_node(number)):
+            if _runs_as_root(image := images.of_node(number)):
                 yield host, image
     client = settings.client
     if (
         client is not None
         and images.client is not None
         and client.deployment in IN_TREE
-        and _of_root(images.client)
+        and _runs_as_root(images.client)
     ):
         yield site.client, images.client
 
 
-def _of_root(image: Image) -> bool:
+def _runs_as_root(image: Image) -> bool:
     return image.owner is None or image.owner.startswith("0:")

@@ -1,1 +1,1 @@
-"""Duets: two arms at once, on CPUs that are swapped half-way."""
+"""Duets: two arms at once, on CPU sets that are swapped half-way."""

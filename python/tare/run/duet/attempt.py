@@ -1,4 +1,4 @@
-"""Two attempts at once: made ready one after the other, then driven together, each in a thread of its own."""
+"""Two attempts at once: prepared one after the other, then driven together, each in its own thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tare.run.attempt.attempt import Attempt
 from tare.run.attempt.job import Job
 from tare.run.attempt.phases import Ready
 from tare.run.duet.barrier import ArmUnderLoad, BreakableClock, DuetBarrier, Swap
-from tare.run.duet.side import Part
+from tare.run.duet.side import DuetPace
 from tare.run.events import Event, Observer
 from tare.run.machine import Machine
 from tare.run.parity.compare import as_sentence, differences
@@ -20,22 +20,22 @@ from tare.run.record import RunRecord
 from tare.workloads import Parameters
 
 MOST_BYTES_PER_S = 1 << 20
-"""64 pages of 16 KiB a second: about half of what a single spinning disk does, little to anything faster."""
+"""64 pages of 16 KiB a second: about half the load of a single spinning disk, little for anything faster."""
 
 
 _POLL_S = 0.02
 
 
 def bytes_per_s(record: RunRecord) -> float | None:
-    """What the SUT read and wrote while it was measured, by the run's trace; `None` where that says nothing."""
+    """Return the SUT's disk traffic in the measure phase (bytes a second); `None` if the trace has no figures."""
     usage = record.usage or {}
     moved = [usage.get(key) for key in ("sut_read_bytes", "sut_write_bytes")]
     known = [float(part) for part in moved if part is not None]
     return sum(known) / float(usage["monotonic_s"]) if known and usage.get("monotonic_s") else None
 
 
-def too_much(record: RunRecord) -> str | None:
-    """Why the run may not stand in a duet, `None` where nothing speaks against it."""
+def why_too_much_io(record: RunRecord) -> str | None:
+    """Return why the run's disk traffic rules out a duet; `None` if it does not."""
     rate = bytes_per_s(record)
     if rate is None or rate <= MOST_BYTES_PER_S:
         return None
@@ -47,16 +47,16 @@ def too_much(record: RunRecord) -> str | None:
 
 def attempt_duet(jobs: Sequence[Job], machine: Machine, observer: Observer) -> tuple[RunRecord, ...]:
     """Attempt both runs of a block at once: both are good, or neither. Only an interruption leaves no records."""
-    meeting, in_turn = DuetBarrier(), _serial(observer)
-    breakable = replace(machine, clock=BreakableClock(machine.clock, meeting))
+    barrier, in_turn = DuetBarrier(), _serial(observer)
+    breakable = replace(machine, clock=BreakableClock(machine.clock, barrier))
     both = [
-        Attempt(job, breakable, in_turn, Part(meeting, number, job.slot, machine))
+        Attempt(job, breakable, in_turn, DuetPace(barrier, number, job.slot, machine))
         for number, job in enumerate(jobs)
         if job.slot is not None
     ]
     try:
         with machine.interrupts.allowed():
-            _drive(both, meeting, machine)
+            _drive(both, barrier, machine)
         for each in both:
             each.collect()
         _both_or_neither(both, machine)
@@ -69,97 +69,98 @@ def attempt_duet(jobs: Sequence[Job], machine: Machine, observer: Observer) -> t
     return records
 
 
-def _drive(both: Sequence[Attempt], meeting: DuetBarrier, machine: Machine) -> None:
-    """Everything up to the cool-down."""
+def _drive(both: Sequence[Attempt], barrier: DuetBarrier, machine: Machine) -> None:
+    """Run both attempts up to the cool-down."""
     ready = []
     for each in both:
         made = each.take(each.phases.make_ready)
         if made is None:
             return
         ready.append(made)
-    players = [_Player(each, made, meeting) for each, made in zip(both, ready, strict=True)]
+    threads = [_AttemptThread(each, made, barrier) for each, made in zip(both, ready, strict=True)]
     try:
-        for player in players:
-            player.start()
-        _conduct(players, meeting, machine, [made.parameters for made in ready])
+        for thread in threads:
+            thread.start()
+        _conduct(threads, barrier, machine, [made.parameters for made in ready])
     except BaseException:
-        meeting.break_off("the duet was interrupted")
+        barrier.cancel("the duet was interrupted")
         raise
     finally:
-        for player in players:
-            if player.ident is not None:
-                player.join()
-        meeting.dissolved = True
-    for player in players:
-        if player.died is not None:
-            raise player.died
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+        barrier.driven = True
+    for thread in threads:
+        if thread.error is not None:
+            raise thread.error
 
 
-class _Player(threading.Thread):
-    """One attempt's warm-up, measure and cool-down; whatever ends it early ends the duet."""
+class _AttemptThread(threading.Thread):
+    """Thread of one attempt's warm-up, measure and cool-down; an early end cancels the duet."""
 
-    def __init__(self, attempt: Attempt, ready: Ready, meeting: DuetBarrier) -> None:
+    def __init__(self, attempt: Attempt, ready: Ready, barrier: DuetBarrier) -> None:
         super().__init__(name=f"tare-{attempt.job.run.id}")
-        self._attempt, self._ready, self._meeting = attempt, ready, meeting
-        self.died: BaseException | None = None
+        self._attempt, self._ready, self._barrier = attempt, ready, barrier
+        self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Play to the end; every exception is an outcome, or raised again by the thread that conducts."""
+        """Drive the attempt to its end. Errors become its outcome, or are raised again by the conducting thread."""
         attempt = self._attempt
         try:
             attempt.take(lambda: attempt.phases.conduct(self._ready))
-        except BaseException as error:  # noqa: BLE001 - a thread has nobody above it who would hear of it
-            self.died = error
-        if self.died is not None or not attempt.outcome.ok:
-            self._meeting.break_off(_of_its_partner(attempt))
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that joins this one
+            self.error = error
+        if self.error is not None or not attempt.outcome.ok:
+            self._barrier.cancel(_partner_failed(attempt))
 
 
 def _conduct(
-    players: Sequence[_Player], meeting: DuetBarrier, machine: Machine, parameters: Sequence[Parameters]
+    threads: Sequence[_AttemptThread], barrier: DuetBarrier, machine: Machine, parameters: Sequence[Parameters]
 ) -> None:
     """Swap the CPU sets half-way, and wait for the end."""
     clock = machine.clock
-    while any(player.is_alive() for player in players):
-        playing = meeting.playing
-        due = playing is not None and clock.monotonic() >= half_way_s(playing, parameters)
-        if due and meeting.swap is None and meeting.why is None and not meeting.over:
-            _swap(meeting, machine)
+    while any(thread.is_alive() for thread in threads):
+        under_load = barrier.under_load
+        due = under_load is not None and clock.monotonic() >= half_way_s(under_load, parameters)
+        if due and barrier.swap is None and barrier.why is None and not barrier.over:
+            _swap(barrier, machine)
         clock.sleep(_POLL_S)
 
 
-def half_way_s(playing: Sequence[ArmUnderLoad], parameters: Sequence[Parameters]) -> float:
-    """When half of the time in which both drive should be over, on the monotonic clock.
+def half_way_s(under_load: Sequence[ArmUnderLoad], parameters: Sequence[Parameters]) -> float:
+    """Return when half of the time in which both clients drive load should be over, on the monotonic clock.
 
-    That a generator takes seconds to begin is known by its warm-up: by what that took beside driving. How much of
-    it came before is not known; taking half of it for that, neither half is short by more than as much.
+    A generator takes seconds to start, as its warm-up shows: that part of the warm-up's process time in which it
+    drove no load. How much of it came before the load is unknown; taking half of it, neither half of the measure
+    phase is short by more than as much.
     """
-    begin = max(map(_begins_s, playing, parameters))
-    return begin + min(each.measure_s for each in parameters) / 2
+    start = max(map(_load_starts_s, under_load, parameters))
+    return start + min(each.measure_s for each in parameters) / 2
 
 
-def _begins_s(one: ArmUnderLoad, parameters: Parameters) -> float:
+def _load_starts_s(one: ArmUnderLoad, parameters: Parameters) -> float:
     beside_s = 0.0 if one.warm_up_s is None else max(0.0, one.warm_up_s - parameters.warmup_s)
     return one.started_s + beside_s / 2 + one.own_warmup_s
 
 
-def _swap(meeting: DuetBarrier, machine: Machine) -> None:
-    """Clients and servers of both, within a few milliseconds; for these the two share CPUs."""
+def _swap(barrier: DuetBarrier, machine: Machine) -> None:
+    """Move clients and servers of both arms, within a few milliseconds in which the two share CPUs."""
     began_s = machine.clock.monotonic()
     try:
-        for one in meeting.playing or ():
+        for one in barrier.under_load or ():
             for task in one.tasks:
                 machine.set_cpus(task, one.moves_to)
     except (TareError, OSError) as error:
-        meeting.break_off(f"the CPU sets of the duet could not be swapped: {error}")
+        barrier.cancel(f"the CPU sets of the duet could not be swapped: {error}")
         return
-    meeting.swap = Swap(began_s, machine.clock.monotonic())
+    barrier.swap = Swap(began_s, machine.clock.monotonic())
 
 
 def _both_or_neither(both: Sequence[Attempt], machine: Machine) -> None:
-    """A run without its partner is void; so are two that share a disk or differ in more than the study names."""
+    """Void a run without its partner, and refuse two that compete for a disk or are not comparable."""
     first, second = both
     for each in both:
-        if each.outcome.ok and (why := too_much(each.record())):
+        if each.outcome.ok and (why := why_too_much_io(each.record())):
             each.refuse(why)
     if first.outcome.ok and second.outcome.ok:
         study, database = first.job.plan.study, first.job.arm.settings.sut.database
@@ -168,15 +169,15 @@ def _both_or_neither(both: Sequence[Attempt], machine: Machine) -> None:
             second.refuse(as_sentence(unlike))
     for one, other in ((first, second), (second, first)):
         if not other.outcome.ok:
-            one.void(_of_its_partner(other))
+            one.void(_partner_failed(other))
 
 
-def _of_its_partner(failed: Attempt) -> str:
+def _partner_failed(failed: Attempt) -> str:
     return f"{failed.job.run.arm}, which ran at the same time, failed: {failed.outcome.reason}"
 
 
 def _serial(observer: Observer) -> Observer:
-    """Observers are called by one thread at a time."""
+    """Wrap an observer so that only one thread calls it at a time."""
     lock = threading.Lock()
 
     def observe(event: Event) -> None:

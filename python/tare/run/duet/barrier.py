@@ -1,4 +1,4 @@
-"""Where the two threads of a duet and the one that conducts them meet; broken off by whoever fails first."""
+"""Synchronisation of the two threads of a duet and the conducting thread; whoever fails first cancels it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _SLICE_S = 0.1
 
 @dataclass(frozen=True)
 class ArmUnderLoad:
-    """An arm under load. `tasks`: all that moves with it.
+    """An arm under load. `tasks`: everything that moves between CPU sets with it.
 
-    `started_s`: when its client's process began (monotonic clock); `warm_up_s`: how long that of the warm-up lived,
-    `None` where there was none; `own_warmup_s`: for how long the client's own process warms up before it measures.
+    `started_s`: start of its client's process (monotonic clock); `warm_up_s`: lifetime of the warm-up's client,
+    `None` without one; `own_warmup_s`: seconds that the client's own process warms up before it measures.
     """
 
     tasks: tuple[Instance, ...]
     moves_to: str
-    """The CPU list of the second half."""
+    """CPU list of the second half."""
     started_s: float
     warm_up_s: float | None = None
     own_warmup_s: float = 0.0
@@ -31,85 +31,85 @@ class ArmUnderLoad:
 
 @dataclass(frozen=True)
 class Swap:
-    """When the CPU sets were swapped, on the monotonic clock."""
+    """Start and end of the swap of the CPU sets, on the monotonic clock."""
 
     began_s: float
     ended_s: float
 
 
 class DuetBarrier:
-    """Barriers of two, and what each must know of the other. Slots are 0 and 1."""
+    """Barrier for two threads, with what each must know of the other. Slots are 0 and 1."""
 
     def __init__(self) -> None:
         self._barrier = threading.Barrier(2)
         self._lock = threading.Lock()
         self._why: str | None = None
-        self._playing: dict[int, ArmUnderLoad] = {}
-        self._drove: dict[int, Bounds] = {}
+        self._under_load: dict[int, ArmUnderLoad] = {}
+        self._measured: dict[int, Bounds] = {}
         self.swap: Swap | None = None
         self.over = False
-        """One of the clients has ended: too late to swap."""
-        self.dissolved = False
-        """Both are back in the thread that conducts; what follows is tearing down, which nothing breaks off."""
+        """Whether one of the clients has ended: too late to swap."""
+        self.driven = False
+        """Whether both attempts are back in the conducting thread; teardown follows, which nothing cancels."""
 
     def meet(self) -> None:
-        """Wait until the other is here too. Raises `RunFailed` where there is nobody to wait for any more."""
+        """Wait for the other thread. Raises `RunFailed` if the duet was cancelled."""
         try:
             self._barrier.wait()
         except threading.BrokenBarrierError:
             raise RunFailed(self.why or "the duet was interrupted") from None
 
-    def break_off(self, why: str) -> None:
-        """Nobody waits any longer; the first reason stands."""
+    def cancel(self, why: str) -> None:
+        """Wake all waiting threads; the first reason counts."""
         with self._lock:
             self._why = self._why or why
         self._barrier.abort()
 
     @property
     def why(self) -> str | None:
-        """Why it was broken off, `None` while it was not."""
+        """Why the duet was cancelled; `None` while it was not."""
         return self._why
 
-    def began(self, slot: int, playing: ArmUnderLoad) -> None:
-        """The client of a slot is under way."""
-        self._playing[slot] = playing
+    def client_started(self, slot: int, under_load: ArmUnderLoad) -> None:
+        """Record that the client of a slot has started."""
+        self._under_load[slot] = under_load
 
-    def drove(self, slot: int, bounds: Bounds) -> None:
-        """Where the measurement of a slot's client lies."""
-        self._drove[slot] = bounds
-
-    @property
-    def playing(self) -> tuple[ArmUnderLoad, ArmUnderLoad] | None:
-        """Both clients, `None` until both are under way."""
-        return (self._playing[0], self._playing[1]) if len(self._playing) == 2 else None
+    def measured(self, slot: int, bounds: Bounds) -> None:
+        """Record the time bounds of the measurement by a slot's client."""
+        self._measured[slot] = bounds
 
     @property
-    def both_drove(self) -> tuple[Bounds, Bounds] | None:
-        """Where both measurements lie; `None` until both are known."""
-        return (self._drove[0], self._drove[1]) if len(self._drove) == 2 else None
+    def under_load(self) -> tuple[ArmUnderLoad, ArmUnderLoad] | None:
+        """Both arms under load; `None` until both clients have started."""
+        return (self._under_load[0], self._under_load[1]) if len(self._under_load) == 2 else None
+
+    @property
+    def both_measured(self) -> tuple[Bounds, Bounds] | None:
+        """Time bounds of both measurements; `None` until both are known."""
+        return (self._measured[0], self._measured[1]) if len(self._measured) == 2 else None
 
 
 @dataclass(frozen=True)
 class BreakableClock:
-    """A clock on which nobody sleeps on after the duet was interrupted, until it is dissolved."""
+    """A clock whose sleepers wake when the duet is cancelled, up to the teardown."""
 
     clock: Clock
-    meeting: DuetBarrier
+    barrier: DuetBarrier
 
     def wall(self) -> float:
-        """As the clock beneath."""
+        """Return the underlying clock's wall time."""
         return self.clock.wall()
 
     def monotonic(self) -> float:
-        """As the clock beneath."""
+        """Return the underlying clock's monotonic time."""
         return self.clock.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """In slices; raises `RunFailed` when the duet is broken off."""
+        """Sleep in slices. Raises `RunFailed` when the duet is cancelled."""
         end = self.clock.monotonic() + seconds
         while True:
-            if self.meeting.why is not None and not self.meeting.dissolved:
-                raise RunFailed(self.meeting.why)
+            if self.barrier.why is not None and not self.barrier.driven:
+                raise RunFailed(self.barrier.why)
             left = end - self.clock.monotonic()
             if left <= 0:
                 return

@@ -1,4 +1,4 @@
-"""The place of one arm in a duet: its CPUs before and after the swap, and with whom it runs."""
+"""Placement of one arm in a duet: its CPUs before and after the swap, and its partner."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class DuetSlot:
 
     @property
     def tree(self) -> Mapping[str, Any]:
-        """What the record of a run says that came to nothing else."""
+        """The record's `duet` entry of a run that did not complete."""
         return {"partner": self.partner, "cpus": list(self.cpus)}
 
 
 def slot_of(plan: Plan, run: PlannedRun) -> DuetSlot | None:
-    """The slot of a run, `None` where its protocol drives one arm at a time.
+    """Return the slot of a run; `None` if its protocol runs one arm at a time.
 
-    The first run of a block begins on the first set of CPUs, the second on the second.
+    The first run of a block starts on the first set of CPUs, the second run on the second set.
     """
     spec = plan.study.protocol
     if not isinstance(spec, DuetSpec):
@@ -44,7 +44,7 @@ def slot_of(plan: Plan, run: PlannedRun) -> DuetSlot | None:
 
 
 def with_slot(arm: Arm, slot: DuetSlot | None) -> Arm:
-    """The arm with the CPUs on which it begins."""
+    """Return the arm with the CPUs that it starts on."""
     if slot is None:
         return arm
     settings = arm.settings
@@ -56,7 +56,7 @@ def with_slot(arm: Arm, slot: DuetSlot | None) -> Arm:
 
 
 def unpinned_work(slot: DuetSlot | None, path: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """What works for an arm on CPUs that are not its own, a sentence each."""
+    """Return a sentence for each process that works for an arm on CPUs other than its own."""
     if slot is None or (path or {}).get("hop") != Hop.DOCKER_PROXY:
         return ()
     return (_PROXY,)

@@ -1,4 +1,4 @@
-"""One side of a duet: the pace at which its attempt goes, and what its record says of the other."""
+"""One side of a duet: the pace of its attempt, and its record's entry on the other side."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tare.deployments import Instance
 from tare.errors import RunFailed
 from tare.run.duet.barrier import ArmUnderLoad, DuetBarrier
 from tare.run.duet.placement import DuetSlot
-from tare.run.duet.swap import both_drove, split_at_swap
+from tare.run.duet.swap import overlap_s, split_at_swap
 from tare.run.machine import Machine
 from tare.run.record import to_tree
 from tare.run.usage.driven import Bounds, Driven
@@ -19,54 +19,56 @@ from tare.workloads import Window
 
 
 @dataclass
-class Part:
-    """`number`: 0 for the run that is first in its block, else 1."""
+class DuetPace:
+    """Pace of one attempt of a duet. `number`: 0 for the first run of the block, else 1."""
 
-    meeting: DuetBarrier
+    barrier: DuetBarrier
     number: int
     slot: DuetSlot
     machine: Machine
-    _playing: ArmUnderLoad | None = None
+    _under_load: ArmUnderLoad | None = None
     _warm_up_s: float | None = None
 
     @property
     def moved_to(self) -> str | None:
-        """The CPU set on which it ends."""
+        """CPU set of the second half."""
         return self.slot.cpus[1]
 
     def meet(self) -> None:
-        """When the other is here too."""
-        self.meeting.meet()
+        """Wait for the other attempt."""
+        self.barrier.meet()
 
     def warmed_up(self, client: Instance) -> None:
-        """Noted: a generator takes about as long to begin when it is measured."""
+        """Record how long the warm-up's client lived: a generator takes about as long to start when it measures."""
         self._warm_up_s = self.machine.clock.monotonic() - started_s(self.machine, client)
 
-    def began(self, servers: tuple[Instance, ...], client: Instance, own_warmup_s: float) -> None:
-        """Noted for the one who swaps the CPU sets."""
+    def client_started(self, servers: tuple[Instance, ...], client: Instance, own_warmup_s: float) -> None:
+        """Record the tasks and times that the swap of the CPU sets needs."""
         began_s = started_s(self.machine, client)
-        self._playing = ArmUnderLoad((client, *servers), self.slot.cpus[1], began_s, self._warm_up_s, own_warmup_s)
-        self.meeting.began(self.number, self._playing)
+        self._under_load = ArmUnderLoad(
+            (client, *servers), self.slot.cpus[1], began_s, self._warm_up_s, own_warmup_s
+        )
+        self.barrier.client_started(self.number, self._under_load)
 
-    def ended(self) -> None:
-        """Noted, and waited until the other has ended too."""
-        self.meeting.over = True
-        self.meeting.meet()
+    def client_ended(self) -> None:
+        """Record the end and wait for the other client to end."""
+        self.barrier.over = True
+        self.barrier.meet()
 
     def share(self, windows: Sequence[Window], drove: Driven) -> Mapping[str, Any]:
-        """The halves, once the other's measurement is whole too."""
-        playing = self._playing
-        if playing is not None:
-            self.meeting.drove(self.number, Bounds.of(drove, playing.started_s))
-        self.meeting.meet()
-        swap, both = self.meeting.swap, self.meeting.both_drove
-        if swap is None or both is None or playing is None:
+        """Return the two halves, once the other side's measurement is complete too."""
+        under_load = self._under_load
+        if under_load is not None:
+            self.barrier.measured(self.number, Bounds.of(drove, under_load.started_s))
+        self.barrier.meet()
+        swap, both = self.barrier.swap, self.barrier.both_measured
+        if swap is None or both is None or under_load is None:
             raise RunFailed("the measure phase was over before the CPU sets were swapped")
-        own, both_s = both[self.number], both_drove(both)
+        own, both_s = both[self.number], overlap_s(both)
         by_half = split_at_swap(windows, own, both_s, swap)
         return {
             **self.slot.tree,
-            "started_s": playing.started_s,
+            "started_s": under_load.started_s,
             "began_by": drove.by,
             "began_from_s": own.earliest_s,
             "began_until_s": own.latest_s,
@@ -80,7 +82,7 @@ class Part:
 
 
 def started_s(machine: Machine, client: Instance) -> float:
-    """When a client's process began, on the monotonic clock; the kernel gives it in steps of 10 ms."""
+    """Start of a client's process on the monotonic clock; the kernel counts it in steps of 10 ms."""
     now, uptime = machine.clock.monotonic(), machine.site.client.read("/proc/uptime")
     if uptime is None or not client.process.started_ticks:
         return now

@@ -25,19 +25,19 @@ class SwapHalf:
     throughput_per_s: float
 
 
-def both_drove(both: Sequence[Bounds]) -> tuple[float, float]:
-    """From when to when both generators drove, wherever within their bounds they began."""
+def overlap_s(both: Sequence[Bounds]) -> tuple[float, float]:
+    """Return start and end of the time in which both generators drove load, given the bounds of their starts."""
     return max(one.latest_s for one in both), min(one.earliest_s + one.seconds for one in both)
 
 
 def split_at_swap(
     windows: Sequence[Window], own: Bounds, both_s: tuple[float, float], swap: Swap
 ) -> tuple[SwapHalf, SwapHalf]:
-    """The halves of one arm. `both_s`: from when to when both generators drove. All on one monotonic clock.
+    """Split the windows of one arm at the swap. `both_s`: see `overlap_s`. All times are on one monotonic clock.
 
-    A window counts where it lies within a half wherever within its bounds the generator began; others, as those
-    that touch the swap, are dropped, not split. Raises `RunFailed` where a half is left without a window, or
-    stood still.
+    A window counts if it lies within a half for every start of the generator within its bounds; other windows, such
+    as those that touch the swap, are dropped, not split. Raises `RunFailed` if a half has no window or no
+    throughput.
     """
     ends = [window.end_s for window in windows]
     kept = [[windows[at] for at in half] for half in _kept(ends, own, both_s, swap)]
@@ -54,16 +54,16 @@ def split_at_swap(
 
 
 def _kept(ends_s: Sequence[float], own: Bounds, both_s: tuple[float, float], swap: Swap) -> Iterator[list[int]]:
-    """The numbers of the windows that lie in the first half, and of those in the second."""
+    """Yield the indexes of the windows in the first half, then of those in the second half."""
     placed = list(zip(spans_of(ends_s, own.earliest_s), spans_of(ends_s, own.latest_s), strict=True))
     for low, high in ((both_s[0], swap.began_s), (swap.ended_s, both_s[1])):
         yield [at for at, (soonest, last) in enumerate(placed) if soonest.began_s >= low and last.ended_s <= high]
 
 
 def windows_kept(record: RunRecord) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] | None:
-    """The windows of a duet's run that count, by halves; `None` of a run that was alone or came to nothing.
+    """Return the windows of a duet's run that count, by half; `None` for a run alone or without a result.
 
-    Of older records without bounds by the process's start, by which they were cut.
+    Older records have no bounds; their windows were cut by the start of the client's process.
     """
     duet: Mapping[str, Any] = record.duet or {}
     windows = (record.measurement or {}).get("windows")
@@ -77,16 +77,16 @@ def windows_kept(record: RunRecord) -> tuple[list[Mapping[str, Any]], list[Mappi
 
 
 def throughput_of(record: RunRecord) -> float | None:
-    """Operations a second of a run, by which arms are compared.
+    """Return the operations a second of a run, by which arms are compared.
 
-    In a duet the geometric mean of the two halves: the ratio of two arms is then the mean of the log ratios of both
-    halves, and what the CPU sets differ by, each arm having had either, drops out.
+    In a duet, the geometric mean of the two halves: the ratio of two arms is then the mean of both halves' log
+    ratios, and the difference between the CPU sets cancels, as each arm ran on both.
     """
     return rate_of((record.measurement or {}).get("throughput_per_s"), record.duet)
 
 
 def rate_of(throughput_per_s: float | None, duet: Mapping[str, Any] | None) -> float | None:
-    """As `throughput_of`, from those parts of a record."""
+    """Return what `throughput_of` does, from these parts of a record."""
     rates = _rates_of(duet)
     if rates is not None:
         return math.sqrt(rates[0] * rates[1])
@@ -94,7 +94,7 @@ def rate_of(throughput_per_s: float | None, duet: Mapping[str, Any] | None) -> f
 
 
 def rates_around_swap(record: RunRecord) -> tuple[float, float] | None:
-    """The rates of both halves, `None` of a run that was alone or came to nothing."""
+    """Return the rates of both halves; `None` for a run alone or without a result."""
     return _rates_of(record.duet)
 
 

@@ -12,7 +12,7 @@ from tare.protocols.stopping import Decision, Finished
 from tare.run.execute import Kept
 from tare.run.fleet.dealing import last_block, places_of, site_of_block
 from tare.run.record import RunRecord
-from tare.run.resume import Growing, StudyState, choice_of, finished_block
+from tare.run.resume import StateBuilder, StudyState, choice_of, finished_block
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Board:
     """For one thread. Records are added in constant time; what is decided is computed anew once a block is over."""
 
     def __init__(self, plan: Plan, done: StudyState, made: Sequence[RunRecord], sites: Sequence[str]) -> None:
-        self._plan, self._growing, self._sites = plan, Growing(done), list(sites)
+        self._plan, self._builder, self._sites = plan, StateBuilder(done), list(sites)
         self._places = dict(places_of(made))
         self._first = _first_runs(made)
         self._dealt: dict[int, str] = {}
@@ -47,7 +47,7 @@ class Board:
     @property
     def done(self) -> StudyState:
         """What was made so far."""
-        return self._growing.state
+        return self._builder.state
 
     def _decide(self) -> None:
         self._extend()
@@ -113,7 +113,7 @@ class Board:
 
     def note(self, site: str, kept: Kept) -> None:
         """What a site has made; `decided` and `choice` follow."""
-        self._growing.add(*kept)
+        self._builder.add(*kept)
         for record in kept:
             if record.outcome.ok:
                 self._places.setdefault(record.block, site)

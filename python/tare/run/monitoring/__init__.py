@@ -1,1 +1,1 @@
-"""The monitors of an attempt: started, stopped, trimmed to the measure phase."""
+"""The monitors of an attempt: start, stop, trim to the measure phase."""

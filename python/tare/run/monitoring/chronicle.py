@@ -1,4 +1,4 @@
-"""What the server reports of its own work in a run, on the clock of the trace."""
+"""The server's report of its own work in a run, on the clock of the trace."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tare.run.record import to_tree
 
 
 @dataclass(frozen=True)
-class Asked:
-    """`tree`: what the record keeps, `None` where nothing could be had; `of_nodes`: what it keeps of each node.
+class Reports:
+    """Reports of the servers. `tree`: the record's entry, `None` if there is none; `of_nodes`: the nodes' entries.
 
-    `files`: raw files of it, name → text.
+    `files`: raw files, name → text.
     """
 
     tree: Mapping[str, Any] | None = None
@@ -32,16 +32,16 @@ def ask_all(
     clock: Clock,
     since: float,
     wall_ahead_s: Mapping[str, float] | None = None,
-) -> Asked:
-    """Ask servers that have something to tell; of events, those that ended after `since` (wall clock).
+) -> Reports:
+    """Query the servers' own reports, with events that ended after `since` (wall clock).
 
-    `wall_ahead_s`: node on a host of its own → what that host's wall clock is ahead of the trace's clock.
+    `wall_ahead_s`: node on a host of its own → seconds by which its wall clock is ahead of the trace's clock.
 
-    What goes wrong here is a notice: the run was measured all the same. Where a node does not tell, there
-    is nothing of all of them together.
+    A failure is only a notice, since the run was measured all the same. If a node gives no report, there is no
+    common report.
     """
     if chronicler is None:
-        return Asked()
+        return Reports()
     offset_s = clock.monotonic() - clock.wall()
     began_s = since + offset_s
     trees, files, notices = dict[str, Mapping[str, Any] | None](), dict[str, str](), list[str]()
@@ -56,11 +56,11 @@ def ask_all(
         own_s = -(wall_ahead_s or {}).get(name, -offset_s)
         trees[name] = _tree(chronicle, own_s, began_s - own_s)
         files |= {server.node.before(file): text for file, text in chronicle.files.items()}
-    return Asked(_of_all(trees), trees, files, tuple(notices))
+    return Reports(_of_all(trees), trees, files, tuple(notices))
 
 
 def _of_all(trees: Mapping[str, Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
-    """Of one server, all that it reported; of several, their events in the order in which they ended."""
+    """Return the single server's report; for several servers, their events in order of their ends."""
     if len(trees) == 1:
         return next(iter(trees.values()))
     if any(tree is None for tree in trees.values()):
@@ -80,6 +80,6 @@ def _tree(chronicle: Chronicle, offset_s: float, since: float) -> dict[str, Any]
 
 
 def _event(event: Event, offset_s: float) -> dict[str, Any]:
-    """With its place on CLOCK_MONOTONIC, on which the trace lies; server and host have one wall clock."""
+    """Convert an event, with its times on CLOCK_MONOTONIC as in the trace; server and host share a wall clock."""
     began = None if event.began_at is None else event.began_at + offset_s
     return {**to_tree(event), "began_monotonic_s": began, "ended_monotonic_s": event.ended_at + offset_s}

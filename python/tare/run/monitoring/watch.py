@@ -1,4 +1,4 @@
-"""A monitor at work: started, watched, stopped, read, and its samples trimmed to the measure phase."""
+"""A running monitor: start, watch, stop, read, and trim its samples to the measure phase."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from tare.sites.process import alive, to_ident
 from tare.study.model import MonitorSpec
 
 DIRECTORY = "monitors"
-"""Below a run's raw files: a directory for each monitor."""
+"""Below a run's raw files, a directory for each monitor."""
 CLIENT = "client"
-"""Whose host it is that is the client's alone."""
+"""Value of `Watch.of` for a host that is the client's alone."""
 _OF_A_SIDE = r"^(sut|client|warm-up)\b"
-"""Subjects that no two hosts of a run have."""
+"""Subjects that no two hosts of a run share."""
 _START_S, _STOP_S, _CALL_S = 15.0, 120.0, 60.0
 _POLL_S = 0.005
 
 
-def laid_table(samples: pl.DataFrame, of: str, ahead_s: float) -> pl.DataFrame:
-    """Samples of another host, on the clock of the SUT's or of its first node's: `ahead_s` is taken away.
+def on_sut_clock(samples: pl.DataFrame, of: str, ahead_s: float) -> pl.DataFrame:
+    """Put another host's samples on the clock of the SUT's (or first node's) host, by subtracting `ahead_s`.
 
-    What is the host's own has `of` in its name, since the SUT's host has a CPU `all` and perhaps a disk `sda`, too.
+    Subjects of the host itself get `of` in their names, since the SUT's host also has a CPU `all` and perhaps a
+    disk `sda`.
     """
     if not of:
         return samples
@@ -42,11 +43,11 @@ def laid_table(samples: pl.DataFrame, of: str, ahead_s: float) -> pl.DataFrame:
     return samples.with_columns(pl.col("from_ns", "to_ns") - round(ahead_s * 1e9), named.alias("subject"))
 
 
-def marked_table(samples: pl.DataFrame, spec: MonitorSpec, phase: Span | None) -> pl.DataFrame:
-    """With a column `kept`: true for samples that lie within the phase whole, but those that the study drops.
+def with_kept_column(samples: pl.DataFrame, spec: MonitorSpec, phase: Span | None) -> pl.DataFrame:
+    """Add a column `kept`: true for samples that lie wholly within the phase, except those that the study drops.
 
-    Without a phase nothing is kept. Dropped is by when samples end; of those that end together, as rate() over a
-    range and the reading that it ends with, the shortest shows which are whole.
+    Without a phase, no sample is kept. Dropping goes by the ends of samples. Of samples with the same end, such as
+    rate() over a range and the reading that it ends with, the shortest decides whether they are whole.
     """
     if phase is None:
         return samples.with_columns(pl.lit(value=False).alias("kept"))
@@ -62,25 +63,25 @@ def marked_table(samples: pl.DataFrame, spec: MonitorSpec, phase: Span | None) -
 
 @dataclass
 class Watch:
-    """One monitor at work."""
+    """One running monitor."""
 
     name: str
     monitor: Monitor
-    scene: MonitorContext
+    context: MonitorContext
     spec: MonitorSpec
     ledger: Ledger
     clock: Clock
     running: dict[str, tuple[Program, Process]] = field(default_factory=dict)
     idle: bool = False
     of: str = ""
-    """Whose host it watches, `client` or a further node; "" of the SUT's or of its first node."""
+    """Whose host it watches: `client` or a further node; "" for the SUT's or first node's host."""
 
     def start(self) -> None:
-        """Start its programs and wait until they are at work; what was started before a failure is stopped."""
-        host, directory = self.scene.host, self.scene.directory
+        """Start its programs and wait until they run; on failure, stop those already started."""
+        host, directory = self.context.host, self.context.directory
         host.run(["install", "-d", "-m", "0755", "--", directory], timeout_s=_CALL_S)
         try:
-            for program in self.monitor.programs(self.scene):
+            for program in self.monitor.programs(self.context):
                 self._start(program)
             self.idle = not self.running
         except BaseException:
@@ -88,30 +89,30 @@ class Watch:
             raise
 
     def must_live(self) -> None:
-        """Raise when one of its programs has ended: a run watched half of the time is not what was asked."""
+        """Raise `RunFailed` if one of its programs has ended: a run that was watched only partly does not count."""
         for name, (_, process) in self.running.items():
-            if not alive(self.scene.host, process):
-                raise RunFailed(f"the monitor {self.name} ended: {self._last_words(name)}")
+            if not alive(self.context.host, process):
+                raise RunFailed(f"the monitor {self.name} ended: {self._last_output(name)}")
 
-    def hand(self, later: tuple[WatchedProcess, ...]) -> None:
-        """Tell it of what has come."""
-        handed = self.monitor.update_targets(self.scene, later)
-        if handed is None:
+    def add_targets(self, later: tuple[WatchedProcess, ...]) -> None:
+        """Pass newly started processes to the monitor."""
+        update = self.monitor.update_targets(self.context, later)
+        if update is None:
             return
-        host = self.scene.host
-        host.put(handed.content.encode(), f"{self.scene.directory}/{handed.file}")
+        host = self.context.host
+        host.put(update.content.encode(), f"{self.context.directory}/{update.file}")
         for _, process in self.running.values():
-            host.run(["kill", "-s", handed.signal, str(process.pid)], timeout_s=_CALL_S, check=False)
+            host.run(["kill", "-s", update.signal, str(process.pid)], timeout_s=_CALL_S, check=False)
 
-    def harvest(self) -> None:
-        """Fetch what must be asked of it while it is at work."""
-        host, directory = self.scene.host, self.scene.directory
-        for file, argv in self.monitor.final_commands(self.scene).items() if self.running else ():
+    def fetch_reports(self) -> None:
+        """Fetch reports that are available only while the monitor runs."""
+        host, directory = self.context.host, self.context.directory
+        for file, argv in self.monitor.final_commands(self.context).items() if self.running else ():
             host.put(host.run(argv, timeout_s=_STOP_S).stdout, f"{directory}/{file}")
 
     def stop(self) -> None:
-        """Last started, first ended, each having written all it has; what does not heed its signal is killed."""
-        host = self.scene.host
+        """Stop the programs, last started first, with all output written; kill those that ignore their signal."""
+        host = self.context.host
         for name in reversed(tuple(self.running)):
             program, process = self.running[name]
             for signal_name in (program.stop, "KILL"):
@@ -127,7 +128,7 @@ class Watch:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """What cpu_clock.py is to be asked for it."""
+        """Arguments of cpu_clock.py for its programs."""
         if self.monitor.reports_cost:
             return ()
         running = self.running.values()
@@ -136,22 +137,22 @@ class Watch:
         )
 
     def read(self, raw: Path, phase: Span | None, ahead_s: float = 0.0) -> tuple[Reading | None, Mapping[str, Any]]:
-        """What it saw, its samples stored beside its raw files, and what the record keeps of it.
+        """Read the monitor's raw files, store its samples beside them, and return the record's entry.
 
-        `raw`: the run's raw files, brought home. `phase`: when measuring lasted. `ahead_s`: its host's clock less
-        that on which the phase lies.
+        `raw`: the local copy of the run's raw files. `phase`: the measure phase. `ahead_s`: seconds by which the
+        clock of the monitor's host is ahead of the phase's clock.
         """
         if self.idle:
             return None, {"absent": NOTHING}
         with read_or_failed(f"what the monitor {self.name} left"):
-            reading = self.monitor.read(self.scene, raw / DIRECTORY / self.name)
+            reading = self.monitor.read(self.context, raw / DIRECTORY / self.name)
         if reading.table is not None:
-            laid = laid_table(reading.table, self.of, ahead_s)
-            marked_table(laid, self.spec, phase).write_parquet(raw / DIRECTORY / f"{self.name}.parquet")
-        return reading, {"interval_s": self.scene.interval_s, "samples": reading.samples, **reading.values}
+            aligned = on_sut_clock(reading.table, self.of, ahead_s)
+            with_kept_column(aligned, self.spec, phase).write_parquet(raw / DIRECTORY / f"{self.name}.parquet")
+        return reading, {"interval_s": self.context.interval_s, "samples": reading.samples, **reading.values}
 
     def _start(self, program: Program) -> None:
-        host, directory = self.scene.host, self.scene.directory
+        host, directory = self.context.host, self.context.directory
         for file, content in program.files.items():
             host.put(content.encode(), f"{directory}/{file}")
         output = Output(f"{directory}/{program.name}.stdout", f"{directory}/{program.name}.stderr")
@@ -162,20 +163,20 @@ class Watch:
         deadline = Deadline(self.clock, _START_S)
         while program.started is not None and host.read(program.started) is None:
             if not alive(host, process):
-                raise RunFailed(f"the monitor {self.name} could not start: {self._last_words(program.name)}")
+                raise RunFailed(f"the monitor {self.name} could not start: {self._last_output(program.name)}")
             if deadline.passed:
                 raise TimedOut(f"the monitor {self.name} was not running within {_START_S:g} s")
             self.clock.sleep(_POLL_S)
 
     def _wait(self, process: Process) -> None:
         deadline = Deadline(self.clock, _STOP_S)
-        while alive(self.scene.host, process) and not deadline.passed:
+        while alive(self.context.host, process) and not deadline.passed:
             self.clock.sleep(_POLL_S)
 
-    def _last_words(self, program: str) -> str:
+    def _last_output(self, program: str) -> str:
         for end in ("stderr", "stdout"):
             try:
-                text = self.scene.host.read(f"{self.scene.directory}/{program}.{end}") or b""
+                text = self.context.host.read(f"{self.context.directory}/{program}.{end}") or b""
             except TareError:
                 continue
             if lines := text.decode(errors="replace").strip().splitlines():

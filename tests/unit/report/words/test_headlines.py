@@ -90,7 +90,7 @@ def test_why_it_ended_is_told_and_blocks_that_are_not_needed_are_not_missing() -
     report = build_report(controlled(), records(0.0), planned=120, ending=ending)
     assert report.planned == 24
     assert report.notes[0] == (
-        "The cap on machine time ended it after 8 blocks, with bridge known to ±3 % where ±2 % was the target."
+        "The cap on machine time ended it after 8 blocks, with bridge at ±3 %; the target was ±2 %."
     )
     assert not any("resumes with the rest" in note for note in report.notes)
 
@@ -99,4 +99,4 @@ def test_why_it_ended_is_told_and_blocks_that_are_not_needed_are_not_missing() -
 def test_a_wide_interval_is_written_out(half_width: float, told: str) -> None:
     arm = ArmWidth(n=3, low=-half_width, high=half_width, half_width=half_width)
     ending = Ending(reason="time", blocks=3, machine_s=60.0, target=0.02, arms={"bridge": arm})
-    assert f"with bridge known to {told} where" in ending.why
+    assert f"with bridge at {told}; the target" in ending.why

@@ -10,7 +10,7 @@ import pytest
 from tare.deployments import Deployment, Guest, Instance, Limits, Task
 from tare.errors import EngineSilent, RunFailed, TimedOut
 from tare.images import Image, ImageConfig
-from tare.run.attempt.death import death_of, last_words, must_not_be_killed, oom_kills
+from tare.run.attempt.death import death_of, last_output, must_not_be_killed, oom_kills
 from tare.sites import Output, Process
 from tare.sites.fake import FakeHost
 
@@ -114,7 +114,7 @@ def test_a_machines_own_kernel_may_have_killed_for_want_of_memory() -> None:
     assert death_inside(1, told=b'{"code": 1, "oom_kills": 2}\n') == "the server ended with exit code 1"
 
 
-def test_a_machine_that_goes_before_its_task_is_told_with_its_last_words() -> None:
+def test_a_machine_that_goes_before_its_task_is_told_with_its_last_output() -> None:
     assert death_inside(None) == "the machine of t ended: Kernel panic"
     assert death_inside(None, now=4).startswith("the kernel killed a process, out of memory, and the machine of t")
 
@@ -126,7 +126,7 @@ def test_mysql_gives_its_reason_above_that_it_gives_up() -> None:
         "2026-11-24T21:42:39.511018Z 0 [ERROR] [MY-010119] [Server] Aborting\n"
         "2026-11-24T21:42:41.654727Z 0 [System] [MY-015018] [Server] MySQL Server Initialization - end.\n"
     )
-    reason = last_words(FakeHost(files={"/e": log.encode()}), Output("/o", "/e"))
+    reason = last_output(FakeHost(files={"/e": log.encode()}), Output("/o", "/e"))
     assert reason.endswith("[ERROR] [MY-000067] [Server] unknown variable 'no_such=1'.")
 
 
@@ -137,5 +137,5 @@ def test_a_jvm_that_crashed_says_what_by_above_where_to_report_it() -> None:
         "# If you would like to submit a bug report, please visit:\n#   http://bugreport.java.com/bugreport/crash.jsp\n#\n"
     )
     host = FakeHost(files={"/o": log.encode(), "/e": b"a warning\n"})
-    reason = last_words(host, Output("/o", "/e"))
+    reason = last_output(host, Output("/o", "/e"))
     assert reason == "SIGBUS (0x7) at pc=0x00007f0b9d0a3f2b, pid=7, tid=0x00007f0b7c1f8700"

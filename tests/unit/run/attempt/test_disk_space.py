@@ -13,7 +13,7 @@ from tare.databases import Secrets, ServerPlan
 from tare.deployments import Guest
 from tare.errors import RunFailed, TimedOut
 from tare.run.attempt.context import RunContext
-from tare.run.attempt.disk_space import telling_of_full_disks
+from tare.run.attempt.disk_space import with_free_space
 from tare.run.attempt.server import Node, Sut, nodes_of
 from tare.sites import Completed
 
@@ -66,7 +66,7 @@ FULL, ROOMY = "0 125000 4096\n", "20000 125000 4096\n"
 def reason(*servers: Answering, error: RunFailed | None = None) -> RunFailed:
     sut = cast("Sut", SimpleNamespace(servers=servers)) if servers else None
     context = cast("RunContext", SimpleNamespace(data_mount_of=lambda _: SimpleNamespace(path="/srv/data")))
-    with pytest.raises(RunFailed) as raised, telling_of_full_disks(context, sut):
+    with pytest.raises(RunFailed) as raised, with_free_space(context, sut):
         raise error or RunFailed("no host answers", hint="see the log")
     return raised.value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from tare.run.attempt.ports import Lookout, listens, used_ports
+from tare.run.attempt.ports import PortCheck, listens, used_ports
 from tare.sites.fake import FakeHost
 from tare.sites.local import LocalHost
 
@@ -24,39 +24,39 @@ def test_a_port_is_listened_at_only_while_somebody_listens() -> None:
     assert listens(host, pid, port) is False
 
 
-def test_a_lookout_sees_what_opens_and_closes() -> None:
+def test_a_port_check_sees_what_opens_and_closes() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        lookout = Lookout(LocalHost(), os.getpid(), bound.getsockname()[1])
-        assert lookout.listens() is False
+        port_check = PortCheck(LocalHost(), os.getpid(), bound.getsockname()[1])
+        assert port_check.listens() is False
         bound.listen()
-        assert any(lookout.listens() for _ in range(11))
-    assert not all(lookout.listens() for _ in range(11))
+        assert any(port_check.listens() for _ in range(11))
+    assert not all(port_check.listens() for _ in range(11))
 
 
-def test_a_lookout_reads_the_tables_when_the_count_has_changed_or_was_believed_ten_times() -> None:
+def test_a_port_check_reads_the_tables_when_the_count_has_changed_or_was_believed_ten_times() -> None:
     host, silent = FakeHost(), b"  sl  local_address rem_address   st\n"
     host.files |= {
         "/proc/7/net/sockstat": b"sockets: used 9\nTCP: inuse 2 orphan 0 tw 0\n",
         "/proc/7/net/tcp": silent,
     }
-    lookout = Lookout(host, 7, 0x0CEA)
-    assert lookout.listens() is False
+    port_check = PortCheck(host, 7, 0x0CEA)
+    assert port_check.listens() is False
     host.files["/proc/7/net/tcp"] += b"   0: 0100007F:0CEA 00000000:0000 0A\n"
-    assert [lookout.listens() for _ in range(11)] == [False] * 10 + [True]
+    assert [port_check.listens() for _ in range(11)] == [False] * 10 + [True]
     host.files["/proc/7/net/tcp"] = silent
-    assert lookout.listens() is True
+    assert port_check.listens() is True
     host.files["/proc/7/net/sockstat"] = b"TCP: inuse 1 orphan 5 tw 9\n"
-    assert lookout.listens() is False
+    assert port_check.listens() is False
 
 
-def test_a_lookout_that_sees_no_count_reads_the_tables_every_time() -> None:
+def test_a_port_check_that_sees_no_count_reads_the_tables_every_time() -> None:
     host = FakeHost(files={"/proc/7/net/tcp": b"head\n"})
-    lookout = Lookout(host, 7, 0x0CEA)
-    assert lookout.listens() is False
+    port_check = PortCheck(host, 7, 0x0CEA)
+    assert port_check.listens() is False
     host.files["/proc/7/net/tcp"] += b"   0: 0100007F:0CEA 00000000:0000 0A\n"
-    assert lookout.listens() is True
-    assert Lookout(FakeHost(), 1, 3306).listens() is None
+    assert port_check.listens() is True
+    assert PortCheck(FakeHost(), 1, 3306).listens() is None
 
 
 def test_what_cannot_be_seen_is_not_taken_for_silence() -> None:

@@ -8,9 +8,9 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.errors import RunFailed
-from tare.run.duet.attempt import bytes_per_s, too_much
+from tare.run.duet.attempt import bytes_per_s, why_too_much_io
 from tare.run.duet.barrier import Swap
-from tare.run.duet.swap import both_drove, split_at_swap, throughput_of
+from tare.run.duet.swap import overlap_s, split_at_swap, throughput_of
 from tare.run.record import RunRecord
 from tare.run.usage.driven import Bounds
 from tare.workloads import Window
@@ -44,7 +44,7 @@ def test_an_even_number_of_windows_loses_the_two_at_the_swap_only_if_both_touch_
 
 
 def test_windows_in_which_one_ran_alone_are_dropped() -> None:
-    both = both_drove((began(0.0), began(0.4)))
+    both = overlap_s((began(0.0), began(0.4)))
     assert both == (0.4, 7.0)
     early, late = (split_at_swap(windows(*range(1, 8)), began(at), both, Swap(3.9, 3.91)) for at in (0.0, 0.4))
     assert [half.windows for half in early] == [2, 3]
@@ -52,7 +52,7 @@ def test_windows_in_which_one_ran_alone_are_dropped() -> None:
 
 
 def test_a_window_counts_where_it_lies_in_a_half_whenever_the_generator_began() -> None:
-    both = both_drove((began(0.0, 0.3), began(0.1, 0.2)))
+    both = overlap_s((began(0.0, 0.3), began(0.1, 0.2)))
     assert both == (0.3, 7.0)
     split = split_at_swap(windows(*range(1, 8)), began(0.0, 0.3), both, Swap(3.2, 3.21))
     assert [half.windows for half in split] == [1, 2], "the third may have ended at 3.3, the last at 7.3"
@@ -111,4 +111,4 @@ def test_a_disk_is_shared_from_one_mebibyte_a_second_on(mib_per_s: float, refuse
     usage = {"monotonic_s": 4.0, "sut_read_bytes": 3 * mib_per_s * 2**20, "sut_write_bytes": mib_per_s * 2**20}
     record = synthetic.record(1, "bare", 1900.0).model_copy(update={"usage": usage})
     assert bytes_per_s(record) == pytest.approx(mib_per_s * 2**20)
-    assert (too_much(record) is not None) is refused
+    assert (why_too_much_io(record) is not None) is refused

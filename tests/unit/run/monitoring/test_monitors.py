@@ -13,7 +13,7 @@ from tare.monitors import MonitorContext, Program, Reading
 from tare.monitors.fake import FakeMonitor
 from tare.run.machine import HostPart
 from tare.run.monitoring.monitors import interval_of
-from tare.run.monitoring.watch import marked_table
+from tare.run.monitoring.watch import with_kept_column
 from tare.run.record import Phase
 from tare.run.usage.disk import with_sut_io
 from tare.run.usage.driven import Span
@@ -190,12 +190,12 @@ def test_samples_count_that_lie_in_the_measure_phase_whole_but_for_those_dropped
     samples = _samples((0.5, 1.5), (1.5, 2.5), (2.5, 3.5), (3.5, 4.5), (4.5, 5.5))
     # A gauge of the first, read at its end, does not make it whole.
     samples = pl.concat([samples, _samples((1.5, 1.5), (2.5, 2.5))])
-    marked = marked_table(samples, spec, Span(1.4, 5.0)).filter("kept")
+    marked = with_kept_column(samples, spec, Span(1.4, 5.0)).filter("kept")
     assert sorted(set(marked["to_ns"] / 1e9)) == kept
 
 
 def test_without_a_measure_phase_no_sample_counts() -> None:
-    assert not marked_table(_samples((0, 1)), MonitorSpec(), None)["kept"].any()
+    assert not with_kept_column(_samples((0, 1)), MonitorSpec(), None)["kept"].any()
 
 
 def two_hosts(rig: Any, directory: Path, *, lacks: str | None = None) -> None:

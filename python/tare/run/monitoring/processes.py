@@ -1,4 +1,4 @@
-"""What monitors look at: the two sides, and what the engine puts between and behind them."""
+"""The processes that monitors watch: both sides, and what the engine puts between and behind them."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from tare.study.values import OWN_ADDRESS, POD_NETWORKS, NetworkKind
 _DAEMONS = ("dockerd", "containerd", "podman")
 _PROXY = "docker-proxy"
 _SHIMS = ("containerd-shim", "conmon")
-"""What an engine leaves as the parent of a container's first process; the kernel cuts commands after 15 letters."""
+"""What an engine leaves as the parent of a container's first process; the kernel cuts command names at 15
+letters."""
 ENGINE = frozenset({*_DAEMONS, "shim", "client-shim"})
-"""What an engine keeps running for its containers, docker-proxies aside, by their names in traces."""
+"""Names in traces of what an engine keeps running for its containers, docker-proxies aside."""
 _ISOLATED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS, *OWN_ADDRESS)
 _CALL_S = 10.0
 
 
-def around(
+def processes_on(
     host: Host, sut: Mapping[str, Instance], storages: Iterable[Process] = (), *, with_tare: bool = True
 ) -> tuple[WatchedProcess, ...]:
-    """The servers by name, where there are any, with what is between and behind them, and tare itself.
+    """Return the servers by name, if any, with the processes between and behind them, and tare itself.
 
-    `storages`: what serves their data. `with_tare`: tare stands on this host.
+    `storages`: processes that serve the servers' data. `with_tare`: tare runs on this host.
     """
     running = dict(_running(host))
     daemons = [WatchedProcess(command, pid) for pid, command in running.items() if command in _DAEMONS]
     others = (*daemons, *([WatchedProcess("tare", own_process().pid)] if with_tare else ()))
-    servers = [watched for name, instance in sut.items() for watched in side(host, name, instance)]
+    servers = [watched for name, instance in sut.items() for watched in processes_of(host, name, instance)]
     proxies = [
         WatchedProcess("proxy", pid)
         for pid, command in running.items()
@@ -43,10 +44,10 @@ def around(
     return (*servers, *proxies, *serving, *others)
 
 
-def side(host: Host, name: str, instance: Instance) -> tuple[WatchedProcess, ...]:
-    """A started task, and the shim that holds it where it is a container.
+def processes_of(host: Host, name: str, instance: Instance) -> tuple[WatchedProcess, ...]:
+    """Return a started task's process, with its shim if the task is a container.
 
-    A task without a control group of its own is its process and what that started.
+    A task without a control group of its own is watched as its process and that process's descendants.
     """
     task, pid = instance.task, instance.process.pid
     groups = (host.read(f"/proc/{pid}/cgroup") or b"").decode(errors="replace")
@@ -70,19 +71,19 @@ def side(host: Host, name: str, instance: Instance) -> tuple[WatchedProcess, ...
 
 
 def _running(host: Host) -> Iterator[tuple[int, str]]:
-    """Pid and command of the engine's processes."""
+    """Yield pid and command of the engine's processes."""
     wanted = "|".join((*_DAEMONS, _PROXY))
     try:
         listed = host.run(["pgrep", "-l", "-x", wanted], timeout_s=_CALL_S, check=False).text
     except TareError:
-        return  # no pgrep: then there is no engine of this machine's that could be told from others
+        return  # no pgrep: the engine's processes cannot be identified
     for line in listed.splitlines():
         pid, _, command = line.partition(" ")
         yield int(pid), command.strip()
 
 
 def _carries(host: Host, pid: int, sut: Instance) -> bool:
-    """Whether a docker-proxy is the SUT's, by its own command line."""
+    """Whether a docker-proxy is the SUT's, by its command line."""
     words = (host.read(f"/proc/{pid}/cmdline") or b"").decode(errors="replace").split("\0")
     options = dict(pairwise(words))
     return options.get("-container-ip") == sut.address and options.get("-container-port") == str(sut.task.port)
