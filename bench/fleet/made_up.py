@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from tare.plan.model import Plan, PlannedRun
-from tare.run.fleet.block_task import BlockTask, Maker, Tell, spool_of
+from tare.run.fleet.block_task import BlockTask, Maker, Send, spool_of
 from tare.run.fleet.handover import hand_over
 from tare.run.fleet.site_process import main
 from tare.run.interrupts import Interrupts
@@ -88,7 +88,7 @@ class MadeUp:
         self._site, self._interrupts = spec.name, interrupts
         self._seconds = float(os.environ.get(SECONDS, "0"))
 
-    def make(self, task: BlockTask, tell: Tell) -> int:
+    def make(self, task: BlockTask, tell: Send) -> int:
         """As `Maker`; runs of a block are kept one by one."""
         spool, times = spool_of(task), 0
         for run in task.plan.runs:

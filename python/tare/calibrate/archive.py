@@ -1,7 +1,7 @@
-"""Where calibrations are kept: a directory a machine, in it one for each kernel and engine, in it the stores.
+"""Storage of calibrations: a directory for each machine, with one for each kernel and engine, with the stores.
 
-HOME/calibration/MACHINE/VERSIONS/KIND-NUMBER is the store of one study and KIND-NUMBER.json what it has shown;
-`summary.json` beside them holds the figures of all of them, so that a report need not open any.
+HOME/calibration/MACHINE/VERSIONS/KIND-NUMBER is the store of one study and KIND-NUMBER.json its result;
+`summary.json` beside them holds the figures of all studies, so that a report need not open any store.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tare.study.values import Strict
 from tare.version import __version__
 
 FORMAT = 2
-"""Raised when the same records give other results; the stores are then read again. 2: the rate of reads is
-no longer that of samples after the program's end, too."""
+"""Increased when the same records give other results; the stores are then read again. 2: the rate of reads no
+longer includes samples after the program's end."""
 
 
 class StudyResult(Strict):
-    """`tare`, `format`: by what it was read; another version reads the store again."""
+    """Result of one study. `tare`, `format`: versions that computed it; other versions read the store again."""
 
     format: int = FORMAT
     tare: str
@@ -39,7 +39,10 @@ class StudyResult(Strict):
 
 
 def study_result(name: str, number: int, path: Path, kinds: Mapping[str, Kind]) -> StudyResult | None:
-    """What the store at `path` says; `None` while its study is under way, or where it has none. `name`: a kind."""
+    """Return the result of the store at `path`; `None` while its study is running, or without a store.
+
+    `name`: the study's kind.
+    """
     beside = path.with_name(f"{path.name}.json")
     kept = _kept(beside)
     if kept is not None:
@@ -57,7 +60,7 @@ def study_result(name: str, number: int, path: Path, kinds: Mapping[str, Kind]) 
 
 
 def write_whole(path: Path, text: str) -> None:
-    """All of it or nothing."""
+    """Write a file completely or not at all."""
     scratch = path.with_name(f"{path.name}.{uuid4().hex}")
     try:
         scratch.write_text(text, encoding="utf-8")
@@ -107,17 +110,17 @@ class Place:
 
 @dataclass(frozen=True)
 class Archive:
-    """All calibrations below a directory. `kinds`: those that count; others may lie there from other versions."""
+    """All calibrations below a directory. `kinds`: the kinds that count; other versions may have left others."""
 
     root: Path
     kinds: Mapping[str, Kind] = field(default_factory=lambda: KINDS)
 
     def directory(self, identity: Identity) -> Path:
-        """Where the studies of a machine under its versions lie."""
+        """Return the directory of the studies of a machine under its versions."""
         return self.root / identity.machine_key / identity.versions_key
 
     def places(self, identity: Identity) -> tuple[Place, ...]:
-        """Every store, by kind and number."""
+        """Return every store, ordered by kind and number."""
         directory = self.directory(identity)
         places = [
             Place(match[1], int(match[2]), path) for path, match in _named(directory) if match[1] in self.kinds
@@ -125,27 +128,27 @@ class Archive:
         return tuple(sorted(places, key=lambda place: (place.kind, place.number)))
 
     def place(self, identity: Identity, kind: str, number: int) -> Place:
-        """Where a study is to go."""
+        """Return where a study is stored."""
         return Place(kind, number, self.directory(identity) / f"{kind}-{number:04d}")
 
     def studied(self, place: Place) -> StudyResult | None:
-        """What a study has shown; `None` while it is under way."""
+        """Return the result of a study; `None` while it is running."""
         return study_result(place.kind, place.number, place.path, self.kinds)
 
     def summaries(self, machine_key: str) -> tuple[Summary, ...]:
-        """What is kept of a machine, under whatever versions, the latest last; unreadable ones are passed over."""
+        """Return the summaries of a machine under all versions, the latest last; unreadable ones are skipped."""
         read = [_read(path) for path in sorted((self.root / machine_key).glob(f"*/{SUMMARY}"))]
         return tuple(
             sorted((each for each in read if each is not None), key=lambda each: each.effort.finished_at or 0.0)
         )
 
     def spread(self, machine_key: str) -> float | None:
-        """From block to block, as the latest calibration of a machine found it; `None` where there is none."""
+        """Return the spread between blocks from a machine's latest calibration; `None` without one."""
         known = [each.spread for each in self.summaries(machine_key) if each.spread is not None]
         return known[-1] if known else None
 
     def summarise(self, identity: Identity) -> Summary:
-        """From the stores themselves."""
+        """Compute the summary from the stores."""
         seen: list[ContrastResult] = []
         effort = Effort(studies=0, runs=0, failed=0, machine_s=0.0, finished_at=None)
         for place in self.places(identity):
@@ -156,7 +159,7 @@ class Archive:
         return summarise(identity, seen, effort, __version__)
 
     def keep(self, summary: Summary) -> None:
-        """Write the figures, whole or not at all."""
+        """Write the summary, completely or not at all."""
         directory = self.directory(summary.identity)
         directory.mkdir(parents=True, exist_ok=True)
         write_whole(directory / SUMMARY, summary.model_dump_json(indent=1) + "\n")

@@ -1,8 +1,8 @@
-"""A TCP proxy that holds back each of a client's messages, and writes down for how long it really did.
+"""A TCP proxy that delays each message of a client and logs how long the delay really was.
 
 Sent to a host and run by its own Python: `delay_proxy.py SPEC`, a JSON object with `address` and `port` (the
 server's), `delay_us`, `cgroup_procs` (files by which to join the server's cgroups) and `log`. It listens at that
-address and prints its port. A line of the log is a connection that was closed.
+address and prints its port. A line of the log is a closed connection.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CHUNK = 1 << 16
 
 
 class Connection:
-    """A client, its server, and the time that its messages were held back."""
+    """A client, its server, and the total delay of the client's messages."""
 
     def __init__(self, client: socket.socket, server: tuple[str, int]) -> None:
         self.client = client
@@ -31,7 +31,7 @@ class Connection:
         self.held_ns = 0
 
     def forward(self, source: socket.socket, delay_ns: int) -> bool:
-        """Pass on what `source` has sent; whether it is still there."""
+        """Forward what `source` has sent. Returns whether `source` is still connected."""
         data = source.recv(_CHUNK)
         if not data:
             return False
@@ -39,7 +39,7 @@ class Connection:
             self.client.sendall(data)
             return True
         began = now = time.monotonic_ns()
-        while now - began < delay_ns:  # a sleep would let the CPU idle, and waking it costs time that is no delay
+        while now - began < delay_ns:  # busy wait: after a sleep, waking the CPU would add to the delay
             now = time.monotonic_ns()
         self.held_ns += time.monotonic_ns() - began
         self.messages += 1
@@ -47,19 +47,19 @@ class Connection:
         return True
 
     def line(self) -> str:
-        """What the log says of it."""
+        """Return the connection's line of the log."""
         figures = {"accepted_at": self.accepted_at, "messages": self.messages, "held_ns": self.held_ns}
         return json.dumps(figures) + "\n"
 
 
 def serve(listener: socket.socket, server: tuple[str, int], delay_ns: int, log: str) -> None:
-    """Until killed, which whoever clears the server's cgroup does."""
+    """Serve until killed, which happens when the server's cgroup is cleared."""
     with selectors.DefaultSelector() as ready, Path(log).open("a", encoding="utf-8") as lines:
         ready.register(listener, selectors.EVENT_READ, None)
         while True:
             for key, _ in ready.select():
                 if key.data is None:
-                    open_one(listener, server, ready)
+                    accept_client(listener, server, ready)
                     continue
                 connection: Connection = key.data
                 source = connection.client if key.fileobj is connection.client else connection.server
@@ -73,11 +73,11 @@ def serve(listener: socket.socket, server: tuple[str, int], delay_ns: int, log: 
                         end.close()
                     lines.write(connection.line())
                     lines.flush()
-                    break  # what else is ready may be the other end, which is gone
+                    break  # the other events may be of the other end, which is closed now
 
 
-def open_one(listener: socket.socket, server: tuple[str, int], ready: selectors.BaseSelector) -> None:
-    """Take a client; one whose server does not answer is turned away."""
+def accept_client(listener: socket.socket, server: tuple[str, int], ready: selectors.BaseSelector) -> None:
+    """Accept a client; if its server does not answer, close the connection."""
     client, _ = listener.accept()
     try:
         connection = Connection(client, server)
@@ -89,7 +89,7 @@ def open_one(listener: socket.socket, server: tuple[str, int], ready: selectors.
 
 
 def main() -> None:
-    """Read SPEC, join, listen, serve."""
+    """Read SPEC, join the cgroups, listen, serve."""
     spec = json.loads(sys.argv[1])
     for path in spec["cgroup_procs"]:
         Path(path).write_text("0")

@@ -1,4 +1,4 @@
-"""Which machine, or pair of hosts, this is: what calibrations are kept by."""
+"""Identity of this machine, or pair of hosts, under which calibrations are stored."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tare.sites.process import boot_id
 
 
 def identity_here(engine: DockerClient | None = None, layout: Layout | None = None) -> Identity:
-    """Of the machine that tare runs on. Without an engine the machine's key is the same, its versions' is not."""
+    """Return this machine's identity. Without an engine, the machine's key is the same, the versions' is not."""
     host, layout = LocalHost(), layout or default_layout()
     facts = None if engine is None else engine_facts(engine, host)
     return identity_of(host_facts(host, data_path=str(layout.home)), facts)
 
 
 def identity_between(reached: ReachedSite) -> Identity:
-    """Of a site of two hosts."""
+    """Return the identity of a site of two hosts."""
     site = reached.connection.site
     server, client = (
         identity_of(

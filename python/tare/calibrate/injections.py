@@ -1,4 +1,4 @@
-"""Deployments for calibration: `bare`, with an injected effect of known size around the task."""
+"""Deployments for calibration: `bare`, with an injected effect of known size."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 
 class Injection(Protocol):
-    """An effect of known size that is added to a bare task."""
+    """An effect of known size, added to a bare task."""
 
     def prepare(self, task: Task) -> None:
-        """Called before the task starts. Cleans up after itself if it fails."""
+        """Prepare the effect before the task starts. Cleans up after itself if it fails."""
         ...
 
     def begin(self, instance: Instance) -> Instance:
-        """Called once the task runs; returns the instance that clients connect to. A failure stops the task."""
+        """Start the effect once the task runs; return the instance for clients. A failure stops the task."""
         ...
 
     def without(self, seen: Observation) -> Observation:
-        """The observation without the injection, which no study declares."""
+        """Return the observation without the injection, which no study declares."""
         ...
 
     def end(self, instance: Instance) -> None:
-        """Called once the task has ended and its control group is empty."""
+        """Clean up once the task has ended and its control group is empty."""
         ...
 
 
@@ -52,33 +52,33 @@ _POLL_S = 0.01
 
 @dataclass(frozen=True)
 class BareWith:
-    """Makes the deployment. `injection`: makes what belongs to one."""
+    """Factory of a bare deployment with an injection. `injection`: makes it for a host, ledger and engine."""
 
     injection: Callable[[Host, Ledger, DockerClient | None], Injection]
 
     @property
     def needs(self) -> frozenset[Right]:
-        """As `bare`."""
+        """See `Bare`."""
         return Bare.needs
 
     @property
     def isolates_network(self) -> bool:
-        """As `bare`."""
+        """See `Bare`."""
         return Bare.isolates_network
 
     @property
     def own_root(self) -> bool:
-        """As `bare`."""
+        """See `Bare`."""
         return Bare.own_root
 
     def __call__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> AroundBare:
-        """On one host."""
+        """Make the deployment on one host."""
         return AroundBare(Bare(host, ledger, engine), self.injection(host, ledger, engine))
 
 
 @dataclass(frozen=True)
 class AroundBare:
-    """A bare task with its injection; in all else as `bare`."""
+    """A bare task with its injection; otherwise like `Bare`."""
 
     bare: Bare
     injection: Injection
@@ -87,7 +87,7 @@ class AroundBare:
     own_root: ClassVar[bool] = Bare.own_root
 
     def start(self, task: Task) -> Instance:
-        """The task, and the injection about it."""
+        """Start the task with the injection."""
         self.injection.prepare(task)
         instance = self.bare.start(task)
         try:
@@ -99,25 +99,25 @@ class AroundBare:
     def exec(
         self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
     ) -> Completed:
-        """As `bare`."""
+        """See `Bare`."""
         return self.bare.exec(instance, argv, timeout_s=timeout_s, user=user, stdin=stdin)
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
-        """As `bare`."""
+        """See `Bare`."""
         return self.bare.wait(instance, timeout_s)
 
     def observe(self, instance: Instance) -> Observation:
-        """As `bare`: of the task alone."""
+        """Observe the task only, without the injection."""
         return self.injection.without(self.bare.observe(instance))
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """The task ends and its control group is cleared, with all of the injection that is in it."""
+        """End the task and clear its control group, with everything of the injection in it."""
         self.bare.stop(instance, grace_s)
         self.injection.end(instance)
 
 
 def reads_limited(reads_per_s: int) -> BareWith:
-    """Makes the deployment. `reads_per_s`: of the device that the task's first bind lies on."""
+    """Return the factory for a read limit. `reads_per_s`: on the device of the task's first bind."""
     return BareWith(lambda host, ledger, engine: ReadLimit(host, placement_of(host, ledger, engine), reads_per_s))
 
 
@@ -130,7 +130,7 @@ class ReadLimit:
     reads_per_s: int
 
     def prepare(self, task: Task) -> None:
-        """The limit first, so that no read escapes it."""
+        """Set the limit first, so that no read escapes it."""
         self.placement.make(task)
         try:
             self._limit(task, f"/{leaf(task)}")
@@ -139,19 +139,19 @@ class ReadLimit:
             raise
 
     def begin(self, instance: Instance) -> Instance:
-        """Again where the task is now: a group that systemd makes is there after the start only."""
+        """Set the limit again in the task's current group: a group made by systemd exists only after the start."""
         self._limit(instance.task, self._own(instance))
         return instance
 
     def without(self, seen: Observation) -> Observation:
-        """Without the limit, where it is this one; any other stays."""
+        """Remove this limit from the observation; any other limit stays."""
         return replace(seen, disk_iops=None) if seen.disk_iops == self.reads_per_s else seen
 
     def end(self, instance: Instance) -> None:
-        """It went with the control group."""
+        """Do nothing: the limit disappears with the control group."""
 
     def _limit(self, task: Task, path: str) -> None:
-        """Write the rule into the task's control group, where it is there already."""
+        """Write the rule into the task's control group, if the group exists already."""
         cgroups = self.placement.cgroups
         directory = f"{io_mount(cgroups)}{path}"
         if self.host.read(f"{directory}/cgroup.procs") is None:
@@ -169,7 +169,7 @@ class ReadLimit:
 
 
 def io_mount(cgroups: Cgroups) -> str:
-    """The hierarchy that limits I/O."""
+    """Return the mount of the hierarchy that limits I/O."""
     mount = cgroups.mount_of("io" if cgroups.kind is CgroupKind.V2 else "blkio")
     if mount is None:
         raise EnvironmentLacks("this host's kernel has no control group that limits I/O", hint="see /proc/cgroups")
@@ -177,7 +177,7 @@ def io_mount(cgroups: Cgroups) -> str:
 
 
 def whole_disk(host: Host, path: str) -> str:
-    """`"major:minor"` of the disk below `path`: rules are for disks, not for their partitions."""
+    """Return `"major:minor"` of the disk below `path`: rules apply to disks, not to their partitions."""
     mount = covering(parse_mountinfo((host.read("/proc/self/mountinfo") or b"").decode()), path)
     device = "" if mount is None else mount.device
     if host.read(f"/sys/dev/block/{device}/partition") is not None:
@@ -191,13 +191,13 @@ def whole_disk(host: Host, path: str) -> str:
 
 
 def behind_proxy(delay_us: float) -> BareWith:
-    """Makes the deployment. `delay_us`: microseconds by which each message to the server is held back."""
+    """Return the factory for a delay. `delay_us`: microseconds that each message to the server is delayed."""
     return BareWith(lambda host, ledger, _: DelayProxies(host, ledger, delay_us))
 
 
 @dataclass(frozen=True)
 class DelayProxies:
-    """Reaching a task's port through a proxy of its own."""
+    """Delays messages by a proxy in front of each task's port."""
 
     host: Host
     ledger: Ledger
@@ -205,24 +205,24 @@ class DelayProxies:
     _running: dict[str, Process] = field(default_factory=dict)
 
     def prepare(self, task: Task) -> None:
-        """Nothing: the proxy joins the task's control group."""
+        """Do nothing: the proxy joins the task's control group later."""
 
     def begin(self, instance: Instance) -> Instance:
-        """The proxy, in the task's control group; clients get its port."""
+        """Start the proxy in the task's control group; clients get its port."""
         return replace(instance, task=replace(instance.task, port=self._start_proxy(instance)))
 
     def without(self, seen: Observation) -> Observation:
-        """All of it: a proxy is none of the task's properties."""
+        """Return the observation unchanged: a proxy is not one of the task's properties."""
         return seen
 
     def end(self, instance: Instance) -> None:
-        """It went with the control group."""
+        """Strike the proxy out of the ledger; it ended with the control group."""
         proxy = self._running.pop(instance.task.name, None)
         if proxy is not None:
             self.ledger.forget(Kind.PROCESS, to_ident(proxy), host=self.host.name)
 
     def _start_proxy(self, instance: Instance) -> int:
-        """Its port, as soon as it prints it."""
+        """Start the proxy and return its port as soon as it prints it."""
         raw = PurePosixPath(instance.task.output.stdout)
         output = Output(stdout=str(raw.with_suffix(".proxy.port")), stderr=str(raw.with_suffix(".proxy.stderr")))
         program = str(raw.with_suffix(".proxy.py"))

@@ -1,8 +1,9 @@
-"""What the kernel takes for one event, each measured in two ways.
+"""The cost of single kernel events, each measured in two ways.
 
 Sent to a host, or into a container, and run by its own Python: `kernel_events.py REPEATS EVENTS NAME=DIRECTORY...`
-prints JSON: event → where → {"first": [ns, ...], "second": [ns, ...]}, one figure a repeat. What cannot be measured
-here is left out, with the reason in "lacks". Repeats are interleaved, so that a disturbance meets every event.
+prints JSON: event → where → {"first": [ns, ...], "second": [ns, ...]}, one figure for each repeat. Events that
+cannot be measured are left out, with the reason in "lacks". Repeats are interleaved, so that a disturbance affects
+every event.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _PAGE, _PAGES = 4096, 4096
 _FILE_PAGES, _WRITTEN_PAGES = 4096, 64
 _CALLS, _ALONE, _SYNCS = 50_000, 300, 30
 _KEPT = 0.98
-"""Share of page faults that are looked at: those that an interrupt met are none."""
+"""Share of the page faults that counts: the slowest were hit by interrupts."""
 _ASLEEP_S = 0.0001
 Ways = tuple[float, float]
 
 
 def main(repeats: int, events: Sequence[str], places: Mapping[str, str]) -> None:
-    """Every event so many times."""
+    """Measure every event `repeats` times and print the figures."""
     costs: dict[str, dict[str, dict[str, list[float]]]] = {}
     lacks: dict[tuple[str, str], str] = {}
     for _ in range(repeats):
@@ -60,9 +61,9 @@ def _tasks(events: Sequence[str], places: Mapping[str, str]) -> Iterator[tuple[s
 
 
 def _syscall() -> Ways:
-    """First: CPU time of a loop of getppid(2) less that of a function that makes no call.
+    """First: CPU time of a loop of getppid(2) minus that of a function without a system call.
 
-    Second: lseek(2), each timed alone, medians.
+    Second: lseek(2), each call timed by itself, medians.
     """
     cpu, clock, call, none = time.thread_time_ns, time.perf_counter_ns, os.getppid, gc.isenabled
     began = cpu()
@@ -92,9 +93,9 @@ def _area() -> mmap.mmap:
 
 
 def _fault() -> Ways:
-    """First: CPU time of first touches less that of second ones, by the kernel's count.
+    """First: CPU time of first touches minus that of second touches, divided by the kernel's count of faults.
 
-    Second: each timed alone in another area, mean of all but the slowest.
+    Second: each touch timed by itself in another area, mean of all but the slowest.
     """
     cpu, clock = time.thread_time_ns, time.perf_counter_ns
     area, fresh, ones = _area(), _area(), bytes(_PAGES)
@@ -123,9 +124,9 @@ def _fault() -> Ways:
 
 
 def _wakeup() -> Ways:
-    """One way from CPU to CPU. First: half of a round trip over pipes. Second: by the clocks of both ends; medians.
+    """One way between CPUs. First: half of a pipe round trip; second: by the clocks of both ends; medians.
 
-    Both less what the same write and read take where nobody has to be woken.
+    Both minus the time of the same write and read without a wake-up.
     """
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
@@ -143,7 +144,7 @@ def _wakeup() -> Ways:
     os.sched_setaffinity(0, {cpus[0]})
     rounds, ways, alone = [], [], []
     for _ in range(_ALONE):
-        time.sleep(_ASLEEP_S)  # so long that the other end sleeps again
+        time.sleep(_ASLEEP_S)  # long enough for the other end to sleep again
         at = time.monotonic_ns()
         os.write(there[1], b"x" * 8)
         woken = int.from_bytes(os.read(back[0], 8), "little")
@@ -162,7 +163,7 @@ def _wakeup() -> Ways:
 
 
 def _file(folder: str, flags: int = 0) -> int:
-    """A file without a name."""
+    """Open a file without a name."""
     path = Path(folder, f"tare-kernel-events-{os.getpid()}")
     fd = os.open(path, os.O_CREAT | os.O_RDWR | flags, 0o600)
     path.unlink()
@@ -170,7 +171,7 @@ def _file(folder: str, flags: int = 0) -> int:
 
 
 def _read(folder: str) -> Ways:
-    """4 KiB at random. First: past the page cache (O_DIRECT). Second: through it, after its pages were dropped."""
+    """Read 4 KiB at random. First: past the page cache (O_DIRECT); second: through it, after dropping its pages."""
     fd = _file(folder)
     try:
         block = os.urandom(_PAGE) * 256
@@ -190,7 +191,7 @@ def _read(folder: str) -> Ways:
 
 
 def _fsync(folder: str) -> Ways:
-    """4 KiB in place. First: write, then fsync(2). Second: a file that is open with O_SYNC."""
+    """Write 4 KiB in place. First: write, then fsync(2); second: a file opened with O_SYNC."""
     block = os.urandom(_PAGE)
     places = _places(_WRITTEN_PAGES, _SYNCS)
     plain, synced = _file(folder), _file(folder, os.O_SYNC)
@@ -210,13 +211,13 @@ def _fsync(folder: str) -> Ways:
 
 
 def _places(pages: int, count: int) -> list[int]:
-    """Offsets of pages at random."""
+    """Draw page offsets at random."""
     draw = random.Random(os.getpid())  # noqa: S311 - no secret
     return [draw.randrange(pages) * _PAGE for _ in range(count)]
 
 
 def _each(call: Callable[[int], object], places: Sequence[int]) -> float:
-    """Median over places."""
+    """Return the median time of a call over offsets, in ns."""
     clock, times = time.perf_counter_ns, []
     for at in places:
         began = clock()

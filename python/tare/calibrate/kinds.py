@@ -1,4 +1,4 @@
-"""The kinds of studies in a calibration: which arms each compares, and how it reads the injected effect."""
+"""The kinds of studies in a calibration: the arms that each compares, and how it reads the injected effect."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from tare.study.model import Study
 TRACE = f"{DIRECTORY}/probe/trace"
 """The run's trace among its raw files."""
 Raw = Callable[[RunRecord, str], Path]
-"""Where a raw file of a record lies."""
+"""Returns the path of a record's raw file."""
 Reading = Callable[[RunRecord, Raw], float | None]
 
 
 def transactions_per_cpu_second(record: RunRecord, raw: Raw) -> float | None:
-    """Of the server's control group: what a saturated server's throughput is proportional to."""
+    """Return the transactions per CPU second of the server, which determine a saturated server's throughput."""
     del raw
     used_us = cpu_per_operation_us(record)
     return None if not used_us else 1e6 / used_us
 
 
 def cpu_seconds_per_second(record: RunRecord, raw: Raw) -> float | None:
-    """CPU time that the kernel gave the server's control group, in each second that the generator drove it."""
+    """Return the CPU seconds that the server's control group received per second of load."""
     del raw
     used_s = number_at(record.usage, ("sut_cpu_s",))
     lasted_s = number_at(record.measurement, ("duration_s",))
@@ -43,10 +43,10 @@ def cpu_seconds_per_second(record: RunRecord, raw: Raw) -> float | None:
 
 
 def time_not_held_back(record: RunRecord, raw: Raw) -> float | None:
-    """Share of the threads' time in which the proxy held nothing back, by the proxy's own log.
+    """Return the share of the threads' time in which the proxy delayed nothing, from the proxy's log.
 
-    Of a closed loop: a thread whose messages are held back for a share f of the time does the rest of its work in
-    1 - f of it.
+    For a closed loop: a thread whose messages are delayed for a share f of the time does its other work in 1 - f of
+    it.
     """
     lasted_s = number_at(record.measurement, ("duration_s",))
     threads = record.settings.get("workload", {}).get("threads")
@@ -60,10 +60,10 @@ def time_not_held_back(record: RunRecord, raw: Raw) -> float | None:
 
 
 def bytes_read_per_second(record: RunRecord, raw: Raw) -> float | None:
-    """By the kernel's account of the program's control group, as the run's trace has it: the slope of the counter.
+    """Return the bytes read per second by the program's control group, from the run's trace: the counter's slope.
 
-    From the first sample in which it had grown to the last before the one in which it grew no more, so that neither
-    the program's start nor its end, which fall between samples, is in it.
+    From the first sample with growth to the last sample before the counter stands still, which excludes the
+    program's start and end between samples.
     """
     source = next((each for each in SOURCES if each.name == (record.usage or {}).get("sut_io_source")), None)
     if source is None:
@@ -85,7 +85,7 @@ def bytes_read_per_second(record: RunRecord, raw: Raw) -> float | None:
 
 @dataclass(frozen=True)
 class Injection:
-    """An effect that is put in. `title` names it, by what is asked for; `reading` returns its true size."""
+    """An injected effect. `title`: its nominal size in words; `reading`: returns its true size."""
 
     title: str
     reading: Reading
@@ -93,7 +93,7 @@ class Injection:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two arms of a study that are compared. `injection`: `None` for two instances of the same."""
+    """Two arms of a study that are compared. `injection`: `None` for two instances of the same arm."""
 
     arm: str
     baseline: str
@@ -102,9 +102,10 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Kind:
-    """A series of studies. `make`: the study of a number, from 1.
+    """A series of studies. `make`: returns the study of a number, from 1.
 
-    `usual`: the server is saturated as in an ordinary study, so that its scatter shows what such a one resolves.
+    `usual`: the server is saturated as in an ordinary study, so that its scatter shows what an ordinary study
+    resolves.
     """
 
     title: str
@@ -114,12 +115,12 @@ class Kind:
 
     @property
     def has_client(self) -> bool:
-        """Whether there is a way between a client and a server in it."""
+        """Whether its studies have a client and a server."""
         return self.make(1).arms[0].settings.client is not None
 
 
 def _against(baseline: str, injected: Mapping[str, Injection]) -> tuple[Contrast, ...]:
-    """The baseline's second instance, and each arm that an effect is put into."""
+    """Contrast the baseline with its second instance and with each arm that has an injected effect."""
     return (Contrast(CONTROL, baseline), *(Contrast(arm, baseline, effect) for arm, effect in injected.items()))
 
 
@@ -167,4 +168,4 @@ KINDS: Mapping[str, Kind] = {
         (Contrast(CONTROL, "bare"), Contrast("container-again", "container")),
     ),
 }
-"""In the order in which a calibration takes turns."""
+"""In the order in which a calibration cycles through them."""

@@ -1,4 +1,4 @@
-"""What one study of a calibration says: each contrast by the product's own analysis, and the truth of it."""
+"""The result of one study of a calibration: each contrast, by the product's own analysis, with its truth."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tare.study.model import Study
 from tare.study.values import Strict
 
 Estimator = Callable[[Study, Sequence[RunRecord], str], Estimate]
-"""Study, records and arm → its throughput against the baseline's."""
+"""Study, records and arm → its throughput relative to the baseline's."""
 
 
 @dataclass(frozen=True)
 class CalibrationStudy:
-    """The study of a number of a kind, with all that was recorded of it; `name`: the kind's."""
+    """One study of a kind with everything recorded of it; `name`: the kind's."""
 
     name: str
     number: int
@@ -36,7 +36,7 @@ class ContrastResult(Strict):
     """One contrast of one study; effects are log ratios of throughput.
 
     `low`, `high`: the interval that the study's report would show. `spread`: standard deviation over blocks.
-    `truth`: by the injection's reading, the mean over the blocks; nil for two instances of the same.
+    `truth`: mean of the injection's reading over the blocks; zero for two instances of the same arm.
     """
 
     kind: str
@@ -51,28 +51,28 @@ class ContrastResult(Strict):
     spread: float
     truth: float | None
     run_s: float
-    """Machine time of one of the study's runs, in the mean."""
+    """Mean machine time of the study's runs, in seconds."""
     usual: bool
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether a report would call it a difference."""
+        """Whether a report would call the contrast a difference."""
         return self.low > 0 or self.high < 0
 
 
 def by_product(study: Study, records: Sequence[RunRecord], arm: str) -> Estimate:
-    """As `tare report` estimates it."""
+    """Estimate the effect as `tare report` does."""
     return analyze(study, records).finding(arm, PRIMARY).estimate
 
 
 def finished(plan: Plan, done: StudyState) -> bool:
-    """Whether every run that its protocol still asks for has used up its retries."""
+    """Whether every run that the protocol still asks for has used up its retries."""
     tries = 1 + plan.study.protocol.retries
     return all(done.attempts[run.id] >= tries for run in remaining(plan, done))
 
 
 def outcome(made: CalibrationStudy, estimator: Estimator = by_product) -> tuple[ContrastResult, ...]:
-    """Every contrast for which there is an interval."""
+    """Return every contrast that has an interval."""
     seen = (_observed(made, contrast, estimator) for contrast in made.kind.contrasts)
     return tuple(each for each in seen if each is not None)
 
@@ -109,7 +109,7 @@ def _throughput(record: RunRecord, raw: Raw) -> float | None:
 
 
 def _alone(study: Study, records: Sequence[RunRecord], contrast: Contrast) -> tuple[Study, tuple[RunRecord, ...]]:
-    """The study as if it had no other arms, so that the pair is judged as any arm and its baseline are."""
+    """Reduce the study to the two arms of a contrast, so that they are judged as any arm and its baseline."""
     names = (contrast.baseline, contrast.arm)
     arms = tuple(arm for arm in study.arms if arm.name in names)
     pair = study.model_copy(update={"arms": arms, "baseline": contrast.baseline})
@@ -117,7 +117,7 @@ def _alone(study: Study, records: Sequence[RunRecord], contrast: Contrast) -> tu
 
 
 def _log_ratios(records: Sequence[RunRecord], contrast: Contrast, reading: Reading, raw: Raw) -> list[float]:
-    """Log ratio of a reading, block by block, of the good runs that have one."""
+    """Log ratios of a reading by block, for good runs that have one."""
     read: dict[tuple[int, str], float | None] = {}
     for record in records:
         if record.outcome.ok:

@@ -1,4 +1,4 @@
-"""All studies of a calibration together: false positives, coverage, bias, and what this machine can show."""
+"""All studies of a calibration together: false positives, coverage, bias, and the smallest detectable effect."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from statistics import fmean, stdev
 from scipy.special import betaincinv, stdtrit
 
 from tare.calibrate.outcome import ContrastResult
-from tare.protocols.stopping import FEWEST
+from tare.protocols.stopping import MIN_BLOCKS_FOR_INTERVAL
 from tare.study.protocol_spec import InterleaveSpec
 from tare.study.values import Strict
 
 CONFIDENCE = 0.95
 FEWEST_TRUTHS = 2
-"""Other studies that must tell an injection's truth before a study is judged by it: one has no spread."""
+"""Other studies that must know an injection's truth before a study is judged by it: one alone has no spread."""
 MINUTES = (1, 10, 60)
 RUNS_A_BLOCK = 3
-"""Of the smallest study: the baseline, its second instance, and one arm."""
+"""Runs in a block of the smallest study: the baseline, its second instance, and one arm."""
 
 
 class Share(Strict):
-    """`count` of `of`, with the exact interval of Clopper and Pearson; nothing but the count where `of` is 0."""
+    """`count` of `of`, with the exact interval of Clopper and Pearson; only the counts if `of` is 0."""
 
     count: int
     of: int
@@ -32,7 +32,7 @@ class Share(Strict):
 
 
 class Mean(Strict):
-    """A mean over studies with its t interval; no interval with fewer than three."""
+    """A mean over studies with its t interval; no interval for fewer than three."""
 
     n: int
     point: float | None
@@ -41,10 +41,10 @@ class Mean(Strict):
 
 
 class Injected(Strict):
-    """What came of an injection, as fractions of the baseline's throughput.
+    """Results of an injection, as fractions of the baseline's throughput.
 
-    `injection`: its title. `truth`: by the reading, over all studies. `estimate`: mean of the studies' points.
-    `bias`: estimate less truth, study by study. `covered`: intervals that held the truth.
+    `injection`: its title. `truth`: from the reading, over all studies. `estimate`: mean of the studies' points.
+    `bias`: estimate minus truth, by study. `covered`: intervals that contained the truth.
     """
 
     injection: str
@@ -55,7 +55,7 @@ class Injected(Strict):
 
 
 class Smallest(Strict):
-    """The smallest overhead that can be shown in so many minutes; `None` where there is no interval so soon."""
+    """The smallest overhead detectable within `minutes`; `None` if there is no interval so soon."""
 
     minutes: float
     blocks: int
@@ -73,13 +73,13 @@ def share(count: int, of: int) -> Share:
 
 
 def false_positives(seen: Sequence[ContrastResult]) -> Share:
-    """How many of the A/A contrasts a report would have called a difference."""
+    """Count the A/A contrasts that a report would have called a difference."""
     same = [each for each in seen if each.injection is None]
     return share(sum(each.excludes_zero for each in same), len(same))
 
 
 def injected(seen: Sequence[ContrastResult], injection: str) -> Injected:
-    """What the studies of one injection say of it."""
+    """Summarise the studies of one injection."""
     own = [each for each in seen if each.injection == injection]
     known = [(each, each.truth) for each in own if each.truth is not None]
     judged = [verdict for n in range(len(known)) if (verdict := _covers(n, known)) is not None]
@@ -93,11 +93,11 @@ def injected(seen: Sequence[ContrastResult], injection: str) -> Injected:
 
 
 def _covers(n: int, known: Sequence[tuple[ContrastResult, float]]) -> bool | None:
-    """Whether study n's interval holds the truth that the *other* studies tell.
+    """Whether study n's interval contains the truth, as the *other* studies know it.
 
-    A study's own truth shares its noise (of a saturated server, throughput and CPU time of a transaction are one
-    figure), so that it would be covered whatever the interval. The others' mean has an error of its own, by which
-    the interval is widened: half' = √(half² + (t(m - 1, 0.975) · s / √m)²), m other studies with deviation s.
+    A study's own truth shares its noise (for a saturated server, throughput and CPU time per transaction are the
+    same figure), so any interval would cover it. The others' mean has an error of its own, by which the interval is
+    widened: half' = √(half² + (t(m - 1, 0.975) · s / √m)²), with m other studies of standard deviation s.
     """
     own = known[n][0]
     others = [truth for index, (_, truth) in enumerate(known) if index != n]
@@ -109,19 +109,19 @@ def _covers(n: int, known: Sequence[tuple[ContrastResult, float]]) -> bool | Non
 
 
 def mean(values: Sequence[float]) -> Mean:
-    """Student's interval of a mean, at 95 %."""
+    """Student's t interval of a mean, at 95 %."""
     n = len(values)
     if n == 0:
         return Mean(n=0, point=None, low=None, high=None)
     middle = fmean(values)
-    if n < FEWEST:
+    if n < MIN_BLOCKS_FOR_INTERVAL:
         return Mean(n=n, point=middle, low=None, high=None)
     reach = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * stdev(values) / math.sqrt(n)
     return Mean(n=n, point=middle, low=middle - reach, high=middle + reach)
 
 
 def _relative(logs: Mean) -> Mean:
-    """Log ratios as fractions: -0.105 → -0.1."""
+    """Convert log ratios to fractions: -0.105 → -0.1."""
     ends = {key: None if value is None else math.expm1(value) for key, value in _ends(logs).items()}
     return logs.model_copy(update=ends)
 
@@ -131,7 +131,7 @@ def _ends(of: Mean) -> Mapping[str, float | None]:
 
 
 def block_spread(seen: Sequence[ContrastResult]) -> float | None:
-    """Standard deviation of the log ratio from block to block, of two instances of the same on a saturated server.
+    """Standard deviation of the log ratio between blocks, for two instances of the same arm on a saturated server.
 
     Pooled over studies: √(Σ (n_i - 1) s_i² / Σ (n_i - 1)).
     """
@@ -141,20 +141,20 @@ def block_spread(seen: Sequence[ContrastResult]) -> float | None:
 
 
 def run_seconds(seen: Sequence[ContrastResult]) -> float | None:
-    """Machine time of a run of the usual kinds, in the mean over studies."""
+    """Mean machine time of a run over studies of the usual kinds, in seconds."""
     times = {(each.kind, each.study): each.run_s for each in seen if each.usual}
     return fmean(times.values()) if times else None
 
 
 def smallest(spread: float, block_s: float, minutes: float) -> Smallest:
-    """The smallest loss of throughput that an interval is expected to tell from nil, after so many minutes.
+    """Return the smallest loss of throughput that an interval is expected to separate from zero after `minutes`.
 
     With n = ⌊60 · minutes / block_s⌋ blocks, d = t(n - 1, 1 - a/2) · s / √n is half the interval of the mean log
-    ratio, s the spread from block to block and a the protocol's own alpha (0.035, which pays for its looks). A loss
-    of 1 - exp(-d) puts the interval's end at zero, so it is shown in half of all studies.
+    ratio, with s the spread between blocks and a the protocol's own alpha (0.035, which pays for its looks). A loss
+    of 1 - exp(-d) puts the interval's end at zero, so half of all studies detect it.
     """
     n = int(60 * minutes // block_s)
-    if n < FEWEST:
+    if n < MIN_BLOCKS_FOR_INTERVAL:
         return Smallest(minutes=minutes, blocks=n, overhead=None)
     alpha = InterleaveSpec().alpha
     half = float(stdtrit(n - 1, 1 - alpha / 2)) * spread / math.sqrt(n)

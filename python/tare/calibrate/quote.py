@@ -1,4 +1,4 @@
-"""What a report says of the machine that it was made on, in a few sentences."""
+"""What a report says about the calibration of its machine, in a few sentences."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ PAIR_NOT_CALIBRATED = "This pair of hosts is not calibrated; `tare calibrate --s
 
 
 def quote_for(records: Sequence[RunRecord], root: Path) -> str | None:
-    """Of the machine or the hosts that the last of the runs was made on; `root`: where calibrations are kept."""
+    """Quote the calibration of the machine or hosts of the last run; `root`: directory of the calibrations."""
     if not records:
         return None
     return quote(Archive(root), identity_of_run(records[-1]))
 
 
 def quote(archive: Archive, identity: Identity) -> str:
-    """From the calibration under the same versions; else from the latest under others, which is then said."""
+    """Quote the calibration under the same versions; else the latest under other versions, which is then stated."""
     summaries = [each for each in archive.summaries(identity.machine_key) if each.false_positives.of]
     same = [each for each in summaries if each.identity.versions_key == identity.versions_key]
     if not summaries:
         return NOT_CALIBRATED if identity.client is None else PAIR_NOT_CALIBRATED
     summary = (same or summaries)[-1]
-    return sentences(summary) + ("" if same else f" {_otherwise(summary.identity, identity)}")
+    return sentences(summary) + ("" if same else f" {_other_versions(summary.identity, identity)}")
 
 
 def sentences(summary: Summary) -> str:
-    """False positives, coverage and bias of each injection, then what can be shown, and how soon."""
+    """List false positives, coverage and bias of each injection, then what is detectable in how many minutes."""
     where = "On this machine" if summary.identity.client is None else "Between these two hosts"
     sentence = f"{where} {_false(summary.false_positives)}"
     judged = [each for each in summary.injections if each.covered.of]
@@ -49,7 +49,7 @@ def _covered(injected: Injected) -> str:
 
 
 def _shown(smallest: Sequence[Smallest]) -> str:
-    """A sentence, or nothing where the spread of this machine is not known."""
+    """A sentence on detectable losses; empty if the machine's spread is unknown."""
     if not smallest:
         return ""
     losses = [
@@ -65,17 +65,17 @@ def _false(share: Share) -> str:
 
 
 def interval(share: Share) -> str:
-    """`[1.5, 14.1]`, in percent."""
+    """Format an interval in percent: `[1.5, 14.1]`."""
     return f"[{percent(share.low)}, {percent(share.high)}]"
 
 
 def percent(share: float | None) -> str:
-    """A fraction as percent with one decimal; a dash where there is none."""
+    """Format a fraction as percent with one decimal; a dash if unknown."""
     return "\N{EM DASH}" if share is None else f"{100 * share:,.1f}"
 
 
-def _otherwise(theirs: Identity, ours: Identity) -> str:
-    """In which versions the calibration was made."""
+def _other_versions(theirs: Identity, ours: Identity) -> str:
+    """State the versions that the calibration was made under."""
     parts = list(_versions(theirs, ours))
     if theirs.client is not None and ours.client is not None:
         parts += [f"{part} on the client's host" for part in _versions(theirs.client, ours.client)]

@@ -1,4 +1,4 @@
-"""Calibrating for a while: study after study, each gone on with, run and stored as any study is."""
+"""Calibrate for a while: study after study, each resumed, run and stored as any other study."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tare.store import open_store, resume_store
 
 
 def next_place(archive: Archive, identity: Identity, kinds: Sequence[str]) -> Place:
-    """Of these kinds, in their order where they are even. Numbers, and so seeds, go on from what is stored."""
+    """Return the next study, of these kinds in turn. Numbers, and so seeds, continue from the stored ones."""
     places = [place for place in archive.places(identity) if place.kind in kinds]
     for place in places:
         if archive.studied(place) is None and _same_plan(archive, place):
@@ -33,7 +33,7 @@ def next_place(archive: Archive, identity: Identity, kinds: Sequence[str]) -> Pl
 
 
 def _same_plan(archive: Archive, place: Place) -> bool:
-    """Whether this tare would make the same runs: one that an older one left unfinished is left as it is."""
+    """Whether this tare would make the same runs; an unfinished study of an older tare is left as it is."""
     try:
         begun = open_store(place.path).plan.digest
     except StoreError:
@@ -42,14 +42,14 @@ def _same_plan(archive: Archive, place: Place) -> bool:
 
 
 MachineFor = Callable[[Plan, References], Machine]
-"""The machine with all that a plan takes, and the runs that later ones are held against."""
+"""Plan and reference runs → the machine for the plan."""
 Watch = Callable[[Place, Plan, StudyState], AbstractContextManager[Observer]]
-"""An observer for as long as a study runs."""
+"""Returns an observer for the time that a study runs."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """What a calibration works with. `kinds`: which of the archive's take turns."""
+    """What a calibration works with. `kinds`: the kinds of the archive that take turns."""
 
     archive: Archive
     identity: Identity
@@ -60,15 +60,15 @@ class Session:
 
 
 def calibrate(session: Session, minutes: float | None, studies: int | None = None) -> Summary:
-    """Run studies until the time is up, or so many are finished; returns all that is known then.
+    """Run studies until the time is up or enough are finished; return the summary of all.
 
-    The run under way when the time is up is finished, and its study gone on with by the next call. Whatever ends
-    this, a signal included, no finished run is lost. The figures are kept after every study.
+    A run in progress is finished when the time is up, and the next call resumes its study. Whatever ends this call,
+    a signal included, no finished run is lost. The summary is stored after every study.
     """
     deadline = None if minutes is None else Deadline(session.clock, 60 * minutes)
     summary = session.archive.summarise(session.identity)
     if summary.effort.studies:
-        session.archive.keep(summary)  # another version may have read other figures off the same stores
+        session.archive.keep(summary)  # another version may have computed other figures from the same stores
     made = 0
     while (studies is None or made < studies) and not (deadline and deadline.passed):
         place = next_place(session.archive, session.identity, session.kinds)
@@ -79,7 +79,7 @@ def calibrate(session: Session, minutes: float | None, studies: int | None = Non
 
 
 def _study(session: Session, place: Place, deadline: Deadline | None) -> bool:
-    """One study, up to the deadline; whether it is finished."""
+    """Run one study, up to the deadline. Returns whether it is finished."""
     plan = expand(session.archive.kinds[place.kind].make(place.number))
     place.path.parent.mkdir(parents=True, exist_ok=True)
     with resume_store(place.path, plan) as writer:

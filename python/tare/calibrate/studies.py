@@ -1,7 +1,7 @@
-"""The studies of a calibration, written as study files are, and numbered: the number is the seed.
+"""The studies of a calibration, in the form of study files, and numbered: the number is the seed.
 
-All share one small data set, MariaDB pinned to CPU 0 and sysbench to CPU 1, and the default protocol with a fixed
-number of blocks: with no looks, each interval is to cover 95 % by itself.
+All share one small data set, MariaDB pinned to CPU 0, sysbench pinned to CPU 1, and the default protocol with a
+fixed number of blocks: without looks, each interval should cover 95 % by itself.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tare.study.registry import Registry, installed
 
 BLOCKS = 8
 MORE_WORK = (101, 102, 105, 110)
-"""Point selects of a transaction, where the baseline has 100."""
+"""Point selects per transaction; the baseline has 100."""
 QUOTAS = (90,)
 """Percent of one CPU."""
 DELAY_US = 20
 
 READS_PER_S = (1000, 900)
-"""Without and with the injection. Both are limited, as a disk that is not has a speed of its own each time."""
+"""Without and with the injection. Both are limited, since the speed of an unlimited disk varies."""
 
 INJECTING: Mapping[str, DeploymentFactory] = {
     "bare-behind-proxy": behind_proxy(0),
@@ -36,14 +36,14 @@ INJECTING: Mapping[str, DeploymentFactory] = {
 
 
 def registry() -> Registry:
-    """The names that an installation has, and those of calibration."""
+    """Return the names known to this installation, and those of calibration."""
     known = installed()
     own = {name: factory.isolates_network for name, factory in INJECTING.items()}
     return replace(known, deployments={**known.deployments, **own})
 
 
 def work(number: int) -> Study:
-    """More queries a transaction against 100, on a server that has no CPU time left."""
+    """Compare more queries per transaction with 100, on a server without spare CPU time."""
     tree = _template("work", number, "Does tare measure the true slowdown when a transaction does more work?")
     tree["factors"] = {
         "queries": {
@@ -55,7 +55,7 @@ def work(number: int) -> Study:
 
 
 def quota(number: int) -> Study:
-    """The server's CPU time cut by the kernel."""
+    """Compare a server with a CPU quota with a server without."""
     tree = _template("quota", number, "Does tare measure the true slowdown when a server gets less CPU time?")
     levels = {f"q{share}": {"sut.limits.cpu_quota": share / 100} for share in QUOTAS}
     tree["factors"] = {"quota": {"sets": ["sut.limits.cpu_quota"], "levels": {"q100": {}, **levels}}}
@@ -63,7 +63,7 @@ def quota(number: int) -> Study:
 
 
 def delay(number: int) -> Study:
-    """One thread that waits for each answer, through a proxy that holds its messages back, or does not."""
+    """Compare one thread waiting for each reply through a proxy with and without delay."""
     tree = _template("delay", number, "Does tare measure the true slowdown when a proxy delays messages?")
     tree["workload"] |= {"threads": 1, "point_selects": 10}
     names = {"passed": "bare-behind-proxy", "held": "bare-behind-delay"}
@@ -73,7 +73,7 @@ def delay(number: int) -> Study:
 
 
 def disk(number: int) -> Study:
-    """A program that reads past the page cache, as often as the kernel lets it."""
+    """Compare a program that reads past the page cache at two limits on reads."""
     tree = _template("io", number, "Does tare measure the true slowdown when a program may read less often?")
     levels = {f"r{rate}": f"bare-{rate}-reads" for rate in READS_PER_S}
     names = list(levels)
@@ -95,7 +95,7 @@ def disk(number: int) -> Study:
 
 
 def same(number: int) -> Study:
-    """Two instances of a bare server and two of one in a container."""
+    """Compare two instances of a bare server and two instances of a server in a container."""
     tree = _template("aa", number, "Does tare find two identical instances to be equal?")
     tree["factors"] = {
         "deployment": {"sets": "sut.deployment", "levels": {"bare": "bare", "container": "container"}}
@@ -107,7 +107,7 @@ def same(number: int) -> Study:
 
 
 def _template(kind: str, number: int, question: str) -> dict[str, Any]:
-    """What all kinds have in common; bare and container take turns."""
+    """Return what all kinds have in common; bare and container alternate."""
     return {
         "format": 1,
         "name": f"calibrate-{kind}",

@@ -1,4 +1,4 @@
-"""The calibration of a machine as one value, which is stored and quoted; and which machine it holds for."""
+"""The calibration of a machine as one value, which is stored and quoted, and the identity of that machine."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _GIB = 1 << 30
 
 
 class Identity(Strict):
-    """A machine as its hardware identifies it, whatever is booted on it, and the versions that run there.
+    """Identity of a machine by its hardware, whatever is booted on it, and the versions that run there.
 
-    `memory_gib` is rounded: kernels keep a little more or less of it for themselves. `client`: of a pair of hosts,
-    the client's, the rest then being the server's. `one_kernel`: both of them are one machine by their boot id.
+    `memory_gib` is rounded: kernels reserve slightly different amounts. `client`: for a pair of hosts, the client's
+    identity, the rest being the server's. `one_kernel`: both hosts are one machine by their boot id.
     """
 
     cpu_model: str | None
@@ -45,7 +45,7 @@ class Identity(Strict):
 
     @property
     def machine_key(self) -> str:
-        """Names the machine; of a pair both, the server's first, and whether they are two at all."""
+        """Key of the machine; for a pair, of both hosts, the server's first, and whether they are one machine."""
         own = _key(self.cpu_model, self.cpu_count, self.memory_gib)
         if self.client is None:
             return own
@@ -53,13 +53,13 @@ class Identity(Strict):
 
     @property
     def versions_key(self) -> str:
-        """Names kernel and engine; of a pair those of both."""
+        """Key of kernel and engine; for a pair, of both hosts."""
         own = _key(self.kernel, self.engine, self.engine_version)
         return own if self.client is None else f"{own}-{self.client.versions_key}"
 
 
 def identity_of_run(record: RunRecord) -> Identity:
-    """Of the machine that a run was made on, or of the pair of hosts between which it was."""
+    """Return the identity of the machine, or pair of hosts, of a run."""
     server = identity_of(record.host, record.engine)
     if record.client_host is None:
         return server
@@ -71,12 +71,12 @@ def identity_of_run(record: RunRecord) -> Identity:
 
 
 def pair_of(server: Identity, client: Identity, *, one_kernel: bool) -> Identity:
-    """The two hosts as one: calibrations of a pair are kept beside those of machines."""
+    """Combine two hosts into one identity: calibrations of pairs are stored beside those of machines."""
     return server.model_copy(update={"client": client, "one_kernel": one_kernel})
 
 
 def identity_of(host: Mapping[str, Any], engine: Mapping[str, Any] | None) -> Identity:
-    """From the facts that every run's record holds."""
+    """Make the identity from the facts in a run's record."""
     memory = host.get("memory_total_bytes")
     engine = engine or {}
     return Identity(
@@ -94,7 +94,7 @@ def _key(*parts: object) -> str:
 
 
 class Effort(Strict):
-    """What the calibration has cost. `finished_at`: of the last study, seconds since the epoch."""
+    """What the calibration has cost. `finished_at`: end of the last study, seconds since the epoch."""
 
     studies: int
     runs: int
@@ -104,9 +104,9 @@ class Effort(Strict):
 
 
 class Summary(Strict):
-    """A calibration. `by_deployment`: false positives of bare servers and of those in containers apart.
+    """A calibration. `by_deployment`: false positives of bare servers and of servers in containers.
 
-    `spread`: standard deviation of the log ratio of two instances of the same from block to block; `block_s`:
+    `spread`: standard deviation of the log ratio of two instances of the same arm between blocks; `block_s`:
     seconds of a block of three runs.
     """
 
@@ -124,7 +124,7 @@ class Summary(Strict):
 
 
 def summarise(identity: Identity, seen: Sequence[ContrastResult], effort: Effort, version: str) -> Summary:
-    """All figures from what the studies have shown."""
+    """Compute all figures from the results of the studies."""
     names = dict.fromkeys(each.deployment for each in seen if each.injection is None)
     spread, run_s = block_spread(seen), run_seconds(seen)
     block_s = None if run_s is None else RUNS_A_BLOCK * run_s

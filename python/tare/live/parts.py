@@ -196,7 +196,7 @@ def environment() -> Environment:
         moment=figures.moment,
         second=figures.second,
         size=figures.size,
-        figures=figures.on_the_line,
+        figures=figures.unbroken,
     )
     return made
 

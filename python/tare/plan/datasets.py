@@ -1,4 +1,4 @@
-"""The data set of each arm: which arms share one, how large it is, and whether a duet can keep it in memory."""
+"""The data set of each arm: which arms share it, its size, and whether it fits into a duet's memory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tare.workloads import Workload
 _ROWS = (("tables", "table_size"), ("record_count",), ("records",), ("rows",))
 """Keys of a data set whose product is its number of rows."""
 _BYTES = "bytes"
-"""Key of a data set of plain files that says how large they are."""
+"""Key of a data set of plain files: their size in bytes."""
 
 
 def data_sets(workloads: Mapping[str, Workload[Any]]) -> Callable[[ArmSettings], DataSet]:
-    """A function from an arm's settings to its data set, by the workload that will load it."""
+    """Return a function from an arm's settings to its data set, which asks the workload that will load it."""
 
     def of(settings: ArmSettings) -> DataSet:
         workload = workloads[settings.workload_name]
@@ -47,7 +47,7 @@ def _rows(loaded: Mapping[str, str | int]) -> int | None:
 
 
 def refuse_io_bound(plan: Plan, data_set: Callable[[ArmSettings], DataSet]) -> None:
-    """Raise `StudyError` where an arm of a duet may use less memory than its data take, where both are known."""
+    """Raise `StudyError` if an arm of a duet may use less memory than its data need, as far as both are known."""
     if not isinstance(plan.study.protocol, DuetSpec):
         return
     for arm in plan.study.arms:

@@ -1,7 +1,7 @@
-"""How long a plan will take and how much disk it needs: estimates, and shown as such.
+"""Estimates of a plan's duration and disk space, shown as estimates.
 
-Only what can be known without touching a machine goes in: phases from the workload's parameters, repetition
-from the plan, and the constants below. Building images is not in it, since most are cached already.
+Only what is known without touching a machine is included: phases from the workload's parameters, repetitions from
+the plan, and the constants below. Building images is not included, since most are cached already.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from tare.study.rules.repetition import instances
 from tare.workloads import Workload
 
 _PROCESSES = 2
-"""Of a client in a run: warm-up and measurement."""
+"""Processes of a client in a run: warm-up and measurement."""
 
 
 RUN_OVERHEAD_S = 5.0
-"""A run beyond its phases and its copy: start and clean stop of server and client, warm-up and measurement being
-two client processes, what is collected. Measured with MariaDB and sysbench on two busy CPUs: 4 to 6 s. What slower
-ones take beyond that they tell themselves (`slow_start_s`)."""
+"""Seconds of a run beyond its phases and its copy: start and clean stop of the server and of two client processes,
+and collecting files. Measured with MariaDB and sysbench on two busy CPUs: 4 to 6 s. Slower programs declare the
+rest themselves (`slow_start_s`)."""
 EMPTY_SERVER_BYTES = 250e6
-"""A data directory with little in it: redo log, system and undo tablespace, first extents of the tables. Measured:
-271 MB with MariaDB 10.11 and 8 tables of 10,000 rows."""
+"""A data directory with few rows: redo log, system and undo tablespace, first extents of the tables. Measured: 271
+MB with MariaDB 10.11 and 8 tables of 10,000 rows."""
 BYTES_PER_ROW = 240.0
-"""Assumed: a row of some 200 bytes in pages that are not full, with one secondary index."""
+"""Assumed: a row of some 200 bytes in partly filled pages, with one secondary index."""
 SERVER_SETUP_S = 10.0
 """Assumed: initialising an empty data directory and stopping the server cleanly, once per snapshot."""
 LOAD_ROWS_PER_S = 100_000.0
 """Assumed: rows loaded a second, secondary index included."""
 COPY_BYTES_PER_S = 500e6
-"""Assumed: copying a snapshot for each run, where the file system has no reflinks."""
+"""Assumed: copying a snapshot for each run, on a file system without reflinks."""
 WRITE_BYTES_PER_S = 100e6
-"""Assumed: making and syncing the files of a workload without a database, and reading them for their digest."""
+"""Assumed: writing and syncing the files of a workload without a database, and reading them for their digest."""
 EXPECTED_SPREAD = 0.0175
 """Standard deviation of the log throughput ratio of two arms over blocks, while nothing is known of the machine.
-Measured: 24 blocks of two identical, pinned servers, both restarted each block (± 0.74 % at 95 %)."""
+Measured: 24 blocks of two identical, pinned servers, both restarted in each block (± 0.74 % at 95 %)."""
 SlowStarts = Callable[[ArmSettings], float]
 
 
 def slow_starts(
     databases: Mapping[str, Database], workloads: Mapping[str, Workload[Any]]
 ) -> Callable[[ArmSettings], float]:
-    """A function from an arm's settings to seconds; nodes start one after the other."""
+    """Return a function from an arm's settings to the extra seconds of its starts; nodes start in turn."""
 
     def of(settings: ArmSettings) -> float:
         server = databases[settings.sut.database].slow_start_s if settings.sut.database else 0.0
@@ -58,14 +58,14 @@ def slow_starts(
     return of
 
 
-def at_once_up(_: ArmSettings) -> float:
-    """Nothing is slow to start: where no time is asked for, or nothing is known of an arm's programs."""
+def no_slow_start(_: ArmSettings) -> float:
+    """Return 0: nothing is slow to start, or nothing is known of an arm's programs."""
     return 0.0
 
 
 @dataclass(frozen=True)
 class BlockCount:
-    """Blocks that a protocol makes: at least, by the spread that is expected, and at most by all its caps."""
+    """Blocks that a protocol makes: at least, expected for the assumed spread, and at most by its caps."""
 
     fewest: int
     expected: int
@@ -76,8 +76,8 @@ class BlockCount:
 class DataSet:
     """What one arm loads. `key`: equal for arms that start from the same snapshot. `rows`: `None` if unknown.
 
-    `file_bytes`: of the files of a workload without a database, 0 for none; `None` for a database's data.
-    `nodes`: data directories that they are spread over, `replicas`: how many of them have each row.
+    `file_bytes`: size of the files of a workload without a database, 0 for none; `None` for a database's data.
+    `nodes`: data directories that the rows are spread over; `replicas`: how many of them hold each row.
     """
 
     key: str
@@ -97,7 +97,7 @@ class DataSet:
 
     @property
     def load_s(self) -> float | None:
-        """Seconds to initialise and load it."""
+        """Seconds to initialise and load the data set."""
         if self.file_bytes is not None:
             return self.file_bytes / WRITE_BYTES_PER_S
         return None if self.rows is None else self.nodes * SERVER_SETUP_S + self.rows / LOAD_ROWS_PER_S
@@ -105,13 +105,13 @@ class DataSet:
 
 @dataclass(frozen=True)
 class PlanEstimate:
-    """Seconds and bytes that a plan will take; `None` where a data set's size is not known beforehand.
+    """Seconds and bytes that a plan will need; `None` if the size of a data set is unknown beforehand.
 
-    `load_s`: loading each data set once. `block_copy_s`: an identical copy of it for every run of one block (of one
-    block in the mean, where blocks are not of the same arms).
-    `block_run_s`: the phases of these runs with starting and stopping. `disk_bytes`: every snapshot, and the
-    largest working copy. `at_most`: some runs end with a number of operations, and `measure_s` only bounds them.
-    `spread`: from block to block, by which blocks are expected; by the machine's calibration if `calibrated`.
+    `load_s`: loading each data set once. `block_copy_s`: a copy for every run of one block (the mean over blocks of
+    different arms). `block_run_s`: the phases of these runs with starts and stops. `disk_bytes`: every snapshot and
+    the largest working copy. `at_most`: some runs end after a number of operations, and `measure_s` only bounds
+    them. `spread`: assumed scatter between blocks, which determines the expected number of blocks; from the
+    machine's calibration if `calibrated`.
     """
 
     data_sets: int
@@ -126,16 +126,16 @@ class PlanEstimate:
 
     @property
     def total_s(self) -> float | None:
-        """From the first load to the last teardown, with the expected number of blocks."""
+        """Seconds from the first load to the last teardown, with the expected number of blocks."""
         return self.seconds_of(self.blocks.expected)
 
     @property
     def most_s(self) -> float | None:
-        """The same if a cap has to end it."""
+        """Seconds from the first load to the last teardown if a cap has to end the plan."""
         return self.seconds_of(self.blocks.most)
 
     def seconds_of(self, blocks: int) -> float | None:
-        """All of it with so many blocks."""
+        """Return the seconds of the plan with this number of blocks."""
         block_s = _sum((self.block_copy_s, self.block_run_s))
         return None if block_s is None else _sum((self.load_s, blocks * block_s))
 
@@ -143,17 +143,17 @@ class PlanEstimate:
 def estimate(
     plan: Plan,
     data_set: Callable[[ArmSettings], DataSet],
-    slow: SlowStarts = at_once_up,
+    slow: SlowStarts = no_slow_start,
     spread: float | None = None,
 ) -> PlanEstimate:
-    """Estimate `plan`. `data_set`: what an arm loads; `slow`: see `run_seconds`; `spread`: as calibrated, if so."""
+    """Estimate a plan. `data_set`: what an arm loads; `slow`: see `run_seconds`; `spread`: from a calibration."""
     study = plan.study
-    begun = {arms[0].name for arms in instances(study)}
-    loaded = {arm.name: data_set(arm.settings) for arm in study.arms if arm.name in begun}
+    first_stages = {arms[0].name for arms in instances(study)}
+    loaded = {arm.name: data_set(arm.settings) for arm in study.arms if arm.name in first_stages}
     snapshots = {each.key: each for each in loaded.values() if each.size_bytes != 0}
     sizes = [snapshot.size_bytes for snapshot in snapshots.values()]
     blocks = _kinds_of_block(study)
-    copied = _sum(loaded[arm.name].size_bytes for block in blocks for arm in block if arm.name in begun)
+    copied = _sum(loaded[arm.name].size_bytes for block in blocks for arm in block if arm.name in first_stages)
     copy_s = None if copied is None else copied / COPY_BYTES_PER_S / len(blocks)
     run_s = sum(_block_seconds(block, slow, at_once=_at_once(study)) for block in blocks) / len(blocks)
     copies = 2 if _at_once(study) else 1
@@ -176,7 +176,7 @@ def _at_once(study: Study) -> bool:
 
 
 def _kinds_of_block(study: Study) -> list[tuple[Arm, ...]]:
-    """The arms of a block; in a duet the baseline with each other arm in turn."""
+    """Return the arms of each kind of block; in a duet, the baseline with each other arm in turn."""
     if not _at_once(study):
         return [study.arms]
     baseline = next(arm for arm in study.arms if arm.name == study.baseline)
@@ -184,13 +184,13 @@ def _kinds_of_block(study: Study) -> list[tuple[Arm, ...]]:
 
 
 def _block_seconds(block: tuple[Arm, ...], slow: SlowStarts, *, at_once: bool) -> float:
-    """Two runs at once are prepared one after the other and then take as long as the longer one."""
+    """Seconds of a block. Two runs at once are prepared in turn and then take as long as the longer one."""
     each = [run_seconds(arm.settings, slow) for arm in block]
     return max(each) + RUN_OVERHEAD_S if at_once else sum(each)
 
 
 def block_count(rule: Rule, block_s: float, spread: float = EXPECTED_SPREAD) -> BlockCount:
-    """How many blocks of `block_s` seconds the rule will ask for; one is always made, however long it takes."""
+    """Return how many blocks of `block_s` seconds the rule will ask for; at least one, however long it takes."""
     each = rule.blocks_each
     most = rule.blocks if rule.seconds is None else max(1, min(rule.blocks, int(rule.seconds // (each * block_s))))
     expected = blocks_needed(rule, 0.0, spread)
@@ -202,9 +202,9 @@ def block_count(rule: Rule, block_s: float, spread: float = EXPECTED_SPREAD) -> 
 
 
 def blocks_expected(study: Study, decided: Decision, run_s: float) -> int:
-    """Blocks in all of a study under way, by the spread seen so far, else by the plan's estimate.
+    """Return the expected total of blocks of a study in progress, from its spread, else from the plan's estimate.
 
-    `run_s`: what a run takes, by which a cap on machine time is so many blocks.
+    `run_s`: seconds of a run, which convert a cap on machine time into blocks.
     """
     if decided.end is not None:
         return decided.blocks
@@ -216,7 +216,7 @@ def blocks_expected(study: Study, decided: Decision, run_s: float) -> int:
 
 
 def run_seconds(settings: ArmSettings, slow: SlowStarts) -> float:
-    """One run: its workload's phases, with starting and stopping its nodes one after the other.
+    """Return the seconds of one run: its workload's phases, with starting and stopping its nodes in turn.
 
     `slow`: seconds that an arm's programs take to start beyond `RUN_OVERHEAD_S`.
     """
@@ -225,7 +225,7 @@ def run_seconds(settings: ArmSettings, slow: SlowStarts) -> float:
 
 
 def _sum(parts: Iterable[float | None]) -> float | None:
-    """The sum, unknown as soon as one part is."""
+    """Return the sum; `None` if any part is unknown."""
     total = 0.0
     for part in parts:
         if part is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 CONTROL = "baseline-again"
-"""Name of the control arm: its settings are those of the baseline, to the last one."""
+"""Name of the control arm, whose settings are exactly those of the baseline."""
 
 
 LATER_IN_PROTOCOL: Mapping[str, Any] = {
@@ -54,17 +54,18 @@ LATER_IN_ARM: Mapping[str, Any] = {
     "settings.sut.pod": None,
     "settings.client.own_host": False,
 }
-"""Dotted paths; `*` is any key. An inner key stands before the one around it, which is its default only then."""
+"""Dotted paths of later keys → their defaults; `*` is any key. An inner key comes before its parent, which equals
+its default only after the inner key was removed."""
 PLAN_FORMAT = 2
-"""Part of the digest: raised when the same study begins to mean other runs."""
+"""Part of the digest: increased when the same study comes to mean other runs."""
 _SEED_BITS = 31
-"""Generators take a positive 32-bit signed seed; 0 means "by the clock" to some, so it is never given."""
+"""Generators take a positive signed 32-bit seed; 0 means "by the clock" to some, so it is never used."""
 
 
 def with_control(study: Study) -> Study:
-    """`study` with its control arm; raises `StudyError` where an arm of its own has that name.
+    """Return `study` with its control arm. Raises `StudyError` if another arm has that name.
 
-    A protocol that repeats a publication may go without, as its number of runs is part of what it repeats.
+    A protocol that repeats a publication may omit the control, since the number of runs is part of what it repeats.
     """
     protocol = study.protocol
     if any(arm.control for arm in study.arms) or not (isinstance(protocol, Sequential) or protocol.control):
@@ -79,8 +80,8 @@ def with_control(study: Study) -> Study:
     return study.model_copy(update={"arms": (*study.arms, control)})
 
 
-def without(tree: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a JSON tree less each key of `later` that has its default there."""
+def without_defaults(tree: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy a JSON tree without the keys of `later` that have their default values."""
     pruned = _copied(tree)
     for path, default in later.items():
         _prune(pruned, path.split("."), default)
@@ -104,7 +105,7 @@ def _prune(tree: dict[str, Any], path: list[str], default: Any) -> None:
 
 
 def expand(study: Study, seed: int | None = None, protocols: Mapping[str, RunProtocol] = PROTOCOLS) -> Plan:
-    """All runs of `study` in order. `seed`: in place of the study's own. Raises `StudyError` for a bad seed."""
+    """Return all runs of `study` in order. `seed` replaces the study's own. Raises `StudyError` for a bad seed."""
     import numpy as np  # slow to import, and who only compares plans needs none
 
     seed = study.protocol.seed if seed is None else seed
@@ -118,16 +119,16 @@ def expand(study: Study, seed: int | None = None, protocols: Mapping[str, RunPro
     if protocol.at_once:
         names.sort(key=lambda name: name != study.baseline)
     rng = np.random.Generator(np.random.PCG64(order_seed))
-    begun = protocol.order(names, study.protocol, rng)
-    turns = [Turn(turn.block, name) for turn in begun for name in stages[turn.arm]]
+    turns_of_first_stages = protocol.order(names, study.protocol, rng)
+    turns = [Turn(turn.block, name) for turn in turns_of_first_stages for name in stages[turn.arm]]
     runs = _runs(turns, _block_seeds(run_seed, max(turn.block for turn in turns)))
     return Plan(study=study, seed=seed, runs=runs, digest=_digest(study, seed, runs))
 
 
 def _runs(turns: Sequence[Turn], seeds: Sequence[int]) -> tuple[PlannedRun, ...]:
-    """One run a turn. The arms of a block share its seed: the same questions in each.
+    """Make one run for each turn. The arms of a block share its seed, so that each gets the same operations.
 
-    A run's name does not depend on the number of blocks, so that raising the cap leaves the first ones as they are.
+    A run's name does not depend on the number of blocks, so raising the cap keeps the names of the first runs.
     """
     runs: list[PlannedRun] = []
     taken = [0] * len(seeds)
@@ -155,10 +156,11 @@ def _block_seeds(sequence: np.random.SeedSequence, count: int) -> list[int]:
 
 
 def decisive(plan: Plan) -> Mapping[str, Any]:
-    """All that decides what is run and how it is judged but the runs, and nothing that is only said about it.
+    """Return everything that decides what runs and how it is judged, except the runs; no descriptive text.
 
-    A question reworded or a published figure mended must not orphan a store that is half full. A margin that is
-    changed once there are results was not declared beforehand. Conditions of runs that others made are in no arm.
+    A reworded question or a corrected published figure must not orphan a half-full store. A margin is decisive,
+    since a margin changed after results exist was not declared beforehand. Conditions of imported runs are in no
+    arm.
     """
     study = plan.study
     levels = {name: ", ".join(study.factors[name]) for name in study.conditions if study.imported}
@@ -170,8 +172,8 @@ def _decisive(study: Study, seed: int) -> dict[str, Any]:
         "format": PLAN_FORMAT,
         "name": study.name,
         "scale": study.scale,
-        "arms": [without(arm.model_dump(mode="json"), LATER_IN_ARM) for arm in study.arms],
-        "protocol": without(study.protocol.model_dump(mode="json"), LATER_IN_PROTOCOL),
+        "arms": [without_defaults(arm.model_dump(mode="json"), LATER_IN_ARM) for arm in study.arms],
+        "protocol": without_defaults(study.protocol.model_dump(mode="json"), LATER_IN_PROTOCOL),
         "seed": seed,
         **({"margins": dict(study.margins)} if study.margins else {}),
         **({"stages": study.stages} if study.stages else {}),
@@ -179,6 +181,6 @@ def _decisive(study: Study, seed: int) -> dict[str, Any]:
 
 
 def _digest(study: Study, seed: int, runs: Sequence[PlannedRun]) -> str:
-    """sha256 over all that is decisive, and the runs."""
+    """sha256 over everything decisive and the runs."""
     whole = {**_decisive(study, seed), "runs": [run.model_dump(mode="json") for run in runs]}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()

@@ -19,7 +19,7 @@ _NOT_THERE = "not set"
 
 @dataclass(frozen=True)
 class Difference:
-    """A dotted key that decides what is run, and its two values as text."""
+    """A dotted key that decides what runs, with its two values as text."""
 
     key: str
     was: str
@@ -30,17 +30,17 @@ class Difference:
 
 
 def differences(was: Plan, now: Plan) -> tuple[Difference, ...]:
-    """Everything that decides what is run or how it is judged, and is not the same in both."""
+    """Return every difference that decides what runs or how it is judged."""
     one, other = dict(_flat(decisive(was))), dict(_flat(decisive(now)))
     keys = [key for key in {**one, **other} if one.get(key, _NOT_THERE) != other.get(key, _NOT_THERE)]
     return tuple(Difference(key, one.get(key, _NOT_THERE), other.get(key, _NOT_THERE)) for key in keys)
 
 
 def extends(was: Plan, now: Plan) -> bool:
-    """Whether `now` is `was` with a cap raised: the runs of `was` come first in it, under the same names.
+    """Whether `now` is `was` with a raised cap: the runs of `was` come first in it, under the same names.
 
-    A protocol that keeps the runs of an arm together has no such plan: more of them would come in between. Nor have
-    runs that somebody else has made: blocks are numbered by what was read, and plans are named by its every byte.
+    A protocol that keeps the runs of an arm together cannot be extended: further runs would come in between.
+    Imported runs cannot either: blocks are numbered by the files read, and plans are named by every byte of them.
     """
     if was.study.imported or now.study.imported:
         return False
@@ -51,7 +51,7 @@ def extends(was: Plan, now: Plan) -> bool:
 
 
 def changes_between(was: Plan, now: Plan) -> str:
-    """The differences in a sentence, and where they are caps alone why that is no extension."""
+    """Describe the differences in a sentence and, if they are caps only, why that is no extension."""
     changes = differences(was, now)
     if was.study.imported and now.study.imported and all(each.key == BLOCKS for each in changes):
         return f"its runs were read from other files{_how_many(was, now)}, or by another mapping"
@@ -67,7 +67,7 @@ def changes_between(was: Plan, now: Plan) -> str:
 
 
 def _arms_of_one(was: Plan, now: Plan) -> Iterator[str]:
-    """Arms that only one of them has: each of their keys differs, and says no more."""
+    """Yield the arms that only one plan has; the differences in their keys are implied."""
     there, here = ([arm.name for arm in plan.study.arms] for plan in (was, now))
     for names, others, where in ((there, here, "there, not here"), (here, there, "here, not there")):
         if only := [name for name in names if name not in others]:
@@ -86,7 +86,7 @@ def _minutes(protocol: Any) -> float:
 
 
 def _flat(tree: object, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted key → value as text; arms by their names."""
+    """Yield dotted keys with values as text; arms by their names."""
     if isinstance(tree, list) and tree and all(isinstance(each, Mapping) and "name" in each for each in tree):
         tree = {str(each["name"]): {key: value for key, value in each.items() if key != "name"} for each in tree}
     if isinstance(tree, Mapping) and tree:
@@ -101,24 +101,24 @@ _QUESTION = re.compile(
     r"name|scale|arms\..+\.(levels\..+|control|settings|settings\.((sut|client)(\.(deployment|network|cgroup|runtime))?"
     rf"|sut\.database|sut\.nodes|sut\.storage(\..+)?|workload_name|workload\.{_TIMES}.+))"
 )
-"""Keys that make another study of it. Images, settings, limits, CPUs, monitors, how long and how often is measured,
-margins and the seed may differ: they are what one wants to compare, and are named."""
+"""Keys that make it another study. Images, settings, limits, CPUs, monitors, durations, repetitions, margins and
+the seed may differ: users want to compare them, so they are named."""
 _EMPTY = '""'
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What two plans of one study have in common. `arms`: compared ones, without baselines and controls."""
+    """What two plans of one study have in common. `arms`: the comparable ones, without baselines and controls."""
 
     arms: tuple[str, ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
     differences: tuple[Difference, ...]
-    """Of the arms that both have, and of the protocol."""
+    """Differences in the common arms and in the protocol."""
 
 
 def shared(a: Plan, b: Plan) -> Shared:
-    """What can be compared. Raises `NotComparable` with what makes them different studies."""
+    """Return what can be compared. Raises `NotComparable` with what makes them different studies."""
     names = [_names(plan) for plan in (a, b)]
     both = [name for name in names[0] if name in names[1]]
     changes = differences(_restricted(a, both), _restricted(b, both))
@@ -144,7 +144,7 @@ def _names(plan: Plan) -> list[str]:
 
 
 def _restricted(plan: Plan, names: list[str]) -> Plan:
-    """The plan with these arms only, for what it says of them."""
+    """Return the plan with these arms only, to compare its settings."""
     arms = tuple(arm for arm in plan.study.arms if arm.name in names)
     return plan.model_copy(update={"study": plan.study.model_copy(update={"arms": arms})})
 

@@ -7,21 +7,21 @@ from tare.study.values import Strict
 
 
 class PlannedRun(Strict):
-    """One run to be made. `id` is stable for the same plan: `b03-2-bridge`."""
+    """One planned run. `id` is stable for the same plan: `b03-2-bridge`."""
 
     id: str
     index: int
     block: int
-    """From 1."""
+    """Counted from 1."""
     position: int
-    """Place of the run in its block, from 0."""
+    """Place of the run in its block, counted from 0."""
     arm: str
     seed: int
-    """Seed of this run's generator, the same for all arms of a block: from 1, below 2^31."""
+    """Seed of this run's generator, the same for all arms of a block: at least 1, below 2^31."""
 
 
 class Plan(Strict):
-    """Arms, and runs in the order in which they are made.
+    """The study, with its runs in the order in which they are made.
 
     `digest` names the plan: the same study, scale and seed give the same digest.
     """
@@ -32,5 +32,5 @@ class Plan(Strict):
     digest: str
 
     def arm(self, name: str) -> Arm:
-        """The arm of that name; `KeyError` where there is none."""
+        """Return the arm of that name. Raises `StopIteration` if there is none."""
         return next(arm for arm in self.study.arms if arm.name == name)

@@ -14,12 +14,12 @@ from tare.study.suggest import did_you_mean
 from tare.workloads import Parameters
 
 FACTOR = "threads"
-_CALLED: Mapping[str, str] = {"tare-load": "connections"}
-"""Workload → its key for what others call threads: how many wait for a reply at once."""
+_THREADS_KEY: Mapping[str, str] = {"tare-load": "connections"}
+"""Workload → its key for what others call threads: the number of clients waiting for a reply at once."""
 _RATES = ("fixed", "rate", "target", "throttle", "stages", "trace", "sustainable")
 """Keys that set a workload's rate: throughput then shows that rate and not what the server can do."""
 _UNTIL = ("operations",)
-"""Keys that end a phase by what was done; a sweep's runs last `measure_s`, whatever the number of threads."""
+"""Keys that end a phase after a number of operations; a sweep's runs last `measure_s` at any number of threads."""
 _LONGEST_NAME = 63
 
 
@@ -30,9 +30,9 @@ def sweep_of(
     repetitions: int,
     arm: str | None = None,
 ) -> Study:
-    """The arm (default: the baseline) once for each number of threads, in random order, so many times.
+    """Return a study of the arm (default: the baseline) at each number of threads, `repetitions` times at random.
 
-    `models`: workload → its parameters. Raises `StudyError` where the arm or its workload cannot be swept.
+    `models`: workload → its parameters. Raises `StudyError` if the arm or its workload cannot be swept.
     """
     template = _arm(study, arm or study.baseline)
     counts = sorted(set(threads))
@@ -82,7 +82,7 @@ def _must_be_closed(arm: Arm, models: Mapping[str, type[Parameters]]) -> None:
 
 
 def _key_of(arm: Arm) -> str:
-    return _CALLED.get(arm.settings.workload_name, FACTOR)
+    return _THREADS_KEY.get(arm.settings.workload_name, FACTOR)
 
 
 def _with_threads(arm: Arm, models: Mapping[str, type[Parameters]], count: int) -> Arm:

@@ -1,7 +1,7 @@
-"""Protocols: how often each arm is run, in what order, and when enough is known.
+"""Protocols: how often each arm runs, in what order, and when enough is known.
 
-A plan holds all the blocks that a protocol may need. Between two blocks the protocol is asked whether to stop;
-one with a fixed number of blocks says so after the last only, a sequential one when its rule is met.
+A plan holds all blocks that a protocol may need. After each block, the protocol decides whether to stop: one with a
+fixed number of blocks stops after the last, a sequential one when its rule is met.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Turn:
-    """One run of an arm. `block`: from 1; of each block every arm has one turn, in a duet two arms have."""
+    """One run of an arm. `block`: from 1; each block has one turn of every arm, in a duet of two arms."""
 
     block: int
     arm: str
@@ -29,17 +29,19 @@ class RunProtocol(Protocol):
     """A way to repeat and order the runs of a study."""
 
     published_baseline: bool
-    """Kept as publications have it, to be compared with, and marked as that in every report; see `as_published`."""
+    """Whether it follows publications and serves as a baseline for comparison, marked in every report; see
+    `as_published`."""
     at_once: bool
-    """A block is the baseline and one other arm, driven at the same time: not the operating point of one alone."""
+    """Whether a block is the baseline and one other arm at the same time, which is not the operating point of one
+    alone."""
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
-        """All turns up to the cap `spec.blocks`, as they run; the same generator state gives the same order.
+        """Return all turns up to the cap `spec.blocks` in order; the same generator state gives the same order.
 
-        `arms`: as the study has them; the baseline first where `at_once`.
+        `arms`: in the study's order; the baseline first if `at_once`.
         """
         ...
 
     def stop(self, baseline: str, finished: Sequence[Finished], spec: Repetition) -> Decision:
-        """Whether a further block is to be begun, and what is known of each arm; from these blocks alone."""
+        """Decide from the finished blocks only whether another block starts, with what is known of each arm."""
         ...

@@ -1,9 +1,9 @@
-"""Two arms at once, each on CPUs of its own, the CPUs swapped half-way, both servers started anew each block.
+"""Two arms at once on separate CPU sets, which are swapped half-way; both servers restart in each block.
 
-What the machine does to one it does to the other at the same moment, so it drops out of their ratio, however fast
-it changes. Swapping takes out what the two sets of CPUs differ by. Bulej et al., "Duet benchmarking: improving
-measurement accuracy in the cloud", ICPE 2020 (arXiv 2001.05811). The price: neither arm has the machine to itself,
-caches, memory and kernel are loaded twice. It is another operating point, and reports say so.
+What the machine does to one arm it does to the other at the same moment, so it cancels in their ratio, however fast
+it changes. The swap cancels differences between the CPU sets. Bulej et al., "Duet benchmarking: improving
+measurement accuracy in the cloud", ICPE 2020 (arXiv 2001.05811). The price: neither arm has the machine to itself;
+caches, memory and kernel carry twice the load. That is another operating point, and reports say so.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class Duet:
-    """A block is the baseline with one other arm; the first of the two begins on the first set of CPUs."""
+    """Duets: a block is the baseline with one other arm; the first of the two starts on the first CPU set."""
 
     published_baseline = False
     at_once = True
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
-        """`spec.blocks` times each arm beside the baseline, in random order; each second time all backwards.
+        """Order each arm beside the baseline `spec.blocks` times at random; every second round is reversed.
 
-        Backwards holds for the order of the arms and for who begins on which CPUs: over two blocks of an arm both
-        have begun on both.
+        Reversing applies to the order of arms and to who starts on which CPUs: over two blocks of an arm, both have
+        started on both CPU sets.
         """
         baseline, *others = arms
         turns: list[Turn] = []
@@ -47,6 +47,6 @@ class Duet:
         return tuple(turns)
 
     def stop(self, baseline: str, finished: Sequence[Finished], spec: Repetition) -> Decision:
-        """At the target width of every arm, or at a cap; looked at when every arm has as many blocks."""
+        """Stop at the target width of every arm, or at a cap; checked when all arms have as many blocks."""
         others = len(finished[0].throughput_per_s) - 1 if finished else 1
         return decide(Rule.of(spec, others), baseline, finished)

@@ -1,4 +1,4 @@
-"""What publications do: a number of runs fixed beforehand. Baselines to be compared with, not to be trusted."""
+"""A fixed number of runs, as in publications: baselines for comparison, not to be trusted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Fixed:
     at_once = False
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
-        """`spread`: random orders, an arm never twice in a row; `together`: each arm's runs, arms as listed."""
+        """Order runs. `spread`: random, an arm never twice in a row; `together`: all runs of an arm, as listed."""
         if not isinstance(spec, FixedSpec | BucketsSpec):
             raise TypeError(f"{spec!r} sets no sequence")
         if spec.sequence == "together":
@@ -35,25 +35,25 @@ class Fixed:
         return tuple(turns)
 
     def stop(self, baseline: str, finished: Sequence[Finished], spec: Repetition) -> Decision:
-        """After the last run, whatever came out."""
+        """Stop after the last run, whatever the results."""
         return decide(Rule.of(spec), baseline, finished)
 
 
 class Buckets(Fixed):
-    """The runs of `fixed`; what differs is the analysis: windows of all runs in one pot, z = 1.96 (bth-thesis)."""
+    """The runs of `fixed`; the analysis differs: pooled windows of all runs, z = 1.96 (bth-thesis)."""
 
 
 class AsImported:
-    """All blocks are there from the beginning."""
+    """Imported results, whose blocks all exist from the beginning."""
 
     published_baseline = False
     at_once = False
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
-        """As listed: an order that means nothing."""
+        """Return the arms as listed: an order without meaning."""
         del rng
         return tuple(Turn(block, arm) for block in range(1, spec.blocks + 1) for arm in arms)
 
     def stop(self, baseline: str, finished: Sequence[Finished], spec: Repetition) -> Decision:
-        """After the last block."""
+        """Stop after the last block."""
         return decide(Rule.of(spec), baseline, finished)

@@ -1,9 +1,9 @@
 """The default: randomised complete blocks in mirrored pairs, until every arm is known well enough.
 
-Every run starts its server anew from an identical copy of the data. Pairing by block takes out what drifts slower
-than a block lasts; the random order keeps what drifts within one from falling on the same arm every time; the
-mirrored order of each second block (ABBA) takes a steady drift out of each pair of blocks wholly, since every arm
-then has the same mean place in time (Cox, "Some systematic experimental designs", Biometrika 38, 1951).
+Every run starts its server anew from an identical copy of the data. Pairing by block cancels drift that is slower
+than a block; the random order keeps drift within a block from always falling on the same arm; the mirrored order of
+each second block (ABBA) cancels a steady drift in each pair of blocks, since every arm then has the same mean
+position in time (Cox, "Some systematic experimental designs", Biometrika 38, 1951).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Interleave:
-    """Pairs of blocks: the first in random order, the second in that order backwards."""
+    """Pairs of blocks: the first in random order, the second in reverse order."""
 
     published_baseline = False
     at_once = False
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
-        """An independent uniform permutation of the arms for each pair of blocks."""
+        """Draw an independent uniform permutation of the arms for each pair of blocks."""
         turns: list[Turn] = []
         drawn: tuple[str, ...] = ()
         for block in range(1, spec.blocks + 1):
@@ -36,5 +36,5 @@ class Interleave:
         return tuple(turns)
 
     def stop(self, baseline: str, finished: Sequence[Finished], spec: Repetition) -> Decision:
-        """At the target width of every arm, or at a cap."""
+        """Stop at the target width of every arm, or at a cap."""
         return decide(Rule.of(spec), baseline, finished)

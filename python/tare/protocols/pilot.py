@@ -1,4 +1,4 @@
-"""The pilot: how long the measure phase of later rounds should be, from cost and scatter of the first ones."""
+"""The pilot: choose the length of later measure phases from the cost and scatter of the first rounds."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tare.study.values import Strict
 
 @dataclass(frozen=True)
 class Components:
-    """Variance of the windows within a round, and of the rounds' true means between each other."""
+    """Variance of windows within a round, and of the true means between rounds."""
 
     within: float
     between: float
 
 
 def components(rounds: Sequence[Sequence[float]]) -> Components:
-    """Split the variance of a pilot: two rounds of two windows at least, all of the same number of windows.
+    """Split the variance of a pilot: at least two rounds of two windows, all with the same number of windows.
 
-    One-way random effects: within = mean square within, between = (mean square between - within) / windows, and not
-    below 0. Searle, Casella & McCulloch, Variance Components (1992), chapter 3.
+    One-way random effects: within = mean square within, between = (mean square between - within) / windows, and at
+    least 0. Searle, Casella & McCulloch, Variance Components (1992), chapter 3.
     """
     import numpy as np  # slow to import, and only a pilot needs it
 
@@ -38,11 +38,11 @@ def components(rounds: Sequence[Sequence[float]]) -> Components:
 
 
 def windows_per_round(variances: Components, restart_s: float, window_s: float, most: int) -> int:
-    """Windows that give the narrowest interval for the time: √(restart_s / window_s · within / between).
+    """Return the windows that give the narrowest interval for the time: √(restart_s / window_s · within / between).
 
-    Between 1 and `most`, which it also is where rounds do not differ. Cochran, Sampling Techniques (1977), section
-    10.6 (two-stage sampling with a linear cost); for benchmarks Kalibera & Jones, "Rigorous
-    benchmarking in reasonable time", ISMM 2013.
+    Between 1 and `most`; `most` if rounds do not differ. Cochran, Sampling Techniques (1977), section 10.6
+    (two-stage sampling with a linear cost); for benchmarks Kalibera & Jones, "Rigorous benchmarking in reasonable
+    time", ISMM 2013.
     """
     if variances.between == 0:
         return most
@@ -53,12 +53,12 @@ def windows_per_round(variances: Components, restart_s: float, window_s: float, 
 BLOCKS = 4
 """Rounds of the pilot."""
 TIMES_PILOT = 10
-"""The longest measure phase, as a multiple of the pilot's, where the study does not say."""
+"""The longest measure phase, as a multiple of the pilot's, if the study sets none."""
 
 
 @dataclass(frozen=True)
 class PilotRun:
-    """A good run of the pilot. `windows`: throughput of each; `restart_s`: all that it took beside measuring."""
+    """A good run of the pilot. `windows`: throughput of each; `restart_s`: seconds beside the measure phase."""
 
     block: int
     arm: str
@@ -67,10 +67,10 @@ class PilotRun:
 
 
 class Choice(Strict):
-    """The measure phase of every round after the pilot, and what it follows from.
+    """The measure phase of every round after the pilot, and the reasons for it.
 
     `within`, `between`: variance of the log ratio to the baseline, of one window and of the rounds' true values.
-    `why_not`: the pilot could not tell, so its own length stays.
+    `why_not`: why the pilot could not choose, so that its own length stays.
     """
 
     measure_s: float
@@ -85,7 +85,7 @@ class Choice(Strict):
 
     @property
     def sentence(self) -> str:
-        """The choice and its reasons, without a beginning and a full stop."""
+        """The choice and its reasons, as a clause without a full stop."""
         runs = f"the measure phase of a run is {self.measure_s:g} s instead of {self.pilot_s:g} s"
         if self.within is None or self.between is None or self.restart_s is None:
             return f"the measure phase stays {self.pilot_s:g} s: {self.why_not}"
@@ -103,7 +103,7 @@ def is_piloted(spec: Repetition) -> bool:
 
 
 def most_s(spec: Repetition, pilot_s: float) -> float:
-    """The longest measure phase that may be chosen."""
+    """Return the longest measure phase that may be chosen, in seconds."""
     longest = spec.measure_most_s if isinstance(spec, InterleaveSpec) else None
     return TIMES_PILOT * pilot_s if longest is None else longest
 
@@ -111,7 +111,7 @@ def most_s(spec: Repetition, pilot_s: float) -> float:
 def choose(
     runs: Sequence[PilotRun], baselines: Mapping[str, str], *, pilot_s: float, window_s: float, most: float
 ) -> Choice:
-    """Windows by `windows_per_round`, from the variances of all arms together: 4 rounds of one arm say little.
+    """Choose by `windows_per_round`, from the variances of all arms together: 4 rounds of one arm say little.
 
     `baselines`: arm → the arm that it is compared with.
     """
@@ -130,7 +130,7 @@ def choose(
 
 
 def _pooled(tables: Sequence[Sequence[Sequence[float]]]) -> Components:
-    """Mean over arms, by degrees of freedom between rounds."""
+    """Mean over arms, weighted by their degrees of freedom between rounds."""
     parts = [(components(table), len(table) - 1) for table in tables]
     free = sum(weight for _, weight in parts)
     return Components(
@@ -140,9 +140,9 @@ def _pooled(tables: Sequence[Sequence[Sequence[float]]]) -> Components:
 
 
 def _table(runs: Sequence[PilotRun], arm: str, baseline: str) -> list[list[float]]:
-    """A row a round: the log ratio of its means, spread as the windows of both sides are about them.
+    """Return one row for each round: its log ratio, plus the windows' relative deviations on both sides.
 
-    Of first order in the windows' deviations, so that a window without any operation is a large one, not none.
+    First order in the deviations, so that a window without any operation gives a large value and not none.
     """
     by_place = {(run.block, run.arm): run.windows for run in runs}
     pairs = [(by_place[place], by_place.get((place[0], baseline), ())) for place in by_place if place[1] == arm]

@@ -1,4 +1,4 @@
-"""Every protocol by name, and what follows from a study's choice of one."""
+"""Every protocol by name, and what follows from a study's choice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tare.study.model import Study
 from tare.study.protocol_spec import FixedSpec
 
 IMPORTED = "imported"
-"""The protocol of results that somebody else has measured: no study file can ask for it."""
+"""The protocol of results that others measured: no study file can ask for it."""
 
 PROTOCOLS: Mapping[str, RunProtocol] = {
     "interleave": Interleave(),
@@ -29,18 +29,18 @@ PROTOCOLS: Mapping[str, RunProtocol] = {
 
 
 def as_published(study: Study) -> bool:
-    """Whether a study is judged as publications do, by intervals that do not hold; one that pairs runs is not."""
+    """Whether a study is judged as in publications, by intervals that do not hold; not if it pairs runs."""
     protocol = study.protocol
     paired = isinstance(protocol, FixedSpec) and protocol.paired
     return PROTOCOLS[protocol.name].published_baseline and not paired
 
 
 def runs_of_blocks(study: Study, blocks: int) -> int:
-    """Runs that so many blocks are made of."""
+    """Return the number of runs in this number of blocks."""
     return blocks * (2 if PROTOCOLS[study.protocol.name].at_once else len(study.arms))
 
 
 def rule_of(study: Study) -> Rule:
-    """The rule by which a study ends, that knows how many blocks give every arm one comparison."""
+    """Return the rule by which a study ends, with the number of blocks that give every arm one comparison."""
     others = len(study.arms) - 1 if PROTOCOLS[study.protocol.name].at_once else 1
     return Rule.of(study.protocol, max(1, others))

@@ -1,4 +1,4 @@
-"""A random order that comes out the same next year."""
+"""A random order that is reproducible across releases of NumPy."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def shuffled(arms: Sequence[str], rng: np.random.Generator) -> tuple[str, ...]:
-    """The arms in a uniformly random order.
+    """Return the arms in a uniformly random order.
 
-    From raw bits, since NumPy keeps a bit generator's stream from release to release but not that of
+    Uses raw bits, since NumPy keeps a bit generator's stream from release to release but not that of
     `Generator.permutation` (NEP 19).
     """
     keys = rng.bit_generator.random_raw(len(arms))

@@ -1,20 +1,20 @@
-"""An interval of the mean log ratio that holds at every look by the random order of the plan alone.
+"""An interval of the mean log ratio that holds at every look, from the plan's random order only.
 
 Blocks come in mirrored pairs: one draw decides whether arm and baseline run as AB BA or as BA AB. If the arm makes
-every run slower by the same factor exp(μ), then the other draw would have turned the sign of D - μ, with D the mean
-log ratio over both blocks, and left its size alone. So whatever the noise is (skewed, heavy-tailed, drifting), each
-D - μ is as likely to be positive as negative, given its size and all that came before. A wager of λ on the sign
-pays 1 + tanh(λ (D - μ)) = exp(λ (D - μ)) / cosh(λ (D - μ)), whose mean is 1 for every λ that does not depend on the
+every run slower by the same factor exp(μ), then the other draw would have flipped the sign of D - μ, with D the
+mean log ratio over both blocks, and kept its size. So whatever the noise is (skewed, heavy-tailed, drifting), each
+D - μ is as likely to be positive as negative, given its size and everything before it. A bet of λ on the sign pays
+1 + tanh(λ (D - μ)) = exp(λ (D - μ)) / cosh(λ (D - μ)), whose mean is 1 for every λ that does not depend on the
 sign. With x_i = D_i - μ, s_i² = (x_1² + … + x_i²) / i and a fixed set of effects δ, in standard deviations,
 
     E_n(μ) = mean over δ of Π_i (1 + tanh(δ x_i / s_i))
 
-is therefore a martingale for the true μ, and one from below and one from above reach 2/alpha with a chance of alpha
-at most (Ville). The bet is the log-optimal one of normal noise: the odds of the two signs are then exp(2 δ x / s).
+is therefore a martingale for the true μ; one from below and one from above reach 2/alpha with a probability of at
+most alpha (Ville). The bet is log-optimal for normal noise: the odds of the two signs are then exp(2 δ x / s).
 
 The randomisation test: Fisher, The Design of Experiments (1935), section 21. Symmetry and self-normalised sums:
 Efron, "Student's t-test under symmetry conditions", JASA 64 (1969); de la Peña, Ann. Probab. 27 (1999), whose
-exp(λx - λ²x²/2) is never above the wager's pay. As a process: Ramdas, Ruf, Larsson & Koolen, arXiv 2009.03167,
+exp(λx - λ²x²/2) never exceeds the payoff of the bet. As a process: Ramdas, Ruf, Larsson & Koolen, arXiv 2009.03167,
 section 6; Vovk & Wang, "Nonparametric e-tests of symmetry", New Engl. J. Stat. Data Sci. 2 (2024).
 """
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EFFECTS = (0.15, 0.3, 0.5, 0.75, 1.1, 1.6, 2.4)
-"""δ: bet on with equal weights. Any fixed set keeps the level; these span what 5 to 200 pairs can show."""
+"""δ: effects bet on with equal weights. Any fixed set keeps the level; these cover what 5 to 200 pairs can show."""
 _STEPS = 64
 _FAR = 1e6
-"""Spreads beyond the data at which the search for an end of the interval begins."""
+"""Where the search for an end of the interval starts, in spreads beyond the data."""
 _HALVINGS = 40
 
 
@@ -46,7 +46,7 @@ class Interval(NamedTuple):
 
 
 def mirrored(log_ratios: Mapping[int, float], blocks_each: int = 1) -> list[float]:
-    """Mean log ratio of each mirrored pair of blocks, in order; a block without its mirror is left out.
+    """Return the mean log ratio of each mirrored pair of blocks, in order; blocks without a mirror are left out.
 
     `log_ratios`: by block, from 1. `blocks_each`: blocks that give every arm one comparison (`Rule.blocks_each`).
     """
@@ -57,9 +57,10 @@ def mirrored(log_ratios: Mapping[int, float], blocks_each: int = 1) -> list[floa
 
 
 def log_wealth(stakes: NDArray[np.float64], effects: Sequence[float] = EFFECTS) -> NDArray[np.float64]:
-    """Log of the mean over `effects` of Π (1 + tanh(δ z)) up to each place of the last axis; shape as `stakes`.
+    """Return the log of the mean over `effects` of Π (1 + tanh(δ z)) up to each place of the last axis.
 
-    `stakes`: z, what each sign is bet on with; to depend on no sign but its own and those before.
+    `stakes`: z, the stake on each sign; must not depend on signs other than its own and earlier ones. The result
+    has the same shape.
     """
     import numpy as np
 
@@ -75,9 +76,9 @@ def _paid(stakes: NDArray[np.float64], effect: float) -> NDArray[np.float64]:
 
 
 def stakes_of(away: NDArray[np.float64]) -> NDArray[np.float64]:
-    """x_i / s_i over the last axis; s from the sizes up to the own, in which there is no sign.
+    """Return x_i / s_i over the last axis; s from the sizes up to the own one, which carry no sign.
 
-    0 while there are sizes of rounding only, whose signs are no coin's.
+    0 while all sizes are rounding errors, whose signs are not random.
     """
     import numpy as np
 
@@ -87,11 +88,11 @@ def stakes_of(away: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def interval(units: Sequence[float], alpha: float = ALPHA) -> Interval | None:
-    """All μ but those that either process rejects, with what lies between; `None` while there are too few units.
+    """Return the interval of all μ that neither process rejects; `None` while there are too few units.
 
-    `units`: of `mirrored`; `None` too where they do not spread. Not always an interval by itself, so each end is
-    the first that is not rejected, coming from outside. It holds the mean of the units, which one outlier may draw
-    to where the wager of all others rejects it.
+    `units`: from `mirrored`; also `None` if they do not spread. The set is not always an interval, so each end is
+    the first value not rejected, coming from outside. The interval always holds the mean of the units, which one
+    outlier may move to where the bets on all others reject it.
     """
     import numpy as np
 
@@ -102,62 +103,62 @@ def interval(units: Sequence[float], alpha: float = ALPHA) -> Interval | None:
     high = _low_end(-values, math.log(2 / alpha))
     if low is None or high is None:
         return None
-    # crossed: no mean fits, as where the effect is not the same
+    # Crossed ends: no mean fits, as if the effect is not constant.
     ends = (low, -high, mean(units))
     return Interval(min(ends), max(ends))
 
 
 def mean(units: Sequence[float]) -> float:
-    """The point that belongs to the interval."""
+    """Return the point estimate of the interval."""
     return math.fsum(units) / len(units)
 
 
 def p_value(units: Sequence[float], truth: float) -> float:
-    """That the true mean log ratio is `truth`, or lies yet farther from that of the units, whenever one looks."""
+    """Return the p-value of a true mean log ratio of `truth` or farther from the units' mean, valid at any look."""
     return p_value_beyond(units, truth, -1) if truth < mean(units) else p_value_beyond(units, truth, 1)
 
 
 def p_value_beyond(units: Sequence[float], bound: float, side: Literal[-1, 1]) -> float:
-    """That the true mean log ratio is `bound` or beyond: below it for side -1, above it for 1. Whenever one looks.
+    """Return the p-value of a true mean log ratio at or beyond `bound`: below it for side -1, above it for 1.
 
-    2 over the wager from that side alone, of the mean beyond the bound that it rejects least: one outlier can draw
-    the mean inside a bound which most pairs lie beyond, and then the wager from the other side wins. 1 where the
-    mean of the units lies there itself.
+    Valid at any look. 2 over the payoff of the bets from that side, at the mean beyond the bound that they reject
+    least: one outlier can move the mean inside a bound that most pairs lie beyond, and then the bets from the other
+    side win. 1 if the units' mean itself lies beyond the bound.
     """
     import numpy as np
 
-    values, end = -side * np.asarray(units, dtype=float), -side * bound  # tested is: the mean is `end` or less
+    values, end = -side * np.asarray(units, dtype=float), -side * bound  # the tested mean is `end` or less
     if not spreads(units) or -side * mean(units) <= end:
         return 1.0
     spread, least = float(np.ptp(values)), float(values.min())
     inside = np.linspace(min(least, end), end, 2 * _STEPS)
     below = inside[0] - spread * np.geomspace(_FAR, 1e-3, _STEPS)
-    return min(1.0, 2 * math.exp(-float(_won(values, np.concatenate([below, inside])).min())))
+    return min(1.0, 2 * math.exp(-float(_log_payoff(values, np.concatenate([below, inside])).min())))
 
 
 def _low_end(values: NDArray[np.float64], threshold: float) -> float | None:
-    """Where the bet that the mean is higher ends to be won, coming from far below; `None` if none is won."""
+    """Return the mean up to which bets on a higher mean are won, coming from far below; `None` if none is won."""
     import numpy as np
 
     spread, least, most = float(np.ptp(values)), float(values.min()), float(values.max())
     below = least - spread * np.geomspace(_FAR, 1e-3, _STEPS)
     means = np.concatenate([below, np.linspace(least, most, 2 * _STEPS)])
-    won = _won(values, means) >= threshold
+    won = _log_payoff(values, means) >= threshold
     if not won[0]:
         return None
-    first = int(np.argmin(won))  # at the largest value every bet is lost, so there is one
+    first = int(np.argmin(won))  # there is one, since at the largest value every bet is lost
     lost, held = float(means[first]), float(means[first - 1])
     for _ in range(_HALVINGS):
         middle = (lost + held) / 2
-        if _won(values, np.asarray([middle]))[0] >= threshold:
+        if _log_payoff(values, np.asarray([middle]))[0] >= threshold:
             held = middle
         else:
             lost = middle
     return held
 
 
-def _won(values: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log E of each mean, after all values."""
+def _log_payoff(values: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log E of each mean, after all values."""
     import numpy as np
 
     stakes = stakes_of(values[None, :] - means[:, None])

@@ -1,4 +1,4 @@
-"""When a study knows enough: at a width, or at a margin where the interval allows it; never at a significance."""
+"""When a study knows enough: at an interval's width or against a margin, never at a significance."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FEWEST = 3
+MIN_BLOCKS_FOR_INTERVAL = 3
 """Blocks below which there is no interval: with two, t has one degree of freedom."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A block that is over: every arm → its throughput, `None` where it has no run there or no usable result.
+    """A finished block: every arm → its throughput, `None` if it has no run there or no usable result.
 
     `seconds`: machine time of all attempts of its runs. `baselines`: arm → the arm that it is compared with, a
-    baseline with itself; empty where there is one baseline for all. `controls`: second instances of a baseline.
+    baseline with itself; empty if all arms share one baseline. `controls`: second instances of a baseline.
     """
 
     block: int
@@ -37,7 +37,7 @@ class Finished:
 
 
 class End(StrEnum):
-    """Why no further block is begun."""
+    """Why no further block starts."""
 
     TARGET = "target"
     MARGIN = "margin"
@@ -49,12 +49,13 @@ class End(StrEnum):
 class Rule:
     """Stop at the first look at which every arm's interval is narrow enough, or at a cap.
 
-    `target`: half-width of the interval on the relative effect (0.02 is ± 2 %), `None` for none. Looks at
-    `min_blocks` and every `look_every` after that. `alpha`: of the interval at each look; stopping on one narrow by
-    luck costs coverage, and 0.035 instead of 0.05 pays for it. `blocks`, `seconds`: the caps. All blocks are
-    those of each arm; `blocks_each`: how many give every arm one comparison (1; in a duet the number of arms beside
-    the baseline). `anytime`: the kind of an interval that holds at every look, which is then after every block.
-    `margin`: in place of the target, an arm is known once its interval lies within the margin or outside.
+    `target`: half-width of the interval on the relative effect (0.02 is ± 2 %), `None` for none. Looks are at
+    `min_blocks` and every `look_every` after that. `alpha`: of the interval at each look; stopping on an interval
+    that is narrow by chance reduces coverage, and 0.035 instead of 0.05 compensates. `blocks`, `seconds`: the caps.
+    Blocks are counted for each arm; `blocks_each`: how many blocks give every arm one comparison (1; in a duet the
+    number of arms beside the baseline). `anytime`: kind of an interval that holds at every look, which then follows
+    every block. `margin`: in place of the target, an arm is known once its interval lies within the margin or
+    outside of it.
     """
 
     target: float | None = 0.02
@@ -69,7 +70,7 @@ class Rule:
 
     @classmethod
     def of(cls, spec: Repetition, blocks_each: int = 1) -> Rule:
-        """The rule of a study's protocol; one that is no sequential one has no target and stops at its blocks."""
+        """Return the rule of a study's protocol; protocols that are not sequential have no target."""
         if not isinstance(spec, Sequential):
             return cls(target=None, alpha=0.05, blocks=spec.blocks)
         return cls(
@@ -85,7 +86,7 @@ class Rule:
         )
 
     def looks_at(self, blocks: int) -> bool:
-        """Whether the target may be looked at after so many blocks; at the cap it always is."""
+        """Whether the target is checked after this number of blocks; at the cap it always is."""
         every = self.look_every if self.anytime is None else 1
         regular = blocks >= self.min_blocks and (blocks - self.min_blocks) % every == 0
         return self.target is not None and (regular or self.min_blocks <= blocks == self.blocks)
@@ -93,9 +94,9 @@ class Rule:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far one arm is: its relative effect with the interval so far, `None` before there is one.
+    """State of one arm: its relative effect with the interval so far, `None` before there is one.
 
-    `n`: blocks with both arm and baseline. `half_width`: of the interval. `more_blocks`: expected to be needed yet.
+    `n`: blocks with both arm and baseline. `half_width`: of the interval. `more_blocks`: expected further blocks.
     """
 
     n: int
@@ -104,17 +105,17 @@ class Progress:
     high: float | None = None
     more_blocks: int | None = None
     known: bool = False
-    """Whether the rule asks for no more blocks of it, by its interval alone."""
+    """Whether the rule asks for no more blocks of the arm, by its interval alone."""
 
     @property
     def half_width(self) -> float | None:
-        """Half of the interval's width, a fraction of the baseline."""
+        """Half of the interval's width, as a fraction of the baseline."""
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What is known after some blocks. `end`: why no further one is begun, `None` to go on."""
+    """What is known after some blocks. `end`: why no further block starts, `None` to continue."""
 
     blocks: int
     seconds: float
@@ -123,7 +124,7 @@ class Decision:
 
     @property
     def more_blocks(self) -> int | None:
-        """Blocks expected to be needed for the arm that needs most; `None` while one arm cannot tell."""
+        """Expected further blocks for the arm that needs most; `None` while they are unknown for an arm."""
         left = [progress.more_blocks for progress in self.arms.values()]
         known = [blocks for blocks in left if blocks is not None]
         return max(known) if known and len(known) == len(left) else None
@@ -133,9 +134,10 @@ def decide(rule: Rule, baseline: str, finished: Sequence[Finished]) -> Decision:
     """Decide after the finished blocks, from their throughputs and seconds alone.
 
     Fixed-width sequential interval: Chow & Robbins, "On the asymptotic theory of fixed-width sequential confidence
-    intervals for the mean", Ann. Math. Statist. 36 (1965): go on while t(n - 1, 1 - alpha/2) · s / √n is too wide.
-    That is exact for many blocks only; that a least n of 8, a look every 4 and alpha 0.035 cover 95 % with few is
-    shown by the simulation in tests/unit/protocols/test_stopping.py. No arm's significance is ever asked for.
+    intervals for the mean", Ann. Math. Statist. 36 (1965): continue while t(n - 1, 1 - alpha/2) · s / √n is too
+    wide. That is exact for many blocks only; the simulation in tests/unit/protocols/test_stopping.py shows that at
+    least 8 blocks, a look every 4 and alpha 0.035 cover 95 % with few blocks, too. Significance is never
+    considered.
     """
     against = dict.fromkeys(set().union(*(block.throughput_per_s for block in finished)), baseline)
     against |= {arm: other for block in finished for arm, other in block.baselines.items()}
@@ -152,7 +154,7 @@ def decide(rule: Rule, baseline: str, finished: Sequence[Finished]) -> Decision:
 
 
 class _Arms(Mapping[str, Progress]):
-    """Worked out when they are first asked for: where a cap alone decides, nobody needs 100 arms' intervals."""
+    """Progress of arms, computed on first access: if a cap alone decides, 100 arms' intervals are not needed."""
 
     def __init__(self, work_out: Callable[[], Mapping[str, Progress]]) -> None:
         self._work_out = work_out
@@ -175,14 +177,14 @@ class _Arms(Mapping[str, Progress]):
 
 
 def _awaited(rule: Rule, arms: Mapping[str, Progress], finished: Sequence[Finished]) -> Mapping[str, Progress]:
-    """Arms that are to be known. With a margin not the control: it guards the others, and has nothing to show."""
+    """Return the arms that must be known; with a margin, not the control, which guards the others."""
     controls = finished[-1].controls if finished else frozenset()
     others = {name: arm for name, arm in arms.items() if name not in controls}
     return arms if rule.margin is None or not others else others
 
 
 def _progress(rule: Rule, log_ratios: Mapping[int, float]) -> Progress:
-    """As `progress`, of log ratios by block."""
+    """Compute what `progress` does from log ratios by block."""
     if rule.anytime != "sign-flip":
         return progress(rule, list(log_ratios.values()))
     found, units = progress(rule, list(log_ratios.values())), sign_flip.mirrored(log_ratios, rule.blocks_each)
@@ -195,7 +197,7 @@ def _progress(rule: Rule, log_ratios: Mapping[int, float]) -> Progress:
 
 
 def progress(rule: Rule, log_ratios: Sequence[float]) -> Progress:
-    """The interval of one arm so far, and the blocks that it still needs if the spread stays what it is."""
+    """Compute the interval of one arm so far, and the further blocks that it needs if the spread stays the same."""
     import numpy as np
 
     logs = np.asarray(log_ratios, dtype=float)
@@ -203,7 +205,7 @@ def progress(rule: Rule, log_ratios: Sequence[float]) -> Progress:
     if n == 0:
         return Progress(0)
     mean = float(logs.mean())
-    spread = float(logs.std(ddof=1)) if n >= FEWEST else 0.0
+    spread = float(logs.std(ddof=1)) if n >= MIN_BLOCKS_FOR_INTERVAL else 0.0
     if spread < NO_SPREAD:
         return Progress(n, math.expm1(mean))
     half = _factor(rule, n) * spread / math.sqrt(n)
@@ -223,23 +225,23 @@ def reach(logs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
 
 
 def blocks_needed(rule: Rule, point: float, spread: float, made: int = 0) -> int | None:
-    """The first look at which half the interval, (1 + point) · sinh(t · spread / √n), is within the target.
+    """Return the first look at which half the interval, (1 + point) · sinh(t · spread / √n), is within the target.
 
-    With a margin, the first at which an interval of that half about the point is within it or outside. `spread`:
-    standard deviation of the log ratio; `made`: blocks that are there already. The cap where it will not do; `None`
-    without a target.
+    With a margin, the first look at which an interval of that half-width about the point lies within the margin or
+    outside. `spread`: standard deviation of the log ratio; `made`: existing blocks. The cap if no earlier look is
+    enough; `None` without a target.
     """
     if rule.target is None:
         return None
     for n in range(max(rule.min_blocks, made), rule.blocks):
         half = _factor(rule, n) * spread / math.sqrt(n)
-        if rule.looks_at(n) and _would_do(rule, rule.target, point, half):
+        if rule.looks_at(n) and _would_stop(rule, rule.target, point, half):
             return n
     return rule.blocks
 
 
-def _would_do(rule: Rule, target: float, point: float, half: float) -> bool:
-    """Whether an interval of `half` on either side of the log of 1 + point is one that the rule stops at."""
+def _would_stop(rule: Rule, target: float, point: float, half: float) -> bool:
+    """Whether the rule stops at an interval of `half` on either side of the log of 1 + point."""
     if rule.margin is None:
         return half < 1 and (1 + point) * math.sinh(half) <= target
     bound, away = math.log1p(rule.margin), abs(math.log1p(point))
@@ -247,7 +249,7 @@ def _would_do(rule: Rule, target: float, point: float, half: float) -> bool:
 
 
 def _factor(rule: Rule, n: int) -> float:
-    """Half the interval in standard errors of the mean; of sign flips, whose ends are not about it, as expected."""
+    """Half the interval in standard errors of the mean; an expectation for sign flips, which are asymmetric."""
     if rule.anytime is None:
         return _t(n, rule.alpha)
     return reach_factor(n) if rule.anytime == "t-mixture" else reach_factor(n // 2)
@@ -274,7 +276,7 @@ def _end(rule: Rule, finished: int, seconds: float, awaited: Callable[[], Mappin
 
 
 def _known(rule: Rule, arm: Progress) -> bool:
-    """Narrow enough; with a margin, within it or outside."""
+    """Whether the interval is narrow enough; with a margin, whether it lies within the margin or outside."""
     if rule.target is None or arm.n < rule.min_blocks or arm.low is None or arm.high is None:
         return False
     if rule.margin is None:
@@ -284,7 +286,7 @@ def _known(rule: Rule, arm: Progress) -> bool:
 
 
 def _log_ratios(arm: str, baseline: str, finished: Sequence[Finished]) -> dict[int, float]:
-    """By block, of those that have both."""
+    """Block → log ratio, for blocks that have both arms."""
     ratios: dict[int, float] = {}
     for one in finished:
         value, reference = one.throughput_per_s.get(arm), one.throughput_per_s.get(baseline)

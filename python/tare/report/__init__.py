@@ -1,4 +1,4 @@
-"""Estimates → terminal, HTML, Markdown, CSV, JSON. One exporter a file, all of them `render(report) -> str`."""
+"""Estimates → terminal, HTML, Markdown, CSV, JSON. One file for each exporter: `render(report) -> str`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def _in(module: str) -> Callable[[Report], str]:
-    """The exporter in a file of this folder, imported when it is used: charts and frames are slow to import."""
+    """Return the exporter of a module, imported when first used: charts and frames are slow to import."""
 
     def render(report: Report) -> str:
         return str(import_module(f"tare.report.{module}").render(report))

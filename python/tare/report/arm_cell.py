@@ -1,4 +1,4 @@
-"""An arm's name in a table of the terminal: what does not fit goes on after a hyphen, not within a word."""
+"""An arm's name in a terminal table: long names wrap after a hyphen, not within a word."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST = 80
 
 
 class ArmCell:
-    """A cell with a name made of levels: as wide as all of it, as narrow as the longest."""
+    """A cell with a name made of levels, between the width of its longest level and the whole name."""
 
     def __init__(self, arm: str) -> None:
         self._name = plain(arm, _LONGEST)

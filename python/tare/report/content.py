@@ -1,4 +1,4 @@
-"""The content of a report, the same whatever it is written as."""
+"""The content of a report, independent of its format."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spent:
-    """Machine time. `runs_s`: all phases of all attempts, failed ones too; `measure_s`: measuring of good ones."""
+    """Machine time in seconds. `runs_s`: all phases of all attempts, failed ones too; `measure_s`: of good runs."""
 
     attempts: int
     runs_s: float
@@ -42,40 +42,40 @@ class Spent:
 
 @dataclass(frozen=True)
 class Report:
-    """All that an exporter needs. `planned`: runs of the plan. `notices`: what runs had to say, once each."""
+    """Everything that an exporter needs. `planned`: runs of the plan. `notices`: notices of the runs, once each."""
 
     study: Study
     analysis: Analysis
     answer: str
     headlines: tuple[Headline, ...]
-    """What stands above the answer, for it says how far the answer can be trusted."""
+    """Shown above the answer, as they say how far it can be trusted."""
     notes: tuple[str, ...]
     legend: tuple[str, ...]
-    """Of marks in tables; an exporter shows it where a table of its own bears one."""
+    """Explanations of marks in tables, for exporters whose tables have such marks."""
     notices: tuple[str, ...]
     spent: Spent
     setting: Setting
     planned: int
     blind_to_stalls: bool
-    """The generator waits with a stalled server (closed loop), so its latencies weigh long stalls too little."""
+    """The generator waits for a stalled server (closed loop), so its latencies underestimate long stalls."""
     calibration: str | None = None
-    """What calibration says of the machine that the runs were made on; `None` where nobody has asked."""
+    """What calibration says of the runs' machine; `None` if it was not requested."""
     views: RunViews | None = None
-    """What monitors say of one of the runs; read from its trace only where an exporter shows it."""
+    """Monitors' views of one run; read from its trace only if an exporter shows them."""
     timelines: Timelines | None = None
-    """How one run of each arm went; read from the traces only where an exporter shows it."""
+    """Timelines of one run of each arm; read from traces only if an exporter shows them."""
     quantities: tuple[QuantityRow, ...] = ()
-    """What the study's source reports by definitions of its own; read from all traces."""
+    """Quantities that the study's source defines; read from all traces."""
     plan_digest: str | None = None
-    """Of the plan under which the last run was made; `None` before the first."""
+    """Digest of the last run's plan; `None` before the first run."""
     shifts: tuple[QuantileShift, ...] = ()
-    """Latency over quantiles; worked out only where an exporter shows it."""
+    """Shifts of latency by quantile; computed only if an exporter shows them."""
     effects: tuple[Effect, ...] = ()
-    """Main effects and interactions of several factors; the same."""
+    """Main effects and interactions of several factors; computed only if an exporter shows them."""
     explanation: Explanation | None = None
-    """Where the time goes; read from raw files where runs sampled stacks, `None` where none did."""
+    """Where the time goes; read from raw files if runs sampled stacks, else `None`."""
     laid_over: RunOverlay | None = None
-    """Single runs over time; read from raw files only where an exporter shows it."""
+    """Single runs over time; read from raw files only if an exporter shows them."""
 
 
 def build_report(  # noqa: PLR0913 - what a report is made of
@@ -87,11 +87,11 @@ def build_report(  # noqa: PLR0913 - what a report is made of
     *,
     for_people: bool = True,
 ) -> Report:
-    """Analyse the records and gather what a report shows of them; arms that differ only in conditions count as one.
+    """Analyse the records and collect what a report shows; arms that differ only in conditions count as one.
 
-    `for_people`: as `readable`. `planned`: `None` for every arm in every block.
-    `ending`: why no further block is made, `None` while one is; a block that is not made was not planned either,
-    nor a run of an arm whose blocks had ended.
+    `for_people`: see `readable`. `planned`: `None` for every arm in every block. `ending`: why no further block is
+    made, `None` if one is. Blocks after the ending do not count as planned, nor do runs of arms that had ended
+    before.
     """
     planned = (
         runs_of_blocks(study, study.protocol.blocks * rule_of(study).blocks_each) if planned is None else planned
@@ -112,7 +112,7 @@ def build_report(  # noqa: PLR0913 - what a report is made of
         spent=_spent(records),
         setting=setting_of(study, records),
         planned=planned,
-        blind_to_stalls=any(_blind(record) for record in records),
+        blind_to_stalls=any(_is_blind_to_stalls(record) for record in records),
         calibration=None if study.imported is not None else calibration,  # of this machine, not of theirs
         plan_digest=records[-1].plan_digest if records else None,
     )
@@ -121,15 +121,15 @@ def build_report(  # noqa: PLR0913 - what a report is made of
 def readable(
     study: Study, records: Sequence[RunRecord], *, for_people: bool = True
 ) -> tuple[Study, tuple[RunRecord, ...]]:
-    """Study and records as a report shows them: conditions folded, and names of emulated arms with their mark.
+    """Return study and records as a report shows them: conditions folded, and names of emulated arms marked.
 
-    `for_people`: else names stay as they are, for files that have a key of its own for the mark.
+    `for_people`: else names stay as they are, for files with a key of their own for the mark.
     """
     study, records = folded(study, records)
     return with_marks(study, records) if for_people else (study, tuple(records))
 
 
-def _blind(record: RunRecord) -> bool:
+def _is_blind_to_stalls(record: RunRecord) -> bool:
     latency = (record.measurement or {}).get("latency")
     return isinstance(latency, Mapping) and latency.get("blind_to_stalls") is True
 

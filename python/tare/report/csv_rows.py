@@ -1,4 +1,4 @@
-"""One row a finding, for spreadsheets and data frames; columns as in the JSON findings."""
+"""One row for each finding, for spreadsheets and data frames; columns as in the JSON findings."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from tare.report.frames.files import as_csv
 
 
 def render(report: Report) -> str:
-    """The frame of `tare.open_store(…).estimates()` as CSV."""
+    """Return the frame of `tare.open_store(…).estimates()` as CSV."""
     return as_csv(estimates(report.study, report.analysis))

@@ -23,20 +23,20 @@ from tare.report.rows.climb import climbs
 Specification = Callable[[Frame], dict[str, Any]]
 LATENCY = "latency_p95"
 _MOST_OTHER = 24
-"""Charts of metrics beside throughput and latency; with kinds of operation there may be very many."""
+"""Most charts of metrics beside throughput and latency; with kinds of operations there may be very many."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart in every frame, each already SVG."""
+    """A chart in every frame, as SVG."""
 
     name: str
     drawings: tuple[tuple[str, Markup], ...]
-    """(frame's name, SVG)"""
+    """(Name of the frame, SVG)"""
 
 
 def drawings(report: Report) -> dict[str, Figure]:
-    """The charts for which there is anything to draw; those of further metrics are named `metric-NAME`."""
+    """Draw the charts that have data; charts of further metrics are named `metric-NAME`."""
     drawn: dict[str, Figure] = {}
     throughput, latency = (pointed(report, metric) for metric in (PRIMARY, LATENCY))
     if throughput:
@@ -72,7 +72,7 @@ def drawings(report: Report) -> dict[str, Figure]:
 
 
 def _of_runs(report: Report) -> dict[str, Figure]:
-    """Of single runs, read from their traces."""
+    """Draw charts of single runs, read from their traces."""
     drawn = {}
     if report.timelines is not None and report.timelines.runs:
         lines = report.timelines
@@ -88,14 +88,14 @@ def _of_runs(report: Report) -> dict[str, Figure]:
 
 
 def pointed(report: Report, metric: str) -> Sequence[Finding]:
-    """The findings of a metric of which at least a point is known."""
+    """Return the findings of a metric that have at least a point."""
     findings = (finding for finding in report.analysis.findings if finding.metric == metric)
     return [finding for finding in findings if finding.estimate.point is not None]
 
 
 def figure(name: str, specification: Specification, label: str) -> Figure:
-    """A chart, drawn. `label`: what is read out in place of it."""
-    # Vega-Lite refuses what is wrong; to hold each part against the schema as well takes longer than drawing.
+    """Draw a chart. `label`: read out in place of it."""
+    # Vega-Lite refuses errors; validating each part against the schema as well takes longer than drawing.
     with debug_mode(arg=False):
         drawn = [
             (frame.name, Markup(draw(specification(frame), f"{name}-{frame.name}", label)))  # noqa: S704 - made by Vega

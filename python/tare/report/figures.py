@@ -1,4 +1,4 @@
-"""How numbers are written: the same in every format."""
+"""How numbers are written, the same in every format."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MINUS = re.compile(r"(?<![\w-])-(?=\d)")
 
 
 def percent(fraction: float | None, decimals: int = 1, *, signed: bool = True) -> str:
-    """-0.58 → `-58.0 %`; nothing known → a dash."""
+    """Format a fraction: -0.58 → `-58.0 %`; a dash if unknown."""
     return NONE if fraction is None else f"{_number(100 * fraction, decimals, signed=signed)} %"
 
 
 def interval(estimate: Estimate) -> str:
-    """`[-58.9, -57.1]` in percent, a dash where there is no interval."""
+    """Format an interval in percent: `[-58.9, -57.1]`; a dash if there is none."""
     if estimate.low is None or estimate.high is None:
         return NONE
     digits = decimals_of(estimate)
@@ -32,23 +32,23 @@ WITHIN_RESOLUTION = "\N{DAGGER}"
 
 
 def point(finding: Finding) -> str:
-    """The point of a finding: `+8.5 %`, or marked `+0.8 %†` where the generator cannot resolve it."""
+    """Format the point of a finding: `+8.5 %`, or marked `+0.8 %†` if the generator cannot resolve it."""
     mark = WITHIN_RESOLUTION if finding.below_resolution else ""
     return percent(finding.estimate.point, decimals_of(finding.estimate)) + mark
 
 
 def signed(text: str) -> str:
-    """Text with true minus signs where numbers begin with a hyphen; for pages and pictures."""
+    """Replace hyphens before numbers by minus signs, for pages and pictures."""
     return _MINUS.sub("\N{MINUS SIGN}", text)
 
 
-def on_the_line(text: str) -> str:
-    """The same, with a figure and its percent sign never on two lines."""
+def unbroken(text: str) -> str:
+    """Do what `signed` does, and keep a figure and its percent sign on one line."""
     return signed(text).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def decimals_of(estimate: Estimate) -> int:
-    """As many decimals of a percentage as the interval bears out."""
+    """Return as many decimals of a percentage as the interval supports."""
     if estimate.low is None or estimate.high is None:
         return 1
     half = 50 * (estimate.high - estimate.low)
@@ -56,7 +56,7 @@ def decimals_of(estimate: Estimate) -> int:
 
 
 def amount(value: float | None) -> str:
-    """A value in its own unit with three digits that matter: `1,905`, `8.41`; next to nothing is `<0.001`."""
+    """Format a value with three significant digits: `1,905`, `8.41`; tiny values are `<0.001`."""
     if value is None:
         return NONE
     if 0 < value < _LEAST:
@@ -67,7 +67,7 @@ def amount(value: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`48 s`, `4 min 12 s`, `5 h 20 min`."""
+    """Format seconds: `48 s`, `4 min 12 s`, `5 h 20 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -76,7 +76,7 @@ def duration(seconds: float) -> str:
 
 
 def size(count_bytes: float) -> str:
-    """`8.0 GiB`."""
+    """Format bytes: `8.0 GiB`."""
     value, unit = float(count_bytes), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if value < 1024:
@@ -86,12 +86,12 @@ def size(count_bytes: float) -> str:
 
 
 def moment(epoch_s: float) -> str:
-    """Seconds since the epoch as date and minute, UTC."""
+    """Format seconds since the epoch as date and minute, UTC."""
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def second(epoch_s: float) -> str:
-    """Seconds since the epoch as date and second, UTC."""
+    """Format seconds since the epoch as date and second, UTC."""
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

@@ -1,4 +1,4 @@
-"""The findings as a versioned JSON file; keys are documented in docs/reference/findings.md."""
+"""The findings as a versioned JSON file; its keys are documented in docs/reference/findings.md."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tare.run.record import Side
 from tare.version import __version__
 
 FORMAT = 2
-"""2 added the verdicts, and takes percentiles from the stored histograms in place of the generator's print."""
+"""2 added the verdicts, and takes percentiles from the stored histograms in place of the generator's output."""
 
 
 class Entry(BaseModel):
-    """Frozen, every key always there."""
+    """Frozen model; every key is always present."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -38,14 +38,14 @@ class BlockPoint(Entry):
 
 
 class DroppedBlock(Entry):
-    """A block that the finding does without."""
+    """A block that the finding leaves out."""
 
     block: int
     why: str
 
 
 class PublishedWay(Entry):
-    """What the publication's own way makes of these runs; `n`: runs a side."""
+    """Estimate by the publication's own method; `n`: runs of each side."""
 
     estimator: str
     point: float | None
@@ -102,7 +102,7 @@ class ValueEntry(Entry):
 
 
 class LimitsEntry(Entry):
-    """What set the rate of an arm's runs, medians read off their traces; null: no run shows it."""
+    """Bottleneck of an arm's runs, medians from their traces; null: no run has a figure."""
 
     sut_busy: float | None = Field(description="Part of the CPU time that the SUT could use.")
     client_busy: float | None
@@ -120,7 +120,7 @@ class LimitsEntry(Entry):
 
 
 class ArmEntry(Entry):
-    """An arm by itself. `values`: metric → value."""
+    """One arm. `values`: metric → value."""
 
     arm: str
     levels: Mapping[str, str]
@@ -134,7 +134,7 @@ class ArmEntry(Entry):
 
 
 class FailureEntry(Entry):
-    """An attempt that failed. `made_good`: another attempt of the same run is used."""
+    """A failed attempt. `made_good`: another attempt of the same run is used."""
 
     run_id: str
     attempt: int
@@ -158,7 +158,7 @@ class ControlEntry(Entry):
 
 
 class AlarmEntry(Entry):
-    """A rule of validity that is broken. `arm`: null where it is the whole study's; `runs`: those to look at."""
+    """A broken validity rule. `arm`: null for the whole study; `runs`: the runs to look at."""
 
     rule: str
     arm: str | None
@@ -168,7 +168,7 @@ class AlarmEntry(Entry):
 
 
 class SpreadEntry(Entry):
-    """Over the good runs: mean, and mean square error in the square of the unit."""
+    """Mean and mean square error over the good runs; the latter in the square of the unit."""
 
     n: int
     mean: float
@@ -176,7 +176,7 @@ class SpreadEntry(Entry):
 
 
 class QuantityEntry(Entry):
-    """A quantity as the study's source defines it, by one source, of an arm and of its baseline."""
+    """A quantity as the study's source defines it, from one source, of an arm and of its baseline."""
 
     quantity: str
     source: str
@@ -193,7 +193,7 @@ class QuantityEntry(Entry):
 
 
 class FindingsFile(Entry):
-    """Everything `tare report --format json` says."""
+    """Everything in `tare report --format json`."""
 
     format: Literal[2] = Field(description="Version of this layout.")
     tare: str = Field(description="Version of tare that wrote the file.")
@@ -233,12 +233,12 @@ class FindingsFile(Entry):
 
 
 def render(report: Report) -> str:
-    """The file's text."""
+    """Return the file's text."""
     return file_of(report).model_dump_json(indent=2) + "\n"
 
 
 def file_of(report: Report) -> FindingsFile:
-    """The report as the file's model."""
+    """Convert a report to the file's model."""
     study, analysis = report.study, report.analysis
     return FindingsFile(
         format=2,
@@ -308,7 +308,7 @@ def _finding(finding: Finding) -> FindingEntry:
         control=finding.control,
         below_resolution=finding.below_resolution,
         stratum=finding.stratum,
-        as_published=_way(finding.as_published),
+        as_published=_as_published(finding.as_published),
         margin=judgement.margin,
         verdict=None if judgement.verdict is None else judgement.verdict.value,
         withheld=judgement.withheld,
@@ -324,7 +324,7 @@ def _finding(finding: Finding) -> FindingEntry:
     )
 
 
-def _way(estimate: Estimate | None) -> PublishedWay | None:
+def _as_published(estimate: Estimate | None) -> PublishedWay | None:
     return None if estimate is None else PublishedWay(estimator=estimate.method, point=estimate.point, n=estimate.n)
 
 

@@ -1,4 +1,4 @@
-"""What the JSON of findings has where server and client change hosts every other block."""
+"""Entries in the JSON findings for studies that swap server and client hosts every other block."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class HostEntry(BaseModel):
 
 
 class HostsEntry(BaseModel):
-    """Whether an arm's effect is another one on the other host."""
+    """Whether an arm's effect differs between the hosts."""
 
     model_config = _WHOLE
 
@@ -35,7 +35,7 @@ class HostsEntry(BaseModel):
 
 
 class MachinesEntry(BaseModel):
-    """Throughput of all arms with the server on `turned`, against the server on `own`."""
+    """Throughput of all arms with the server on `turned`, relative to the server on `own`."""
 
     model_config = _WHOLE
 
@@ -50,7 +50,7 @@ class MachinesEntry(BaseModel):
 
 
 def hosts_entry(over: OverHosts | None) -> HostsEntry | None:
-    """As a finding in JSON has it."""
+    """Convert to the entry of a finding."""
     if over is None:
         return None
     return HostsEntry(
@@ -66,7 +66,7 @@ def hosts_entry(over: OverHosts | None) -> HostsEntry | None:
 
 
 def machines_entry(machines: Machines | None) -> MachinesEntry | None:
-    """As the file has it."""
+    """Convert to the entry of the file."""
     if machines is None:
         return None
     one = machines.estimate

@@ -1,4 +1,4 @@
-"""The report as one HTML file that asks nothing of any network: style and charts are in it, and no script is."""
+"""The report as one HTML file that needs no network: it contains style and charts, and no script."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _TICKED = re.compile(r"`([^`]+)`")
 
 @cache
 def _environment() -> Environment:
-    """With its templates, which are compiled once."""
+    """Return the environment with its templates, which are compiled once."""
     environment = Environment(
         loader=PackageLoader("tare.report"),
         autoescape=True,
@@ -72,7 +72,7 @@ def _environment() -> Environment:
 
 
 def render(report: Report) -> str:
-    """The page."""
+    """Return the page."""
     style = files("tare.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     style += hiding(report.laid_over)
     figure = drawings(report)
@@ -145,7 +145,7 @@ def render(report: Report) -> str:
             verdicts=verdicts(report.analysis),
             method=method(report.analysis),
             warnings=warnings(report.analysis.alarms),
-            standing=standing,
+            direction_of=direction_of,
             safe_url=safe_url,
             views=None if report.views is None else monitors(report.views),
             views_real=report.views is not None and has_real(report.views),
@@ -158,36 +158,36 @@ def render(report: Report) -> str:
 
 
 def typeset(text: object) -> Markup:
-    """Text with true minus signs; figures keep their units, and intervals their ends, on the line."""
+    """Set text with true minus signs; figures keep their units, and intervals both ends, on one line."""
     whole = re.sub(r"(\[[^\[\], ]+,) (?=[^\[\], ]+\])", "\\1\N{NO-BREAK SPACE}", str(text))
-    return ticked(figures.on_the_line(whole))
+    return ticked(figures.unbroken(whole))
 
 
 def two_lines(text: Markup) -> Markup:
-    """A figure above its interval."""
+    """Put a figure above its interval."""
     figure, bracket, bounds = text.partition(" [")
     return figure + Markup("<small>[{}</small>").format(bounds) if bracket else text
 
 
 def breakable(name: str) -> Markup:
-    """A key that may be broken after its dots and underscores rather than anywhere."""
+    """Allow breaks in a key after its dots and underscores only."""
     return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[._])", name))
 
 
 def ticked(text: str) -> Markup:
-    """Text in which what stands between two backticks is code."""
+    """Turn text between backticks into code."""
     return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
 
 
-def standing(finding: Finding) -> str:
-    """`worse`, `better` or `open`, as far as the interval bears it out."""
+def direction_of(finding: Finding) -> str:
+    """Return `worse` or `better` if the interval supports it, else `open`."""
     if not finding.borne_out or finding.estimate.point is None:
         return "open"
     return "better" if (finding.estimate.point > 0) == metric_named(finding.metric).more_is_better else "worse"
 
 
 def safe_url(url: str) -> str | None:
-    """The address where a link may lead, `None` for anything but the web."""
+    """Return the address if a link may lead there; `None` for anything but the web."""
     return url if re.match(r"https?://[^\s<>\"']+\Z", url) else None
 
 
@@ -196,7 +196,7 @@ def _marks(shown: Timelines | RunOverlay | None) -> list[Mark]:
 
 
 def _work(report: Report) -> Mapping[str, Sequence[str]]:
-    """Chart → what servers did by themselves in the runs that it shows."""
+    """Chart → kinds of the servers' own work in the runs that it shows."""
     return {
         "timelines": kinds_of_work(_marks(report.timelines)),
         "laid": kinds_of_work(_marks(report.laid_over)),
@@ -204,10 +204,10 @@ def _work(report: Report) -> Mapping[str, Sequence[str]]:
 
 
 def _as_link(text: str) -> str:
-    """The study file as an address of its own, for a reader to save."""
+    """Return the study file as a data URL that a reader can save."""
     return f"data:application/yaml;base64,{base64.b64encode(text.encode(errors='replace')).decode()}"
 
 
 def _digest(style: str) -> str:
-    """What the page's policy allows: this style and no other."""
+    """Return the digest for the page's policy, which allows this style and no other."""
     return "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()

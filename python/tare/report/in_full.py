@@ -1,4 +1,4 @@
-"""What only a report in full shows: read from raw files, or too slow to be worked out for a table."""
+"""Contents of a full report only: read from raw files, or too slow for a table."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from tare.store import Store
 
 
 def in_full(report: Report, store: Store, records: Sequence[RunRecord], chosen: Sequence[str] = ()) -> Report:
-    """The report with what the raw files of its store tell besides: monitors' views, timelines, single runs.
+    """Add what the store's raw files show: monitors' views, timelines, single runs.
 
-    `chosen`: ids of runs to be shown first. Raises `StoreError` for one that is not there, and for damaged files.
+    `chosen`: ids of the runs to show first. Raises `StoreError` for an unknown run, and for damaged files.
     """
     return replace(
         with_explanation(with_details(report, records), store, records),
-        views=telling(store, records, _bare(report)),
+        views=telling(store, records, _baselines_and_control(report)),
         timelines=timelines(report.study, store, records),
         laid_over=overlay(report.study, store, records, chosen),
     )
 
 
 def with_explanation(report: Report, store: Store, records: Sequence[RunRecord]) -> Report:
-    """The report with where the time goes, if any of its runs sampled stacks."""
+    """Add where the time goes, if any run sampled stacks."""
     if not any("samples" in (record.monitors or {}).get("profile", {}) for record in records):
         return report
     explanation = explain(report.study, records, lambda record: run_times(record, store.raw))
     return replace(report, explanation=explanation)
 
 
-def _bare(report: Report) -> frozenset[str]:
-    """Baselines and the control, of which a monitor of containers has less to tell."""
+def _baselines_and_control(report: Report) -> frozenset[str]:
+    """Return baselines and the control, which have fewer layers for a monitor to show."""
     study = report.study
     baselines = {study.baseline_of(arm.name) for arm in study.arms}
     return frozenset({*baselines, *(arm.name for arm in study.arms if arm.control)})
 
 
 def with_details(report: Report, records: Sequence[RunRecord]) -> Report:
-    """The report with what follows from the records alone: shifts of latency, effects of factors."""
+    """Add what follows from the records alone: shifts of latency, effects of factors."""
     return replace(
         report,
         shifts=quantile_shifts(report.study, records),

@@ -1,4 +1,4 @@
-"""Which metrics a table has room for: those of which anything is known."""
+"""The metrics shown in tables: those with any known value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tare.analyze.metrics import PRIMARY, Metric
 
 
 def known(analysis: Analysis) -> tuple[Metric, ...]:
-    """The metrics of all operations together that any run has; the primary one always."""
+    """Return the metrics of all operations together that any run has; the primary one always."""
     return tuple(
         metric
         for metric in analysis.metrics
@@ -17,7 +17,7 @@ def known(analysis: Analysis) -> tuple[Metric, ...]:
 
 
 def known_by_operation(analysis: Analysis) -> tuple[Metric, ...]:
-    """The same of single kinds of operations."""
+    """Return the metrics of single kinds of operations that any run has."""
     return tuple(
         metric
         for metric in analysis.metrics
@@ -26,13 +26,13 @@ def known_by_operation(analysis: Analysis) -> tuple[Metric, ...]:
 
 
 def compared(analysis: Analysis) -> tuple[Metric, ...]:
-    """Of `known` those in which an arm could be compared; the primary one always. Of nothing there is no ratio."""
+    """Return those of `known` in which an arm was compared; the primary one always. Zero has no ratio."""
     estimated = _estimated(analysis)
     return tuple(metric for metric in known(analysis) if metric.name == PRIMARY or metric.name in estimated)
 
 
 def compared_by_operation(analysis: Analysis) -> tuple[Metric, ...]:
-    """The same of `known_by_operation`."""
+    """Return those of `known_by_operation` in which an arm was compared."""
     estimated = _estimated(analysis)
     return tuple(metric for metric in known_by_operation(analysis) if metric.name in estimated)
 

@@ -1,4 +1,4 @@
-"""Names and texts from outside, made fit to be shown: one line, no control or direction marks, not endless."""
+"""Make external names and texts safe to show: one line, no control or direction characters, limited length."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _LEVEL = re.compile(r"[^-/\s]*[-/\s]+|[^-/\s]+")
 
 
 def plain(text: object, longest: int = 200) -> str:
-    """One showable line of at most `longest` characters; what cannot be shown becomes U+FFFD."""
+    """Return one showable line of at most `longest` characters; others become U+FFFD."""
     whole = str(text)
     cut = whole[:longest] + "…" if len(whole) > longest else whole
     return "".join("\ufffd" if unicodedata.category(each) in _UNSHOWABLE else each for each in cut)
 
 
 def plain_lines(text: str, most: int = 5000) -> str:
-    """A text of several lines, each made showable; at most `most` of them."""
+    """Make each line of a text showable; at most `most` lines."""
     lines = text.split("\n")
     cut = [*lines[:most], f"… {len(lines) - most} more lines"] if len(lines) > most else lines
     return "\n".join(plain(line.replace("\t", "    "), 2000) for line in cut)
 
 
 def distinct(names: tuple[str, ...], longest: int) -> dict[str, str]:
-    """Each name → a showable label of its own, although two long names may begin alike."""
+    """Each name → a showable label of its own, even if two long names begin alike."""
     labels: dict[str, str] = {}
     for name in names:
         label, n = plain(name, longest), 2
@@ -40,12 +40,12 @@ def distinct(names: tuple[str, ...], longest: int) -> dict[str, str]:
 
 
 def levels_of(name: str) -> list[str]:
-    """The parts of an arm's name, each with what ends it: `two-`, `thirds`."""
+    """Split an arm's name into its levels, each with its separator: `two-`, `thirds`."""
     return _LEVEL.findall(name)
 
 
 def lines_of(name: str, width: int) -> Iterator[str]:
-    """A name in lines of at most `width` cells, broken between levels; a level too long for a line stays whole."""
+    """Break a name between levels into lines of at most `width` cells; a level that is too long stays whole."""
     line = ""
     for part in levels_of(name):
         if line and cell_len(line + part.rstrip()) > width:

@@ -1,4 +1,4 @@
-"""JSON Schema of what `tare report --format json` writes: `python -m tare.report.schema [--check]`."""
+"""JSON Schema of the output of `tare report --format json`: `python -m tare.report.schema [--check]`."""
 
 from __future__ import annotations
 

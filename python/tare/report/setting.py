@@ -15,12 +15,12 @@ from tare.run.record import RunRecord
 from tare.study.model import Study
 
 UNKNOWN = "—"
-"""Null in a record: not there (a quota that is not set), or not readable."""
+"""Null in a record: does not exist (a quota that is not set), or could not be read."""
 BY_OTHERS = (
     "Unknown: others made these runs, and their files do not record images, settings, limits, network paths or "
     "machines."
 )
-"""In place of all of it, for imported results."""
+"""Shown in place of all properties, for imported results."""
 _SHOWN_VALUES = 3
 _NAMED = re.compile(rf"(?<![\w-])tare-{TOKEN.pattern}(-[a-z0-9]+)?(?![a-z0-9])")
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -28,7 +28,7 @@ _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 @dataclass(frozen=True)
 class Value:
-    """A value and the arms in which it was found; all arms: `arms` is empty."""
+    """A value and the arms that have it; `arms` is empty for all arms."""
 
     text: str
     arms: tuple[str, ...]
@@ -49,7 +49,7 @@ class Property:
 
 @dataclass(frozen=True)
 class Bits:
-    """The image of one side: what it was asked for as, and what it is."""
+    """The image of one side: its reference, and what it resolved to."""
 
     sides: tuple[str, ...]
     reference: str
@@ -70,13 +70,13 @@ class Setting:
     parity: tuple[Property, ...]
     path: tuple[Property, ...]
     hosts: tuple[Property, ...] = ()
-    """Side or node → the host that it stood on; empty where one host played all parts."""
+    """Side or node → its host; empty if one host ran everything."""
     others: tuple[tuple[str, tuple[Property, ...]], ...] = ()
-    """Of other hosts than the SUT's or its first node's: whose it is, and its facts."""
+    """For hosts other than the SUT's or first node's: the side or node, and the host's facts."""
 
 
 def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
-    """Gather it from the runs that count; from all of them where none does."""
+    """Collect what surrounded the good runs, or all runs if none is good."""
     place = {arm.name: n for n, arm in enumerate(study.arms)}
     good = [record for record in records if record.outcome.ok] or list(records)
     used = sorted(_without_the_same(good), key=lambda record: place[record.arm])
@@ -93,7 +93,7 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
         ),
         asked=frozenset(_variable(name) for arm in study.arms if arm.placed for name in arm.placed.sut.settings),
         parity=_without_repeats(compare((record.arm, _parity(record, hosts)) for record in used)),
-        path=compare((record.arm, _way(record)) for record in used),
+        path=compare((record.arm, _path_of(record)) for record in used),
         hosts=compare(("", named_hosts(record)) for record in used),
         others=_others(used),
     )
@@ -102,7 +102,7 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
 def _first_with(
     records: Sequence[RunRecord], tree: Callable[[RunRecord], Mapping[str, Any] | None]
 ) -> Iterator[RunRecord]:
-    """The first record of each arm with a tree: a store gives one and the same to all records that share it."""
+    """Yield the first record of each arm with a tree: a store shares one tree among records."""
     seen: set[tuple[str, int]] = set()
     for record in records:
         if (place := (record.arm, id(tree(record)))) not in seen:
@@ -111,16 +111,16 @@ def _first_with(
 
 
 def _without_the_same(records: Sequence[RunRecord]) -> Iterator[RunRecord]:
-    """Without those around which everything was just as around another of their arm: most of 100,000 are."""
+    """Yield records without those whose surroundings equal another's of their arm, as most of 100,000 do."""
     seen: dict[tuple[object, ...], Mapping[str, Any]] = {}
     for record in records:
-        # What a store gives to all records that share it is one and the same; all others have one of their own.
+        # A store shares one tree among records; other records have their own.
         key = (
             record.arm, id(record.host), id(record.engine), id(record.images), id(record.effective),
             id(record.settings),
         )  # fmt: skip
         before = seen.get(key)
-        # 1 == 1.0 == True, but they are not written alike.
+        # 1 == 1.0 == True, but they are written differently.
         if (
             before is not None
             and before == record.parity
@@ -134,7 +134,7 @@ def _without_the_same(records: Sequence[RunRecord]) -> Iterator[RunRecord]:
 
 
 def _is_plain(record: RunRecord) -> bool:
-    """Whether nothing is known of its way and of further hosts."""
+    """Whether a record has neither path, further hosts nor encryption."""
     way = (record.path, record.between, record.nodes, record.client_host)
     return way == (None, None, None, None) and not (record.measurement or {}).get("encryption")
 
@@ -156,9 +156,9 @@ def _others(records: Sequence[RunRecord]) -> tuple[tuple[str, tuple[Property, ..
 
 
 def compare(trees: Iterable[tuple[str, Mapping[str, Any] | None]]) -> tuple[Property, ...]:
-    """Every key of the arms' trees with its values; of an arm whose runs disagree, all of them as one text.
+    """Compare the trees of arms by key; if an arm's runs disagree, their values become one text.
 
-    What changes from run to run in every arm alike (an uptime, a host name) is no difference between arms.
+    What changes between runs of every arm (an uptime, a host name) is no difference between arms.
     """
     seen: dict[str, dict[str, dict[str, None]]] = {}
     arms: dict[str, None] = {}
@@ -172,13 +172,13 @@ def compare(trees: Iterable[tuple[str, Mapping[str, Any] | None]]) -> tuple[Prop
 
 
 def _only_parts(one: Property, seen: Mapping[str, object]) -> bool:
-    """Whether it is in no arm anything but its parts, each of which has a line of its own."""
+    """Whether a property has only sub-keys, which have lines of their own."""
     nothing = all(value.text == UNKNOWN for value in one.values)
     return nothing and any(key.startswith(f"{one.name}.") for key in seen)
 
 
 def _without_repeats(properties: tuple[Property, ...]) -> tuple[Property, ...]:
-    """Without what was seen after the measurement as it was seen before."""
+    """Remove properties seen after the measurement that equal those seen before."""
     before = {each.name: each.values for each in properties}
 
     def repeated(one: Property) -> bool:
@@ -189,7 +189,7 @@ def _without_repeats(properties: tuple[Property, ...]) -> tuple[Property, ...]:
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Nested keys joined by dots, values as text."""
+    """Flatten nested keys, joined by dots, with values as text."""
     flat: dict[str, str] = {}
     for key, value in tree.items():
         name = f"{prefix}{key}"
@@ -201,7 +201,7 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def shown(value: object) -> str:
-    """A JSON value as people write it."""
+    """Return a JSON value as people write it."""
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):
@@ -235,10 +235,10 @@ def _one_text(texts: Sequence[str]) -> str:
     return f"{numbers[0]:.15g} to {numbers[-1]:.15g}"
 
 
-def _way(record: RunRecord) -> Mapping[str, Any] | None:
-    """The path without what each run is given anew: ports, the proxy's process, numbers of namespaces.
+def _path_of(record: RunRecord) -> Mapping[str, Any] | None:
+    """Return the path without what is unique to each run: ports, the proxy's process, numbers of namespaces.
 
-    With it what the connections agreed on, where they are encrypted.
+    Includes the encryption that connections agreed on.
     """
     path, agreed = record.path, (record.measurement or {}).get("encryption") or {}
     encryption = {f"tls_{key}": agreed[key] for key in ("version", "cipher") if key in agreed}
@@ -259,11 +259,11 @@ def _address(value: Any) -> Any:
 
 
 def _parity(record: RunRecord, hosts: frozenset[tuple[str, str]]) -> Mapping[str, Any]:
-    """What was in force, without the names and numbers that each run has to itself and that say nothing."""
+    """Return what was in force, without names and numbers that are unique to each run."""
     sides = _without_names(record.parity, record.run_id)
     servers = frozenset(_namespaces(sides.get("sut")))
     return {
-        side: _whose(_one_place(seen), hosts, servers if side.startswith("client") else frozenset())
+        side: _with_owners(_one_place(seen), hosts, servers if side.startswith("client") else frozenset())
         if is_mapping(seen)
         else seen
         for side, seen in sides.items()
@@ -271,7 +271,7 @@ def _parity(record: RunRecord, hosts: frozenset[tuple[str, str]]) -> Mapping[str
 
 
 def _hosts_namespaces(records: Sequence[RunRecord]) -> frozenset[tuple[str, str]]:
-    """Kind and number of the host's namespaces: a bare side's, but for its mounts and what it shares with a SUT."""
+    """Return kind and number of the host's namespaces: a bare side's, except mounts and those shared with a SUT."""
     common: set[tuple[str, str]] = set()
     bare_in: dict[int, frozenset[str]] = {}
     for record in records:
@@ -297,10 +297,10 @@ def _namespaces(seen: Any) -> list[tuple[str, str]]:
     return [(kind, str(number)) for kind, number in named.items()] if is_mapping(named) else []
 
 
-def _whose(
+def _with_owners(
     seen: Mapping[str, Any], hosts: frozenset[tuple[str, str]], servers: frozenset[tuple[str, str]]
 ) -> Mapping[str, Any]:
-    """Namespaces by whose they are; by their numbers, which say nothing, where no bare side shows the host's."""
+    """Name namespaces by their owner; by their numbers if no bare side shows the host's."""
     if not hosts or not _namespaces(seen):
         return seen
     known = {**dict.fromkeys(servers, "the SUT's"), **dict.fromkeys(hosts, "the host's")}
@@ -313,7 +313,7 @@ def _whose(
 
 
 def _one_place(seen: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Hierarchies of control groups as one, where a side has the same place in all of them."""
+    """Reduce control group hierarchies to one path, if a side has the same path in all of them."""
     groups = seen.get("cgroups")
     if not is_mapping(groups) or len(set(groups.values())) != 1:
         return seen
@@ -321,7 +321,7 @@ def _one_place(seen: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _without_names(tree: Any, run_id: str) -> Any:
-    """The tree with RUN for the run's own name, and CONTAINER for that of a container of it."""
+    """Replace the run's own name by RUN, and the name of its container by CONTAINER."""
     if is_mapping(tree):
         return {key: _without_names(value, run_id) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
@@ -359,5 +359,5 @@ def _bits(image: Mapping[str, Any], sides: tuple[str, ...]) -> Bits:
 
 
 def _variable(name: str) -> str:
-    """Servers take both spellings and report one."""
+    """Normalise a variable's name: servers accept both spellings and report one."""
     return name.replace("-", "_").lower()

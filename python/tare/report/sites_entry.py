@@ -1,4 +1,4 @@
-"""What the JSON of a finding has on several sites."""
+"""Entries in the JSON findings for studies on several sites."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WHOLE = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SiteEntry(BaseModel):
-    """The effect on one site by its own blocks."""
+    """The effect on one site, from its own blocks."""
 
     model_config = _WHOLE
 
@@ -22,7 +22,7 @@ class SiteEntry(BaseModel):
 
 
 class SitesEntry(BaseModel):
-    """How much sites differ, where the blocks are of several."""
+    """How much sites differ, for blocks on several sites."""
 
     model_config = _WHOLE
 
@@ -36,7 +36,7 @@ class SitesEntry(BaseModel):
 
 
 def sites_entry(over: OverSites | None) -> SitesEntry | None:
-    """As a finding in JSON has it."""
+    """Convert to the entry of a finding."""
     if over is None:
         return None
     return SitesEntry(

@@ -19,7 +19,7 @@ from tare.report.content import Report
 from tare.report.explain.words import sentence
 from tare.report.figures import NONE, WITHIN_RESOLUTION, amount, duration, interval, percent, point
 from tare.report.plain import plain
-from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, SPARED, limit_columns, limits_rows
+from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, WIDE_ONLY, limit_columns, limits_rows
 from tare.report.rows.climb import CLIMB_TITLE, climb_columns, climb_reading, climb_rows
 from tare.report.rows.guilt import GUILT_COLUMNS, GUILT_READING, GUILT_TITLE, guilt_rows
 from tare.report.rows.quantities import COLUMNS, READING, Section, sections
@@ -30,22 +30,22 @@ from tare.report.words.notes import LONGEST, failures, warnings
 from tare.report.words.verdicts import method, verdicts
 
 _ARMS_ABREAST = 4
-"""Curves beside each other in one table."""
+"""Most curves side by side in one table."""
 _WIDE = 100
 """From this width on, latency shows its interval too."""
 _NARROW = 80
-"""Below it, only the overhead of throughput: a row squeezed out of its arm's name would say nothing."""
+"""Below this width, only the overhead of throughput: further columns would squeeze the arm's name."""
 _ANY_WIDTH = 1000
-"""Wider than any table: of how much it would take."""
+"""Wider than any table, to measure how wide one would be."""
 _OVERHEAD_COLUMNS = (0, 1, 3, 4)
 _LATENCY = "latency_p95"
 _SHORTEST_ARM, _LONGEST_ARM = 10, 24
 
 
 def operations_table(report: Report) -> Table | None:
-    """Mean latency of each kind of operation in each arm that has it: median, overhead, interval, published.
+    """Return mean latency by kind of operation and arm: median, overhead, interval, published.
 
-    `None` where the generator does not tell kinds apart.
+    `None` if the generator does not separate kinds.
     """
     if not any(metric.operation for metric in report.analysis.metrics):
         return None
@@ -73,7 +73,7 @@ def operations_table(report: Report) -> Table | None:
 
 
 def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
-    """The report as text of at most `width` columns; `colour`: with escape sequences."""
+    """Return the report as text of at most `width` columns; `colour`: with escape sequences."""
     out = io.StringIO()
     system: Literal["standard"] | None = "standard" if colour else None
     console = Console(file=out, width=width, force_terminal=colour, highlight=False, color_system=system)
@@ -116,13 +116,13 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
 
 
 def _fitting(console: Console, whole: Table, narrow: Table) -> Table:
-    """The whole table where the terminal has room for each of its figures."""
+    """Return the whole table if the terminal is wide enough for it, else the narrow one."""
     needed = console.measure(whole, options=console.options.update_width(_ANY_WIDTH)).maximum
     return whole if needed <= console.width else narrow
 
 
 def _explanation(console: Console, report: Report) -> None:
-    """A sentence an arm, where stacks were sampled."""
+    """Print a sentence for each arm, if stacks were sampled."""
     if report.explanation is None:
         return
     console.print(Text("Where the time goes", style="bold"))
@@ -133,7 +133,7 @@ def _explanation(console: Console, report: Report) -> None:
 
 
 def _quantities(console: Console, report: Report) -> None:
-    """By the source's own definitions; terminals without room for means show none, so that no figure is cut."""
+    """Print the source's own quantities; narrow terminals leave out the means, so that no figure is cut."""
     for section in sections(report.study.quantities, report.quantities):
         table = _fitting(
             console, _quantity_table(section, range(1, len(COLUMNS))), _quantity_table(section, (1, 5, 6, 7))
@@ -149,7 +149,7 @@ def _quantities(console: Console, report: Report) -> None:
 
 
 def _quantity_table(section: Section, shown: Sequence[int]) -> Table:
-    """An arm's sources below its name. `shown`: of `COLUMNS`, the source first."""
+    """Make a table with an arm's sources below its name. `shown`: indexes of `COLUMNS`, the source first."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for n in shown:
         table.add_column(COLUMNS[n], no_wrap=n > 1, overflow="fold", justify="left" if n in (1, 4, 7) else "right")
@@ -161,7 +161,7 @@ def _quantity_table(section: Section, shown: Sequence[int]) -> Table:
 
 
 def _repetitions(console: Console, report: Report) -> None:
-    """Narrow terminals leave out what the overhead table has: tare's own estimate."""
+    """Print repetitions; narrow terminals leave out tare's own estimate, which the overhead table has."""
     tables = repetitions(report)
     for section in tables:
         console.print()
@@ -177,12 +177,12 @@ def _repetitions(console: Console, report: Report) -> None:
 
 
 def _limits(console: Console, report: Report) -> None:
-    """Narrow terminals show no requests."""
+    """Print the bottlenecks; narrow terminals leave out requests."""
     rows = limits_rows(report)
     if rows:
         console.print(Text(LIMIT_TITLE, style="bold"))
         columns = limit_columns(report)
-        narrow = [at for at, title in enumerate(columns) if title not in SPARED]
+        narrow = [at for at, title in enumerate(columns) if title not in WIDE_ONLY]
         tables = [_plain_table(columns, rows, shown) for shown in (range(len(columns)), narrow)]
         console.print(_fitting(console, *tables))
         console.print(Text(LIMIT_READING, style="dim"))
@@ -190,7 +190,7 @@ def _limits(console: Console, report: Report) -> None:
 
 
 def _climbs(console: Console, report: Report) -> None:
-    """Arms that a narrow terminal has no room for come in further tables."""
+    """Print latency over load; arms that do not fit side by side come in further tables."""
     rows, columns = climb_rows(report), climb_columns(report)
     if not rows:
         return
@@ -203,7 +203,7 @@ def _climbs(console: Console, report: Report) -> None:
 
 
 def _guilt(console: Console, report: Report) -> None:
-    """Narrow terminals show the client's share alone."""
+    """Print where the latency went; narrow terminals show only the client's share."""
     rows = guilt_rows(report)
     if rows:
         console.print(Text(GUILT_TITLE, style="bold"))
@@ -216,7 +216,7 @@ def _guilt(console: Console, report: Report) -> None:
 
 
 def _plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]], shown: Sequence[int]) -> Table:
-    """The columns that are shown, all but the arm's and the last one to the right."""
+    """Make a table of the shown columns, right-aligned except the arm's and the last."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for n in shown:
         if n == 0:
@@ -281,7 +281,7 @@ def _row(report: Report, arm: ArmSummary) -> list[RenderableType]:
 
 
 def _style(finding: Finding) -> str:
-    """Worse is red and better green where the interval bears it out; the figures say the same without colour."""
+    """Red for worse and green for better if the interval supports it; the figures say the same without colour."""
     if not finding.borne_out or finding.estimate.point is None:
         return ""
     better = (finding.estimate.point > 0) == metric_named(finding.metric).more_is_better
@@ -289,7 +289,7 @@ def _style(finding: Finding) -> str:
 
 
 def _item(note: str) -> Table:
-    """A list item whose lines hang together."""
+    """Make a list item with a hanging indent."""
     row = Table.grid(padding=(0, 1, 0, 0))
     row.add_row(Text("*"), Text(note))
     return row

@@ -1,4 +1,4 @@
-"""Write a report: a regular file whole or not at all; into a device, a pipe or our own stdout as it is."""
+"""Write a report: a regular file completely or not at all; directly into a device, a pipe or our own stdout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tare.errors import StudyError
 
 
 def refuse_place(path: Path | None) -> None:
-    """Raise `StudyError` where no report can be written, before any work is done; `None`: nowhere."""
+    """Raise `StudyError` if no report can be written there, before any work is done; `None`: nowhere to write."""
     if path is None:
         return
     try:
@@ -29,10 +29,10 @@ def refuse_place(path: Path | None) -> None:
 
 
 def write(content: str | bytes, path: Path) -> None:
-    """Write `content` to `path`. Raises `StudyError` where it cannot.
+    """Write `content` to `path`. Raises `StudyError` on failure.
 
-    A regular file is replaced in one step and keeps its mode; a link is followed and stays. What is no regular file
-    (a device, a pipe) and this process's own output are written into, never replaced.
+    A regular file is replaced in one step and keeps its mode; links are followed and kept. Other files (a device, a
+    pipe) and this process's own output are written into, never replaced.
     """
     refuse_place(path)
     data = content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
@@ -64,7 +64,7 @@ def _replace(target: Path, data: bytes, there: os.stat_result | None) -> None:
 
 
 def _write_into(path: Path, data: bytes) -> None:
-    """Without waiting for a pipe's reader: ENXIO where there is none."""
+    """Write without waiting for a pipe's reader; ENXIO if there is none."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags), "wb", buffering=0) as file:
         os.set_blocking(file.fileno(), True)
@@ -74,7 +74,7 @@ def _write_into(path: Path, data: bytes) -> None:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Of what the path leads to, links followed; `None` where there is nothing."""
+    """Return the status of the link's target; `None` if there is none."""
     try:
         return path.stat()
     except (FileNotFoundError, NotADirectoryError):

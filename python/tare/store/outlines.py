@@ -13,7 +13,7 @@ from sqlalchemy.engine import Row
 from tare.protocols.pilot import BLOCKS
 from tare.run.duet.swap import rate_of
 from tare.run.record import TOGETHER
-from tare.run.resume import Growing, AttemptSummary, StudyState, summary_of
+from tare.run.resume import AttemptSummary, StateBuilder, StudyState, summary_of
 from tare.store.read import Store, without_collector
 from tare.store.rows import REFERENCES, Facts, from_row
 from tare.store.schema import facts, runs
@@ -57,7 +57,7 @@ def state_of(store: Store) -> StudyState:
     in_order = (_ROW,) if store.place.is_directory else _BY_TIME
     asked: Select[Any] = select(*_KEYS, _parts(store, _DECIDING)).order_by(*in_order)
     with store.reading() as connection, without_collector():
-        pilot, growing = _pilot(connection), Growing(StudyState())
+        pilot, builder = _pilot(connection), StateBuilder(StudyState())
         for rows in connection.execute(asked).partitions(_AT_ONCE):
             for row, parts in zip(rows, from_json(f"[{','.join([row[-1] for row in rows])}]"), strict=True):
                 run_id, _, block, _, ok, _ = row
@@ -131,7 +131,7 @@ def _outline(number: int, row: Row[Any], pilot: Mapping[tuple[str, int], Attempt
 
 
 def _made(row: Row[Any], parts: Sequence[Any], pilot: Mapping[tuple[str, int], AttemptSummary]) -> AttemptSummary:
-    """Make an `AttemptSummary` as `summary_of` does, from a row with `_KEYS` first and parts with `_DECIDING` first."""
+    """Make what `summary_of` does, from a row that starts with `_KEYS` and parts with `_DECIDING`."""
     run_id, attempt, block, arm, ok = row[: len(_KEYS)]
     if ok and block <= BLOCKS and (run_id, attempt) in pilot:
         return pilot[run_id, attempt]

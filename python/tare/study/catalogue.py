@@ -1,4 +1,4 @@
-"""Where studies, image recipes and claims that come with tare are, in a checkout and in an installed package."""
+"""Locations of the studies, image recipes and claims shipped with tare, in a checkout and when installed."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from tare.study.suggest import did_you_mean
 
 FILE = "study.yaml"
 _CATALOGUE = Path(__file__).resolve().parent.parent / "_catalogue"
-"""Files in an installed wheel, links to the checkout's own folders else."""
+"""Files in an installed wheel; in a checkout, links to its own folders."""
 
 
 def recipes() -> Mapping[str, Path]:
-    """The image recipes that come with tare: name → file."""
+    """Return the image recipes shipped with tare: name → file."""
     return {path.stem: path for path in sorted((_CATALOGUE / "images").resolve().glob("*.yaml"))}
 
 
 def studies() -> Mapping[str, Path]:
-    """The studies that come with tare: name → file. Parts of one publication lie below it: `NAME/PART`."""
+    """Return the studies shipped with tare: name → file. Parts of one publication lie below it: `NAME/PART`."""
     folder = (_CATALOGUE / "studies").resolve()
     return {str(path.parent.relative_to(folder)): path for path in sorted(folder.glob(f"**/{FILE}"))}
 
 
 def claims_folder() -> Path:
-    """Where the claims that come with tare are, one file each."""
+    """Return the directory of the claims shipped with tare, one file each."""
     return (_CATALOGUE / "knowledge").resolve()
 
 
 def find_study(given: str) -> Path:
-    """The study file meant by a name, a directory or a file. Raises `StudyError` where there is none.
+    """Return the study file that a name, a directory or a file refers to. Raises `StudyError` if there is none.
 
-    What exists on disk comes first; a bare word that does not is a study that comes with tare.
+    Existing paths come first; any other word is the name of a study shipped with tare.
     """
     path = Path(given)
     if path.is_dir() and (path / FILE).exists():

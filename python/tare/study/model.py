@@ -45,9 +45,9 @@ _LEAST_MEMORY_BYTES = 6 << 20  # Docker starts no container below it (`linuxMinM
 
 
 class LimitsSpec(Strict):
-    """Limits of one side. `memory`: bytes, or with K, M, G (powers of 1024). `cpu_weight`: 100 is the kernel's own.
+    """Limits of one side. `memory`: bytes, or with K, M, G (powers of 1024). `cpu_weight`: 100 by default.
 
-    `disk_iops`: reads, and as many writes, a second on each disk of the host.
+    `disk_iops`: reads a second, and as many writes, on each disk of the host.
     """
 
     cpus: CpuList | None = None
@@ -61,7 +61,7 @@ class LimitsSpec(Strict):
 
     @property
     def in_cgroups(self) -> bool:
-        """Whether any of them is one that a control group holds."""
+        """Whether a control group enforces any of the limits."""
         return any(
             limit is not None for limit in (self.cpus, self.cpu_quota, self.cpu_weight, self.memory, self.disk_iops)
         )
@@ -75,16 +75,16 @@ class LimitsSpec(Strict):
 
 
 class ConfinementSpec(Strict):
-    """What a container's program may not do; `default` is as its engine has it."""
+    """Restrictions on a container's program; `default` leaves them to the engine."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     seccomp: Annotated[str, Field(pattern=r"^(default|unconfined|/\S+)$")] = "default"
-    """The filter of system calls: the engine's, none, or a JSON profile of the host by its absolute path."""
+    """System call filter: the engine's, none, or a JSON profile on the host by its absolute path."""
     capabilities: Literal["default", "all", "none"] = "default"
-    """Of which a program that is not root makes use only through files that have them."""
+    """Capabilities. A program that is not root uses them only through files that have them."""
     no_new_privileges: bool = False
-    """No program gains rights by what it executes: no set-user-ID, no capabilities of files."""
+    """No program gains rights by what it executes: no set-user-ID, no file capabilities."""
 
 
 class Placement(Strict):
@@ -94,9 +94,9 @@ class Placement(Strict):
     """`NAME` (a recipe), `docker://REF`, `oci:PATH` or `tar:PATH`."""
     deployment: str
     engine: EngineName | None = None
-    """Of containers; `None`: the one that answers at DOCKER_HOST, else Docker's."""
+    """Engine of containers; `None`: the one at DOCKER_HOST, else Docker's."""
     runtime: Name | None = None
-    """Of containers: the OCI runtime by the engine's name for it; `None`: the engine's default."""
+    """OCI runtime of containers, by the engine's name for it; `None`: the engine's default."""
     confinement: ConfinementSpec = ConfinementSpec()
     network: NetworkKind = NetworkKind.HOST
     limits: LimitsSpec = LimitsSpec()
@@ -107,89 +107,90 @@ class ClientSpec(Placement):
     """The load generator and what the arm puts around it."""
 
     own_host: bool = False
-    """It must stand on another host than the SUT, so that a site of two is needed; else where the site has it."""
+    """The client must run on another host than the SUT, which takes a site of two hosts; else the site decides."""
 
 
 class StorageSpec(Strict):
-    """On what the SUT's data directory lies, and the page cache's state when a run begins."""
+    """What the SUT's data directory lies on, and the state of the page cache when a run starts."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     kind: str = "bind"
     cache: Literal["dropped", "warmed"] = "dropped"
-    """Of the data files: out of the page cache, or each read once."""
+    """State of the data files: dropped from the page cache, or each read once."""
     copy_up: bool | None = None
-    """`layer`: the data stand in a layer of the image, so that the first write to each file copies it up; else they
-    are in the writable layer already, as without a word."""
+    """`layer`: the data lie in an image layer, so that the first write to each file copies it up; by default, they
+    lie in the writable layer."""
     size: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
-    """`tmpfs`, `block`, `claim`: bytes, or with K, M, G; `None`: twice the data and 256M."""
+    """`tmpfs`, `block`, `claim`: size in bytes, or with K, M, G; `None`: twice the data plus 256M."""
     file_system: Literal["ext4", "xfs", "btrfs"] | None = None
-    """`block`: what is made on it; `None`: ext4."""
+    """`block`: file system on the device; `None`: ext4."""
     device: str | None = Field(default=None, pattern=r"^/dev/[^\s]+$")
-    """`block`: a device that tare may write over, empty or labelled `tare`; `None`: a loop device."""
+    """`block`: a device that tare may overwrite, empty or labelled `tare`; `None`: a loop device."""
     sync: bool | None = None
-    """`nfs`: the server has each write on disk before it answers; else when it is asked to, as without a word."""
+    """`nfs`: the server writes to disk before each answer; by default, only when asked to."""
     rsize: RequestSize | None = None
-    """`nfs`: the most that one request reads, 4K to 1M; `None`: as client and server agree."""
+    """`nfs`: largest read request, 4K to 1M; `None`: as client and server negotiate."""
     wsize: RequestSize | None = None
-    """`nfs`: the same of one that writes."""
+    """`nfs`: largest write request, 4K to 1M; `None`: as client and server negotiate."""
     storage_class: str | None = Field(default=None, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)
-    """`claim`: the cluster's class of volumes."""
+    """`claim`: storage class of the cluster."""
 
 
 class VmSpec(Strict):
-    """Of `deployment: vm` and `vm-container`: how QEMU is to give the machine its disks and CPUs."""
+    """How QEMU provides disks and CPUs to the virtual machine of `deployment: vm` and `vm-container`."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     cache: Literal["none", "writeback", "writethrough", "directsync", "unsafe"] = "none"
-    """Of the disks with data, in QEMU's words: `none` goes past the host's page cache."""
+    """Cache mode of the disks with data, in QEMU's terms: `none` bypasses the host's page cache."""
     aio: Literal["threads", "native", "io_uring"] = "threads"
-    """By which of the host's interfaces QEMU reads and writes them."""
+    """Host interface by which QEMU reads and writes the disks."""
     disk: str = Field(default="16G", pattern=r"^[1-9]\d*[KMG]?$")
-    """Size of each: bytes, or with K, M, G. A file with holes, so that only what is written takes room."""
+    """Size of each disk: bytes, or with K, M, G. A sparse file, so that only written data take space."""
     pin: bool = False
-    """Each virtual CPU on one CPU of `limits.cpus`, in order; else on any of them."""
+    """Pin each virtual CPU to one CPU of `limits.cpus`, in order; else each may run on any of them."""
 
 
 class PodSpec(Strict):
-    """Of a container in a pod, as kubelet, a CNI plug-in and kube-proxy make it, without Kubernetes.
+    """A pod around a container, as kubelet, a CNI plug-in and kube-proxy make it, without Kubernetes.
 
-    Of `deployment: pod` only class of service and requests: the cluster decides all else.
+    For `deployment: pod`, only QoS class and requests apply: the cluster decides everything else.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     sandbox: Literal["pause"] = "pause"
-    """What holds the pod's network and IPC namespaces: a container of its own, whose program sleeps."""
+    """Holder of the pod's network and IPC namespaces: a container of its own whose program sleeps."""
     cni: Literal["bridge", "macvlan"] = "bridge"
-    """The plug-in that attaches it, with addresses by host-local; of the networks `pod`, `host-port`, `cluster-ip`
-    and `node-port`."""
+    """CNI plug-in that attaches the pod, with host-local addresses; for the networks `pod`, `host-port`,
+    `cluster-ip` and `node-port`."""
     proxy: Literal["iptables", "nftables"] = "iptables"
-    """In which of kube-proxy's modes the rules of Services are written; of `cluster-ip` and `node-port`."""
+    """kube-proxy mode in which the rules of Services are written; for `cluster-ip` and `node-port`."""
     services: int = Field(default=1, ge=1, le=16_000)
-    """How many Services the kernel's rules hold, the SUT's in their midst; of the same two."""
+    """Number of Services in the kernel's rules, with the SUT's in the middle; for `cluster-ip` and `node-port`."""
     qos: Qos | None = None
-    """Control groups as kubelet makes them for this class; `None`: beside the run's other tasks."""
+    """QoS class, with control groups as kubelet makes them; `None`: beside the run's other tasks."""
     cpu_request: float | None = Field(default=None, ge=0.01, le=8192)
-    """CPUs, from which the weight follows; of `burstable`. `None`: as much as the limit."""
+    """CPUs requested, which determine the CPU weight; for `burstable`. `None`: as many as the limit."""
     memory_request: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
-    """Bytes, or with K, M, G, from which oom_score_adj follows; of `burstable`. `None`: as much as the limit."""
+    """Memory requested in bytes, or with K, M, G, which determines oom_score_adj; for `burstable`. `None`: as the
+    limit."""
 
 
 class SutSpec(Placement):
-    """The database and what the arm puts around it; without one, the workload's own program is the SUT."""
+    """The database and what the arm puts around it; without a database, the workload's own program is the SUT."""
 
     database: str | None = None
     nodes: int = Field(default=1, ge=1, le=32)
-    """Of a cluster; each has the placement, limits, storage and settings that are said here."""
+    """Number of nodes of a cluster; each has the same placement, limits, storage and settings."""
     tls: bool = False
-    """The server speaks with its client over TLS alone, with a certificate that is made for the run."""
+    """The server accepts connections over TLS only, with a certificate made for the run."""
     storage: StorageSpec = StorageSpec()
     vm: VmSpec | None = None
-    """Of a virtual machine, which a study that is read always has; `None` elsewhere."""
+    """Virtual machine of the SUT, always set in a study that was read; `None` for other deployments."""
     pod: PodSpec | None = None
-    """Of a container that stands in a pod; `None` of one that is alone."""
+    """Pod of the SUT's container; `None` for a container without a pod."""
     settings: Mapping[str, Scalar] = Field(default_factory=dict)
 
 
@@ -199,23 +200,23 @@ class MonitorSpec(Strict):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     interval_s: Seconds | None = Field(default=None, gt=0)
-    """Between two samples. `None`: 1 s; of the probe ten a second, fewer in long runs."""
+    """Seconds between two samples. `None`: 1 s; for the probe ten samples a second, fewer in long runs."""
     drop_first: Count = Field(default=0, ge=0)
     """Samples at the beginning that are marked as not to be used."""
     drop_last: Count = Field(default=0, ge=0)
-    """The same at the end."""
+    """Samples at the end that are marked as not to be used."""
     optional: bool = False
-    """Where the host lacks it, runs go on without, and their records say so."""
+    """If the host lacks the monitor, runs continue without it, and their records say so."""
     options: Mapping[str, Scalar] = Field(default_factory=dict)
-    """What only this monitor knows: docs/reference/monitors.md."""
+    """Options specific to this monitor: docs/reference/monitors.md."""
 
 
 class ArmSettings(Strict):
     """Everything that one arm fixes, after its levels have been applied to the study's template.
 
-    `workload` is the workload's own parameter model, validated and dumped; `workload_name` its key. `monitors`:
-    beside the probe, which every run has; the probe too where its interval is set.
-    `client`: `None` where the workload needs no database, and its program is itself the SUT.
+    `workload`: the workload's own parameters, validated and dumped; `workload_name`: its key. `monitors`: monitors
+    in addition to the probe of every run; the probe too if its interval is set. `client`: `None` if the workload
+    needs no database and its program is itself the SUT.
     """
 
     sut: SutSpec
@@ -226,32 +227,33 @@ class ArmSettings(Strict):
 
     @property
     def sides(self) -> Mapping[str, Placement]:
-        """`sut`, and `client` where there is one."""
+        """`sut`, and `client` if there is one."""
         return {"sut": self.sut} if self.client is None else {"sut": self.sut, "client": self.client}
 
 
 _LATENCY = r"([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99)"
 PUBLISHED_METRIC = rf"^(throughput|{_LATENCY})$"
 PublishedMetric = Annotated[str, Field(pattern=PUBLISHED_METRIC)]
-"""A metric that publications tell of: of all operations together, or of one kind: `read_latency_mean`."""
+"""A metric of publications, over all operations or of one kind: `read_latency_mean`."""
 PER_OPERATION = ("cpu_per_operation", "io_per_operation")
-"""Metrics that are no latency, beside the throughput: of `analyze.metrics.METRICS`, which a study cannot import."""
+"""Metrics beside throughput and latencies, from `analyze.metrics.METRICS`, which a study cannot import."""
 MARGIN_METRIC = rf"^(throughput|{'|'.join(PER_OPERATION)}|{_LATENCY})$"
 MarginMetric = Annotated[str, Field(pattern=MARGIN_METRIC)]
-"""A metric that may have a margin: any that is compared, `analyze.metrics.metric_named`."""
+"""A metric that can have a margin: any that is compared, see `analyze.metrics.metric_named`."""
 Margin = Annotated[float, Field(gt=0, lt=1)]
-"""A relative effect that would not matter, a fraction: 0.05 is from 1/1.05 to 1.05 times the baseline."""
+"""A relative effect that would not matter, as a fraction: 0.05 is from 1/1.05 to 1.05 times the baseline."""
 
 
 class Published(Strict):
-    """One published figure: of an arm (`levels`), absolute (`value`, `unit`) and relative to the baseline."""
+    """One published figure of an arm (`levels`): absolute (`value`, `unit`) and relative to the baseline."""
 
     levels: Mapping[str, str]
     metric: PublishedMetric
     value: float | None = None
     unit: str | None = None
     relative: float | None = None
-    """A fraction: -0.69 for -69 %. Where absent it is derived from `value` and the baseline's `value`."""
+    """Relative effect as a fraction: -0.69 for -69 %. By default derived from `value` and the baseline's
+    `value`."""
     where: str
     """Page, table or section of the source."""
 
@@ -264,25 +266,25 @@ class Arm(Strict):
     name: str
     levels: Mapping[str, str]
     placed: ArmSettings | None = Field(alias="settings")
-    """`None` where somebody else ran it, so that nothing is known of what was around it."""
+    """`None` for imported arms, whose surroundings are unknown."""
     control: bool = False
-    """A second instance of the baseline: what it differs from the baseline is what the machine makes up."""
+    """A second instance of the baseline: any difference from the baseline is noise of the machine."""
 
     @property
     def settings(self) -> ArmSettings:
-        """The settings of an arm that tare runs; `StudyError` for one that was imported."""
+        """The settings of an arm that tare runs. Raises `StudyError` for an imported arm."""
         if self.placed is None:
             raise StudyError(f"arm {self.name!r} was imported: it cannot be run", hint="`tare report` shows it")
         return self.placed
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Arm:
-        """As pydantic's, with `settings` by that name too."""
+        """Copy as pydantic does, and accept `settings` by that name."""
         named = {"placed" if key == "settings" else key: value for key, value in (update or {}).items()}
         return super().model_copy(update=named, deep=deep)
 
 
 class Imported(Strict):
-    """Where results come from that somebody else has measured. `files`: how many were read, by which `parser`."""
+    """Source of results that others measured. `files`: how many files `parser` read."""
 
     origin: str
     parser: str
@@ -298,46 +300,47 @@ class Study(Strict):
     source: Source | None
     arms: tuple[Arm, ...]
     baseline: str
-    """Name of the baseline arm; of the first one where there are several."""
+    """Name of the baseline arm; if there are several, of the first."""
     baseline_levels: Mapping[str, str] = Field(default_factory=dict)
-    """Levels that make an arm a baseline: each arm is compared with the one that has these and else its own.
+    """Levels that make an arm a baseline: each arm is compared with the arm that has these and otherwise its own
+    levels.
 
-    Empty where there is one baseline for all arms.
+    Empty if all arms share one baseline.
     """
     factors: Mapping[str, tuple[str, ...]]
     """Factor → its levels."""
     varies: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Factor → the dotted keys in which its levels are meant to differ; in all others arms must be alike."""
+    """Factor → dotted keys that its levels vary; in all other keys, arms must be alike."""
     protocol: ProtocolSpec
     published: tuple[Published, ...]
     quantities: Quantities | None = None
-    """What the source reports by definitions of its own."""
+    """Quantities that the source defines and reports."""
     margins: Mapping[MarginMetric, Margin] = Field(default_factory=dict)
-    """Metric → the effect that would not matter; what has none gets no verdict."""
+    """Metric → effect that would not matter; a metric without a margin gets no verdict."""
     deviations: tuple[str, ...]
-    """In what this study differs from the published one, sentence by sentence (the scale's own included)."""
+    """How this study differs from the published one, in sentences (the scale's own included)."""
     text: str
-    """The study file as it was read, kept with the results."""
+    """Text of the study file, kept with the results."""
     conditions: tuple[str, ...] = ()
-    """Factors whose levels are the same in all runs of a block and differ from block to block."""
+    """Factors whose levels are constant within a block and vary between blocks."""
     strata: tuple[str, ...] = ()
-    """Those conditions by whose levels findings are shown separately as well."""
+    """Conditions by whose levels findings are also shown separately."""
     stages: str | None = None
-    """The factor whose levels follow each other on one server and its data; `None`: each arm has its own."""
+    """Factor whose levels follow each other on one server and its data; `None`: each arm has its own server."""
     published_by: PublishedBy | None = None
-    """The publication's own way to its figures, which is then followed beside tare's."""
+    """The publication's own method for its figures, shown beside tare's."""
     disk_bound: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Factor → levels of arms whose rate the disk is meant to set; empty: of none."""
+    """Factor → levels of arms whose rate the disk is meant to limit; empty: no arm."""
     imported: Imported | None = None
-    """Set where somebody else ran it."""
+    """Set for results that others measured."""
 
     def is_disk_bound(self, name: str) -> bool:
-        """Whether the disk is meant to set the rate of an arm."""
+        """Whether the disk is meant to limit the rate of an arm."""
         arm = next(arm for arm in self.arms if arm.name == name)
         return bool(self.disk_bound) and all(arm.levels[key] in some for key, some in self.disk_bound.items())
 
     def baseline_of(self, name: str) -> str:
-        """The arm that an arm is compared with; a baseline's is itself."""
+        """Return the name of the arm that an arm is compared with; a baseline is its own."""
         arm = next((arm for arm in self.arms if arm.name == name and not arm.control), None)
         if arm is None or not self.baseline_levels:
             return self.baseline

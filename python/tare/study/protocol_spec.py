@@ -10,11 +10,11 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, mod
 from tare.study.values import LONGEST_S, CpuList, Seconds, Strict, cpu_set
 
 Anytime = Literal["t-mixture", "sign-flip"]
-"""An interval that holds at every look: `tare.protocols.anytime` or `tare.protocols.sign_flip`."""
+"""Interval that holds at every look: `tare.protocols.anytime` or `tare.protocols.sign_flip`."""
 
 
 class Repetition(Strict):
-    """What all protocols have: how many blocks at most, how often a failed run is tried again, and the seed."""
+    """Keys of every protocol: the maximum number of blocks, retries of a failed run, and the seed."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -27,33 +27,33 @@ class Repetition(Strict):
 
 
 class Sequential(Repetition):
-    """What protocols have that end when enough is known."""
+    """Keys of protocols that end when enough is known."""
 
     name: str
     blocks: int = Field(default=40, gt=0, le=1000)
-    """The cap. Below `min_blocks` the target is never looked at."""
+    """Maximum number of blocks. Below `min_blocks`, the target is never checked."""
     target: float | None = Field(default=0.02, gt=0, lt=1)
     """Half-width of the interval on the relative throughput of every arm; `None`: all blocks, no looks."""
     min_blocks: int = Field(default=8, ge=8, le=1000)
-    """Blocks before the first look. The coverage was shown for 8; fewer would cost it."""
+    """Blocks before the first look. The coverage was shown for 8; fewer would reduce it."""
     look_every: int = Field(default=4, ge=4, le=1000)
-    """Blocks between looks; shown for 4, and looks that are rarer cost blocks only."""
+    """Blocks between looks. The coverage was shown for 4; rarer looks only cost blocks."""
     looks: Literal["set", "any"] = "set"
-    """`set`: at those blocks, by a t interval that they are paid for in; `any`: at every block from `min_blocks`
-    on, by an interval that holds at all of them at once, and takes 1.6 to 2.3 times the blocks."""
+    """`set`: looks at those blocks only, with a t interval adjusted for them; `any`: a look at every block from
+    `min_blocks` on, with an interval that holds at all looks and needs 1.6 to 2.3 times the blocks."""
     anytime: Anytime = "t-mixture"
-    """Of `looks: any`. `t-mixture`: exact for normal noise of any spread; `sign-flip`: by the random order of the
-    plan alone, whatever the noise, from mirrored pairs of blocks, and with more blocks again."""
+    """For `looks: any`. `t-mixture`: exact for normal noise of any spread; `sign-flip`: from the plan's random
+    order only, whatever the noise, by mirrored pairs of blocks; needs still more blocks."""
     margin: float | None = Field(default=None, gt=0, lt=1)
-    """In place of the width: each arm's blocks end when its interval lies within 1/(1 + margin) and 1 + margin
-    times the baseline, or outside. Needs `looks: any`. It is the margin of throughput, too."""
+    """In place of the width: an arm's blocks end when its interval lies within 1/(1 + margin) and 1 + margin times
+    the baseline, or outside. Needs `looks: any`. It is also the margin of throughput."""
     alpha: float = Field(default=0.035, gt=0, le=0.035)
-    """Of the t interval; more than 0.035 would no longer cover 95 % after looking."""
+    """Error rate of the t interval; above 0.035, repeated looks would reduce the coverage below 95 %."""
     max_minutes: float | None = Field(default=None, gt=0, le=LONGEST_S / 60)
-    """Machine time of all runs, over all resumes: no block is begun that would not end within it."""
+    """Machine time of all runs, over all resumes: no block starts that would not end within it."""
 
     @model_validator(mode="after")
-    def _shown_effects_need_any(self) -> Sequential:
+    def _margin_needs_looks_any(self) -> Sequential:
         if self.looks != "any" or self.target is None:
             wanted = "looks: any and a target, which set up looks at every block"
             if self.anytime != "t-mixture":
@@ -66,31 +66,31 @@ class Sequential(Repetition):
 
 
 class InterleaveSpec(Sequential):
-    """Randomised complete blocks in mirrored pairs, until every arm is known to the target or a cap is met."""
+    """Randomised complete blocks in mirrored pairs, until every arm is known to the target or a cap is reached."""
 
     name: Literal["interleave"] = "interleave"
     measure: Literal["set", "auto"] = "set"
-    """`set`: every measure phase is as long as `workload.measure_s` says; `auto`: those of the first 4 blocks are,
-    and from them it follows how long the later ones should be."""
+    """`set`: every measure phase lasts `workload.measure_s`; `auto`: the first 4 blocks do, and determine the
+    length of later measure phases."""
     measure_most_s: Seconds | None = Field(default=None, gt=0)
-    """With `auto`, the longest that may be chosen; `None`: 10 times `workload.measure_s`."""
+    """With `auto`, the longest measure phase to choose; `None`: 10 times `workload.measure_s`."""
 
     @model_validator(mode="after")
-    def _most_is_of_auto(self) -> InterleaveSpec:
+    def _most_needs_auto(self) -> InterleaveSpec:
         if self.measure_most_s is not None and self.measure != "auto":
             raise ValueError("measure_most_s has no effect without measure: auto")
         return self
 
 
 class DuetSpec(Sequential):
-    """Two arms at once, one set of CPUs each, swapped half-way; a block is one arm with the baseline.
+    """Two arms at once, each on its own CPU set, swapped half-way; a block is one arm with the baseline.
 
     `blocks`, `min_blocks` and `look_every` count the blocks of each arm.
     """
 
     name: Literal["duet"]
     cpus: tuple[CpuList, CpuList] = ("0", "1")
-    """Where each of the two stands, SUT and client together: two sets of as many CPUs, none in both."""
+    """CPU sets of the two arms, SUT and client together: two disjoint sets of the same size."""
 
     @field_validator("cpus")
     @classmethod
@@ -105,25 +105,25 @@ class DuetSpec(Sequential):
 
 
 class FixedSpec(Repetition):
-    """A number of runs an arm that is fixed beforehand, as most published studies have it."""
+    """A fixed number of runs for each arm, as in most published studies."""
 
     name: Literal["fixed"]
     sequence: Literal["spread", "together"] = "spread"
     """`spread`: no two runs of an arm in direct sequence; `together`: all runs of an arm, then the next arm."""
     control: bool = True
-    """Whether a second instance of the baseline is run; only a published number of runs is a reason not to."""
+    """Whether to run a second instance of the baseline; only a published number of runs is a reason not to."""
     paired: bool = False
-    """Whether an arm's run is compared with the baseline's of the same repetition, as `interleave` does."""
+    """Whether to compare an arm's run with the baseline's of the same repetition, as `interleave` does."""
 
     @model_validator(mode="after")
-    def _pairs_are_of_one_time(self) -> FixedSpec:
+    def _pairs_need_spread(self) -> FixedSpec:
         if self.paired and self.sequence == "together":
             raise ValueError("paired needs sequence: spread: runs of an arm together are far from the baseline's")
         return self
 
 
 class BucketsSpec(Repetition):
-    """As `fixed`, judged by the windows of all runs in one pot and z = 1.96."""
+    """Like `fixed`, but judged by the pooled windows of all runs and z = 1.96."""
 
     name: Literal["buckets"]
     blocks: int = Field(default=10, gt=0, le=1000)
@@ -132,7 +132,7 @@ class BucketsSpec(Repetition):
 
 
 class ImportedSpec(Repetition):
-    """Of results that somebody else has measured: what order the runs were made in is not known, none is made."""
+    """Results that others measured: the order of their runs is unknown, and no runs are made."""
 
     name: Literal["imported"]
     blocks: int = Field(gt=0)
@@ -144,7 +144,7 @@ _BY_NAME = frozenset({"duet", "fixed", "buckets", "imported"})
 
 
 def _protocol(value: Any) -> str:
-    """The name decides, and what has none or a wrong one is read as the default, which then says what is wrong."""
+    """Return the protocol's name; a missing or wrong name counts as the default, which then reports the error."""
     name = value.get("name") if isinstance(value, Mapping) else getattr(value, "name", None)
     return name if isinstance(name, str) and name in _BY_NAME else "interleave"
 

@@ -13,16 +13,16 @@ from tare.study.model import Scalar
 from tare.workloads import Parameters, Target, Workload
 
 SettingsCheck = Callable[[Mapping[str, Scalar]], object]
-"""Raises `StudyError` for settings that a database may not be given."""
+"""Raises `StudyError` for settings that a database does not accept."""
 TargetCheck = Callable[[Parameters, str], object]
 """Raises `StudyError` for a database that a workload cannot drive with these parameters."""
 
 
 @dataclass(frozen=True)
 class Usable:
-    """What a storage can be used with: `deployments` (`None`: all), and the keys that mean something to it.
+    """What a storage can be combined with: `deployments` (`None`: all), and the keys that it uses.
 
-    `by_engine`: it takes an engine to make it.
+    `by_engine`: an engine has to make the storage.
     """
 
     deployments: frozenset[str] | None
@@ -32,15 +32,14 @@ class Usable:
 
 @dataclass(frozen=True)
 class Registry:
-    """Names known to the plug-ins, and the little of them that reading a study needs.
+    """Names known to the plug-ins, and the properties that reading a study needs.
 
-    `databases`: name → a check of the settings that a study gives it.
-    `deployments`: name → whether a task of it can have a network namespace of its own.
-    `workloads`: name → model of its parameters. `recipes`: images that can be named without a prefix.
-    `clusters`: databases of which several servers can be one. `programs`: workloads that need no database, being
-    themselves the SUT. `tls_servers`, `tls_clients`: databases and workloads that can speak TLS. `monitors`: all
-    of them. `storages`: what each can be used with. `drives`: workload that needs a database → a check of the one
-    that it is given. `refused`: kind and name of a plug-in → why.
+    `databases`: name → check of the settings that a study gives. `deployments`: name → whether its tasks can have a
+    network namespace of their own. `workloads`: name → model of its parameters. `recipes`: images that can be named
+    without a prefix. `clusters`: databases that can form a cluster. `programs`: workloads that need no database, as
+    they are themselves the SUT. `tls_servers`, `tls_clients`: databases and workloads that can use TLS. `monitors`:
+    all of them. `storages`: what each can be combined with. `drives`: workload that needs a database → check of
+    that database. `refused`: kind and name of a plug-in → why.
     """
 
     databases: Mapping[str, SettingsCheck]
@@ -59,12 +58,12 @@ class Registry:
 
 
 def installed() -> Registry:
-    """What this installation has, plug-ins of other packages too."""
+    """Return the names of this installation, third-party plug-ins included."""
     return _registry(plugins=True)
 
 
 def built_in() -> Registry:
-    """What comes with tare: the same on every machine, as the JSON Schema has to be."""
+    """Return the names shipped with tare: the same on every machine, as the JSON Schema requires."""
     return _registry(plugins=False)
 
 
@@ -95,7 +94,7 @@ def _registry(*, plugins: bool) -> Registry:
         if plugin.refusal is not None
     }
     return Registry(
-        databases={name: _rehearsal(database) for name, database in databases.items() if name != FAKE},
+        databases={name: _settings_check(database) for name, database in databases.items() if name != FAKE},
         workloads={name: each.parameters for name, each in workloads.items() if not name.startswith(FAKE)},
         deployments={
             name: deployment.isolates_network
@@ -109,7 +108,7 @@ def _registry(*, plugins: bool) -> Registry:
         tls_servers=TLS_DATABASES,
         tls_clients=TLS_WORKLOADS,
         monitors=frozenset(monitors) - {FAKE},
-        drives={name: _aimed(each) for name, each in workloads.items() if each.needs_database},
+        drives={name: _target_check(each) for name, each in workloads.items() if each.needs_database},
         storages={
             name: Usable(each.deployments, each.options, Right.ENGINE in each.needs)
             for name, each in storages.items()
@@ -121,8 +120,8 @@ def _registry(*, plugins: bool) -> Registry:
 _SECRETS = Secrets(user="nobody", password="none")  # noqa: S106 - of a server that is never started
 
 
-def _aimed(workload: Workload[Any]) -> TargetCheck:
-    """A workload says what it thinks of a server when it is asked for its commands, which starts nothing."""
+def _target_check(workload: Workload[Any]) -> TargetCheck:
+    """Make a check by asking a workload for its commands, which starts nothing."""
 
     def check(parameters: Parameters, database: str) -> object:
         target = Target(database, Endpoint("127.0.0.1", 1), _SECRETS)
@@ -132,8 +131,8 @@ def _aimed(workload: Workload[Any]) -> TargetCheck:
     return check
 
 
-def _rehearsal(database: Database) -> SettingsCheck:
-    """A database says what it thinks of settings when it is asked for a command, which starts nothing."""
+def _settings_check(database: Database) -> SettingsCheck:
+    """Make a check by asking a database for a command, which starts nothing."""
 
     def check(settings: Mapping[str, Scalar]) -> object:
         return database.serve(ServerPlan("/data", "/run/tare", "127.0.0.1", 1, settings, _SECRETS))

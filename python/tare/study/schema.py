@@ -1,8 +1,8 @@
 """JSON Schema of the study file, for editors: `python -m tare.study.schema [--check]`.
 
-Written to schemas/study.schema.json with the names of the plug-ins and the workloads' parameters in it, so
-that an editor can complete them. Plug-ins of other packages are not in it: it is the same on every machine.
-`--check` fails where the file is not what would be written.
+Written to schemas/study.schema.json with the names of plug-ins and the parameters of workloads, for completion.
+Third-party plug-ins are left out, so that the file is the same on every machine. `--check` fails if the file is out
+of date.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAME = "study.schema.json"
 
 @dataclass(frozen=True)
 class KeptSchema:
-    """`module`: what writes it (`python -m MODULE`). `make`: what the models say, with pydantic's titles in it."""
+    """A schema in schemas/. `module`: writes it (`python -m MODULE`); `make`: schema of the models, with titles."""
 
     name: str
     title: str
@@ -42,15 +42,15 @@ class KeptSchema:
     make: Callable[[], Mapping[str, Any]]
 
     def tree(self) -> dict[str, Any]:
-        """The schema."""
+        """Return the schema."""
         return {"$schema": _DIALECT, "title": self.title, **untitled(self.make())}
 
     def text(self) -> str:
-        """The schema as it is kept: keys in order of the models, two spaces, a newline at the end."""
+        """Return the text of the file: keys in the models' order, indented by two spaces, with a final newline."""
         return json.dumps(self.tree(), indent=2, ensure_ascii=False) + "\n"
 
     def keep(self, argv: Sequence[str] | None = None) -> str | None:
-        """Write it, or with `--check` say what is wrong with the kept one: an answer for `sys.exit`."""
+        """Write the schema, or with `--check` describe how the kept one differs: an argument for `sys.exit`."""
         parser = argparse.ArgumentParser(prog=f"python -m {self.module}", description=f"JSON Schema: {self.title}")
         parser.add_argument("--check", action="store_true", help="fail if the schema on disk is out of date")
         parser.add_argument("--folder", type=Path, default=Path("schemas"), help="path of the schema")
@@ -68,7 +68,7 @@ class KeptSchema:
 
 
 def untitled(schema: Any) -> Any:
-    """Without pydantic's titles, which only repeat the keys; descriptions on one line."""
+    """Remove pydantic's titles, which only repeat the keys; put descriptions on one line."""
     if isinstance(schema, list):
         return [untitled(item) for item in schema]
     if not isinstance(schema, Mapping):
@@ -80,7 +80,7 @@ def untitled(schema: Any) -> Any:
 
 
 def _models(registry: Registry) -> dict[str, Any]:
-    """The models' own schema, with templates and patches in the place of what a study file may leave open."""
+    """Return the models' own schema, with templates and patches for the parts that a study file may leave open."""
     schema: dict[str, Any] = untitled(StudyFile.model_json_schema())
     defs: dict[str, Any] = schema["$defs"]
     defs.pop(ImportedSpec.__name__)
@@ -109,7 +109,7 @@ def _models(registry: Registry) -> dict[str, Any]:
 
 
 def _section(model: type[BaseModel], defs: dict[str, Any], **names: Iterable[str]) -> dict[str, Any]:
-    """`sut` or `client` as a template: nothing is required, for scale and levels may set what is missing."""
+    """Make `sut` or `client` as a template: no key is required, since scale and levels may set missing ones."""
     schema = _adopt(model, defs)
     schema.pop("required", None)
     for key, known in names.items():
@@ -118,7 +118,7 @@ def _section(model: type[BaseModel], defs: dict[str, Any], **names: Iterable[str
 
 
 def _workload(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
-    """One alternative a workload, distinguished by its name."""
+    """Make one alternative for each workload, distinguished by its name."""
     alternatives = []
     for name, model in sorted(registry.workloads.items()):
         schema = _adopt(model, defs)
@@ -128,26 +128,26 @@ def _workload(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _monitors(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
-    """A key a monitor; `null` switches it off."""
+    """Make one key for each monitor; `null` disables it."""
     each = {"anyOf": [_adopt(MonitorSpec, defs), {"type": "null"}]}
     properties = dict.fromkeys(sorted(registry.monitors), each)
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _protocol(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
-    """One alternative a protocol, distinguished by its name; the default's name may be left out."""
+    """Make one alternative for each protocol, distinguished by its name, which is optional for the default."""
     return {"anyOf": [_adopt(PROTOCOL_SPECS[name], defs) for name in sorted(registry.protocols)]}
 
 
 def _adopt(model: type[BaseModel], defs: dict[str, Any]) -> dict[str, Any]:
-    """A model's schema, its definitions moved to `defs`."""
+    """Return a model's schema, with its definitions moved to `defs`."""
     schema: dict[str, Any] = untitled(model.model_json_schema())
     defs.update(schema.pop("$defs", {}))
     return schema
 
 
 def _patch(roots: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
-    """A patch: one property for each dotted key below `roots`, and any name below a free mapping."""
+    """Make a patch: one property for each dotted key below `roots`, and any name below a free mapping."""
     properties: dict[str, Any] = {}
     patterns: dict[str, Any] = {}
     for root, schema in roots.items():
@@ -185,18 +185,18 @@ def _flatten(
 
 
 def _keys_of(patch: Mapping[str, Any]) -> dict[str, Any]:
-    """What `sets` may name: the keys that a patch may have."""
+    """Return the schema of names in `sets`: the keys that a patch may have."""
     free = [{"pattern": pattern} for pattern in patch["patternProperties"]]
     return {"type": "string", "anyOf": [{"enum": list(patch["properties"])}, *free]}
 
 
 def kept_schema(registry: Registry) -> KeptSchema:
-    """What schemas/ keeps, with the plug-ins of `registry`."""
+    """Return the schema kept in schemas/, with the plug-ins of `registry`."""
     return KeptSchema(NAME, "tare study", "tare.study.schema", partial(_models, registry))
 
 
 def study_schema(registry: Registry) -> dict[str, Any]:
-    """The schema of a study file that uses the plug-ins of `registry`."""
+    """Return the schema of a study file that uses the plug-ins of `registry`."""
     return kept_schema(registry).tree()
 
 

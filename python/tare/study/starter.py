@@ -1,4 +1,4 @@
-"""The study that `tare init` writes: small, commented, and right as it stands."""
+"""The study that `tare init` writes: small, commented, and valid as it is."""
 
 from __future__ import annotations
 
@@ -87,5 +87,5 @@ scales:
 
 
 def starter(name: str) -> str:
-    """The text of a study called `name`."""
+    """Return the text of a study with this name."""
     return _STARTER.replace("NAME", name)

@@ -1,4 +1,4 @@
-"""Hints: which of the known names somebody may have meant."""
+"""Hints: which known name the user may have meant."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 _MOST = 12
-"""More names than this are no hint."""
+"""Beyond this number, names are no hint."""
 
 
 def did_you_mean(given: object, known: Iterable[str], *, kind: str = "known") -> str | None:
-    """The closest known name, else the known names, `None` where there are none to offer."""
+    """Suggest the closest known name, else list the known names; `None` if there are none."""
     names = sorted(known)
     close = get_close_matches(str(given).lower(), [name.lower() for name in names], n=1, cutoff=0.6)
     if close:

@@ -1,4 +1,4 @@
-"""Values that studies write: the strict base model, networks, control groups, CPU lists and sizes."""
+"""Values in study files: the strict base model, networks, control groups, CPU lists and sizes."""
 
 from __future__ import annotations
 
@@ -10,76 +10,76 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 
 class Strict(BaseModel):
-    """Frozen, and no key that nobody reads."""
+    """Frozen model that refuses unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class NetworkKind(StrEnum):
-    """How a task is attached, and so how a client on the same host reaches it."""
+    """How a task is attached to a network, and so how a client on the same host reaches it."""
 
     HOST = "host"
     """The host's network namespace; listens on 127.0.0.1."""
     BRIDGE = "bridge"
-    """A namespace of its own on tare's bridge; reached by its own address."""
+    """A namespace of its own on tare's bridge; reached at its own address."""
     PUBLISHED_LOOPBACK = "published-loopback"
-    """As `bridge`, and a port published on 127.0.0.1."""
+    """Like `bridge`, with a port published on 127.0.0.1."""
     PUBLISHED_ADDRESS = "published-address"
-    """As `bridge`, and a port published on the host's own address on that bridge."""
+    """Like `bridge`, with a port published on the host's own address on that bridge."""
     SHARED = "shared"
     """The namespace of another instance (a client in the SUT's)."""
     USER = "user"
-    """A virtual machine on QEMU's own network stack, its port forwarded from 127.0.0.1."""
+    """A virtual machine on QEMU's user-mode network, with its port forwarded from 127.0.0.1."""
     TAP = "tap"
-    """A virtual machine on a bridge of the run's own; reached by its own address."""
+    """A virtual machine on a bridge of the run's own; reached at its own address."""
     MACVLAN = "macvlan"
     """A namespace with an IP and a link-layer address of its own on the measured network between two hosts."""
     IPVLAN = "ipvlan"
-    """The same with its host's link-layer address."""
+    """Like `macvlan`, with its host's link-layer address."""
     ROOTLESSPORT = "rootlessport"
-    """Of rootless Podman: out by slirp4netns, a port on 127.0.0.1 by RootlessKit's port driver."""
+    """Rootless Podman: outgoing by slirp4netns, with a port on 127.0.0.1 by RootlessKit's port driver."""
     SLIRP4NETNS = "slirp4netns"
-    """Of rootless Podman: the same, with the port by slirp4netns itself."""
+    """Rootless Podman: outgoing by slirp4netns, which also forwards the port."""
     PASTA = "pasta"
-    """Of rootless Podman: both by pasta."""
+    """Rootless Podman: pasta carries outgoing traffic and forwards the port."""
     POD = "pod"
-    """Of a pod, attached by a CNI plug-in; reached by its own address."""
+    """A pod attached by a CNI plug-in; reached at its own address."""
     HOST_PORT = "host-port"
-    """As `pod`, and a port that CNI's portmap publishes on the node's address."""
+    """Like `pod`, with a port that CNI's portmap publishes on the node's address."""
     CLUSTER_IP = "cluster-ip"
-    """As `pod`, behind a Service's own address, by rules as kube-proxy writes them."""
+    """Like `pod`, behind a Service's own address, with the rules that kube-proxy writes."""
     NODE_PORT = "node-port"
-    """The same behind a port of the node's address."""
+    """Like `cluster-ip`, behind a port of the node's address."""
 
 
 OWN_ADDRESS = frozenset({NetworkKind.MACVLAN, NetworkKind.IPVLAN})
-"""Of a container that other hosts find by an address of its own on their network; its own host never does."""
+"""Networks that give a container an address for other hosts; its own host never reaches it there."""
 ROOTLESS_NETWORKS = frozenset({NetworkKind.ROOTLESSPORT, NetworkKind.SLIRP4NETNS, NetworkKind.PASTA})
-"""What a user may have an engine make without root."""
+"""Networks that an engine makes for a user without root."""
 SERVICE_NETWORKS = frozenset({NetworkKind.CLUSTER_IP, NetworkKind.NODE_PORT})
-"""Of a pod behind a Service."""
+"""Networks of a pod behind a Service."""
 POD_NETWORKS = SERVICE_NETWORKS | {NetworkKind.POD, NetworkKind.HOST_PORT}
-"""What CNI plug-ins make."""
+"""Networks that CNI plug-ins make."""
 
 
 class Qos(StrEnum):
-    """kubelet's classes of service, by what a pod requests and what limits it."""
+    """kubelet's QoS classes, determined by a pod's requests and limits."""
 
     BEST_EFFORT = "best-effort"
-    """Neither."""
+    """No requests and no limits."""
     BURSTABLE = "burstable"
-    """Anything between."""
+    """Anything between the other two."""
     GUARANTEED = "guaranteed"
-    """Both, of CPU and memory, and as much of one as of the other."""
+    """Requests and limits of CPU and memory, equal to each other."""
 
 
 class CgroupPlace(StrEnum):
-    """In which control group a task stands."""
+    """The control group of a task."""
 
     RUN = "run"
-    """One of its own below the run's, beside all other tasks of the run."""
+    """A group of its own below the run's, beside all other tasks of the run."""
     ROOT = "root"
-    """The root of every hierarchy, as a program started by hand; bare tasks only, and without limits."""
+    """The root of every hierarchy, as for a program started by hand; bare tasks only, and without limits."""
 
 
 EngineName = Literal["docker", "podman", "podman-rootless"]
@@ -88,23 +88,23 @@ EngineName = Literal["docker", "podman", "podman-rootless"]
 LONGEST_S = 366 * 24 * 3600.0
 """The longest duration that a study may ask for: a year."""
 MOST = 10**12
-"""The largest count that a study may ask for; more is a slip of the keyboard, and breaks arithmetic later."""
+"""The largest count that a study may ask for; more is a typing error, and breaks arithmetic later."""
 
 Seconds = Annotated[float, Field(le=LONGEST_S)]
 Count = Annotated[int, Field(le=MOST)]
 
 _LAST_CPU = 8191
-"""Linux is built for 8192 CPUs at most (NR_CPUS in arch/x86/Kconfig)."""
+"""Linux supports 8192 CPUs at most (NR_CPUS in arch/x86/Kconfig)."""
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def size_bytes(text: str) -> int:
-    """`"512M"` → 536870912."""
+    """Convert a size to bytes: `"512M"` → 536870912."""
     return int(text[:-1]) * _UNITS[text[-1]] if text[-1] in _UNITS else int(text)
 
 
 def cpu_set(text: str) -> frozenset[int]:
-    """A CPU list as in cpuset.cpus: `"0-1,3"` → {0, 1, 3}."""
+    """Parse a CPU list as in cpuset.cpus: `"0-1,3"` → {0, 1, 3}."""
     cpus: set[int] = set()
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
@@ -123,7 +123,7 @@ def _cpus_can_be(cpus: str) -> str:
 
 
 _REQUEST_BYTES = range(4 << 10, (1 << 20) + 1, 4 << 10)
-"""Whole pages, up to what the kernel's NFS client takes (include/linux/nfs_xdr.h, NFS_MAX_FILE_IO_SIZE)."""
+"""Whole pages, up to the limit of the kernel's NFS client (include/linux/nfs_xdr.h, NFS_MAX_FILE_IO_SIZE)."""
 
 
 def _can_be_one_request(size: str) -> str:
@@ -136,17 +136,17 @@ CpuList = Annotated[str, Field(pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$"), AfterVali
 """A CPU list such as `"0-1,3"`."""
 
 RequestSize = Annotated[str, Field(pattern=r"^[1-9]\d*[KM]?$"), AfterValidator(_can_be_one_request)]
-"""What a request to an NFS server may carry, such as `"64K"`."""
+"""Size of a request to an NFS server, such as `"64K"`."""
 
 
 PublishedBy = Literal["relative-change-of-averages", "min-max-mean"]
-"""How a publication comes to its figures; `min-max-mean`: these of its repetitions, with the standard deviation."""
+"""A publication's method for its figures; `min-max-mean`: of its repetitions, with the standard deviation."""
 
 QuantityName = Literal["e_ovh", "cpu_ovh", "io_ovh_r", "io_ovh_w"]
 
 
 class PublishedRange(Strict):
-    """Between which values a source found a quantity, as fractions: 0.1 is 10 %. `when`: under which condition."""
+    """Range that a source reports for a quantity, as fractions: 0.1 is 10 %. `when`: under which condition."""
 
     low: float = Field(ge=0, le=MOST)
     high: float = Field(ge=0, le=MOST)
@@ -161,10 +161,10 @@ class PublishedRange(Strict):
 
 
 class Quantities(Strict):
-    """What a source reports by definitions of its own, shown beside tare's estimates.
+    """Quantities that a source defines and reports, shown beside tare's estimates.
 
-    `wanted`: quantity → the published ranges. A tool's view is of one sample each `every_s` seconds, the first and
-    the last `trim` of each run dropped.
+    `wanted`: quantity → the published ranges. A tool's figure is from one sample every `every_s` seconds, without
+    the first and the last `trim` samples of each run.
     """
 
     every_s: Seconds = Field(default=1.0, gt=0)

@@ -27,7 +27,7 @@ from tare.monitors.registry import MONITORS
 from tare.plan.model import Plan
 from tare.run import local
 from tare.run.fleet import crew
-from tare.run.fleet.block_task import Post
+from tare.run.fleet.block_task import ConnectedMaker
 from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine
 from tare.sites.file import SiteSpec
@@ -82,7 +82,7 @@ if __name__ == "__main__":
         from tests.unit.run.fleet.fake_site import fake  # by PYTHONPATH, which other tests do without
 
         on_fakes.enter_context(patch.object(crew, "OwnCrew", partial(crew.OwnCrew, command=fake_site)))
-        of_fakes = patch.object(worker, "by_ssh", lambda spec, interrupts: Post(spec, fake, interrupts))
+        of_fakes = patch.object(worker, "by_ssh", lambda spec, interrupts: ConnectedMaker(spec, fake, interrupts))
         on_fakes.enter_context(of_fakes)
         on_fakes.enter_context(patch.object(running, "reached_site", reached))
     with patch.object(planned, "installed", with_fakes), traced_by_nobody, on_that_machine, on_fakes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.plan.test_expand import a_study
 
-from tare.plan.expand import LATER_IN_ARM, LATER_IN_PROTOCOL, expand, without
+from tare.plan.expand import LATER_IN_ARM, LATER_IN_PROTOCOL, expand, without_defaults
 from tare.study.protocol_spec import PROTOCOL_SPECS
 
 OF_THE_FIRST_STORES = "a23fbd1dc3a0a54c936df659197a3753ed47e546135db646f714ca9c17deab26"
@@ -33,18 +33,18 @@ def test_a_later_key_away_from_its_default_is_another_study() -> None:
     ],
 )
 def test_only_what_is_the_default_is_left_out(tree: dict[str, object], left: dict[str, object]) -> None:
-    assert without(tree, {"a.b": 1}) == left
+    assert without_defaults(tree, {"a.b": 1}) == left
 
 
 def test_what_is_around_falls_only_once_all_in_it_has_fallen() -> None:
     later = {"of.*.optional": False, "of": {"x": {}}}
-    assert without({"of": {"x": {"optional": False}}}, later) == {}
-    assert without({"of": {"x": {"optional": True}}}, later) == {"of": {"x": {"optional": True}}}
+    assert without_defaults({"of": {"x": {"optional": False}}}, later) == {}
+    assert without_defaults({"of": {"x": {"optional": True}}}, later) == {"of": {"x": {"optional": True}}}
 
 
 def test_the_tree_that_was_given_is_left_as_it_is() -> None:
     tree = {"a": {"b": 1}}
-    without(tree, {"a.b": 1})
+    without_defaults(tree, {"a.b": 1})
     assert tree == {"a": {"b": 1}}
 
 

@@ -15,8 +15,8 @@ from tare.run.between.clocks import (
     Exchange,
     Offset,
     SiteClock,
-    between,
     disagreement,
+    interpolated,
     must_agree,
     must_not_step,
     offset_of,
@@ -77,10 +77,10 @@ def test_more_exchanges_never_widen_the_bound(trips: list[tuple[float, float, fl
 
 def test_between_two_measurements_the_clocks_part_evenly() -> None:
     before, after = Offset(1.0, 1e-4, 100.0), Offset(1.01, 1e-4, 200.0)
-    assert between(before, after, 150.0) == pytest.approx(1.005)
-    assert between(before, after, 90.0) == 1.0
-    assert between(before, after, 300.0) == 1.01
-    assert between(before, before, 100.0) == 1.0
+    assert interpolated(before, after, 150.0) == pytest.approx(1.005)
+    assert interpolated(before, after, 90.0) == 1.0
+    assert interpolated(before, after, 300.0) == 1.01
+    assert interpolated(before, before, 100.0) == 1.0
 
 
 def test_what_ntp_may_slew_is_no_step() -> None:

@@ -12,7 +12,7 @@ from tare.deployments import Right
 from tare.errors import StudyError
 from tare.plan.model import Plan
 from tare.run.between.lacks import Knowledge, Share, lacking_on, shares
-from tare.run.between.site import Reached, refuse_between, turned
+from tare.run.between.site import Reached, refuse_between, with_swapped_hosts
 from tare.sites import Completed, Site
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
@@ -187,7 +187,7 @@ def test_an_address_on_no_interface_is_told(plan: Plan, host: FakeHost, address:
 
 def test_hosts_that_change_places_are_asked_for_both(plan: Plan) -> None:
     site = Site(FakeHost("db"), FakeHost("load"))
-    each = shares(plan, (site, turned(site)))
+    each = shares(plan, (site, with_swapped_hosts(site)))
     assert {name: len(share.placed) for name, share in each.items()} == {"db": 2, "load": 2}
     assert all(isinstance(share, Share) and len(share.served) == 1 for share in each.values())
 

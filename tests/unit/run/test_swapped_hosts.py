@@ -11,7 +11,7 @@ from tests.unit.run.conftest import Rig, make_plan, make_rig
 from tests.unit.run.parity.test_compare import record, study
 
 from tare.errors import StudyError
-from tare.run.between.site import refuse_swap, turned
+from tare.run.between.site import refuse_swap, with_swapped_hosts
 from tare.run.events import RunStarted
 from tare.run.parity.compare import differences
 from tare.run.parity.references import References
@@ -31,7 +31,7 @@ def rig(tmp_path: Path) -> Rig:
     def on(site: Site) -> Any:
         return replace(made.machine, site=site, host_facts=lambda: {"name": site.sut.name})
 
-    made.machine = replace(on(SITE), swapped=on(turned(SITE)))
+    made.machine = replace(on(SITE), swapped=on(with_swapped_hosts(SITE)))
     return made
 
 
@@ -97,9 +97,9 @@ def test_within_a_block_hosts_never_change(rig: Rig) -> None:
 
 
 def _server() -> Any:
-    from tare.run.parity.compare import Server
+    from tare.run.parity.compare import KnownVariables
 
-    return Server()
+    return KnownVariables()
 
 
 def test_what_makes_no_sense_is_refused_in_one_sentence() -> None:

@@ -52,7 +52,7 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     from tare.cli.study.running import unfinished
     from tare.report.check import json_file, terminal
     from tare.report.check import markdown as summary
-    from tare.report.check.content import Asked, build_check
+    from tare.report.check.content import CheckRequest, build_check
     from tare.report.write import refuse_place, write
     from tare.store import open_store
 
@@ -60,7 +60,7 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     refuse_place(markdown)
     opened = open_store(store)
     plan, records = opened.plan, opened.records()
-    asked = Asked(_once(metric) or ("throughput",), most, _once(arm), lenient=inconclusive is Open.PASS)
+    asked = CheckRequest(_once(metric) or ("throughput",), most, _once(arm), lenient=inconclusive is Open.PASS)
     why_open = unfinished(plan, records)
     result = build_check(plan.study, records, asked, why_open)
     if junit is not None:

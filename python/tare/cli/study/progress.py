@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.databases.registry import DATABASES
-from tare.plan.estimate import SlowStarts, at_once_up, blocks_expected, run_seconds, slow_starts
+from tare.plan.estimate import SlowStarts, blocks_expected, no_slow_start, run_seconds, slow_starts
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
 from tare.protocols.pilot import Choice
@@ -66,7 +66,7 @@ class Tally:
     plan: Plan
     done: StudyState
     clock: Callable[[], float] = time.monotonic
-    slow: SlowStarts = at_once_up
+    slow: SlowStarts = no_slow_start
     run: PlannedRun | None = None
     attempt: int = 1
     phase: Phase | None = None

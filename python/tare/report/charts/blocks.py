@@ -1,4 +1,4 @@
-"""The effect block by block, a panel an arm: shows drift, outliers and what the interval rests on."""
+"""The effect by block, a panel for each arm: shows drift, outliers and the data behind the interval."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from tare.report.plain import distinct, plain
 _PANEL_PX = 92
 _LABELS_PX = 62
 _GAPS = alt.RowColnumber(row=62, column=76)
-"""Between the plots themselves, so that panels stand in line however long their labels are."""
+"""Gaps between the plots, so that panels align however long their labels are."""
 _MOST_POINTS, _FEWEST_A_PANEL = 2500, 20
-"""In one chart, or a page grows with the runs: above that, a point stands for neighbouring blocks."""
+"""Most points in one chart, which bounds the page's size: above it, a point stands for neighbouring blocks."""
 _MOST_LISTED = 30
-"""Effects in the words of an arm."""
+"""Most effects in an arm's text."""
 
 
 def blocks(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification; each panel has a scale of its own, so that small effects can be seen too."""
+    """Return the Vega-Lite specification; each panel has its own scale, so that small effects are visible."""
     arms = tuple(finding.arm for finding in findings)
     wide_enough = frame if max(map(len, arms), default=0) <= frame.panel_label else frame.in_one_column
     labels = distinct(arms, wide_enough.panel_label)
@@ -45,7 +45,7 @@ def blocks(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
 
 
 def blocks_a_point(findings: Sequence[Finding]) -> int:
-    """Neighbouring blocks whose mean is one point; 1 where each has its own."""
+    """Return how many neighbouring blocks form one point; 1 if each has its own."""
     most = max(_FEWEST_A_PANEL, _MOST_POINTS // max(1, len(findings)))
     return -(-max((len(finding.blocks) for finding in findings), default=1) // most) or 1
 
@@ -65,7 +65,7 @@ def _panel(finding: Finding, label: str, frame: Frame, each: int) -> Any:
         .encode(y=alt.Y("effect:Q")),
         dots.mark_line(color=INK, strokeWidth=1, opacity=0.5).encode(**place),
         dots.mark_point(shape="circle", size=36, filled=True, opacity=1, color=INK).encode(**place),
-        # Not a title: Vega sets those by how far the axis labels reach, and so out of line with each other.
+        # Not a title: Vega positions titles by the reach of the axis labels, which would misalign them.
         of_rows([{}])
         .mark_text(
             align="left", baseline="bottom", fontWeight="bold", fontSize=frame.text_px, color=INK, text=label
@@ -75,13 +75,13 @@ def _panel(finding: Finding, label: str, frame: Frame, each: int) -> Any:
 
 
 def in_words(findings: Sequence[Finding]) -> str:
-    """The chart for those who cannot see it."""
+    """Describe the chart in words."""
     sentences = [f"{plain(finding.arm, 60)}: {_effects(finding.blocks)}" for finding in findings]
     return f"Chart: the effect on throughput in each block. {'; '.join(sentences)}."
 
 
 def _effects(by_block: Sequence[tuple[int, float]]) -> str:
-    """Each by itself, as far as somebody would listen; else their range and the middle half."""
+    """List each effect if there are few; else their range and the middle half."""
     if len(by_block) <= _MOST_LISTED:
         return ", ".join(f"block {block} {percent(effect)}" for block, effect in by_block) or "no block"
     effects = [effect for _, effect in by_block]

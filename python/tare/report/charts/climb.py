@@ -1,4 +1,4 @@
-"""Latency over load, all arms in one plot: where each curve crosses the bound is what it can sustain."""
+"""Latency over load, all arms in one plot: where a curve crosses the bound is the sustainable rate."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MOST_ARMS = 8
 """As many lines can be told apart by their colours."""
 _HEIGHT_PX = 300
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
-"""Every other line also differs in more than colour."""
+"""Every other line also differs by its dashes."""
 _WIDE_LABEL = 32
 _FIRST_DIGIT = "indexof('125', slice(format(datum.value, '.0e'), 0, 1)) >= 0"
 
 
 def climb(curves: Sequence[tuple[str, Climb]], frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification: rate asked for along, the quantile up, both logarithmic, a line an arm."""
+    """Return the Vega-Lite specification: the quantile over the target rate, both logarithmic, a line per arm."""
     labels = distinct(tuple(arm for arm, _ in curves), _WIDE_LABEL)
     order = [labels[arm] for arm, _ in curves]
     quantile, within_ms = curves[0][1].quantile, curves[0][1].within_ms
@@ -75,7 +75,7 @@ def climb(curves: Sequence[tuple[str, Climb]], frame: Frame) -> dict[str, Any]:
 
 
 def in_words(curves: Sequence[tuple[str, Climb]]) -> str:
-    """The chart for those who cannot see it."""
+    """Describe the chart in words."""
     first = curves[0][1]
     ends = [f"{plain(arm, 60)} up to {amount(one.rate_per_s)}/s" for arm, one in curves]
     bound = f"{first.quantile} within {first.within_ms:g} ms"

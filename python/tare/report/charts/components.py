@@ -1,4 +1,4 @@
-"""What an operation's CPU time goes to in each arm: a bar an arm, a colour a cause."""
+"""CPU time per operation by cause: a bar for each arm, a colour for each cause."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ OTHER = "other"
 
 
 def drawable(arms: Sequence[ArmExplanation]) -> list[ArmExplanation]:
-    """Those of which the causes are known."""
+    """Return the arms whose causes are known."""
     return [arm for arm in arms if arm.causes and arm.total is not None]
 
 
 def components(arms: Sequence[ArmExplanation], frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification; baselines stand above the arms that are compared with them."""
+    """Return the Vega-Lite specification; baselines are above the arms that are compared with them."""
     bars = list(dict.fromkeys([*(arm.baseline for arm in arms), *(arm.arm for arm in arms)]))
     labels = distinct(tuple(bars), _LONGEST_LABEL)
     titles = largest(arms)
@@ -55,7 +55,7 @@ def components(arms: Sequence[ArmExplanation], frame: Frame) -> dict[str, Any]:
 
 
 def largest(arms: Sequence[ArmExplanation]) -> list[str]:
-    """Titles of the causes that took or added most anywhere; as many as there are colours."""
+    """Return the titles of the largest causes of any arm; as many as there are colours."""
     size: dict[str, float] = {}
     for part in (part for arm in arms for part in arm.causes):
         size[part.title] = max(size.get(part.title, 0.0), part.us, part.baseline_us)
@@ -86,5 +86,5 @@ def _baseline(part: Part) -> float:
 
 
 def in_words(arms: Sequence[ArmExplanation]) -> str:
-    """The chart for those who cannot see it."""
+    """Describe the chart in words."""
     return f"Chart: CPU time per operation by cause. {'; '.join(sentence(arm) for arm in arms)}."

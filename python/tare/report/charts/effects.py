@@ -1,4 +1,4 @@
-"""Which factor moves throughput: main effects above, interactions beneath, each with its interval."""
+"""Which factor changes throughput: main effects first, then interactions, each with its interval."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _ROW_PX = 26
 _TWO_LINES_PX = 36
 _LONGEST_LABEL = 46
 _TWO_LINES = "split(replace(datum.label, ' \N{MULTIPLICATION SIGN} ', '\\n\N{MULTIPLICATION SIGN} '), '\\n')"
-"""An interaction on a phone: the second factor below the first."""
+"""Label of an interaction on a phone: the second factor below the first."""
 
 
 def effects(estimates: Sequence[Effect], frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification; effects are those of one metric."""
+    """Return the Vega-Lite specification; all effects are of one metric."""
     names = [name(each) for each in estimates]
     labels = distinct(tuple(names), _LONGEST_LABEL)
     rows = [_row(each, labels[called]) for each, called in zip(estimates, names, strict=True)]
@@ -60,14 +60,14 @@ def effects(estimates: Sequence[Effect], frame: Frame) -> dict[str, Any]:
 
 
 def drawable(estimates: Sequence[Effect]) -> list[Effect]:
-    """Main effects first, then the strongest interactions for which there is room."""
+    """Return the main effects, then the strongest interactions that fit."""
     main = [each for each in estimates if not each.interaction][:MOST_ROWS]
     two = sorted((each for each in estimates if each.interaction), key=lambda one: -abs(one.estimate.point or 0.0))
     return [*main, *two[: MOST_ROWS - len(main)]]
 
 
 def in_words(estimates: Sequence[Effect]) -> str:
-    """The chart for those who cannot see it."""
+    """Describe the chart in words."""
     sentences = [f"{name(each)} {_point(each)}, 95 % interval {interval(each.estimate)}" for each in estimates]
     return f"Chart: what each factor does to throughput. {'; '.join(sentences)}."
 

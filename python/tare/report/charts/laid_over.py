@@ -1,4 +1,4 @@
-"""Overlaid runs: a panel a quantity, a line a run, which a page can show or hide by its class."""
+"""Overlaid runs: a panel for each quantity, a line for each run, which a page shows or hides by its class."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import altair as alt
 from tare.analyze.timelines.runs import OverlaidRun, RunOverlay
 from tare.analyze.timelines.series import READ, WRITTEN
 from tare.report.charts.theme import INK, MUTED, Frame, Scale, of_rows, seconds_axis, themed, value_axis, x_at, y_at
-from tare.report.charts.timelines import bands_of, hangs
+from tare.report.charts.timelines import bands_of, is_marked_in
 from tare.report.plain import plain
 from tare.report.rows.laid_over import PANELS, colours, means
 from tare.report.words.marks import mark_lines
 
 _DASHES: Mapping[str, tuple[int, ...]] = {"whole": (1, 0), "dashes": (5, 3), "dots": (2, 2), "both": (8, 3, 2, 3)}
-"""Tell runs of an arm apart, block by block."""
+"""Dashes of an arm's runs, by block."""
 _PANEL_PX = 120
 _LABELS_PX = 48
 _GAPS = alt.RowColnumber(row=58, column=66)
 
 
 def laid_over(shown: RunOverlay, frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification. What is drawn of run N (from 0) is described as `run-N`."""
+    """Return the Vega-Lite specification. Marks of run N (from 0) have the description `run-N`."""
     panels = [panel for panel in PANELS if _has_values(panel, shown.runs)]
     width, columns = (320, 2) if frame.values else (220, 1)
     reach = _reach(shown.runs)
@@ -33,13 +33,13 @@ def laid_over(shown: RunOverlay, frame: Frame) -> dict[str, Any]:
 
 
 def _has_values(panel: str, runs: Sequence[OverlaidRun]) -> bool:
-    """Whether there is a line; of a disk only where anything was read or written."""
+    """Whether a panel has values; a disk's panel only if anything was read or written."""
     values = [point.value for run in runs for point in run.points if point.panel == panel]
     return any(values) if panel in (READ, WRITTEN) else bool(values)
 
 
 def in_words(shown: RunOverlay) -> str:
-    """The chart for those who cannot see it: what it begins with; the table beneath has every run."""
+    """Describe the runs shown at first in words; the table below has every run."""
     sentences = [
         "; ".join([f"{plain(run.run_id, 60)} of {plain(run.arm, 60)}: {means(run)}", *mark_lines(run.marks)])
         for run in shown.runs
@@ -49,7 +49,7 @@ def in_words(shown: RunOverlay) -> str:
 
 
 def _reach(runs: Sequence[OverlaidRun]) -> tuple[float, float]:
-    """From the first to the last second that any run has."""
+    """Return the first and the last second of any run."""
     seconds = [point.second for run in runs for point in run.points]
     return min(seconds, default=0.0), max(seconds, default=1.0)
 
@@ -63,7 +63,7 @@ def _panel(runs: Sequence[OverlaidRun], panel: str, reach: tuple[float, float], 
         {**pens[run.run_id], "run": f"run-{n}", "second": mark.second}
         for n, run in enumerate(runs)
         for mark in run.marks
-        if reach[0] <= mark.second <= reach[1] and hangs(mark, panel)
+        if reach[0] <= mark.second <= reach[1] and is_marked_in(mark, panel)
     ]
     bands = [
         {**pens[run.run_id], "run": f"run-{n}", "second": band.began, "end": band.ended}
@@ -94,7 +94,7 @@ def _panel(runs: Sequence[OverlaidRun], panel: str, reach: tuple[float, float], 
 
 
 def _pens(runs: Sequence[OverlaidRun]) -> Mapping[str, Mapping[str, str]]:
-    """Run → how it is drawn: in the colour of its arm, dashed by its place among the runs of it."""
+    """Run → its pen: the arm's colour, dashed by its place among the arm's runs."""
     hues, names = colours(runs), list(_DASHES)
     counts = dict.fromkeys(hues, 0)
     pens = {}
@@ -105,7 +105,7 @@ def _pens(runs: Sequence[OverlaidRun]) -> Mapping[str, Mapping[str, str]]:
 
 
 def _line(run: OverlaidRun, panel: str, pen: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Broken where there was nobody, as between two clients."""
+    """Points of a run's line, interrupted where there was no process, as between two clients."""
     points = [point for point in run.points if point.panel == panel]
     gaps = sorted(later.second - sooner.second for sooner, later in pairwise(points))
     rows: list[dict[str, Any]] = []

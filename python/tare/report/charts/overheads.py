@@ -1,4 +1,4 @@
-"""Arms against the baseline in one metric: interval, point, each block, and what was published."""
+"""Arms against the baseline in one metric: interval, point, each block, and published figures."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ from tare.report.plain import distinct, lines_of, plain
 _ROW_PX = 48
 _MARGIN_PX = 18
 _ABOVE_PX = 13
-"""Published figures stand this far above the interval, blocks as far below, so that none hides another."""
+"""Distance of published figures above the interval, and of blocks below it, so that none hides another."""
 _LONGEST_LABEL = 42
 _LINES = "split(datum.label, '\\n')"
 _LETTER = 0.55
-"""How wide one is, of its height."""
+"""Width of a letter relative to its height."""
 _MOST_DOTS = 2500
-"""In one chart, or a page grows with the runs; above that, where most blocks of an arm lie is one line."""
+"""Most dots in one chart, which bounds the page's size; above it, a line shows the range of most blocks of an
+arm."""
 _OF_TWENTY = 20
 
 
 def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True) -> dict[str, Any]:
-    """The Vega-Lite specification; findings are those of one metric, one an arm. `blocks`: whether to show each."""
+    """Return the Vega-Lite specification for findings of one metric, one an arm. `blocks`: draw each block."""
     letters = int((frame.label_px - _MARGIN_PX) / (frame.text_px * _LETTER))
     distinctly = distinct(tuple(finding.arm for finding in findings), _LONGEST_LABEL)
     labels = {arm: "\n".join(lines_of(label, letters)) for arm, label in distinctly.items()}
@@ -91,7 +92,7 @@ def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True)
 
 
 def in_words(findings: Sequence[Finding]) -> str:
-    """The chart for those who cannot see it."""
+    """Describe the chart in words."""
     title = metric_named(findings[0].metric).title
     sentences = [
         f"{plain(one.arm, 60)} {point(one)}, 95 % interval {interval(one.estimate)}"
@@ -102,7 +103,7 @@ def in_words(findings: Sequence[Finding]) -> str:
 
 
 def _against(findings: Sequence[Finding], longest: int) -> str:
-    """The baseline's name, where all findings have the same."""
+    """Return the baseline's name, if all findings share it."""
     names = {finding.baseline for finding in findings}
     return plain(findings[0].baseline, longest) if len(names) == 1 else "each arm's baseline"
 
@@ -120,7 +121,7 @@ def _row(finding: Finding, label: str) -> dict[str, Any]:
 
 
 def too_many_blocks(findings: Sequence[Finding]) -> bool:
-    """Whether the middle 90 % of an arm's blocks are drawn in place of each."""
+    """Whether the middle 90 % of an arm's blocks are drawn in place of each block."""
     return sum(len(one.blocks) for one in findings) > _MOST_DOTS
 
 

@@ -1,4 +1,4 @@
-"""Latency over quantiles, a row an arm: both distributions, and how far one is shifted from the other."""
+"""Latency by quantile, a row for each arm: both distributions, and the shift between them."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ from tare.report.plain import plain
 from tare.report.rows.shift import label, shifted, title
 
 MOST_ROWS = 16
-"""In one chart; what is left out is named beside it."""
+"""Most rows in one chart; those left out are named beside it."""
 _PANEL_PX = 120
 _LABELS_PX = 58
 _WIDE_RANGE = 4.0
-"""From least to greatest: then 1, 2 and 5 of each decade alone are labelled, lest Vega thin them out by chance."""
+"""Ratio of largest to smallest latency above which only 1, 2 and 5 of each decade get labels, since Vega would drop
+labels arbitrarily."""
 _FIRST_DIGIT = "indexof('125', slice(format(datum.value, '.0e'), 0, 1)) >= 0"
 _SHORT = 18
 _GAPS = alt.RowColnumber(row=72, column=72)
 
 
 def shift(shifts: Sequence[QuantileShift], frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification: left latency in ms, right the shift in percent, both over the same quantiles."""
+    """Return the Vega-Lite specification: latency in ms (left) and shift in percent (right) by quantile."""
     percents = list(dict.fromkeys(each.percent for one in shifts for each in one.quantiles))
     order = [label(each) for each in sorted(percents)]
     panels = [panel for one in shifts for panel in _row(one, order, frame)]
@@ -46,7 +47,7 @@ def shift(shifts: Sequence[QuantileShift], frame: Frame) -> dict[str, Any]:
 
 
 def in_words(shifts: Sequence[QuantileShift]) -> str:
-    """The chart for those who cannot see it."""
+    """Describe the chart in words."""
     sentences = [
         f"{title(one, 60)} against {plain(one.baseline, 60)}: "
         + ", ".join(f"{label(each.percent)} {shifted(each)}" for each in one.quantiles)
@@ -66,7 +67,7 @@ def _row(one: QuantileShift, order: Sequence[str], frame: Frame) -> tuple[Any, A
     )
     words = title(one, 40)
     left = alt.layer(*_distributions(one, x), _heading(words, frame))
-    # Beside a long name there is no room on a phone; the text below the chart says which is right, too.
+    # On a phone, there is no space beside a long name; the text below the chart also says which panel is right.
     right = alt.layer(*_shifts(one, x), _heading("shift" if frame.values or len(words) <= _SHORT else "", frame))
     return tuple(panel.properties(width=width, height=_PANEL_PX) for panel in (left, right))  # type: ignore[return-value]  # of two, as it was given
 

@@ -1,4 +1,4 @@
-"""The effect on each of several sites, a panel an arm: the mean, and what is expected on another site."""
+"""The effect on each of several sites, a panel for each arm: the mean, and the prediction for another site."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tare.report.plain import distinct, plain
 
 MOST_ARMS = 12
 MOST_NAMED = 40
-"""Sites with a name beside them; of more, each is a line without one."""
+"""Up to this many, sites have names; more are lines without names."""
 _ROW_PX, _THIN_PX = 20, 5
 _GAP_PX = 68
 _LONGEST_LABEL = 30
@@ -23,12 +23,12 @@ _MOST_LISTED = 12
 
 
 def drawable(findings: Sequence[Finding]) -> list[Finding]:
-    """Those over several sites, as far as there is room."""
+    """Return the findings over several sites, as many as fit."""
     return [finding for finding in findings if finding.over_sites is not None][:MOST_ARMS]
 
 
 def sites(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification; each panel has a scale of its own, so that small differences can be seen too."""
+    """Return the Vega-Lite specification; each panel has its own scale, so that small differences are visible."""
     titles = distinct(tuple(finding.arm for finding in findings), frame.panel_label)
     panels = [_panel(finding.over_sites, titles[finding.arm], frame) for finding in findings if finding.over_sites]
     return themed(alt.vconcat(*panels, bounds="flush", spacing=_GAP_PX), frame)
@@ -84,7 +84,7 @@ def _rows(over: OverSites, labels: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def in_words(findings: Sequence[Finding]) -> str:
-    """The chart for those who cannot see it."""
+    """Describe the chart in words."""
     sentences = [
         f"{plain(each.arm, 60)}: {_sentence(each.over_sites)}" for each in findings if each.over_sites is not None
     ]

@@ -1,4 +1,4 @@
-"""Colours, type and sizes of all charts. Colours are CSS variables, so that a chart follows light and dark."""
+"""Colours, fonts and sizes of all charts. Colours are CSS variables, so that charts follow light and dark mode."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NEEDLESS = (
     "class", "style", "aria-hidden", "aria-label", "aria-roledescription", "role", "pointer-events", "version",
     "font-family",
 )  # fmt: skip
-"""Of the parts of a picture that is one image to those who cannot see it; the page sets the type."""
+"""Attributes of the parts of a picture, which is one image to screen readers; the page sets the font."""
 _LONG = re.compile(r"-?\d+\.\d{2,}")
 _CLASS = re.compile(r"run-\d+\Z")
-"""What is described so gets it as its class, by which a page may hide it."""
+"""Descriptions that become a class, by which a page can hide the mark."""
 
 
 INK = "var(--ink)"
@@ -32,15 +32,16 @@ LINE = "var(--line)"
 ACCENT = "var(--accent)"
 PUBLISHED = "var(--published)"
 WORK = "var(--c3)"
-"""What a server does by itself."""
+"""A server's own work."""
 PLAIN = "format(datum.value, ',~f')"
-"""A number as people write it; by `format` an axis would choose the digits itself, and write 10 as 1e+1."""
+"""A number as people write it; by `format`, an axis would choose the digits itself and write 10 as 1e+1."""
 
 
 def draw(spec: dict[str, Any], ident: str, label: str) -> str:
-    """SVG of a specification. `ident` goes before each id in it, `label` is read out in place of the picture.
+    """Return the SVG of a specification. `ident` prefixes its ids; `label` is read out in place of the picture.
 
-    No style attributes, so that the page may forbid them; scaled by its viewBox, so that it never overflows.
+    It has no style attributes, so that the page may forbid them, and is scaled by its viewBox, so that it never
+    overflows.
     """
     drawn = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     ElementTree.register_namespace("", _SVG)
@@ -72,19 +73,19 @@ def _dress(element: ElementTree.Element, ident: str) -> None:
 
 
 def _tenths(number: re.Match[str]) -> str:
-    """A tenth of a pixel is as fine as eyes go."""
+    """Round to a tenth of a pixel, which is as fine as eyes can see."""
     return f"{float(number[0]):.1f}".removesuffix(".0").replace("-0.0", "0")
 
 
 def _widen(root: ElementTree.Element) -> None:
-    """Room at the right: the reader's fonts may be wider than those that Vega measured with."""
+    """Add space on the right: the reader's fonts may be wider than those that Vega measured."""
     left, top, width, height = (float(number) for number in root.attrib["viewBox"].split())
     root.set("viewBox", f"{left:g} {top:g} {width + _SPARE_PX:g} {height:g}")
     root.set("width", f"{width + _SPARE_PX:g}")
 
 
 def _drop_invisible(parent: ElementTree.Element) -> None:
-    """Labels that Vega hides because they would overlap, and empty frames."""
+    """Remove labels that Vega hides because they would overlap, and empty frames."""
     for child in list(parent):
         if child.get("opacity") == "0" or child.get("display") == "none" or child.get("d") in ("", "M0,0h0v0h0Z"):
             parent.remove(child)
@@ -94,27 +95,27 @@ def _drop_invisible(parent: ElementTree.Element) -> None:
 
 @dataclass(frozen=True)
 class Frame:
-    """How large a chart is: `wide` for screens and paper, `narrow` for phones. Lengths in pixels."""
+    """The size of a chart: `wide` for screens and paper, `narrow` for phones. Lengths in pixels."""
 
     name: str
     page_px: int
-    """Of what it stands in."""
+    """Width of the page."""
     plot_px: int
     label_px: int
     text_px: int
     ticks: int
     values: bool
-    """Whether there is room for figures beside the plot."""
+    """Whether figures fit beside the plot."""
     columns: int
-    """Of small multiples."""
+    """Columns of small multiples."""
     panel_px: int
-    """Width of one of them."""
+    """Width of a small multiple."""
     panel_label: int
-    """Characters that there is room for above one."""
+    """Characters that fit above a small multiple."""
 
     @property
     def in_one_column(self) -> Frame:
-        """The same with panels below each other, for names that are too long to stand side by side."""
+        """The same frame with panels below each other, for names that are too long for panels side by side."""
         return self if self.values else replace(self, columns=1, panel_px=2 * self.panel_px + 60, panel_label=36)
 
 
@@ -153,28 +154,28 @@ class Axis(alt.Axis):
 
 
 class Scale(alt.Scale):
-    """A scale that copies of a chart share, as they do an axis."""
+    """A scale that copies of a chart share, like `Axis`."""
 
     def __deepcopy__(self, memo: object = None) -> Scale:
         return self
 
 
 class _Rows(alt.InlineData):
-    """Data that no copy of a chart copies along: Altair copies charts whenever it combines them."""
+    """Data that copies of a chart share: Altair copies charts whenever it combines them."""
 
     def __deepcopy__(self, memo: object) -> _Rows:
         return self
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
-    """A chart of some rows, which it does not change."""
+    """Make a chart of rows, which it does not change."""
     return alt.Chart(_Rows(values=list(rows)))
 
 
 def themed(chart: Any, frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification of a chart, dressed."""
-    # Added to the finished specification, as each `configure_…` copies the whole chart. Vega-Lite's own compiler
-    # refuses what is wrong; Altair's schema would take several times as long.
+    """Return the Vega-Lite specification of a chart, with the theme."""
+    # Added to the finished specification, since each `configure_…` copies the whole chart. Vega-Lite's own compiler
+    # refuses errors; validating against Altair's schema would take several times as long.
     spec: dict[str, Any] = chart.to_dict(validate=False)
     config = spec.setdefault("config", {})
     config.update(background="transparent", font="system-ui, sans-serif", padding=6)
@@ -194,38 +195,38 @@ def themed(chart: Any, frame: Frame) -> dict[str, Any]:
 
 
 def x_at(px: float) -> alt.XValue:
-    """A place across the plot. For a mere `alt.value`, Altair searches all its classes: slower than drawing."""
+    """A position across the plot. For a plain `alt.value`, Altair searches all its classes, slower than drawing."""
     return alt.XValue(px)  # type: ignore[no-untyped-call]  # Altair does not type it
 
 
 def y_at(px: float) -> alt.YValue:
-    """A place down the plot, as `x_at`."""
+    """A position down the plot; see `x_at`."""
     return alt.YValue(px)  # type: ignore[no-untyped-call]  # Altair does not type it
 
 
 def x_datum(value: float) -> alt.XDatum:
-    """A value on the x axis, as `x_at`."""
+    """A value on the x axis; see `x_at`."""
     return alt.XDatum(value)
 
 
 def y_datum(value: float) -> alt.YDatum:
-    """A value on the y axis, as `x_at`."""
+    """A value on the y axis; see `x_at`."""
     return alt.YDatum(value)
 
 
 def seconds_axis(**settings: Any) -> Axis:
-    """An axis of seconds: a run of 3 s has halves on it, and no second twice."""
+    """An axis of seconds: for a run of 3 s it shows halves, and no second twice."""
     return Axis(title=None, labelExpr=PLAIN, grid=False, **settings)
 
 
 def value_axis(**settings: Any) -> Axis:
-    """An axis of amounts: thousands are `k`, but parts of one are no thousandths."""
+    """An axis of amounts: thousands are `k`, but fractions are not in thousandths."""
     words = "abs(datum.value) < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
     return Axis(title=None, labelExpr=words, **settings)
 
 
 def percent_axis(title: str, **settings: Any) -> Axis:
-    """An axis of fractions that is labelled in percent."""
+    """An axis of fractions with labels in percent."""
     return Axis(
         title=title,
         labelExpr="datum.value == 0 ? '0' : format(datum.value * 100, '+,.3~r') + ' %'",
@@ -236,5 +237,5 @@ def percent_axis(title: str, **settings: Any) -> Axis:
 
 
 def upright_percent_axis(**settings: Any) -> Axis:
-    """The same from bottom to top, where labels have room: thinned out as side by side, zero's could go."""
+    """A vertical percent axis, where labels have space: thinning them as on a horizontal axis could drop zero's."""
     return percent_axis("", labelSeparation=2, **settings)

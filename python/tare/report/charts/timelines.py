@@ -1,4 +1,4 @@
-"""What SUT, client, engine and host used over the phases of one run of each arm: a panel a resource."""
+"""Resource use of SUT, client, engine and host over one run of each arm: a panel for each resource."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ from tare.report.words.marks import mark_lines
 
 PANELS = (CPU, MEMORY, WRITTEN, NETWORK)
 _COLOURS = {HOST: MUTED, ENGINE: INK, CLIENT: PUBLISHED, SUT: ACCENT}
-"""In the order in which lines are drawn, the server's last and so on top."""
+"""In drawing order: the server's line comes last and so is on top."""
 _HEADINGS = {WRITTEN: "disk, MiB/s"}
 _LINES: Mapping[str, Mapping[str, list[int]]] = {WRITTEN: {READ: [3, 2], WRITTEN: [1, 0]}}
-"""Panel → the lines that it has, with their dashes."""
+"""Panel → its lines with their dashes."""
 _PANEL_PX = 70
 _LABELS_PX = 44
 _LONGEST_LABEL = 44
-"""There is room above all of a run's panels."""
+"""There is space above all of a run's panels."""
 _GAPS_PX = 58
 _GAPS = alt.RowColnumber(row=78, column=_GAPS_PX)
 
 
 @dataclass(frozen=True)
 class Band:
-    """From when to when, in seconds since measuring began."""
+    """A period, in seconds since the measure phase began."""
 
     began: float
     ended: float
 
 
 def bands_of(marks: Sequence[Mark], panel: str, reach: tuple[float, float]) -> tuple[Band, ...]:
-    """Those of a panel, cut to what it shows."""
+    """Return a panel's periods of work, cut to what the panel shows."""
     if panel != WRITTEN:
         return ()
     return tuple(
@@ -64,13 +64,13 @@ def bands_of(marks: Sequence[Mark], panel: str, reach: tuple[float, float]) -> t
     )
 
 
-def hangs(mark: Mark, panel: str) -> bool:
-    """Whether it is a mark in that panel; work of which only the end is known is one of the disk's alone."""
+def is_marked_in(mark: Mark, panel: str) -> bool:
+    """Whether a mark belongs to a panel; work with a known end only belongs to the disk's panel."""
     return not mark.work or (mark.until is None and panel == WRITTEN)
 
 
 def timelines(shown: Timelines, frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification; each panel has a scale of its own, from zero."""
+    """Return the Vega-Lite specification; each panel has its own scale, from zero."""
     columns = len(PANELS) if frame.columns > 2 else 2
     width = (frame.page_px - columns * _GAPS_PX) // columns if frame.columns > 2 else frame.panel_px
     labels = distinct(tuple(run.arm for run in shown.runs), _LONGEST_LABEL)
@@ -85,7 +85,7 @@ def timelines(shown: Timelines, frame: Frame) -> dict[str, Any]:
 
 
 def in_words(shown: Timelines) -> str:
-    """The chart for those who cannot see it: means over the measure phase."""
+    """Describe the means of the measure phase in words."""
     sentences = [f"{plain(run.arm, 60)}: {'; '.join([_means(run), *mark_lines(run.marks)])}" for run in shown.runs]
     title = "Chart: resources used over the phases of one run of each arm, means of the measure phase"
     return f"{title}. {'. '.join(sentences)}."
@@ -108,7 +108,7 @@ def _means(run: Timeline) -> str:
 
 
 def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame) -> Any:
-    """`arm`: its name above the first of its panels."""
+    """Draw one panel. `arm`: its name, above the first panel of a run."""
     x = alt.X("second:Q", axis=seconds_axis(tickCount=3))
     y = alt.Y("value:Q", axis=value_axis(tickCount=2, minExtent=_LABELS_PX))
     place = {"x": x.scale(nice=False), "y": y.scale(zero=True)}
@@ -126,7 +126,7 @@ def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame) -> Any:
         for span in run.phases
         if span.phase != "measure"
     ]
-    layers += _happened(run, panel, place["x"])
+    layers += _events(run, panel, place["x"])
     for quantity, dash in _LINES.get(panel, {panel: [1, 0]}).items():
         for who, colour in _COLOURS.items():
             points = [point for point in run.points if (point.panel, point.who) == (quantity, who)]
@@ -142,12 +142,12 @@ def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame) -> Any:
     return alt.layer(*layers)
 
 
-def _happened(run: Timeline, panel: str, x: Any) -> list[Any]:
-    """Tinted behind the disk's lines: what the server did by itself. A mark hangs where anything else happened."""
+def _events(run: Timeline, panel: str, x: Any) -> list[Any]:
+    """Draw the server's own work as tinted bands behind the disk's lines, and other events as marks."""
     seconds = [point.second for point in run.points]
     reach = (min(seconds, default=0.0), max(seconds, default=0.0))
     bands = bands_of(run.marks, panel, reach)
-    heads = [mark for mark in run.marks if hangs(mark, panel) and reach[0] <= mark.second <= reach[1]]
+    heads = [mark for mark in run.marks if is_marked_in(mark, panel) and reach[0] <= mark.second <= reach[1]]
     layers = []
     if bands:
         tinted = of_rows([{"second": band.began, "end": band.ended} for band in bands])
@@ -167,7 +167,7 @@ def _text(words: str, y_px: int, frame: Frame, *, weight: Literal["normal", "bol
 
 
 def _stretches(points: Sequence[Point]) -> list[list[Point]]:
-    """Without a line over the time in which there was nobody, as between two clients."""
+    """Split a line where there was no process, as between two clients."""
     gaps = [later.second - sooner.second for sooner, later in pairwise(points)]
     usual = sorted(gaps)[len(gaps) // 2] if gaps else 0.0
     stretches: list[list[Point]] = []

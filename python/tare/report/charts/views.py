@@ -1,4 +1,4 @@
-"""One run as several monitors see it over time, beside the counters and the real tool."""
+"""One run over time in the views of several monitors, beside the counters and the real tool."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ _COUNTERS = "tare-probe"
 
 
 def drawable(run: RunViews) -> list[Line]:
-    """Tools that show CPU of the SUT's control group, without the counters themselves; of each tool its nodes."""
+    """Return the tools that show CPU of the SUT's control group, without the counters; by tool, each node."""
     shown = [line for line in _cpu(run) if line.view.tool != _COUNTERS and line.figures.value is not None]
     tools = list(dict.fromkeys(line.view.tool for line in shown))
     return sorted(shown, key=lambda line: tools.index(line.view.tool))
 
 
 def has_real(run: RunViews) -> bool:
-    """Whether a real tool stands in the chart."""
+    """Whether the chart shows a real tool."""
     return any(line.real is not None for line in drawable(run))
 
 
 def views(run: RunViews, frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification: a panel a tool and node, percent of a CPU over seconds."""
+    """Return the Vega-Lite specification: a panel for each tool and node, percent of a CPU over seconds."""
     counters = {line.subject: line for line in _cpu(run) if line.view.tool == _COUNTERS}
-    # A rate over a range reaches back to before the first sample, and a tool may have been there before.
+    # A rate over a range starts before the first sample, and a tool may have been running before.
     seen = [_of_line(run.views.samples, line) for line in counters.values()] or [run.views.samples]
     begin = int(pl.concat(seen)["from_ns"].min() or 0)  # type: ignore[arg-type] # a whole number, or none
     true = {subject: _points(run.views.samples, line, begin) for subject, line in counters.items()}
     panels = [_panel(run, line, true.get(line.subject, []), begin, frame) for line in drawable(run)]
-    # A row a tool where its nodes fit into one.
+    # One row for each tool, if its nodes fit into it.
     columns = min(frame.columns, len(run.of_sut)) if len(run.of_sut) > 1 else frame.columns
     return themed(alt.concat(*panels, columns=columns, bounds="flush", spacing=_GAPS), frame)
 
 
 def in_words(run: RunViews) -> str:
-    """The chart for those who cannot see it."""
+    """Describe the chart in words."""
     sentences = [
         f"{_named(run, line, line.view.title)} {amount(line.core_percent)} %{_real_in_words(line)}"
         for line in _cpu(run)
@@ -74,7 +74,7 @@ def _real_in_words(line: Line) -> str:
 
 
 def _cpu(run: RunViews) -> list[Line]:
-    """Each tool's first CPU figure about each node; a second one (irate() beside rate()) is in the table alone."""
+    """Return each tool's first CPU figure by node; a second one (irate() beside rate()) is only in the table."""
     cpu_lines = [
         line for line in run.views.lines if line.measure is Measure.CONTAINER_CPU and line.cores is not None
     ]
@@ -87,7 +87,7 @@ def _cpu(run: RunViews) -> list[Line]:
 
 
 def _named(run: RunViews, line: Line, tool: str) -> str:
-    """A tool, and of which node where there are several."""
+    """Name a tool, with the node if there are several."""
     return f"{tool}, {line.subject}" if len(run.of_sut) > 1 else tool
 
 

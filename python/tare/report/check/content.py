@@ -1,4 +1,4 @@
-"""What a check says, the same whatever it is written as."""
+"""The content of a check, independent of its format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ READING = (
 
 @dataclass(frozen=True)
 class Check:
-    """`most`: the limit, a fraction. `lenient`: whether an inconclusive check is let pass."""
+    """A check. `most`: the limit, a fraction; `lenient`: whether an inconclusive check passes."""
 
     study: Study
     analysis: Analysis
@@ -40,22 +40,22 @@ class Check:
 
     @property
     def outcome(self) -> Outcome:
-        """Of all arms together."""
+        """The outcome of all arms together."""
         return worst([each.outcome for each in self.checks])
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics that were checked, in the order asked for."""
+        """The metrics that were checked, in the requested order."""
         return tuple(dict.fromkeys(each.metric for each in self.checks))
 
     @property
     def limit(self) -> str:
-        """`5 %`."""
+        """The limit as text: `5 %`."""
         return f"{100 * self.most:g} %"
 
     @property
     def sentence(self) -> str:
-        """All of it: `FAIL: 1 of 5 overheads beyond 5 %, 2 of 5 inconclusive.`."""
+        """The outcome in a sentence: `FAIL: 1 of 5 overheads beyond 5 %, 2 of 5 inconclusive.`."""
         beyond, open_, of = self._count(Outcome.FAIL), self._count(Outcome.INCONCLUSIVE), len(self.checks)
         limit = self.limit
         if self.analysis.invalid:
@@ -73,8 +73,8 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is to be checked. `arms`: empty for all of them."""
+class CheckRequest:
+    """What to check. `arms`: empty for all."""
 
     metrics: tuple[str, ...]
     most: float
@@ -85,15 +85,15 @@ class Asked:
 def build_check(
     study: Study,
     records: Sequence[RunRecord],
-    asked: Asked,
+    asked: CheckRequest,
     unfinished: str | None = None,
     *,
     for_people: bool = True,
 ) -> Check:
-    """Analyse the records and hold them against the limit. `unfinished`: why more blocks are to come.
+    """Analyse the records and check them against the limit. `unfinished`: why more blocks are to come.
 
-    `for_people`: names of emulated arms have their mark; else only the key for it is there.
-    Raises `StudyError` for a metric or an arm that the study does not have.
+    `for_people`: mark the names of emulated arms; else only the file's own key says so. Raises `StudyError` for a
+    metric or an arm that the study does not have.
     """
     if for_people:
         names = shown_names(study, emulated_arms(records))
@@ -112,7 +112,7 @@ def build_check(
     )
 
 
-def _findings(study: Study, analysis: Analysis, asked: Asked) -> Iterator[Finding]:
+def _findings(study: Study, analysis: Analysis, asked: CheckRequest) -> Iterator[Finding]:
     compared = [arm.name for arm in study.arms if not arm.control and study.baseline_of(arm.name) != arm.name]
     for name in asked.arms:
         if name not in compared:
@@ -129,7 +129,7 @@ def _findings(study: Study, analysis: Analysis, asked: Asked) -> Iterator[Findin
 
 
 def in_words(one: LimitCheck) -> str:
-    """Why an outcome is what it is, `None` where the row itself has the figures."""
+    """Return the reason for an outcome; only the outcome if the row has the figures."""
     if one.why is not None:
         return f"{one.outcome.value}: {plain(one.why, 200)}"
     if one.outcome is Outcome.INCONCLUSIVE:
@@ -138,18 +138,18 @@ def in_words(one: LimitCheck) -> str:
 
 
 def title(metric: str) -> str:
-    """`Loss of throughput`, `Gain of 95th percentile latency`."""
+    """Return a table's title: `Loss of throughput`, `Gain of 95th percentile latency`."""
     known = metric_named(metric)
     return f"{'Loss' if known.more_is_better else 'Gain'} of {plain(known.title, 80)}"
 
 
 def figures(one: LimitCheck) -> tuple[str, str]:
-    """The overhead and its interval, in percent, with as many decimals as the interval bears out."""
+    """Return the overhead and its interval in percent, with as many decimals as the interval supports."""
     estimate = Estimate(one.point, one.low, one.high, one.n, one.confidence, "")
     return percent(one.point, decimals_of(estimate)), interval(estimate)
 
 
 def widened(check: Check, metric: str) -> str | None:
-    """By how much intervals of a metric were widened, where they were."""
+    """Return by how much intervals of a metric were widened; `None` if they were not."""
     widest = max((one.resolution or 0.0 for one in check.checks if one.metric == metric), default=0.0)
     return f"widened by one bucket of the histogram, {percent(widest, signed=False)}" if widest else None

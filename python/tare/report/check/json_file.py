@@ -1,4 +1,4 @@
-"""A check as a versioned JSON file; keys are documented in docs/reference/check.md."""
+"""A check as a versioned JSON file; its keys are documented in docs/reference/check.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OutcomeName = Literal["pass", "fail", "inconclusive"]
 
 
 class HeldEntry(Entry):
-    """One arm in one metric. Overheads are fractions, worse is more."""
+    """One arm in one metric. Overheads are fractions; higher is worse."""
 
     arm: str
     baseline: str
@@ -32,7 +32,7 @@ class HeldEntry(Entry):
 
 
 class CheckFile(Entry):
-    """Everything `tare check --json` says."""
+    """Everything in `tare check --json`."""
 
     format: Literal[1] = Field(description="Version of this layout.")
     tare: str
@@ -47,7 +47,7 @@ class CheckFile(Entry):
 
 
 def render(check: Check) -> str:
-    """The file's text."""
+    """Return the file's text."""
     file = CheckFile(
         format=1,
         tare=__version__,

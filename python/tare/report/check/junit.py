@@ -1,4 +1,4 @@
-"""A check as JUnit XML: a test suite a metric, a test case an arm."""
+"""A check as JUnit XML: a test suite for each metric, a test case for each arm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tare.report.plain import distinct, plain
 
 
 def render(check: Check) -> str:
-    """An inconclusive case is a failure, or skipped where the check lets it pass."""
+    """Return the XML. An inconclusive case is a failure, or skipped if the check is lenient."""
     study = f"{plain(check.study.name, 80)} at scale {plain(check.study.scale, 40)}"
     whole = JUnitXml(f"tare check: {study}")
     names = distinct(tuple(dict.fromkeys(one.arm for one in check.checks)), 120)

@@ -1,4 +1,4 @@
-"""A check as Markdown: for a job's summary or a comment on a pull request."""
+"""A check as Markdown, for a job's summary or a comment on a pull request."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tare.report.check.content import READING, Check, figures, in_words, title, 
 from tare.report.markdown.text import text
 
 _MARKS = {Outcome.PASS: "\u2705", Outcome.FAIL: "\u274c", Outcome.INCONCLUSIVE: "\u2754"}
-"""Beside the words, which say the same."""
+"""Shown beside words, which say the same."""
 
 
 def render(check: Check) -> str:
-    """The sentence, a table, what stands above and beneath the figures."""
+    """Return the sentence, headlines, tables and notes."""
     study = check.study
     lines = [
         f"### {_MARKS[check.outcome]} {text(check.sentence, 400)}",

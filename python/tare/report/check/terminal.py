@@ -18,7 +18,7 @@ _STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE
 
 
 def render(check: Check, *, width: int = 100, colour: bool = False) -> str:
-    """The check as text of at most `width` columns; `colour`: with escape sequences."""
+    """Return the check as text of at most `width` columns; `colour`: with escape sequences."""
     out = io.StringIO()
     system: Literal["standard"] | None = "standard" if colour else None
     console = Console(file=out, width=width, force_terminal=colour, highlight=False, color_system=system)

@@ -1,4 +1,4 @@
-"""What a comparison of two stores says, the same whatever it is written as."""
+"""The content of a comparison of two stores, independent of its format."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Compared:
-    """All that an exporter needs."""
+    """Everything that an exporter needs."""
 
     a: Side
     b: Side
@@ -48,19 +48,19 @@ class Compared:
 
     @property
     def alike(self) -> str:
-        """What is said where nothing differs."""
+        """The sentence for two stores without any difference."""
         if self.a.study.imported or self.b.study.imported:
             return "No recorded difference; for imported runs only the study is recorded."
         return "No recorded difference: study, machine, engine, images and settings are the same."
 
     @property
     def sides(self) -> tuple[tuple[Side, Analysis], ...]:
-        """Both with their analyses."""
+        """Both sides with their analyses."""
         return (self.a, self.comparison.a), (self.b, self.comparison.b)
 
 
 def build_comparison(a: Side, b: Side, comparison: Comparison) -> Compared:
-    """Gather what is shown beside the figures."""
+    """Collect what is shown beside the figures."""
     arms = {
         *comparison.shared.arms,
         *(comparison.a.finding(arm, PRIMARY).baseline for arm in comparison.shared.arms),
@@ -83,7 +83,7 @@ def _of_tare(a: Side, b: Side) -> Iterator[Unlike]:
 
 
 def answer(comparison: Comparison) -> str:
-    """What has changed in the overhead of throughput, with intervals; never that nothing has."""
+    """Say what has changed in the throughput overhead, with intervals; never that nothing has."""
     changes = [each for each in comparison.changes if each.metric == PRIMARY]
     bounded = [each for each in changes if each.difference.estimate.low is not None]
     if not bounded:
@@ -110,18 +110,18 @@ def answer(comparison: Comparison) -> str:
 
 
 def shown_change(change: Change) -> tuple[str, str]:
-    """The difference and its interval, in percent."""
+    """Return the difference and its interval, in percent."""
     estimate = change.difference.estimate
     return percent(estimate.point, decimals_of(estimate)), interval(estimate)
 
 
 def changed_elsewhere(comparison: Comparison, shown: Sequence[str]) -> tuple[Change, ...]:
-    """What has changed in metrics that are not shown."""
+    """Return what has changed in metrics that are not shown."""
     return tuple(each for each in comparison.changes if each.changed and each.metric not in shown)
 
 
 def source(side: Side, analysis: Analysis) -> str:
-    """Where, when and how much: `A, demo-store: 2026-11-21 14:02 UTC, 8 blocks, 56 good runs`."""
+    """Describe a side: `A, demo-store: 2026-11-21 14:02 UTC, 8 blocks, 56 good runs`."""
     began = min((time.began_at for run in side.records for time in run.phases), default=None)
     parts = [] if began is None else [moment(began)]
     parts += [
@@ -132,15 +132,15 @@ def source(side: Side, analysis: Analysis) -> str:
     return f"{side.label}, {plain(side.path, 120)}: {', '.join(parts)}"
 
 
-def standing(side: Side, analysis: Analysis) -> tuple[Headline, ...]:
-    """What stands above the figures of one side."""
+def headlines_of(side: Side, analysis: Analysis) -> tuple[Headline, ...]:
+    """Return the headlines above the figures of one side."""
     return tuple(
         Headline(f"{side.label}. {headline.text}", headline.grave) for headline in headlines(side.study, analysis)
     )
 
 
 def verdict(change: Change) -> str:
-    """In a word or two, why there is no figure included."""
+    """Return the verdict in a word or two, or why there is no figure."""
     if change.difference.estimate.low is None:
         return plain(change.difference.estimate.why or "not known", 120)
     if change.below_resolution:
@@ -149,7 +149,7 @@ def verdict(change: Change) -> str:
 
 
 def p_value(change: Change) -> str:
-    """`0.012`, `<0.001`."""
+    """Format the p-value: `0.012`, `<0.001`."""
     if change.p_zero is None:
         return "\N{EM DASH}"
     return "<0.001" if change.p_zero < 0.001 else f"{change.p_zero:.3f}"
@@ -168,12 +168,12 @@ class Absolute:
 
     @property
     def ratio(self) -> float | None:
-        """B against A, a fraction."""
+        """B relative to A, as a fraction."""
         return self.b / self.a - 1 if self.a and self.b is not None else None
 
 
 def absolutes(compared: Compared) -> tuple[Absolute, ...]:
-    """Of the arms that both have, baselines first as they come."""
+    """Return the throughput of the arms that both stores have, in order, baselines first."""
     sides = [{arm.arm: arm for arm in analysis.arms} for _, analysis in compared.sides]
     return tuple(
         Absolute(

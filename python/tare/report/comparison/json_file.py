@@ -1,4 +1,4 @@
-"""A comparison as a versioned JSON file; keys are documented in docs/reference/compare.md."""
+"""A comparison as a versioned JSON file; its keys are documented in docs/reference/compare.md."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SideEntry(Entry):
 
 
 class UnlikeEntry(Entry):
-    """One thing that is not the same around the runs."""
+    """One difference in what surrounds the runs."""
 
     group: Literal["study", "machine", "engine", "images", "settings"]
     name: str
@@ -36,7 +36,7 @@ class UnlikeEntry(Entry):
 
 
 class EstimateEntry(Entry):
-    """Fractions: -0.58 is -58 %."""
+    """An estimate; fractions: -0.58 is -58 %."""
 
     point: float | None
     low: float | None
@@ -49,7 +49,7 @@ class EstimateEntry(Entry):
 
 
 class ChangeEntry(Entry):
-    """One arm in one metric: the overhead in A, in B, and how B's ratio stands to A's."""
+    """One arm in one metric: the overhead in A and B, and B's ratio relative to A's."""
 
     arm: str
     metric: str
@@ -63,7 +63,7 @@ class ChangeEntry(Entry):
 
 
 class AbsoluteEntry(Entry):
-    """An arm's median throughput in both."""
+    """An arm's median throughput in both stores."""
 
     arm: str
     unit: str
@@ -73,7 +73,7 @@ class AbsoluteEntry(Entry):
 
 
 class ComparisonFile(Entry):
-    """Everything `tare compare --format json` says."""
+    """Everything in `tare compare --format json`."""
 
     format: Literal[1] = Field(description="Version of this layout.")
     tare: str
@@ -91,7 +91,7 @@ class ComparisonFile(Entry):
 
 
 def render(compared: Compared) -> str:
-    """The file's text."""
+    """Return the file's text."""
     shared = compared.comparison.shared
     file = ComparisonFile(
         format=1,

@@ -10,10 +10,10 @@ from tare.report.comparison.content import (
     READING,
     Compared,
     absolutes,
+    headlines_of,
     p_value,
     shown_change,
     source,
-    standing,
     verdict,
 )
 from tare.report.figures import NONE, amount, interval, percent, point
@@ -21,13 +21,13 @@ from tare.report.markdown.text import text
 
 
 def render(compared: Compared) -> str:
-    """What differs, the answer, every metric, the context."""
+    """Return differences, answer, every metric and the context."""
     study = compared.a.study
     lines = [f"# {text(study.name, 80)} at scale {text(study.scale, 40)}, twice", ""]
     lines += [f"- {text(source(side, analysis), 300)}" for side, analysis in compared.sides]
     lines += ["", "## What differs between A and B", "", *_unlike(compared)]
     for side, analysis in compared.sides:
-        for headline in standing(side, analysis):
+        for headline in headlines_of(side, analysis):
             sentence = text(headline.text, 600)
             lines += ["", f"**{sentence}**" if headline.grave else sentence]
     lines += ["", text(compared.answer, 2000)]

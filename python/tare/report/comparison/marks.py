@@ -1,4 +1,4 @@
-"""Arms of two stores under names that tell in which of them they were emulated."""
+"""Arm names for two stores that show in which of them the arms were emulated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tare.run.emulated import MARK, emulated_arms, made_unique, mark_of, marked,
 
 
 def with_both_marks(sides: Sequence[Recorded]) -> list[Recorded]:
-    """A and B with the same names for their arms: `(emulated) vm` in both, `(emulated in B) vm` in one."""
+    """Give A and B the same arm names: `(emulated) vm` if emulated in both, `(emulated in B) vm` if in one."""
     marks = [_marks(side) for side in sides]
     joined = {name: _one(*(each.get(name) for each in marks)) for each in marks for name in each}
     names = made_unique({name: marked(name, mark) for name, mark in joined.items()})

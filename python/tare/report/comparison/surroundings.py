@@ -1,4 +1,4 @@
-"""In what two stores differ around their runs: study, machine, engine, images, settings read back."""
+"""Differences between two stores in what surrounds their runs: study, machine, engine, images, settings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MOMENTARY = frozenset({
     "uptime_s", "load_1min", "load_5min", "load_15min", "cpu_mhz_now", "cpu_steal_s", "cpu_steal_fraction",
     "memory_available_bytes", "swap_used_bytes", "data_free_bytes", "engine_containers_running",
 })  # fmt: skip
-"""Facts that are other ones a minute later."""
+"""Facts that change within a minute."""
 
 
 @dataclass(frozen=True)
 class Unlike:
-    """One thing that is not the same. `group`: study, machine, engine, images or settings."""
+    """One difference. `group`: study, machine, engine, images or settings."""
 
     group: str
     name: str
@@ -30,7 +30,7 @@ class Unlike:
 def surroundings(
     a: Sequence[RunRecord], b: Sequence[RunRecord], arms: Sequence[str], keys: Sequence[Difference]
 ) -> tuple[Unlike, ...]:
-    """What differs between the runs that count of the arms that both have; `keys`: of the study."""
+    """List differences between the good runs of arms that both stores have; `keys`: differences of the study."""
     sides = [[run for run in each if run.outcome.ok and run.arm in arms] for each in (a, b)]
     trees: Mapping[str, Any] = {
         "machine": lambda run: run.host,
@@ -51,7 +51,7 @@ def surroundings(
 
 
 def _of_study(keys: Sequence[Difference]) -> Iterator[Unlike]:
-    """A key that differs alike in several arms is listed once."""
+    """List a key that differs alike in several arms only once."""
     arms: dict[tuple[str, str, str], list[str]] = {}
     for each in keys:
         name, _, rest = each.key.removeprefix("arms.").partition(".settings.")
@@ -72,7 +72,7 @@ def _unlike(group: str, properties: Sequence[Property]) -> Iterator[Unlike]:
 
 
 def _images(run: RunRecord) -> Mapping[str, Any]:
-    """Of each side what was asked for and what it is, packages by name."""
+    """Return reference, digest and packages of each side's image."""
     return {
         side: {
             "reference": image.get("reference"),

@@ -18,10 +18,10 @@ from tare.report.comparison.content import (
     Compared,
     absolutes,
     changed_elsewhere,
+    headlines_of,
     p_value,
     shown_change,
     source,
-    standing,
     verdict,
 )
 from tare.report.comparison.surroundings import Unlike
@@ -32,11 +32,11 @@ _WIDE = 110
 """From this width on, each side shows its interval."""
 _SHOWN = (PRIMARY, "latency_p95")
 _MOST = 12
-"""Differences of one group."""
+"""Most differences shown of one group."""
 
 
 def render(compared: Compared, *, width: int = 100, colour: bool = False) -> str:
-    """The comparison as text of at most `width` columns; `colour`: with escape sequences."""
+    """Return the comparison as text of at most `width` columns; `colour`: with escape sequences."""
     out = io.StringIO()
     system: Literal["standard"] | None = "standard" if colour else None
     console = Console(file=out, width=width, force_terminal=colour, highlight=False, color_system=system)
@@ -47,7 +47,7 @@ def render(compared: Compared, *, width: int = 100, colour: bool = False) -> str
     console.print()
     _unlike(console, compared)
     for side, analysis in compared.sides:
-        for headline in standing(side, analysis):
+        for headline in headlines_of(side, analysis):
             console.print(Text(headline.text, style="bold red" if headline.grave else "dim"))
     console.print()
     console.print(Text(compared.answer, style="bold"))
@@ -69,7 +69,7 @@ def render(compared: Compared, *, width: int = 100, colour: bool = False) -> str
 
 
 def _unlike(console: Console, compared: Compared) -> None:
-    """What differs, first of all."""
+    """Print what differs, before anything else."""
     groups: dict[str, list[Unlike]] = {}
     for each in compared.unlike:
         groups.setdefault(each.group, []).append(each)

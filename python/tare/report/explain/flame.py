@@ -1,8 +1,8 @@
-"""A differential flame graph: one SVG file with its own script, which asks nothing of any network.
+"""A differential flame graph: one SVG file with its own script, which needs no network.
 
-Width is what an operation of the arm takes; colour, whether that is more (red) or less (blue) than in the baseline.
-Frames of what the arm no longer does have no width; the text of the frames around them names them. After Gregg,
-"The flame graph", CACM 59(6), 2016, and his differential flame graphs of 2014.
+Width shows the time per operation of the arm; colour shows whether that is more (red) or less (blue) than in the
+baseline. Frames that only the baseline has are without width; the text of the frames around them names them. After
+Gregg, "The flame graph", CACM 59(6), 2016, and his differential flame graphs of 2014.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ WIDTH_PX = 1200
 _ROW_PX = 17
 _TOP_PX = 64
 _LEAST_PX = 0.3
-"""Narrower frames are left out: nobody can see or hit them."""
+"""Narrower frames are left out: nobody can see or click them."""
 _FULL_COLOUR = 0.05
-"""A change of this share of the whole has the full colour."""
+"""A change of this share of the total has the full colour."""
 
 
 @dataclass
 class Node:
-    """A frame and all that it called, in the arm and in the baseline; microseconds an operation."""
+    """A frame with all its calls, in the arm and in the baseline; microseconds per operation."""
 
     name: str
     us: float = 0.0
@@ -36,7 +36,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Box:
-    """A frame as drawn; `depth` from the root."""
+    """A drawn frame; `depth` from the root."""
 
     node: Node
     x_px: float
@@ -45,7 +45,7 @@ class Box:
 
 
 def tree_of(arm_stacks: ArmStacks) -> Node:
-    """Both sets of stacks in one tree."""
+    """Merge both sets of stacks into one tree."""
     root = Node("all")
     for stacks, is_arm in ((arm_stacks.stacks, True), (arm_stacks.baseline_stacks, False)):
         _grow(root, stacks, is_arm=is_arm)
@@ -64,7 +64,7 @@ def _grow(root: Node, stacks: Mapping[str, float], *, is_arm: bool) -> None:
 
 
 def boxes(node: Node, x_px: float, px_a_us: float, depth: int = 0) -> Iterator[Box]:
-    """Children in the order of their names, so that two graphs of the same program look alike."""
+    """Lay out frames, with children ordered by name, so that two graphs of the same program look alike."""
     width = node.us * px_a_us
     if width < _LEAST_PX:
         return
@@ -76,7 +76,7 @@ def boxes(node: Node, x_px: float, px_a_us: float, depth: int = 0) -> Iterator[B
 
 
 def colour(node: Node, whole_us: float, *, compared: bool) -> str:
-    """Red for more, blue for less, by the share of the whole; without a baseline all frames are alike."""
+    """Return red for more and blue for less, by the share of the total; one colour without a baseline."""
     if not compared:
         return "rgb(238,178,98)"
     share = max(-1.0, min(1.0, (node.us - node.baseline_us) / whole_us / _FULL_COLOUR)) if whole_us else 0.0
@@ -85,7 +85,7 @@ def colour(node: Node, whole_us: float, *, compared: bool) -> str:
 
 
 def render(stacks: ArmStacks) -> str:
-    """The file."""
+    """Return the SVG file."""
     root = tree_of(stacks)
     compared = bool(stacks.baseline_stacks)
     drawn = list(boxes(root, 0.0, WIDTH_PX / root.us if root.us else 0.0))

@@ -1,4 +1,4 @@
-"""An explanation as a versioned JSON file; keys are documented in docs/reference/explain.md."""
+"""An explanation as a versioned JSON file; its keys are documented in docs/reference/explain.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMAT = 1
 
 
 def render(explanation: Explanation, arms: Sequence[ArmExplanation]) -> str:
-    """Microseconds an operation; fractions as fractions."""
+    """Return the file's text: microseconds per operation, and fractions."""
     tree = {
         "format": FORMAT,
         "tare": __version__,

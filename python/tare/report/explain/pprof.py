@@ -1,7 +1,7 @@
-"""Stacks as a gzipped profile.proto, which `pprof` and the viewers built on it read.
+"""Stacks as a gzipped profile.proto, for `pprof` and viewers based on it.
 
-Field numbers are those of https://github.com/google/pprof/blob/main/proto/profile.proto; the few message types that
-are needed are encoded by hand (https://protobuf.dev/programming-guides/encoding/).
+Field numbers are those of https://github.com/google/pprof/blob/main/proto/profile.proto; the few required message
+types are encoded by hand (https://protobuf.dev/programming-guides/encoding/).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SEVEN_BITS = 0x7F
 
 
 def pprof(stacks: ArmStacks) -> bytes:
-    """Two values a stack, nanoseconds an operation: `arm`, shown first, and `baseline`."""
+    """Return a profile with two values a stack, nanoseconds per operation: `arm`, shown first, and `baseline`."""
     strings: dict[str, int] = {"": 0}
 
     def text(value: str) -> int:
@@ -45,7 +45,7 @@ def pprof(stacks: ArmStacks) -> bytes:
 
 
 def _samples(stacks: ArmStacks, frames: dict[str, int]) -> Iterator[bytes]:
-    """One of every stack that arm or baseline has; leaf first, as pprof has it."""
+    """Yield a sample for every stack of arm or baseline, leaf first, as pprof requires."""
     for stack in sorted({*stacks.stacks, *stacks.baseline_stacks}):
         values = [round(_NS * of.get(stack, 0.0)) for of in (stacks.stacks, stacks.baseline_stacks)]
         if any(values):
@@ -54,7 +54,7 @@ def _samples(stacks: ArmStacks, frames: dict[str, int]) -> Iterator[bytes]:
 
 
 def _varint(value: int) -> bytes:
-    """Of a number that is not negative."""
+    """Encode a non-negative number."""
     encoded = bytearray()
     while value > _SEVEN_BITS:
         encoded.append(value & _SEVEN_BITS | 0x80)

@@ -1,4 +1,4 @@
-"""Where the time goes, as reports show it: a sentence an arm, and what each cause adds."""
+"""Where the time goes in a report: a sentence for each arm, and what each cause adds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tare.report.plain import plain
 
 @dataclass(frozen=True)
 class Section:
-    """`columns` and `rows`: causes by arm, in percent of the baseline's CPU time."""
+    """The section. `columns` and `rows`: causes by arm, in percent of the baseline's CPU time."""
 
     sentences: tuple[str, ...]
     columns: tuple[str, ...]
@@ -28,7 +28,7 @@ READING = (
 
 
 def explained(report: Report) -> Section | None:
-    """`None` where no run sampled stacks."""
+    """Return the section; `None` if no run sampled stacks."""
     explanation = report.explanation
     if explanation is None:
         return None

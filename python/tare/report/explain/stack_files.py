@@ -12,13 +12,13 @@ _NS = 1000.0
 
 
 def collapsed(stacks: ArmStacks) -> str:
-    """A line a stack, root first, then nanoseconds an operation: as flamegraph.pl and speedscope read it."""
+    """Return a line a stack: frames from the root, and ns per operation, for flamegraph.pl and speedscope."""
     lines = [f"{stack} {round(used * _NS)}" for stack, used in stacks.stacks.items() if round(used * _NS) > 0]
     return "".join(f"{line}\n" for line in lines)
 
 
 def speedscope(arm_stacks: ArmStacks) -> str:
-    """Two profiles, arm and baseline, in speedscope's file format (https://www.speedscope.app/file-format-schema.json)."""
+    """Return arm and baseline as profiles of speedscope (https://www.speedscope.app/file-format-schema.json)."""
     frames: dict[str, int] = {}
     profiles = [
         _profile(f"{name}, an operation", stacks, frames)

@@ -1,4 +1,4 @@
-"""An explanation for a terminal: the sentence of each arm, then what it rests on."""
+"""An explanation for a terminal: the sentence of each arm, then its figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tare.report.figures import NONE, amount
 from tare.report.plain import plain
 
 _SMALLEST = 0.003
-"""Of the baseline's CPU time: parts that are smaller on both sides, and change by less, are one row."""
+"""Share of the baseline's CPU time: parts below it on both sides, with a smaller change, are left out."""
 _MOST_ARMS = 5
 _LONGEST_ARM = 14
 
@@ -33,7 +33,7 @@ _LONGEST_ARM = 14
 def render(
     explanation: Explanation, arms: Sequence[ArmExplanation], *, width: int = 100, colour: bool = False
 ) -> str:
-    """`arms`: one of them in full, several side by side."""
+    """Render the explanation; one arm in full, several side by side."""
     out = io.StringIO()
     system: Literal["standard"] | None = "standard" if colour else None
     console = Console(file=out, width=width, force_terminal=colour, highlight=False, color_system=system)
@@ -58,7 +58,7 @@ def _table(*columns: Column) -> Table:
 
 
 def _in_full(console: Console, arm: ArmExplanation) -> None:
-    """Every part, by cause, by side and by both."""
+    """Print every part, by cause, by side and by both."""
     if arm.total is None:
         return
     table = _table(
@@ -70,9 +70,12 @@ def _in_full(console: Console, arm: ArmExplanation) -> None:
     )
     groups: list[tuple[str, Sequence[Part]]] = [
         ("CPU time", [arm.total]),
-        ("by what it went to", _worth(arm, arm.causes)),
+        ("by what it went to", _without_negligible(arm, arm.causes)),
         ("by side", arm.sides),
-        ("by side and component", _worth(arm, sorted(arm.cells, key=lambda part: -part.change.added_us))),
+        (
+            "by side and component",
+            _without_negligible(arm, sorted(arm.cells, key=lambda part: -part.change.added_us)),
+        ),
         ("waiting", arm.waits),
         ("time of all CPUs", [part for part in (arm.whole, *arm.rest) if part is not None]),
     ]
@@ -103,18 +106,18 @@ def _in_full(console: Console, arm: ArmExplanation) -> None:
         console.print()
 
 
-def _worth(arm: ArmExplanation, parts: Sequence[Part]) -> list[Part]:
-    """Without those that are next to nothing on both sides."""
+def _without_negligible(arm: ArmExplanation, parts: Sequence[Part]) -> list[Part]:
+    """Return the parts without those that are negligible on both sides."""
     least = 0.0 if arm.total is None else _SMALLEST * arm.total.baseline_us
     return [part for part in parts if max(abs(part.change.added_us), part.us, part.baseline_us) >= least]
 
 
 def _side_by_side(console: Console, arms: Sequence[ArmExplanation]) -> None:
-    """What each cause adds, in percent of the baseline's CPU time."""
+    """Print what each cause adds, in percent of the baseline's CPU time."""
     known = [arm for arm in arms if arm.causes and arm.total is not None]
     if not known:
         return
-    titles = dict.fromkeys(part.title for arm in known for part in _worth(arm, arm.causes))
+    titles = dict.fromkeys(part.title for arm in known for part in _without_negligible(arm, arm.causes))
     most = {title: max(abs(added_points(arm, title) or 0.0) for arm in known) for title in titles}
     table = _table(
         Column("points of CPU time", max_width=36, overflow="fold"),

@@ -1,4 +1,4 @@
-"""What an explanation says in one sentence, and what goes with its tables."""
+"""An explanation in one sentence, and the notes on its tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _NAMED = 3
 """Parts that a sentence names before it says `other`."""
 _WORTH_NAMING = 0.1
-"""Of the whole difference; a smaller part is in `other`."""
+"""Share of the whole difference; smaller parts are in `other`."""
 READING = (
     "CPU time of server, client, helpers and kernel per operation, by what the CPU was doing. Added: arm minus "
     "baseline, with a 95 % interval over blocks; points: the same in percent of the baseline's CPU time. Waiting "
@@ -51,7 +51,7 @@ def _not_shown(arm: ArmExplanation) -> bool:
 
 
 def _of_which(arm: ArmExplanation, total: Part, named: int) -> str:
-    """The largest parts in percent of the baseline, those that point the other way too, and what is left."""
+    """List the largest parts in percent of the baseline, negative ones included, and the rest."""
     whole = total.change.added_us
     by_size = sorted(arm.causes, key=lambda part: -abs(part.change.added_us))
     worth = [part for part in by_size if abs(part.change.added_us) >= _WORTH_NAMING * abs(whole)][:named]
@@ -66,7 +66,7 @@ def _points(added_us: float, total: Part) -> str:
 
 
 def _waiting(arm: ArmExplanation, total: Part) -> str:
-    """Where an operation waits for more than it computes."""
+    """Say how much longer an operation waits, if that is more than the CPU time it adds."""
     most = max(arm.waits, key=lambda part: part.change.added_us, default=None)
     if most is None or most.change.added_us <= max(total.change.added_us, 0.0) or not _sure(most.change):
         return ""
@@ -79,7 +79,7 @@ def _sure(change: Change) -> bool:
 
 
 def added(change: Change) -> str:
-    """`+4.1 [3.5, 4.7]`, in microseconds."""
+    """Format a change in microseconds: `+4.1 [3.5, 4.7]`."""
     point = f"{change.added_us:+.3g}" if abs(change.added_us) < 1000 else f"{change.added_us:+,.0f}"
     if change.low is None or change.high is None:
         return point
@@ -87,14 +87,14 @@ def added(change: Change) -> str:
 
 
 def points(part: Part, arm: ArmExplanation) -> str:
-    """What a part adds, in percent of the baseline's CPU time."""
+    """Return what a part adds, in percent of the baseline's CPU time."""
     if arm.total is None or arm.total.baseline_us <= 0:
         return NONE
     return f"{100 * part.change.added_us / arm.total.baseline_us:+.1f}"
 
 
 def notes(explanation: Explanation, arms: Sequence[ArmExplanation]) -> tuple[str, ...]:
-    """How far it can be trusted: what is lacking, what no rule names, what was not sampled."""
+    """Say how far the explanation can be trusted: what is missing, not covered by a rule, or not sampled."""
     lacks = list(dict.fromkeys(lack for arm in arms for lack in arm.lacks))
     if explanation.profiled < explanation.runs:
         lacks.append(f"stacks exist for {explanation.profiled} of {counted(explanation.runs, 'run')}")
@@ -118,15 +118,15 @@ def notes(explanation: Explanation, arms: Sequence[ArmExplanation]) -> tuple[str
 
 
 FAR = 0.1
-"""Share of the server's CPU time from which on counters and samples do not tell the same."""
+"""Share of the server's CPU time from which on a difference between counters and samples is reported."""
 
 
 LEAST_POINTS = 0.3
-"""Causes that add less to every arm have no row where arms stand side by side."""
+"""Causes that add less in every arm have no row in the side-by-side table."""
 
 
 def added_points(arm: ArmExplanation, title: str) -> float | None:
-    """What a cause adds, in percent of the baseline's CPU time; `None` where the arm does not tell."""
+    """Return what a cause adds, in percent of the baseline's CPU time; `None` if the arm does not have it."""
     if arm.total is None or arm.total.baseline_us <= 0:
         return None
     whole = arm.total.baseline_us
@@ -134,7 +134,7 @@ def added_points(arm: ArmExplanation, title: str) -> float | None:
 
 
 def total_points(arm: ArmExplanation) -> float | None:
-    """The same of all causes together."""
+    """Return what all causes together add, in percent of the baseline's CPU time."""
     if arm.total is None or arm.total.baseline_us <= 0:
         return None
     return 100 * arm.total.change.added_us / arm.total.baseline_us

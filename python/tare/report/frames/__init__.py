@@ -1,1 +1,1 @@
-"""Tidy frames of a store, one row an observation, a finding or a sample: docs/reference/python.md."""
+"""Tidy frames of a store, one row for each observation, finding or sample: docs/reference/python.md."""

@@ -1,4 +1,4 @@
-"""Every finding of a study, one row each: what `tare report` concludes, as a frame."""
+"""Every finding of a study, one row each: the conclusions of `tare report` as a frame."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tare.report.words.verdicts import short
 from tare.study.model import Study
 
 PREFIX = "factor_"
-"""So that a factor may be called `n` or `metric` and hides no other column."""
+"""Prefix of factor columns, so that a factor called `n` or `metric` hides no other column."""
 
 
 def factor_columns(study: Study) -> dict[str, type[pl.DataType]]:
-    """Names and types of the columns."""
+    """Return the names and types of the factor columns."""
     return {f"{PREFIX}{name}": pl.String for name in study.factors}
 
 
 def factor_cells(study: Study, levels: Mapping[str, str]) -> list[str | None]:
-    """The level of each factor, `None` where it has none."""
+    """Return the level of each factor, `None` if it has none."""
     return [levels.get(name) for name in study.factors]
 
 
@@ -36,11 +36,11 @@ COLUMNS = {
     "published_baseline": pl.Boolean, "emulated": pl.Boolean, "sites": pl.Int64, "between_sites": pl.Float64,
     "next_low": pl.Float64, "next_high": pl.Float64,
 }  # fmt: skip
-"""Beside those of the factors; keys as in the JSON findings, docs/reference/findings.md."""
+"""Columns beside those of the factors; keys as in the JSON findings, docs/reference/findings.md."""
 
 
 def estimates(study: Study, analysis: Analysis) -> pl.DataFrame:
-    """Arms but the baseline in every metric over all blocks, then those of single strata."""
+    """Return every arm but the baseline in every metric over all blocks, then the findings of single strata."""
     strata = (finding for stratum in analysis.strata for finding in stratum.findings)
     rows = [_row(study, analysis, finding) for finding in (*analysis.findings, *strata)]
     return pl.DataFrame(rows, schema={**COLUMNS, **factor_columns(study)}, orient="row")

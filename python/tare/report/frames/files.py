@@ -1,4 +1,4 @@
-"""Frames as files: CSV that no spreadsheet runs, and Parquet."""
+"""Frames as files: CSV without executable formulas, and Parquet."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from datetime import datetime
 import polars as pl
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A text that begins with one of these would be run by a spreadsheet."""
+"""Spreadsheets would execute a text that begins with one of these."""
 
 
 def as_csv(frame: pl.DataFrame) -> str:
-    """Comma-separated rows with a heading; numbers with all their digits, an empty cell for what is not known."""
+    """Return comma-separated rows with a heading; numbers with all their digits, empty cells for unknown values."""
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow([_cell(name) for name in frame.columns])
@@ -22,7 +22,7 @@ def as_csv(frame: pl.DataFrame) -> str:
 
 
 def as_parquet(frame: pl.DataFrame) -> bytes:
-    """A Parquet file with the frame's own types."""
+    """Return a Parquet file with the frame's own types."""
     out = io.BytesIO()
     frame.write_parquet(out)
     return out.getvalue()
@@ -41,5 +41,5 @@ def _cell(value: object) -> str:
 
 
 def harmless(text: str) -> str:
-    """A text that no spreadsheet runs."""
+    """Quote a text that a spreadsheet would execute."""
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,4 +1,4 @@
-"""Every metric of every run that counts, one row each."""
+"""Every metric of every good run, one row each."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ COLUMNS: dict[str, type[pl.DataType] | pl.DataType] = {
     "metric": pl.String, "value": pl.Float64, "unit": pl.String, "resolution": pl.Float64,
     "emulated": pl.Boolean, "site": pl.String,
 }  # fmt: skip
-"""Beside those of the factors; docs/reference/python.md documents each."""
+"""Columns beside those of the factors; docs/reference/python.md documents each."""
 
 
 def observations(study: Study, records: Iterable[RunRecord]) -> pl.DataFrame:
-    """Good runs in the order of the plan, each in every metric; `value` is null where it is not known.
+    """Return good runs in the plan's order, each in every metric; `value` is null if unknown.
 
     Failed attempts are not observations: they have no row.
     """
@@ -65,7 +65,7 @@ def _rows(study: Study, run: RunRecord, metrics: Sequence[Metric]) -> Iterator[l
 
 
 def _measured(run: RunRecord) -> tuple[datetime | None, float | None]:
-    """When its measure phase began, and how long it was; imported runs do not tell."""
+    """Return when the run's measure phase began, and its seconds; `None` for imported runs."""
     for time in run.phases:
         if time.phase is Phase.MEASURE:
             return datetime.fromtimestamp(time.began_at, UTC), time.seconds
@@ -73,6 +73,6 @@ def _measured(run: RunRecord) -> tuple[datetime | None, float | None]:
 
 
 def _unit(run: RunRecord, metric: Metric) -> str:
-    """Throughput counts what the generator counts."""
+    """Return the metric's unit; throughput counts what the generator counts."""
     counted = (run.measurement or {}).get("unit") if metric.name == PRIMARY else None
     return f"{counted}{metric.unit}" if counted else metric.unit

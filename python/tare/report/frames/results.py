@@ -1,4 +1,4 @@
-"""A store as frames: what `tare.open_store` gives."""
+"""A store as frames: what `tare.open_store` returns."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """One study's results, for reading only. Every call reads what is committed at that moment.
+    """One study's results, read-only. Every call reads what is committed at that moment.
 
-    Columns and units of the frames: docs/reference/python.md. `.to_pandas()` makes pandas frames of them.
+    Columns and units of the frames: docs/reference/python.md. `.to_pandas()` converts them to pandas frames.
     """
 
     def __init__(self, store: Store) -> None:
@@ -43,27 +43,27 @@ class Results:
 
     @property
     def scale(self) -> str:
-        """Name of the scale that it was run at."""
+        """Name of the study's scale."""
         return self._store.plan.study.scale
 
     @property
     def valid(self) -> bool:
-        """False where the A/A control differs from the baseline, so that no estimate can be believed."""
+        """False if the A/A control differs from the baseline, so that no estimate can be trusted."""
         return not analyze(self._store.plan.study, self._store.records()).invalid
 
     def observations(self) -> pl.DataFrame:
-        """A row for each metric of each run that counts; failed attempts have none."""
+        """Return a row for each metric of each good run; failed attempts have none."""
         return observations(self._store.plan.study, self._store.records())
 
     def estimates(self) -> pl.DataFrame:
-        """A row for each arm and metric: the overhead with its interval, a fraction."""
+        """Return a row for each arm and metric: the overhead with its interval, as fractions."""
         study = self._store.plan.study
         return estimates(study, analyze(study, self._store.records()))
 
     def samples(self, run: str, every_s: float = 1.0) -> pl.DataFrame:
-        """A row for each sample of a run, by its `run_id`; `every_s`: between two samples of a view of its trace.
+        """Return a row for each sample of a run, by its `run_id`; `every_s`: sampling interval of views of traces.
 
-        The good attempt's, else the last one's. Raises `StudyError` where the store has no such run.
+        Uses the good attempt, else the last one. Raises `StudyError` if the store has no such run.
         """
         if not every_s > 0:
             raise StudyError(f"every_s is {every_s:g}, which is no interval", hint="give seconds above 0")

@@ -1,4 +1,4 @@
-"""What was read of one run while it went: the generator's windows, the trace by each tool's view, real tools."""
+"""Samples of one run: the generator's windows, the trace in each tool's view, and real tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = {
     "subject": pl.String, "phase": pl.String, "from_s": pl.Float64, "to_s": pl.Float64, "value": pl.Float64,
     "unit": pl.String, "kept": pl.Boolean, "emulated": pl.Boolean,
 }  # fmt: skip
-"""docs/reference/python.md documents each."""
+"""docs/reference/python.md documents each column."""
 
 _WINDOW_UNITS: Mapping[str, str | None] = {
     "throughput_per_s": "/s", "latency_p95_ms": "ms", "errors_per_s": "/s", "reconnects_per_s": "/s",
@@ -34,11 +34,10 @@ _NS = 1e9
 
 
 def samples(store: Store, run: RunRecord, every_s: float = 1.0) -> pl.DataFrame:
-    """All samples of a run in seconds since measuring began; of one that never did, since its trace began.
+    """Return all samples of a run in seconds since the measure phase began, or else since its trace began.
 
-    `every_s`: between two samples of a tool's view.
-
-    What was not kept (no trace, no tool, no windows) gives no rows. Raises `StoreError` where a file is damaged.
+    `every_s`: sampling interval of a tool's view. Missing files (no trace, no tool, no windows) give no rows.
+    Raises `StoreError` if a file is damaged.
     """
     phases = dict(spans(run))
     zero_s = phases[Phase.MEASURE][0] if Phase.MEASURE in phases else None
@@ -68,7 +67,7 @@ def samples(store: Store, run: RunRecord, every_s: float = 1.0) -> pl.DataFrame:
 
 
 def _windows(run: RunRecord, zero_s: float | None) -> pl.DataFrame:
-    """Of the measure phase, where they lie on the trace's clock."""
+    """Windows of the measure phase, as (start, end) seconds on the trace's clock."""
     tool = run.settings.get("workload_name") or (run.imported or {}).get("parser") or "generator"
     rows = [
         ("generator", str(tool), name, "client", each.span.began_s, each.span.ended_s, value, True)
@@ -80,25 +79,27 @@ def _windows(run: RunRecord, zero_s: float | None) -> pl.DataFrame:
 
 
 def _observed(store: Store, run: RunRecord, zero_s: float | None) -> Iterator[pl.DataFrame]:
-    """What tools said that really ran; without a place on their clock for second 0, nothing."""
+    """Samples of real tools; none if second 0 is unknown on their clock."""
     for path in sorted(store.raw(run, "monitors").glob("*.parquet")) if zero_s is not None else ():
         table = read_samples(path)
         if {"tool", "quantity", "subject", "from_ns", "to_ns", "value"} <= set(table.columns):
             kept = pl.col("kept") if "kept" in table.columns else pl.lit(value=True)
-            yield _placed(table.with_columns(kept.alias("kept")), "tool", zero_s or 0.0)
+            yield _on_run_time(table.with_columns(kept.alias("kept")), "tool", zero_s or 0.0)
 
 
 def _traced(store: Store, run: RunRecord, zero_s: float | None, every_s: float) -> Iterator[pl.DataFrame]:
-    """What every tool would have said of the run's trace, tare-probe's own view first."""
+    """What every tool would have reported from the run's trace, tare-probe's own view first."""
     place = store.raw(run, TRACE)
     if is_trace(place):
         trace = read_trace(place)
         began_s = trace.header["started_monotonic_ns"] / _NS if zero_s is None else zero_s
-        yield _placed(computed(trace, every_s).with_columns(pl.lit(value=True).alias("kept")), "trace", began_s)
+        yield _on_run_time(
+            computed(trace, every_s).with_columns(pl.lit(value=True).alias("kept")), "trace", began_s
+        )
 
 
 def _inside(store: Store, run: RunRecord, zero_s: float | None) -> Iterator[pl.DataFrame]:
-    """What the SUT's virtual machine counted of itself; the file of a later stage is the first one's."""
+    """Counters inside the SUT's virtual machine; a later stage uses the file of the first stage."""
     clock = tree_at(run.parity, ("sut", "guest", "clock"))
     if zero_s is None or clock is None:
         return
@@ -109,19 +110,19 @@ def _inside(store: Store, run: RunRecord, zero_s: float | None) -> Iterator[pl.D
     file = None if first is None else store.raw(first, guest.FILE)
     if file is not None and file.is_file():
         table = guest.counted(file.read_bytes(), clock).with_columns(pl.lit(value=True).alias("kept"))
-        yield _placed(table, "guest", zero_s)
+        yield _on_run_time(table, "guest", zero_s)
 
 
-def _placed(table: pl.DataFrame, source: str, zero_s: float) -> pl.DataFrame:
+def _on_run_time(table: pl.DataFrame, source: str, zero_s: float) -> pl.DataFrame:
     moments = {name: (pl.col(f"{name[:-2]}_ns") / _NS - zero_s).alias(name) for name in ("from_s", "to_s")}
     table = table.with_columns(pl.lit(source).alias("source"), *moments.values())
     return table.select(pl.col(name).cast(_type(name)) for name in _PART)
 
 
 def _phase(phases: Mapping[Phase, tuple[float, float]], zero_s: float | None) -> pl.Expr:
-    """The phase in which a sample ended; null between phases, and without a measure phase that samples count from.
+    """The phase in which a sample ended; null between phases, and without a measure phase.
 
-    A window is of the measure phase.
+    Windows always belong to the measure phase.
     """
     named: pl.Expr = pl.lit(None, dtype=pl.String)
     if zero_s is not None:

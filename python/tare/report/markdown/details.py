@@ -1,4 +1,4 @@
-"""What stands beneath the table in Markdown: latency, factors, blocks, surroundings, how to repeat and cite it."""
+"""Details below the Markdown table: latency, factors, blocks, surroundings, how to repeat and cite the study."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tare.report.words.answer import interval_kind
 from tare.report.words.summary import again, citation
 
 _MOST_FACTS = 120
-"""In one list; a pull request takes 65,536 characters."""
+"""Most facts in one list; a pull request is limited to 65,536 characters."""
 _MOST_COLUMNS = 20
-"""Blocks across the page."""
+"""Most blocks across the page."""
 
 
 def details(report: Report) -> list[str]:
-    """All of it; a part of which nothing is known is left out."""
+    """Return all details; parts without data are left out."""
     return [
         *_effects(report),
         *_shifts(report),
@@ -81,7 +81,7 @@ def _shifts(report: Report) -> list[str]:
 
 
 def _blocks(report: Report) -> list[str]:
-    """A column a block, or where that makes too many a row a block."""
+    """Return a column for each block, or a row for each block if there are too many."""
     findings = [one for one in report.analysis.findings if one.metric == PRIMARY and one.blocks]
     effects = {one.arm: dict(one.blocks) for one in findings}
     blocks = sorted({block for by_block in effects.values() for block in by_block})

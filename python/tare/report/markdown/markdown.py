@@ -1,4 +1,4 @@
-"""The report as Markdown, to be pasted into an issue or a README."""
+"""The report as Markdown, to paste into an issue or a README."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tare.report.words.verdicts import method, verdicts
 
 
 def render(report: Report) -> str:
-    """Question, answer, table, notes, deviations, what it took."""
+    """Return question, answer, tables, notes and details."""
     study = report.study
     lines = [
         f"# {text(study.question, 400)}",
@@ -73,7 +73,7 @@ def _intervals(report: Report) -> str:
 
 
 def _headlines(report: Report) -> list[str]:
-    """A paragraph each; a grave one is bold."""
+    """Return a paragraph for each headline; grave ones are bold."""
     sentences = [(text(headline.text, 600), headline.grave) for headline in report.headlines]
     return [line for sentence, grave in sentences for line in ("", f"**{sentence}**" if grave else sentence)]
 
@@ -87,7 +87,7 @@ def _took(report: Report) -> str:
 
 
 def _quantities(report: Report) -> list[str]:
-    """By the source's own definitions, a table each."""
+    """Return a table for each quantity that the source defines."""
     lines: list[str] = []
     for section in sections(report.study.quantities, report.quantities):
         lines += ["", f"## {text(section.title)}", ""]
@@ -98,7 +98,7 @@ def _quantities(report: Report) -> list[str]:
 
 
 def _repetitions(report: Report) -> list[str]:
-    """As the source reports its repetitions, a table a metric."""
+    """Return a table for each metric, in the form in which the source reports repetitions."""
     tables = repetitions(report)
     lines = [
         line
@@ -109,19 +109,19 @@ def _repetitions(report: Report) -> list[str]:
 
 
 def _limits(report: Report) -> list[str]:
-    """What set the rate, as far as traces tell."""
+    """Return the bottleneck of each arm, as far as traces show it."""
     rows = table(limit_columns(report), limits_rows(report))
     return ["", f"## {LIMIT_TITLE}", "", *rows, "", text(LIMIT_READING, 1000)] if rows else []
 
 
 def _climbs(report: Report) -> list[str]:
-    """A column an arm."""
+    """Return latency over load, a column for each arm."""
     rows = table(climb_columns(report), climb_rows(report))
     return ["", f"## {CLIMB_TITLE}", "", *rows, "", text(climb_reading(report), 1000)] if rows else []
 
 
 def _guilt(report: Report) -> list[str]:
-    """Which part of each latency the client made."""
+    """Return the client's share of each latency."""
     rows = table(GUILT_COLUMNS, guilt_rows(report))
     return ["", f"## {GUILT_TITLE}", "", *rows, "", text(GUILT_READING, 1000)] if rows else []
 
@@ -139,7 +139,7 @@ def _table(report: Report) -> list[str]:
 
 
 def _by_operation(report: Report) -> list[str]:
-    """A table of latencies by kind of operation, where the generator distinguishes them."""
+    """Return a table of latencies by kind of operation, if the generator separates them."""
     metrics = compared_by_operation(report.analysis)
     if not metrics:
         return []
@@ -152,7 +152,7 @@ def _by_operation(report: Report) -> list[str]:
 
 
 def _strata(report: Report) -> list[str]:
-    """What was published beside what the runs say, by stratum."""
+    """Return published figures beside the results, by stratum."""
     strata = strata_of(report)
     if strata is None:
         return []

@@ -1,4 +1,4 @@
-"""Texts from outside as Markdown in which they are nothing but text."""
+"""Escape external texts for Markdown."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&@])")
 
 
 def text(value: object, longest: int = 200) -> str:
-    """A text in which nothing is Markdown or HTML."""
+    """Escape a text, so that nothing in it is Markdown or HTML."""
     return _SPECIAL.sub(r"\\\1", plain(value, longest))
 
 
 def code(value: object, longest: int = 80) -> str:
-    """What may stand between two backticks."""
+    """Make a text safe between two backticks."""
     return plain(value, longest).replace("`", "'")
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1) -> list[str]:
-    """A table's lines, the first `left` columns to the left; nothing without rows."""
+    """Return a table's lines, with the first `left` columns left-aligned; nothing without rows."""
     if not rows:
         return []
     lines = [_line(titles), "|" + "---|" * left + "---:|" * (len(titles) - left)]
@@ -29,12 +29,12 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1
 
 
 def folded(title: str, lines: Sequence[str]) -> list[str]:
-    """Lines that a reader opens; nothing without any."""
+    """Return lines that a reader can unfold; nothing without lines."""
     return ["", f"<details><summary>{text(title)}</summary>", "", *lines, "", "</details>"] if lines else []
 
 
 def fenced(words: str, language: str = "") -> list[str]:
-    """A block of code that nothing in it can end."""
+    """Return a fenced block of code that nothing in it can end."""
     longest = max((len(run) for run in re.findall(r"`+", words)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}{language}", words.rstrip("\n"), fence]

@@ -17,8 +17,8 @@ _COLUMNS = (
     "writes/s", "bound by",
 )  # fmt: skip
 _HELD = _COLUMNS.index("held by limit")
-SPARED = ("under way", "reads/s", "writes/s")
-"""Columns that a narrow table does without."""
+WIDE_ONLY = ("under way", "reads/s", "writes/s")
+"""Columns that a narrow table leaves out."""
 LIMIT_READING = (
     "Medians over an arm's good runs, from their traces: share of its available CPU time that each side used; "
     "share of the time in which a thread of the SUT waited for I/O; if the study limits disk operations, share "
@@ -31,12 +31,12 @@ _WORDS: Mapping[Limit, str] = {"client": "client's CPU", "sut": "SUT's CPU", "di
 
 
 def limit_columns(report: Report) -> tuple[str, ...]:
-    """Headings; that of a limit only where the study has one."""
+    """Return the headings; the limit's only if the study has a limit."""
     return _COLUMNS if _is_limited(report) else (*_COLUMNS[:_HELD], *_COLUMNS[_HELD + 1 :])
 
 
 def limits_rows(report: Report) -> tuple[tuple[str, ...], ...]:
-    """A row an arm with a cell for each of `limit_columns`; nothing where no trace shows a disk."""
+    """Return a row for each arm, with the cells of `limit_columns`; nothing if no trace shows a disk."""
     arms, limited = report.analysis.arms, _is_limited(report)
     known = any(arm.limits.disk_busy is not None for arm in arms)
     return tuple(_row(arm, limited=limited) for arm in arms) if known else ()

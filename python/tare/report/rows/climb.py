@@ -1,4 +1,4 @@
-"""Latency over load of all arms beside each other, as rows of text."""
+"""Latency over load of all arms, as rows of text."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from tare.report.plain import plain
 
 CLIMB_TITLE = "Latency over load"
 _MOST_ROWS = 12
-"""Rates in a table; of more, some are left out at even distances. The chart has them all."""
+"""Most rates in a table; of more, an even selection is shown. The chart has all."""
 _MISSED = "\N{DAGGER}"
 
 
 def climbs(report: Report) -> Sequence[tuple[str, Climb]]:
-    """Arm and curve of those that looked for a sustainable rate, all with the same bound; else nothing."""
+    """Return arm and curve of the arms that searched a sustainable rate with the same bound; else nothing."""
     found = [(arm.arm, arm.climb) for arm in report.analysis.arms if arm.climb is not None]
     one_bound = len({(climb.quantile, climb.within_ms) for _, climb in found}) == 1
     return found if one_bound else ()
 
 
 def climb_columns(report: Report) -> tuple[str, ...]:
-    """The rate that was asked for, and an arm each."""
+    """Return the headings: the target rate, and each arm."""
     return ("rate/s", *(plain(arm, 40) for arm, _ in climbs(report)))
 
 
 def climb_rows(report: Report) -> tuple[tuple[str, ...], ...]:
-    """A row a rate with a cell for each of `climb_columns`, and one of the rates found; nothing without climbs."""
+    """Return a row for each rate, with the cells of `climb_columns`, and one of the sustained rates."""
     curves = [climb for _, climb in climbs(report)]
     if not curves:
         return ()
@@ -38,7 +38,7 @@ def climb_rows(report: Report) -> tuple[tuple[str, ...], ...]:
 
 
 def climb_reading(report: Report) -> str:
-    """What the table and the chart show."""
+    """Explain the table and the chart."""
     curves = climbs(report)
     if not curves:
         return ""
@@ -59,7 +59,7 @@ def _cell(climb: Climb, rate: float) -> str:
 
 
 def _some(rates: Sequence[float]) -> Sequence[float]:
-    """The first and the last are always among them."""
+    """Select an even number of rates, always with the first and the last."""
     if len(rates) <= _MOST_ROWS:
         return rates
     return [rates[round(n * (len(rates) - 1) / (_MOST_ROWS - 1))] for n in range(_MOST_ROWS)]

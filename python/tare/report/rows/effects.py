@@ -1,4 +1,4 @@
-"""Main effects and interactions as rows of text: a row an effect, a column a metric."""
+"""Main effects and interactions as rows of text: a row for each effect, a column for each metric."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tare.run.emulated import MARK, marked
 
 @dataclass(frozen=True)
 class EffectCell:
-    """An effect on one metric. `apart`: its interval lies on one side of zero."""
+    """An effect on one metric. `apart`: its interval excludes zero."""
 
     point: str
     interval: str
@@ -23,7 +23,7 @@ class EffectCell:
 
 @dataclass(frozen=True)
 class EffectRow:
-    """`against`: the levels that the steps start from. `between`: blocks are compared with others."""
+    """One effect. `against`: reference levels of its steps. `between`: blocks are compared with other blocks."""
 
     name: str
     against: str
@@ -35,7 +35,7 @@ class EffectRow:
 
 @dataclass(frozen=True)
 class EffectRows:
-    """`titles`: of the metrics' columns."""
+    """All effects. `titles`: of the metrics' columns."""
 
     titles: tuple[str, ...]
     main: tuple[EffectRow, ...]
@@ -43,12 +43,12 @@ class EffectRows:
 
     @property
     def between(self) -> bool:
-        """Whether blocks are compared with others anywhere."""
+        """Whether blocks are compared with other blocks in any row."""
         return any(row.between for row in (*self.main, *self.two))
 
 
 def effect_rows(report: Report) -> EffectRows:
-    """All effects; metrics in the order of the report's tables."""
+    """Return all effects; metrics in the order of the report's tables."""
     metrics = [each for each in known(report.analysis) if any(one.metric == each.name for one in report.effects)]
     grouped: dict[tuple[Step, ...], dict[str, Effect]] = {}
     for effect in report.effects:
@@ -82,7 +82,7 @@ def _cell(effect: Effect | None) -> EffectCell:
 
 
 def name(effect: Effect) -> str:
-    """`deployment container`, or `deployment container x disk overlay` of two; the reference where it takes it."""
+    """Name an effect: `deployment container`, or `deployment container x disk overlay` for two factors."""
     called = f" {chr(0x00D7)} ".join(_step(step) for step in effect.steps)
     return marked(called, MARK if effect.emulated else None)
 

@@ -17,7 +17,7 @@ GUILT_READING = (
 
 
 def guilt_rows(report: Report) -> tuple[tuple[str, ...], ...]:
-    """A row an arm and percentile with a cell for each of `GUILT_COLUMNS`; nothing where no generator has them."""
+    """Return a row for each arm and percentile, with the cells of `GUILT_COLUMNS`; nothing without figures."""
     return tuple(
         (
             plain(arm.arm, 80),

@@ -1,4 +1,4 @@
-"""Runs that can be laid over each other, as rows of text, and the style by which a page hides those not chosen."""
+"""Overlaid runs as rows of text, and the style that hides runs which are not selected."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PLACED: Mapping[str | None, str] = {
     ),
     None: "by its own clock: a slow start, such as a JVM's, puts it ahead of the trace",
 }
-"""How it is known when a generator began → what the reader sees."""
+"""How a generator's start is known → its explanation."""
 COLOURS = ("ink", *(f"c{n}" for n in range(1, 9)))
-"""Of arms in the study's order, the first one's being the ink's; after the last they begin anew, without ink."""
+"""Colours of arms in the study's order, with the ink for the first; after the last they repeat, without the ink."""
 
 
 @dataclass(frozen=True)
 class LaidRow:
-    """`number`: the run's place in the chart; `cells`: means while measuring, one for each of `PANELS`."""
+    """One run. `number`: its place in the chart; `cells`: means of the measure phase, one for each of `PANELS`."""
 
     number: int
     run_id: str
@@ -49,7 +49,7 @@ class LaidArm:
 
 
 def laid_rows(over: RunOverlay | None) -> tuple[LaidArm, ...]:
-    """Arms in the study's order."""
+    """Return the arms in the study's order."""
     runs = () if over is None else over.runs
     hues = colours(runs)
     rows = [(run.arm, _row(n, run)) for n, run in enumerate(runs)]
@@ -59,7 +59,7 @@ def laid_rows(over: RunOverlay | None) -> tuple[LaidArm, ...]:
 
 
 def placed(over: RunOverlay | None) -> str:
-    """Where the generators' windows lie, in a clause after "window by window"; empty where no run has any."""
+    """Explain how generators' windows are placed, as a clause after "window by window"; empty without any."""
     drawn = [run for run in (() if over is None else over.runs) if any(point.panel in _OWN for point in run.points)]
     ways = [way for way in _PLACED if any(run.placed_by == way for run in drawn)]
     if len(ways) == 1:
@@ -70,7 +70,7 @@ def placed(over: RunOverlay | None) -> str:
 
 
 def hiding(over: RunOverlay | None) -> str:
-    """A rule a run: it is gone while its box is not ticked. Needs no script; without :has() all are shown."""
+    """Return a CSS rule for each run that hides it while its box is not ticked. Without :has(), all are shown."""
     return "".join(
         f".laid:has(#pick-{n}:not(:checked)) .run-{n} {{ display: none; }}\n"
         for n in range(0 if over is None else len(over.runs))
@@ -83,20 +83,20 @@ def _row(number: int, run: OverlaidRun) -> LaidRow:
 
 
 def colours(runs: Sequence[OverlaidRun]) -> Mapping[str, str]:
-    """Arm → the name of its colour in the page's style."""
+    """Arm → name of its colour in the page's style."""
     arms = list(dict.fromkeys(run.arm for run in runs))
     first, *others = COLOURS
     return {arm: first if n == 0 else others[(n - 1) % len(others)] for n, arm in enumerate(arms)}
 
 
 def means(run: OverlaidRun) -> str:
-    """`throughput, /s 1,905; CPU, cores 0.98`, over the measure phase."""
+    """List the means over the measure phase: `throughput, /s 1,905; CPU, cores 0.98`."""
     by_panel = ((panel, mean(run, panel)) for panel in PANELS)
     return ", ".join(f"{amount(value)} ({panel})" for panel, value in by_panel if value is not None)
 
 
 def mean(run: OverlaidRun, panel: str) -> float | None:
-    """Mean of a panel's line over the measure phase; `None` where it has none."""
+    """Return the mean of a panel's line over the measure phase; `None` without values."""
     measure = next((span for span in run.phases if span.phase == "measure"), None)
     values = [
         point.value

@@ -1,4 +1,4 @@
-"""Quantities as the source of a study defines them, as rows of text."""
+"""Quantities as the study's source defines them, as rows of text."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ READING = (
 
 
 Raw = Callable[[RunRecord, str], Path]
-"""Where a raw file of a record lies."""
+"""Returns the path of a record's raw file."""
 _MONITORS = "monitors"
 _TRACE = f"{_MONITORS}/probe/trace"
 _KEPT = "kept"
-"""Column of a tool's samples: whether the study keeps it."""
+"""Column of a tool's samples: whether the study keeps the sample."""
 
 
 def with_quantities(report: Report, records: Sequence[RunRecord], raw: Raw) -> Report:
-    """The report with what its study's source reports by definitions of its own, read off records and traces.
+    """Add the quantities that the study's source defines, computed from records and traces.
 
-    Raises `StoreError` where a file of them is damaged.
+    Raises `StoreError` if one of the files is damaged.
     """
     if report.study.quantities is None:
         return report
@@ -74,7 +74,7 @@ def _seen(record: RunRecord, raw: Raw) -> WatchedTrace:
 
 
 def _observed(monitors: Path) -> pl.DataFrame | None:
-    """The kept samples of all tools that watched the run: docs/reference/monitors.md."""
+    """Return the kept samples of all tools that watched the run: docs/reference/monitors.md."""
     import polars as pl
 
     from tare.analyze.views.compute import SCHEMA
@@ -88,7 +88,7 @@ def _observed(monitors: Path) -> pl.DataFrame | None:
 
 @dataclass(frozen=True)
 class Section:
-    """One quantity: its title, what was published of it, and its rows with a cell for each of `COLUMNS`."""
+    """One quantity: its title, what was published about it, and rows with the cells of `COLUMNS`."""
 
     title: str
     published: str
@@ -96,13 +96,13 @@ class Section:
 
     @property
     def by_arm(self) -> tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]:
-        """Each arm with its rows, whose first cell is left out."""
+        """Each arm with its rows, without their first cell."""
         grouped = groupby(self.rows, key=lambda row: row[0])
         return tuple((arm, tuple(row[1:] for row in rows)) for arm, rows in grouped)
 
 
 def sections(wanted: Quantities | None, entries: Sequence[QuantityRow]) -> tuple[Section, ...]:
-    """In the study's order; nothing where the study wants nothing."""
+    """Return the sections in the study's order; nothing if the study asks for none."""
     if wanted is None:
         return ()
     return tuple(
@@ -112,7 +112,7 @@ def sections(wanted: Quantities | None, entries: Sequence[QuantityRow]) -> tuple
 
 
 def _rows(entries: Sequence[QuantityRow]) -> tuple[tuple[str, ...], ...]:
-    """All sources of an arm together, arms as they come."""
+    """Return the rows of all sources, grouped by arm in order of appearance."""
     arms = list(dict.fromkeys(one.arm for one in entries))
     return tuple(_row(one) for one in sorted(entries, key=lambda one: arms.index(one.arm)))
 
@@ -132,7 +132,7 @@ def _row(one: QuantityRow) -> tuple[str, ...]:
 
 
 def _published(ranges: Sequence[PublishedRange]) -> str:
-    """As `Published: 10 % at a CPU load of 65 to 75 %; 0 to 5 % above 80 %.` would be."""
+    """Format published ranges: `Published: 10 % at a CPU load of 65 to 75 %; 0 to 5 % above 80 %.`."""
     if not ranges:
         return ""
     return f"Published: {'; '.join(_range(each) for each in ranges)}."

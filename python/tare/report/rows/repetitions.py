@@ -1,4 +1,4 @@
-"""Smallest, largest, mean and standard deviation, as a study's source reports them, beside tare's estimates."""
+"""Smallest, largest, mean and standard deviation, as the study's source reports them, beside tare's estimates."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _TITLE = "As published: smallest, largest, mean and standard deviation"
 
 @dataclass(frozen=True)
 class Section:
-    """One metric: its title with the unit, and a row an arm with a cell for each of `REPETITION_COLUMNS`."""
+    """One metric: its title with the unit, and a row for each arm with the cells of `REPETITION_COLUMNS`."""
 
     title: str
     rows: tuple[tuple[str, ...], ...]
 
 
 def repetitions(report: Report) -> tuple[Section, ...]:
-    """Throughput and mean latencies; nothing where the source does not tell its repetitions so.
+    """Return throughput and mean latencies; nothing if the source does not report repetitions in this form.
 
-    Of a kind of operation, the arms that have it.
+    For a kind of operation, only the arms that have it.
     """
     if report.study.published_by != "min-max-mean":
         return ()

@@ -12,14 +12,14 @@ from tare.report.plain import plain
 
 @dataclass(frozen=True)
 class ShiftRows:
-    """A column a quantile, a row an arm: its name, blocks, and a shift with its interval for each column."""
+    """A column for each quantile, a row for each arm: its name, blocks, and the shift with its interval."""
 
     titles: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 def shift_rows(shifts: Sequence[QuantileShift]) -> ShiftRows:
-    """Quantiles that no arm has are left out."""
+    """Return the rows; quantiles that no arm has are left out."""
     percents = [
         each for each in PERCENTS if any(each == one.percent for shift in shifts for one in shift.quantiles)
     ]
@@ -35,18 +35,18 @@ def _row(shift: QuantileShift, percents: Sequence[float]) -> tuple[str, ...]:
 
 
 def label(percent_of_events: float) -> str:
-    """`p95`, `p99.9`."""
+    """Format a quantile: `p95`, `p99.9`."""
     return f"p{percent_of_events:g}"
 
 
 def title(one: QuantileShift, longest: int = 40) -> str:
-    """The arm, and the kind of operation where there are several."""
+    """Name the arm, with the kind of operation if there are several."""
     arm = plain(one.arm, longest)
     return arm if one.operation is None else f"{arm}, {plain(one.operation, 20)}"
 
 
 def shifted(one: Quantile) -> str:
-    """`+8.5 % [+6.1, +10.9]`, or marked `+0.8 %† [-16, +22]` where the generator cannot resolve it."""
+    """Format a shift: `+8.5 % [+6.1, +10.9]`, or marked `+0.8 %† [-16, +22]` if the generator cannot resolve it."""
     bounds = interval(one.estimate)
     mark = "" if one.resolved else WITHIN_RESOLUTION
     middle = percent(one.estimate.point, decimals_of(one.estimate)) + mark

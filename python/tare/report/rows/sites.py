@@ -1,4 +1,4 @@
-"""How much sites differ, as rows of text: an arm a row."""
+"""How much sites differ, as rows of text: a row for each arm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SITE_READING = (
 
 
 def site_rows(report: Report) -> Sequence[tuple[str, ...]]:
-    """Of throughput; none where the blocks are of one site."""
+    """Return the rows for throughput; none if all blocks are of one site."""
     return [
         _row(finding, finding.over_sites)
         for finding in report.analysis.findings

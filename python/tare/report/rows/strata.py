@@ -1,4 +1,4 @@
-"""Findings by condition: what was published, what its own way makes of the runs, and what tare does."""
+"""Findings by condition: published figures, the source's own method, and tare's estimates."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ Cells = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Strata:
-    """Findings by condition as text: condition, metric, arm, what is known of each. `reading`: what it means."""
+    """Findings by condition as text: condition, metric, arm and figures. `reading`: explains the table."""
 
     titles: Cells
     rows: tuple[Cells, ...]
     reading: str
 
     def conditions(self) -> Iterator[tuple[str, tuple[tuple[str, tuple[Cells, ...]], ...]]]:
-        """Each condition with its metrics, each metric with its rows, from the arm on."""
+        """Yield each condition with its metrics, each metric with its rows, starting at the arm."""
         for words, of_one in groupby(self.rows, key=itemgetter(0)):
             metrics = groupby(of_one, key=itemgetter(1))
             yield words, tuple((metric, tuple(row[2:] for row in rows)) for metric, rows in metrics)
 
 
 def strata_of(report: Report) -> Strata | None:
-    """Every stratum, then all of them together where there are several; `None` where the study has none."""
+    """Return every stratum, then all together if there are several; `None` if the study has none."""
     strata = report.analysis.strata
     if not strata:
         return None
@@ -68,7 +68,7 @@ def strata_of(report: Report) -> Strata | None:
 
 
 def strata_tables(strata: Strata) -> tuple[Table, ...]:
-    """The same for a terminal, whose lines are too short for the condition: a table each, under its name."""
+    """Make tables for a terminal, whose lines are too short for the condition: one for each, under its name."""
     made = []
     for words, rows in groupby(strata.rows, key=itemgetter(0)):
         columns = [

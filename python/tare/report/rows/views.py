@@ -1,4 +1,4 @@
-"""The views of a run as a page shows them: a few rows a question, figures already text."""
+"""Monitors' views of a run for a page: a few rows for each question, with figures as text."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SHOWN = (
     Measure.CONTAINER_WRITTEN,
 )
 _ALL = "all"
-"""The subject of what a host's CPUs did together."""
+"""Subject of figures over all CPUs of a host."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table; `agrees` is `None` where no real tool ran."""
+    """A row of the table; `agrees` is `None` if no real tool ran."""
 
     tool: str
     shown: str
@@ -35,7 +35,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """One question."""
+    """The rows of one question."""
 
     title: str
     rows: tuple[Row, ...]
@@ -48,7 +48,7 @@ class Monitors:
     run_id: str
     arm: str
     nodes: int
-    """Of the server: 1, or of how many there are figures."""
+    """Nodes of the server with figures; at least 1."""
     interval: str
     compared: bool
     groups: tuple[Group, ...]
@@ -56,7 +56,7 @@ class Monitors:
 
 
 def monitors(run: RunViews) -> Monitors:
-    """CPU, memory and disk of the server, node by node, CPU of each host; all else is for `tare views`."""
+    """Select CPU, memory and disk of each node, and CPU of each host; `tare views` has the rest."""
     groups = tuple(group for measure in _SHOWN for group in _groups(run, measure))
     compared = any(row.agrees is not None for group in groups for row in group.rows)
     return Monitors(

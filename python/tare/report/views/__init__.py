@@ -1,1 +1,1 @@
-"""The views of other monitors, as a report shows them."""
+"""Monitors' views in reports."""

@@ -1,4 +1,4 @@
-"""The views of a trace as JSON and CSV: one entry a quantity of a tool about a subject; docs/reference/views.md."""
+"""Views of a trace as JSON and CSV: one entry per quantity, tool and subject; docs/reference/views.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 def as_json(views: Views) -> str:
-    """All lines, and why they differ; what is not known is null."""
+    """Return all lines, and why they differ; unknown values are null."""
     tree = {
         "format": FORMAT,
         "seconds": views.seconds,
@@ -38,7 +38,7 @@ def as_json(views: Views) -> str:
 
 
 def as_csv(views: Views) -> str:
-    """All lines; what is not known is empty."""
+    """Return all lines; unknown values are empty."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -47,7 +47,7 @@ def as_csv(views: Views) -> str:
 
 
 def entry(views: Views, line: Line) -> dict[str, Any]:
-    """A line by `COLUMNS`."""
+    """Return the cells of a line, by `COLUMNS`."""
     real = line.real
     return {
         "measure": str(line.measure),

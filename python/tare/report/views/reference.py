@@ -1,4 +1,4 @@
-"""The part of docs/reference/views.md that follows from the code: each tool's formulas, resolution, blind spots."""
+"""The generated part of docs/reference/views.md: each tool's formulas, resolution and blind spots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BEGIN = "<!-- Written by `TARE_WRITE_DOCS=1 pytest tests/unit/report/test_views_
 
 
 def reference(views: Mapping[str, View] = VIEWS) -> str:
-    """One section a tool, in Markdown."""
+    """Return a section for each tool, in Markdown."""
     return "\n".join(line for view in views.values() for line in _section(view))
 
 
@@ -33,7 +33,7 @@ def _section(view: View) -> Iterator[str]:
 
 
 def steps(quantity: Quantity) -> str:
-    """What limits its resolution: what it prints, and the counter behind it."""
+    """Describe what limits a quantity's resolution: its printed digits, and the counter behind it."""
     printed = "1 page" if quantity.paged > 0 else f"{quantity.step:g} {quantity.unit}"
     if quantity.grain is not None:
         return f"{printed}; `{quantity.grain.table}.{quantity.grain.column}`"
@@ -43,5 +43,5 @@ def steps(quantity: Quantity) -> str:
 
 
 def _cell(text: str) -> str:
-    """Fit for a table's cell: nothing in it starts another cell or is taken for emphasis."""
+    """Escape a text for a table's cell."""
     return text.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")

@@ -1,4 +1,4 @@
-"""The views of a trace for a terminal: what each tool would have printed, what the real one said, and why."""
+"""Views of a trace for a terminal: what each tool would have printed, what the real tool printed, and why."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tare.run.emulated import sides_text
 
 _FEW = {Measure.HOST_CPU, Measure.HOST_DISK, Measure.HOST_NETWORK, Measure.PROCESS_CPU, Measure.PROCESS_MEMORY,
         Measure.PROCESS_DISK, Measure.CONTAINER_NETWORK}  # fmt: skip
-"""Of these, lines in which nothing ever happened are left out unless all are asked for."""
+"""Measures whose idle lines are left out unless all lines are requested."""
 
 
 def render(views: Views, *, width: int = 120, colour: bool = False, everything: bool = False) -> str:
-    """The views as text of at most `width` columns. `everything`: single CPUs and lines of zeros too."""
+    """Return the views as text of at most `width` columns. `everything`: with single CPUs and lines of zeros."""
     out = io.StringIO()
     system: Literal["standard"] | None = "standard" if colour else None
     console = Console(file=out, width=width, force_terminal=colour, highlight=False, color_system=system)
@@ -55,7 +55,7 @@ def render(views: Views, *, width: int = 120, colour: bool = False, everything: 
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A figure as people read it: `61.2`, `1,905.3`; bytes with their unit."""
+    """Format a figure: `61.2`, `1,905.3`; bytes with their unit."""
     if value is None:
         return NONE
     if unit == "B":
@@ -106,7 +106,7 @@ Fits = Callable[[Sequence[Line], int, bool], bool]
 
 @dataclass(frozen=True)
 class _Column:
-    """`shown`: from the group's lines, the width of the terminal, and whether a real tool stands beside any."""
+    """A column. `shown`: decides from the lines, the terminal's width, and whether a real tool is compared."""
 
     cell: Callable[[Line], Text]
     shown: Fits = lambda _lines, _width, _compared: True
@@ -115,7 +115,7 @@ class _Column:
 
 
 def _mean(line: Line) -> float | None:
-    """Beside a real tool the view of that tool's own samples, else of the whole trace."""
+    """Return the view over a real tool's own samples, if there is one, else over the whole trace."""
     return line.figures.value if line.real is None else line.real.view
 
 

@@ -23,28 +23,28 @@ _PUBLISHED: Mapping[str, str] = {
     "buckets": "Column n counts windows per side, pooled over all runs; intervals are z = 1.96 standard errors "
     "of the difference of their means. They miss the true value far more often than one time in twenty",
 }
-"""Of the published baselines; all others pair runs by block."""
+"""For the published baselines; all other protocols pair runs by block."""
 
 
 def units(estimate: Estimate) -> str:
-    """`8 blocks`, `5 runs a side`, `50 windows a side`."""
+    """Count the units of an estimate: `8 blocks`, `5 runs a side`, `50 windows a side`."""
     unit = _UNITS.get(estimate.method)
     return counted(estimate.n, "block") if unit is None else f"{counted(estimate.n, unit)} a side"
 
 
 def runs_of_baseline(analysis: Analysis, baseline: ArmSummary) -> str:
-    """Its good runs, for a column that counts what estimates are made of; empty where those count windows."""
+    """Return the baseline's good runs for a column that counts units of estimates; empty if these are windows."""
     counts_windows = any(finding.estimate.method == POOLED_WINDOWS for finding in analysis.findings)
     return "" if counts_windows else str(baseline.good)
 
 
 def is_paired(estimate: Estimate) -> bool:
-    """Whether only blocks with a good run of both sides count, as in all but published ways."""
+    """Whether only blocks with a good run of both sides count, as in all but published methods."""
     return estimate.method not in _UNITS
 
 
 def why_no_interval(analysis: Analysis, metric: str) -> str | None:
-    """Why no arm has an interval in a metric, as a part of a sentence; `None` where one has, or there is no arm."""
+    """Return why no arm has an interval in a metric, as a clause; `None` if one has, or there is no arm."""
     estimates = [one.estimate for one in analysis.findings if one.metric == metric]
     if not estimates or any(each.low is not None for each in estimates):
         return None
@@ -54,7 +54,7 @@ def why_no_interval(analysis: Analysis, metric: str) -> str | None:
 
 
 def unpaired(study: Study) -> str | None:
-    """Two sentences without the last full stop, `None` where runs are paired by block and judged by t."""
+    """Return two sentences without the last full stop; `None` if runs are paired by block."""
     return _PUBLISHED.get(study.protocol.name) if as_published(study) else None
 
 
@@ -66,7 +66,7 @@ _KINDS: Mapping[Anytime | None, str] = {
 
 
 def interval_kind(study: Study) -> str:
-    """Which kind of interval a study shows that pairs its runs by block, in the plural."""
+    """Return the kind of interval that a study with paired runs shows, in the plural."""
     return _KINDS[rule_of(study).anytime]
 
 
@@ -74,18 +74,18 @@ _LONGEST = 60
 
 
 def against(study: Study) -> str:
-    """`bare`; where each arm has a baseline of its own, `bare, all else alike`."""
+    """Name the baseline: `bare`, or if each arm has its own, `bare, all else alike`."""
     if not study.baseline_levels:
         return plain(study.baseline, _LONGEST)
     return f"{plain(', '.join(study.baseline_levels.values()), _LONGEST)}, all else alike"
 
 
 _NAMED = 3
-"""How many arms a sentence can name before nobody reads it to the end."""
+"""Most arms that a readable sentence can name."""
 
 
 def answer(study: Study, analysis: Analysis) -> str:
-    """What the primary metric says of every arm against the baseline."""
+    """Answer for the primary metric of every arm against the baseline."""
     findings = [finding for finding in analysis.findings if finding.metric == PRIMARY and not finding.control]
     baseline = against(study)
     pointed = [finding for finding in findings if finding.estimate.point is not None]
@@ -112,7 +112,7 @@ def answer(study: Study, analysis: Analysis) -> str:
 
 
 def _none(analysis: Analysis, baseline: str) -> str:
-    """Why there is no answer, with what a run that failed said of itself."""
+    """Say why there is no answer, with the reason of the last failed run."""
     if not analysis.attempted:
         return "There is no answer yet: no run has been made."
     nothing = f"There is no answer: no block has a good run of both an arm and {baseline}."
@@ -125,7 +125,7 @@ def _none(analysis: Analysis, baseline: str) -> str:
 
 
 def _caution(study: Study, analysis: Analysis) -> str:
-    """What must be known before the figures, as the answer is also read alone."""
+    """Return the caution that precedes the figures, since the answer is also read alone."""
     name = study.protocol.name
     if analysis.invalid:
         return "do not trust these figures, since the control differs from the baseline: "
@@ -135,7 +135,7 @@ def _caution(study: Study, analysis: Analysis) -> str:
 
 
 def _apart(findings: Sequence[Finding], baseline: str) -> str:
-    """The arms whose interval excludes zero, the strongest effect first and with all its words."""
+    """Describe arms whose interval excludes zero, the strongest effect first and in full."""
     first, *others = findings
     confidence = f"{100 * first.estimate.confidence:g} % interval"
     words = [f"{_name(first)} has {_change(first)} ({confidence} {_span(first)}, {units(first.estimate)})"]
@@ -147,7 +147,7 @@ def _apart(findings: Sequence[Finding], baseline: str) -> str:
 
 
 def _within(findings: Sequence[Finding], baseline: str) -> str:
-    """The arms whose effect was shown to lie within the margin, which is not to say that there is none."""
+    """Describe arms whose effect was shown to lie within the margin, which does not mean that there is none."""
     margin = percent(findings[0].judgement.margin, signed=False)
     names = _named(findings)
     return f"{_listed(names)} {'is' if len(findings) == 1 else 'are'} equivalent to {baseline} within ±{margin}"
@@ -160,7 +160,7 @@ def _named(findings: Sequence[Finding]) -> list[str]:
 
 
 def _alike(findings: Sequence[Finding], baseline: str) -> str:
-    """The arms whose interval includes zero: what is known of them is the interval."""
+    """Describe arms whose interval includes zero, by their intervals."""
     names = _named(findings)
     zero = "interval includes" if len(findings) == 1 else "intervals include"
     margin = findings[0].judgement.margin if findings[0].judgement.verdict else None
@@ -180,7 +180,7 @@ def _change(finding: Finding, *, short: bool = False) -> str:
 
 
 def _span(finding: Finding) -> str:
-    """`-58.5 to -57.4 %`."""
+    """Format an interval: `-58.5 to -57.4 %`."""
     digits = decimals_of(finding.estimate)
     low, high = percent(finding.estimate.low, digits), percent(finding.estimate.high, digits)
     return f"{low.removesuffix(' %')} to {high}"

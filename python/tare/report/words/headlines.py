@@ -1,4 +1,4 @@
-"""What stands above the answer: whether the machine makes differences up, and what the protocol is good for."""
+"""Headlines above the answer: whether the machine produces differences by itself, and what the protocol is for."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NAMED = 6
 
 @dataclass(frozen=True)
 class Headline:
-    """A sentence or two; `grave`: the figures beneath must not be believed as they stand."""
+    """A sentence or two; `grave`: the figures below must not be trusted as they stand."""
 
     text: str
     grave: bool
 
 
 def headlines(study: Study, analysis: Analysis) -> tuple[Headline, ...]:
-    """The control's interval first; then what a published baseline is."""
+    """Return the headlines: imported and emulated results, missed arrivals, the control, the protocol."""
     return (
         *_imported(study),
         *_emulated(analysis),
@@ -46,7 +46,7 @@ def _imported(study: Study) -> Iterator[Headline]:
 
 
 def _emulated(analysis: Analysis) -> Iterator[Headline]:
-    """Of arms that were emulated in the same sides one sentence."""
+    """Yield one sentence for arms that were emulated on the same sides."""
     arms: dict[str, list[str]] = {}
     for name, sides in analysis.emulated.items():
         arms.setdefault(sides_text(sides), []).append(plain(name, 60))

@@ -1,4 +1,4 @@
-"""What happened in a run, in words: for those who cannot see its marks, and for those who want to know."""
+"""The marks of a run in words, for screen readers and for details."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tare.plural import counted
 from tare.report.plain import plain
 
 _MOST_MARKS = 8
-"""Of one run, beside the server's own work."""
+"""Most marks of one run, beside the server's own work."""
 _MOST_WORKS = 6
 _FEW = 2
-"""Up to so many works of a kind are listed one by one, each with its object."""
+"""Up to this many, works of a kind are listed singly, each with its object."""
 
 
 def mark_lines(marks: Sequence[Mark]) -> tuple[str, ...]:
-    """An entry a mark, `1.5 to 3 s, up to 5 errors/s`; many compactions in one."""
+    """Return an entry for each mark, `1.5 to 3 s, up to 5 errors/s`; many compactions share one."""
     single = [mark for mark in marks if not mark.work]
     entries = [_one(mark) for mark in single[:_MOST_MARKS]]
     if len(single) > _MOST_MARKS:
@@ -25,7 +25,7 @@ def mark_lines(marks: Sequence[Mark]) -> tuple[str, ...]:
 
 
 def kinds_of_work(marks: Sequence[Mark]) -> tuple[str, ...]:
-    """`compactions`: what the server did by itself, by kind."""
+    """Return the kinds of the server's own work: `compactions`."""
     return tuple(dict.fromkeys(f"{plain(mark.kind, 24)}s" for mark in marks if mark.work))
 
 

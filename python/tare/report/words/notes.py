@@ -1,4 +1,4 @@
-"""What a reader must know beside the table: what failed, what is missing, what could not be resolved."""
+"""Notes beside the table: what failed, what is missing, what could not be resolved."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _NAMED_ARMS = 8
 _NAMED_SITES = 8
 _FEW_SITES = 5
 LONGEST = 2000
-"""Characters of a sentence as reports show it: with what to do, which stands last."""
+"""Most characters of a sentence in reports, with the advice at its end."""
 T = TypeVar("T", bound=Hashable)
 
 
 def made(records: Sequence[RunRecord]) -> tuple[str, ...]:
-    """A sentence each."""
+    """Describe how the runs were made, a sentence each."""
     return (*_pilot(records), *_extended(records), *_unwatched(records), *_throttled(records))
 
 
@@ -52,7 +52,7 @@ def _extended(records: Sequence[RunRecord]) -> Iterator[str]:
 
 
 def _unwatched(records: Sequence[RunRecord]) -> Iterator[str]:
-    """Monitors that the study can do without, and did."""
+    """Yield the optional monitors that did not watch all runs."""
     watched = [(name, monitor) for record in records for name, monitor in (record.monitors or {}).items()]
     missed = Counter(
         (name, monitor["absent"]) for name, monitor in watched if monitor.get("absent", NOTHING) != NOTHING
@@ -62,7 +62,7 @@ def _unwatched(records: Sequence[RunRecord]) -> Iterator[str]:
 
 
 def _throttled(records: Sequence[RunRecord]) -> Iterator[str]:
-    """How often a CPU quota held the server back, of each arm with one."""
+    """Yield how often a CPU quota held the server back, for each arm with a quota."""
     shares: dict[str, list[float]] = {}
     for record in records:
         share = number_at(record.usage, ("saturation", "sut", "throttled"))
@@ -78,7 +78,7 @@ def _throttled(records: Sequence[RunRecord]) -> Iterator[str]:
 
 
 def warnings(alarms: Sequence[Alarm]) -> tuple[str, ...]:
-    """`few-blocks, bridge and host: … Runs: … To do: …`; arms of which the same is to be said in one."""
+    """Format alarms: `few-blocks, bridge and host: … Runs: … To do: …`; one sentence for arms with the same."""
     groups: dict[tuple[str, str, str], list[Alarm]] = {}
     for alarm in alarms:
         groups.setdefault((alarm.rule, alarm.what, alarm.do), []).append(alarm)
@@ -99,7 +99,7 @@ def _sentence(group: Sequence[Alarm]) -> str:
 
 
 def notes(analysis: Analysis, planned: int) -> tuple[str, ...]:
-    """One sentence each, the gravest first; `failures` has the failed attempts."""
+    """Return the notes, a sentence each, the gravest first; see `failures` for failed attempts."""
     return (
         *_unfinished(analysis, planned),
         *_sites(analysis),
@@ -110,12 +110,12 @@ def notes(analysis: Analysis, planned: int) -> tuple[str, ...]:
 
 
 def ended(ending: Ending | None) -> tuple[str, ...]:
-    """Why there is no further block."""
+    """Return why there is no further block."""
     return () if ending is None else (f"{ending.why[0].upper()}{ending.why[1:]}.",)
 
 
 def failures(analysis: Analysis, longest: int = 8) -> tuple[str, ...]:
-    """Each failed attempt in a sentence, the rest of a long list in one."""
+    """Return each failed attempt in a sentence; the rest of a long list in one."""
     shown = tuple(failure_text(failure) for failure in analysis.failures[:longest])
     more = len(analysis.failures) - longest
     if more <= 0:
@@ -127,7 +127,7 @@ def failures(analysis: Analysis, longest: int = 8) -> tuple[str, ...]:
 
 
 def failure_text(failure: Failure) -> str:
-    """`b02-3-bridge, attempt 1, failed in measure: …`."""
+    """Describe a failure: `b02-3-bridge, attempt 1, failed in measure: …`."""
     where = f" in {failure.phase}" if failure.phase else ""
     again = "; another attempt is used" if failure.made_good else "; no other attempt was good"
     reason = plain(failure.reason, 300).rstrip(".")
@@ -140,7 +140,7 @@ def _unfinished(analysis: Analysis, planned: int) -> Iterator[str]:
 
 
 def _sites(analysis: Analysis) -> Iterator[str]:
-    """What intervals over several sites are worth, and how much the sites differ in throughput."""
+    """Describe intervals over several sites, and how much the sites differ in throughput."""
     several = [
         (one.arm, one.over_sites)
         for one in analysis.findings
@@ -168,7 +168,7 @@ def _sites(analysis: Analysis) -> Iterator[str]:
 
 
 def _hosts(analysis: Analysis) -> Iterator[str]:
-    """What the two machines differ by, and whether an arm costs more on one of them."""
+    """Describe how the two machines differ, and whether an arm costs more on one of them."""
     machines = analysis.machines
     if machines is None:
         return
@@ -229,12 +229,12 @@ class Arms:
         return f"{', '.join(most)} and {last}" if most else last
 
     def verb(self, one: str, several: str) -> str:
-        """The form that goes with the subject."""
+        """Return the verb form that goes with the subject."""
         return one if self.every or len(self.names) == 1 else several
 
 
 def _alike(analysis: Analysis, sentence_of: Callable[[Finding], T]) -> dict[T, Arms]:
-    """What is said of the primary metric → the arms of which it is said."""
+    """Sentence about the primary metric → the arms that it applies to."""
     findings = [finding for finding in analysis.findings if finding.metric == PRIMARY]
     names: dict[T, list[str]] = {}
     for finding in findings:

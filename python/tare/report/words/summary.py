@@ -1,4 +1,4 @@
-"""What was measured, on what and at what cost; how to cite it and how to get it again."""
+"""What was measured, on what and at what cost; how to cite it and how to repeat it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tare.study.model import Study
 from tare.version import __version__
 
 _DIGITS = 12
-"""Of the plan's digest: enough to tell plans apart, few enough to be read out."""
+"""Digits of the plan's digest: enough to tell plans apart, few enough to read out."""
 _SAVED_AS = "study.yaml"
 
 
 @dataclass(frozen=True)
 class Citation:
-    """A sentence, and the same as BibTeX; its author is whoever measured, which tare does not know."""
+    """A citation as a sentence and as BibTeX; without an author, as tare does not know who measured."""
 
     text: str
     bibtex: str
@@ -32,14 +32,14 @@ class Citation:
 
 @dataclass(frozen=True)
 class Again:
-    """The one command that repeats a study. `save`: the study file has to be saved first, under its name there."""
+    """The command that repeats a study. `save`: whether the study file must be saved first."""
 
     command: str
     save: bool
 
 
 def citation(report: Report) -> Citation:
-    """Names all that decides whether another result is of the same: study, scale, seed, plan, version, machine."""
+    """Name everything that identifies the result: study, scale, seed, plan, version, machine."""
     study = report.study
     day = _day(report)
     made = f"tare {__version__}, study {plain(study.name, 80)} at scale {plain(study.scale, 40)}, {_plan(report)}"
@@ -60,9 +60,9 @@ def citation(report: Report) -> Citation:
 
 
 def again(study: Study, store: str = "again") -> Again | None:
-    """`None` for what somebody else has measured: tare cannot run it.
+    """Return the command; `None` for imported results, which tare cannot run.
 
-    A study that comes with tare as it was run needs no file. Seed and blocks are named: options may have set them.
+    A study shipped with tare needs no file. Seed and blocks are given, since options may have set them.
     """
     if study.imported is not None:
         return None
@@ -89,7 +89,7 @@ def _day(report: Report) -> str | None:
 
 
 def _tex(value: str) -> str:
-    """Without what BibTeX would take for its own."""
+    """Escape what BibTeX would interpret."""
     return re.sub(r"([&%$#_])", r"\\\1", re.sub(r"[{}\\~^]", "", value))
 
 
@@ -100,11 +100,11 @@ class Fact:
     title: str
     text: str
     link: str | None = None
-    """Where in the page more is said of it."""
+    """Place in the page with more about it."""
 
 
 def summary(report: Report) -> tuple[Fact, ...]:
-    """What, how often, how well, on what, how long and when."""
+    """Return the facts: what was measured, how often, how well, on what, how long and when."""
     facts = [
         Fact("Measured", _measured(report)),
         Fact("Runs", _runs(report)),
@@ -140,7 +140,7 @@ def _runs(report: Report) -> str:
 
 
 def _validity(report: Report) -> str:
-    """As far as the runs can tell; nothing can be said of none."""
+    """Describe validity as far as the runs show it; nothing if there are none."""
     analysis = report.analysis
     if not analysis.good:
         return "no good run"
@@ -151,7 +151,7 @@ def _validity(report: Report) -> str:
 
 
 def _hosts(hosts: Sequence[Property]) -> str:
-    """Where each side and node stood, where that was not one host."""
+    """Name the host of each side and node, if there are several hosts."""
     return plain(", ".join(f"{one.name} on {one.values[0].text}" for one in hosts), 400)
 
 
@@ -192,7 +192,7 @@ def _when(report: Report) -> str:
 
 
 def _value(properties: Sequence[Property], name: str) -> str | None:
-    """The text of a property that is known and the same in all runs."""
+    """Return the text of a property that is known and the same in all runs."""
     match = next((each for each in properties if each.name == name), None)
     if match is None or match.differs or match.values[0].text == UNKNOWN:
         return None

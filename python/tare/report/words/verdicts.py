@@ -1,4 +1,4 @@
-"""Verdicts in words: what each arm is, metric by metric, against the margin that the study declared."""
+"""Verdicts in words: each arm, metric by metric, against the margin that the study declared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ORDER = (Verdict.DIFFERENT, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE)
 
 
 def verdicts(analysis: Analysis) -> tuple[str, ...]:
-    """A line a metric with a margin: its name, the margin, and the arms of each verdict with their intervals."""
+    """Return a line for each metric with a margin: its name, the margin, and the arms of each verdict."""
     lines = []
     for metric in analysis.metrics:
         findings = [
@@ -28,7 +28,7 @@ def verdicts(analysis: Analysis) -> tuple[str, ...]:
 
 
 def method(analysis: Analysis) -> str | None:
-    """How verdicts come about, `None` where there is none."""
+    """Explain how verdicts are reached; `None` without verdicts."""
     judged = [one for one in analysis.findings if one.judgement.verdict is not None]
     if not judged:
         return None
@@ -42,7 +42,7 @@ def method(analysis: Analysis) -> str | None:
 
 
 def short(finding: Finding) -> str | None:
-    """The verdict in a word, for a table's cell."""
+    """Return the verdict in a word, for a table's cell."""
     verdict = finding.judgement.verdict
     return None if verdict is None else verdict.value
 

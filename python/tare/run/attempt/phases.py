@@ -39,11 +39,10 @@ from tare.run.events import Emulated, Observer
 from tare.run.machine import Machine
 from tare.run.monitoring.chronicle import ask_all
 from tare.run.monitoring.monitors import Monitors
-from tare.run.parity.compare import Server as Known
-from tare.run.parity.compare import as_sentence, changed_during, unlike_nodes
+from tare.run.parity.compare import KnownVariables, as_sentence, changed_during, unlike_nodes
 from tare.run.parity.declared import storage_mismatch, undeclared, undeclared_encryption, undeclared_peers
 from tare.run.parity.observed import RunObserver, by_node, observation, opened_to, some_unseen, why_unseen
-from tare.run.parity.references import server_of
+from tare.run.parity.references import known_variables_of
 from tare.run.record import Outcome, Phase, RunRecord, Side, to_tree
 from tare.run.unreadable import read_or_failed
 from tare.run.usage.cpu import Meter
@@ -210,9 +209,8 @@ class Phases:
             else:
                 copy_snapshot(host, snapshot, data_mount.path, node.part, warmed=spec.cache == "warmed")
                 if data_mount.entry is not None and spec.cache == "warmed":
-                    sync_and_evict(
-                        host, data_mount.entry, warmed=True
-                    )  # the cache of a mount, above that of its server
+                    # The mount's own page cache, in addition to its server's.
+                    sync_and_evict(host, data_mount.entry, warmed=True)
         return context
 
     def _warm_up(self, context: RunContext, sut: Sut | None, parameters: Parameters) -> None:
@@ -340,7 +338,7 @@ class Phases:
     def _check_before(self, context: RunContext) -> None:
         """Refuse the run before it is measured if it differs in more than the study declares."""
         settings, wrong = self.job.arm.settings, list[str]()
-        nodes = by_node(self._record_so_far(), self.draft.nodes)
+        nodes = by_node(self._so_far(), self.draft.nodes)
         for node, alone in zip(context.nodes, nodes.values(), strict=True):
             wrong += undeclared(settings, alone.parity, alone.path, context.group)
             wrong += undeclared_peers(settings, node.name, self.draft.nodes.get(node.name, {}).get("peers"))
@@ -349,7 +347,7 @@ class Phases:
             )
         if wrong := [*dict.fromkeys(wrong), *unpinned_work(self.job.slot, self.draft.path)]:
             raise NotComparable(f"{self.job.run.arm} does not match the study: {as_sentence(wrong)}")
-        if unlike := unlike_nodes(nodes, self._known_of_server()):
+        if unlike := unlike_nodes(nodes, self._variables()):
             raise NotComparable(f"the nodes of {self.job.run.arm} differ from each other: {as_sentence(unlike)}")
         self._must_be_like_others()
 
@@ -358,7 +356,7 @@ class Phases:
 
         A program that was itself the SUT has ended by then, so only the host is compared.
         """
-        nodes = by_node(self._record_so_far(), self.draft.nodes)
+        nodes = by_node(self._so_far(), self.draft.nodes)
         hosts = {host.name: self.machine.facts_of(host) for host in self.machine.site.sut_hosts}
         seen, effective = dict[str, Any](), dict[str, Mapping[str, str]]()
         if sut is not None:
@@ -374,7 +372,7 @@ class Phases:
             again = before.parity if seen.get(name) is None else {**before.parity, "sut": seen[name]}
             host = self.draft.nodes.get(name, {}).get("on", self.machine.site.sut.name)
             after = {"host": hosts[host], "parity": again, "effective": effective.get(name, before.effective)}
-            changed += changed_during(before, before.model_copy(update=after), self._known_of_server(), moved_to)
+            changed += changed_during(before, before.model_copy(update=after), self._variables(), moved_to)
         if changed:
             raise NotComparable(
                 f"{self.job.run.arm} changed while it was measured: {as_sentence(dict.fromkeys(changed))}"
@@ -387,16 +385,14 @@ class Phases:
         self._must_be_like_others()
 
     def _must_be_like_others(self) -> None:
-        if unlike := self.machine.references.differences(
-            self.job.plan.study, self._record_so_far(), self._known_of_server()
-        ):
+        if unlike := self.machine.references.differences(self.job.plan.study, self._so_far(), self._variables()):
             raise NotComparable(as_sentence(unlike))
 
-    def _record_so_far(self) -> RunRecord:
+    def _so_far(self) -> RunRecord:
         return record_of(self.job, self.draft, self.watch.times, Outcome(ok=True))
 
-    def _known_of_server(self) -> Known:
-        return server_of(self.machine.databases, self.job.arm.settings.sut.database)
+    def _variables(self) -> KnownVariables:
+        return known_variables_of(self.machine.databases, self.job.arm.settings.sut.database)
 
 
 def _instances(sut: Sut | None) -> tuple[Instance, ...]:

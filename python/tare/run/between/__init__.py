@@ -1,1 +1,1 @@
-"""Between the hosts of a site: their clocks laid on one, the wire measured, the path of connections proved."""
+"""Between the hosts of a site: aligned clocks, the measured network, and the proved paths of connections."""

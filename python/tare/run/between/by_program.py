@@ -1,4 +1,4 @@
-"""A host without an agent sounds the wire by a program of Python's: the machine that tare itself runs on."""
+"""Measure the network from a host without an agent by a Python program: from the machine that tare runs on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SERVE_S, _CALL_S, _START_S, _POLL_S = 120.0, 60.0, 10.0, 0.01
 
 @dataclass(frozen=True)
 class SoundsByProgram:
-    """`work`: below which its programs may write on the host."""
+    """Measures the network by programs on a host. `work`: directory on the host that they may write below."""
 
     host: Host
     ledger: Ledger
@@ -36,36 +36,36 @@ class SoundsByProgram:
 
     @contextmanager
     def echo(self, address: str) -> Iterator[int]:
-        """As `SoundsWire` has it; the program ends by itself where nobody ends it."""
-        host, room = self.host, f"{self.work}/wire-{os.getpid()}"
-        output = Output(f"{room}/sounder.stdout", f"{room}/sounder.stderr")
-        self.ledger.note(Kind.PATH, room, host=host.name)
+        """Do what `SoundsWire.echo` does. The program ends by itself if nothing ends it."""
+        host, directory = self.host, f"{self.work}/wire-{os.getpid()}"
+        output = Output(f"{directory}/sounder.stdout", f"{directory}/sounder.stderr")
+        self.ledger.note(Kind.PATH, directory, host=host.name)
         try:
-            host.run(["mkdir", "-p", "--", room], timeout_s=_CALL_S)
-            host.put(SOUNDER, f"{room}/sounder.py")
-            argv = ["python3", "-I", "-S", f"{room}/sounder.py", "serve", address, f"{_SERVE_S:g}"]
+            host.run(["mkdir", "-p", "--", directory], timeout_s=_CALL_S)
+            host.put(SOUNDER, f"{directory}/sounder.py")
+            argv = ["python3", "-I", "-S", f"{directory}/sounder.py", "serve", address, f"{_SERVE_S:g}"]
             process = host.start(argv, output=output, announce=noting(self.ledger, host))
             try:
-                yield self._port(address, process, output)
+                yield self._port_of(address, process, output)
             finally:
                 host.run(["kill", "-s", "KILL", str(process.pid)], timeout_s=_CALL_S, check=False)
                 self.ledger.forget(Kind.PROCESS, to_ident(process), host=host.name)
         finally:
-            remove_tree(host, room)
-            self.ledger.forget(Kind.PATH, room, host=host.name)
+            remove_tree(host, directory)
+            self.ledger.forget(Kind.PATH, directory, host=host.name)
 
     def sound(self, address: str, port: int) -> Mapping[str, Any]:
-        """As `SoundsWire` has it."""
-        return cast("Mapping[str, Any]", self._asked("ask", address, str(port)))
+        """Do what `SoundsWire.sound` does."""
+        return cast("Mapping[str, Any]", self._answer("ask", address, str(port)))
 
     def fill(self, address: str, port: int, seconds: float) -> Mapping[str, float]:
-        """As `SoundsWire` has it."""
-        return cast("Mapping[str, float]", self._asked("fill", address, str(port), f"{seconds:g}"))
+        """Do what `SoundsWire.fill` does."""
+        return cast("Mapping[str, float]", self._answer("fill", address, str(port), f"{seconds:g}"))
 
-    def _asked(self, *words: str) -> object:
+    def _answer(self, *words: str) -> object:
         return json.loads(_python(self.host, *words))
 
-    def _port(self, address: str, process: Process, output: Output) -> int:
+    def _port_of(self, address: str, process: Process, output: Output) -> int:
         host, deadline = self.host, Deadline(self.clock, _START_S)
         while not (printed := host.read(output.stdout) or b"").endswith(b"\n"):
             if not alive(host, process):
@@ -83,7 +83,7 @@ class SoundsByProgram:
 
 @dataclass(frozen=True)
 class Clocks:
-    """Of a host, read between two moments of its monotonic clock. `ahead_ns`: wall less monotonic clock."""
+    """Clocks of a host, read between two moments of its monotonic clock. `ahead_ns`: wall minus monotonic clock."""
 
     received_ns: int
     replied_ns: int
@@ -91,7 +91,7 @@ class Clocks:
 
 
 def clocks_of(host: Host) -> Clocks:
-    """As the host reports them, else by a program there."""
+    """Read a host's clocks, from the host's agent or else by a program."""
     if isinstance(host, TellsTime):
         read = host.clocks()
         return Clocks(read.monotonic_ns, read.monotonic_ns, read.wall_ns - read.monotonic_ns)
@@ -99,7 +99,7 @@ def clocks_of(host: Host) -> Clocks:
 
 
 def sounder_of(host: Host, ledger: Ledger, work: str, clock: Clock) -> SoundsWire:
-    """The host itself where it can, else by a program there."""
+    """Return what measures the network from a host: its agent if it can, else a program."""
     return host if isinstance(host, SoundsWire) else SoundsByProgram(host, ledger, work, clock)
 
 

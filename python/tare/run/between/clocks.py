@@ -1,9 +1,8 @@
-"""The offset between two hosts' clocks, from exchanges with four moments each. Pure.
+"""The offset between two hosts' clocks, from exchanges with four timestamps each. Pure.
 
-Of an exchange, the request left at `sent` and the reply was back at `returned` by one clock; by the other's the
-request came at `received` and the reply left at `replied`. Whatever the two ways took, the offset is within
-half a round trip of what it would be if both took the same (RFC 5905, section 8), and the quickest exchange
-bounds it best.
+In an exchange, the request leaves at `sent` and the reply returns at `returned` by one clock; by the other clock,
+the request arrives at `received` and the reply leaves at `replied`. However long the two ways took, the offset is
+within half a round trip of its value for equal ways (RFC 5905, section 8), so the fastest exchange bounds it best.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from tare.errors import RunFailed
 from tare.run.clock import Clock
 
 MOST_DRIFT = 600e-6
-"""Seconds a second by which two undisturbed clocks may part: NTP slews by 500 ppm at most (adjtimex(2)), and two
-crystals are some tens of ppm apart."""
+"""Seconds a second by which two undisturbed clocks may diverge: NTP slews by 500 ppm at most (adjtimex(2)), and two
+crystals differ by some tens of ppm."""
 MOST_BOUND_S = 0.05
-"""An offset that is known no better would place the windows of a run by half a sample of its trace or more."""
+"""A larger uncertainty would misplace the windows of a run by half a sample of its trace or more."""
 
 MOST_STEP_S = 0.005
-"""NTP slews both clocks of a host alike, so wall less monotonic clock changes by steps alone (clock_gettime(2));
-this is for the reading."""
+"""NTP slews both clocks of a host alike, so wall minus monotonic clock changes in steps only (clock_gettime(2));
+this allows for the error of reading."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Seconds. `sent`, `returned`: by the asking host's clock; `received`, `replied`: by the answering one's."""
+    """Timestamps in seconds. `sent`, `returned`: of the asking host; `received`, `replied`: of the answering."""
 
     sent: float
     received: float
@@ -36,39 +35,39 @@ class Exchange:
 
     @property
     def round_trip_s(self) -> float:
-        """What both ways took together, without the answering host's own time."""
+        """Travel time of both ways, without the time in the answering host."""
         return (self.returned - self.sent) - (self.replied - self.received)
 
     @property
     def offset_s(self) -> float:
-        """The answering clock less the asking one, if both ways took the same."""
+        """Answering clock minus asking clock, for equal ways."""
         return ((self.received - self.sent) + (self.replied - self.returned)) / 2
 
 
 @dataclass(frozen=True)
 class Offset:
-    """The answering clock less the asking one, true to `bound_s` either way. `at_s`: when, by the asking clock."""
+    """Answering clock minus asking clock, within ± `bound_s`. `at_s`: when, by the asking clock."""
 
     offset_s: float
     bound_s: float
     at_s: float
 
-    def at_most_apart(self, later: Offset) -> float:
-        """By how much the two can differ while no clock was stepped."""
+    def most_change_s(self, later: Offset) -> float:
+        """Return by how much this and a later offset may differ if no clock was stepped."""
         return self.bound_s + later.bound_s + MOST_DRIFT * abs(later.at_s - self.at_s)
 
 
 def offset_of(exchanges: Sequence[Exchange]) -> Offset:
-    """By the exchange with the least round trip; `ValueError` where there is none.
+    """Return the offset from the exchange with the shortest round trip. Raises `ValueError` if there is none.
 
-    The clocks tick in nanoseconds and may be read out of step: a round trip below zero is taken as none.
+    The clocks tick in nanoseconds and may be read out of step: a negative round trip counts as zero.
     """
     best = min(exchanges, key=lambda each: each.round_trip_s)
     return Offset(best.offset_s, max(0.0, best.round_trip_s) / 2, (best.sent + best.returned) / 2)
 
 
-def between(before: Offset, after: Offset, at_s: float) -> float:
-    """The offset at a moment between two measurements (by the asking clock), as if the clocks parted evenly."""
+def interpolated(before: Offset, after: Offset, at_s: float) -> float:
+    """Interpolate the offset at a moment between two measurements (by the asking clock), for a constant drift."""
     lasted = after.at_s - before.at_s
     if lasted <= 0:
         return after.offset_s
@@ -77,11 +76,11 @@ def between(before: Offset, after: Offset, at_s: float) -> float:
 
 
 def disagreement(before: Offset, after: Offset) -> str | None:
-    """Why the clocks cannot be laid on one over a run, as a clause; `None` where they can."""
+    """Return why the clocks cannot be aligned over a run, as a clause; `None` if they can."""
     worst = max(before.bound_s, after.bound_s)
     if worst > MOST_BOUND_S:
         return f"their offset is uncertain by {1e3 * worst:.1f} ms, and {1e3 * MOST_BOUND_S:.0f} ms is the limit"
-    moved, most = abs(after.offset_s - before.offset_s), before.at_most_apart(after)
+    moved, most = abs(after.offset_s - before.offset_s), before.most_change_s(after)
     if moved > most:
         lasted = after.at_s - before.at_s
         explained = f"and {1e3 * most:.3f} ms can be explained"
@@ -91,9 +90,9 @@ def disagreement(before: Offset, after: Offset) -> str | None:
 
 @dataclass
 class SiteClock:
-    """The clocks of a host, relative to this machine's: `ahead_s` and `wall_ahead_s` are how far they are ahead.
+    """Clocks of a host. `ahead_s` and `wall_ahead_s`: seconds by which they are ahead of this machine's clocks.
 
-    They are set anew before each run, never during one.
+    The offsets are set before each run, never during a run.
     """
 
     own: Clock
@@ -115,7 +114,7 @@ class SiteClock:
 
 
 def must_agree(before: Offset, after: Offset, names: tuple[str, str]) -> None:
-    """Raise `RunFailed` where a step or a drift makes the run's times worthless."""
+    """Raise `RunFailed` if a step or a drift makes the run's times unusable."""
     if (why := disagreement(before, after)) is not None:
         raise RunFailed(
             f"the clocks of {names[0]} and {names[1]} cannot be aligned: {why}",
@@ -124,9 +123,9 @@ def must_agree(before: Offset, after: Offset, names: tuple[str, str]) -> None:
 
 
 def must_not_step(before_s: float, after_s: float, name: str) -> None:
-    """Raise `RunFailed` where a host's wall clock was set; arguments: wall less monotonic clock, before and after.
+    """Raise `RunFailed` if a host's wall clock was set; arguments: wall minus monotonic clock, before and after.
 
-    Many generators write the wall clock into their logs, by which their windows are found.
+    Many generators write the wall clock into their logs, and their windows are located by it.
     """
     moved = after_s - before_s
     if abs(moved) > MOST_STEP_S:

@@ -1,4 +1,4 @@
-"""What a plan needs of each host of a site and the host has not, found out before anything is started."""
+"""What a plan needs of each host of a site and the host lacks, checked before anything is started."""
 
 from __future__ import annotations
 
@@ -45,27 +45,27 @@ with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket
     except OSError as error:
         sys.exit({_NOT_ITS_OWN} if error.errno == errno.EADDRNOTAVAIL else 0)
 """
-"""Ends with that code where the kernel has the address on no interface."""
+"""The program exits with `_NOT_ITS_OWN` if no interface of the host has the address."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What of a plan stands on one host: `placed` by arm; `served`: the settings of arms whose server is there."""
+    """A host's part in a plan: `placed` with their arms; `served`: settings of arms whose server runs there."""
 
     placed: tuple[tuple[str, Placement], ...] = ()
     served: tuple[ArmSettings, ...] = ()
 
     @property
     def placements(self) -> tuple[Placement, ...]:
-        """Without their arms."""
+        """The placements without their arms."""
         return tuple(placement for _, placement in self.placed)
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """`no_engine`: host → why none answers there; `disk_bytes`: of loaded data, on a host of the SUT.
+    """Known facts. `no_engine`: host → why none answers there; `disk_bytes`: of loaded data, on a host of the SUT.
 
-    `addresses`: host → at which the others reach it.
+    `addresses`: host → address that the others reach it at.
     """
 
     no_engine: Mapping[str, str]
@@ -77,7 +77,7 @@ class Knowledge:
 
 
 def shares(plan: Plan, sites: Sequence[Site]) -> Mapping[str, Share]:
-    """Host → its share. `sites`: one, or two where server and client change places."""
+    """Host → its share of the plan. `sites`: one, or two if server and client swap hosts."""
     found: dict[str, Share] = {}
 
     def add(name: str, arm: str, placement: Placement, *served: ArmSettings) -> None:
@@ -94,7 +94,7 @@ def shares(plan: Plan, sites: Sequence[Site]) -> Mapping[str, Share]:
 
 
 def lacking_on(reached: Reached, share: Share, known: Knowledge) -> Iterator[str]:
-    """A sentence for each thing that stands in the way, without the host's name."""
+    """Yield a sentence for each obstacle on the host, without the host's name."""
     host = reached.host
     needs = {right for each in share.placements for right in known.deployments[each.deployment].needs}
     if host.run(["id", "-u"], timeout_s=_QUICK_S).text.strip() != "0":
@@ -117,10 +117,10 @@ def lacking_on(reached: Reached, share: Share, known: Knowledge) -> Iterator[str
 
 
 def _without_root(reached: Reached, share: Share, known: Knowledge, needs: set[Right]) -> Iterator[str]:
-    """What a user cannot do there; the servers and clients in containers need the engine alone."""
+    """Yield what a user who is not root cannot do there; servers and clients in containers need the engine only."""
     stored = {id(each.sut) for each in share.served if Right.ROOT in known.storages[each.sut.storage.kind].needs}
 
-    def of_root(placement: Placement) -> bool:
+    def needs_root(placement: Placement) -> bool:
         rights = known.deployments[placement.deployment].needs
         by_tare = placement.limits.in_cgroups and Right.ENGINE not in rights
         return Right.ROOT in rights or by_tare or id(placement) in stored
@@ -131,16 +131,16 @@ def _without_root(reached: Reached, share: Share, known: Knowledge, needs: set[R
             len({arm for arm, _ in share.placed}),
         )
 
-    more = "log in as root or give it `sudo: true`"
-    if listed := arms(of_root):
+    advice = "log in as root or give it `sudo: true`"
+    if listed := arms(needs_root):
         yield (
-            f"root is needed for bare tasks, pods, control groups and storages but `bind` ({listed}); {more}, or "
+            f"root is needed for bare tasks, pods, control groups and storages but `bind` ({listed}); {advice}, or "
             "run a study whose servers and clients are all containers with the storage `bind`, which needs the "
             "engine only"
         )
     if listed := arms(lambda each: each.network in OWN_ADDRESS):
         yield (
-            f"root is needed to see whether `macvlan` or `ipvlan` carries the traffic ({listed}); {more}, or use "
+            f"root is needed to see whether `macvlan` or `ipvlan` carries the traffic ({listed}); {advice}, or use "
             "another network"
         )
     if Right.ENGINE in needs and (why := why_no_sidecar(reached.host, reached.engine)) is not None:
@@ -151,7 +151,7 @@ def _engines(reached: Reached, share: Share, known: Knowledge, needs: set[Right]
     name = reached.host.name
     if Right.ENGINE in needs and name in known.no_engine:
         yield f"a container engine is needed: {known.no_engine[name]}"
-    # Named engines are those of the machine that tare runs on (`Engines`), and there of its servers.
+    # Named engines belong to the machine that tare runs on (`Engines`), and there to its servers.
     if name != LOCAL or len(share.placed) > len(share.served):
         yield from (
             f"the engine `{named}` cannot be selected by name there; leave `engine` out of the study, and give the "
@@ -169,13 +169,13 @@ def _resources(reached: Reached, share: Share, known: Knowledge) -> Iterator[str
     yield from lacking_cpus(share.placements, has.cpus)
     yield from lacking_memory({arm: memory_of(placed) for arm, placed in share.placed}, has.memory_bytes)
     if share.served:
-        wider = "set TARE_HOME" if reached.host.name == LOCAL else "set `home` in sites.yaml"
-        otherwise = f"{wider} to a larger file system"
+        where = "set TARE_HOME" if reached.host.name == LOCAL else "set `home` in sites.yaml"
+        otherwise = f"{where} to a larger file system"
         yield from lacking_disk(known.disk_bytes, has.free_disk_bytes, otherwise=otherwise)
 
 
 def _plug_ins(reached: Reached, share: Share, known: Knowledge) -> Iterator[str]:
-    """Pods and containerd of either side; NFS and monitors, of a server's host."""
+    """Check pods and containerd for both sides; NFS and monitors for the servers' hosts."""
     host = reached.host
     yield from (f"no pod can be made: {why}" for why in why_no_pods(host, (each.sut for each in share.served)))
     pods = any(each.deployment == POD for each in share.placements)

@@ -1,4 +1,4 @@
-"""A site of sites.yaml, connected, as the machine that runs are made on: engines and rights of each host."""
+"""A connected site of sites.yaml as a machine for runs: engines and rights of each host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tare.errors import EnvironmentLacks, StudyError
 from tare.images.image_store import ImageStore
 from tare.plan.model import Plan
 from tare.run.between.lacks import Knowledge, lacking_on, shares
-from tare.run.between.site import Home, Reached, refuse_between, refuse_swap, site_machine, turned
+from tare.run.between.site import Home, Reached, refuse_between, refuse_swap, site_machine, with_swapped_hosts
 from tare.run.interrupts import Interrupts
 from tare.run.local import local_engine, looks_into_images, why_no_image
 from tare.run.machine import Machine
@@ -36,7 +36,7 @@ _PING_S = 60.0
 class ReachedSite:
     """A connected site with the engine of each host, or why none answers there (`no_engine`).
 
-    `deployments`: those that plans may name.
+    `deployments`: the deployments that plans may name.
     """
 
     connection: ConnectedSite
@@ -45,9 +45,9 @@ class ReachedSite:
     deployments: Mapping[str, DeploymentFactory] = field(default_factory=lambda: DEPLOYMENTS)
 
     def refuse(self, plan: Plan, disk_bytes: float | None = None) -> None:
-        """Raise `StudyError` or `EnvironmentLacks` with all that keeps the plan from being run on the site.
+        """Raise `StudyError` or `EnvironmentLacks` with every reason why the plan cannot run on the site.
 
-        `disk_bytes`: of its loaded data, on all hosts of the SUT together.
+        `disk_bytes`: of the plan's loaded data, on all hosts of the SUT together.
         """
         refuse_between(plan, self.connection.site)
         if self.connection.spec.swap:
@@ -59,27 +59,29 @@ class ReachedSite:
             raise EnvironmentLacks(f"the site {name} cannot run {plan.study.name}; nothing was started:{listed}")
 
     def machine(self, plan: Plan, here: Machine, interrupts: Interrupts) -> Machine:
-        """The site as a machine. `here`: the machine tare runs on, where images are made ready."""
+        """Return the site as a machine. `here`: the machine that tare runs on, where images are prepared."""
         home = Home(here.prepare, ImageStore(here.layout, here.ledger), self.connection.ledger)
         site, known = self.connection.site, (self.reached, home, interrupts, self.deployments)
         machine = site_machine(plan, site, *known)
         if not self.connection.spec.swap:
             return machine
-        return replace(machine, swapped=site_machine(plan, turned(site), *known, swapped=True))
+        return replace(machine, swapped=site_machine(plan, with_swapped_hosts(site), *known, swapped=True))
 
     def _lacking(self, plan: Plan, disk_bytes: float | None) -> Iterator[str]:
-        """A sentence each with the host's name and what to do."""
+        """Yield each obstacle in a sentence, with the host's name and what to do."""
         own = self.connection.site
         a_node = None if disk_bytes is None else disk_bytes / len(own.sut_hosts)
         known = Knowledge(self.no_engine, a_node, own.addresses, self.deployments)
-        for name, share in shares(plan, (own, turned(own)) if self.connection.spec.swap else (own,)).items():
+        for name, share in shares(
+            plan, (own, with_swapped_hosts(own)) if self.connection.spec.swap else (own,)
+        ).items():
             yield from (f"{name}: {problem}" for problem in lacking_on(self.reached[name], share, known))
         if looks_into_images(plan, self.deployments):
             yield from _lacking_images(plan, default_layout())
 
 
 def _lacking_images(plan: Plan, layout: Layout) -> Iterator[str]:
-    """Of the machine that tare runs on, where images are made ready for all hosts."""
+    """Yield each unavailable image; images are prepared for all hosts on the machine that tare runs on."""
     host, ledger = LocalHost(), SqliteLedger(layout.ledger)
     with local_engine() as engine:
         for reference in sorted({placement.image for placement in placements_of(plan)}):
@@ -88,7 +90,7 @@ def _lacking_images(plan: Plan, layout: Layout) -> Iterator[str]:
 
 
 def refuse_site(spec: SiteSpec) -> None:
-    """Raise `StudyError` for a site on which no run can be made, by its file."""
+    """Raise `StudyError` for a site whose file rules out every run."""
     if spec.client in spec.nodes:
         alone = len(spec.nodes) == 1
         what = "one host for both parts" if alone else "its client on the host of a node"
@@ -106,10 +108,10 @@ def reached_site(
     layout: Layout | None = None,
     deployments: Mapping[str, DeploymentFactory] = DEPLOYMENTS,
 ) -> Iterator[ReachedSite]:
-    """Connected while this lasts. `store`: whose study goes on where it was broken off.
+    """Connect to the site for the duration of the block. `store`: the store of the study that resumes there.
 
-    Raises `EnvironmentLacks` where a host cannot be reached or another tare has that study go on there,
-    `StudyError` for a site on which no run can be made.
+    Raises `EnvironmentLacks` if a host is unreachable or another tare runs that study there, and `StudyError` for a
+    site that no run is possible on.
     """
     refuse_site(spec)
     session = None if store is None else session_of(store)
@@ -130,7 +132,7 @@ def reached_site(
 
 
 def engine_of(connection: ConnectedSite, host: Host, stack: ExitStack) -> DockerClient | EnvironmentLacks:
-    """A client of the host's engine until `stack` ends, or why there is none."""
+    """Return a client of the host's engine, open until `stack` closes, or why there is none."""
     try:
         client = connect(connection.engine_url(host), timeout_s=_PING_S)
     except EnvironmentLacks as error:

@@ -1,4 +1,4 @@
-"""A study goes on where it began: runs on other hosts cannot be compared with those that are there."""
+"""A study continues on the hosts where it began: runs on other hosts are not comparable with the existing ones."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tare.run.record import RunRecord
 from tare.sites import Site
 
 Parts = tuple[tuple[str, ...], str]
-"""The hosts of the SUT in the order of its nodes, and the client's."""
+"""Hosts of the SUT in the order of its nodes, and host of the client."""
 
 
 def refuse_other_hosts(records: Iterable[RunRecord], site: Site, store: str) -> None:
-    """Raise `StudyError` where good runs of the store were made on other hosts than this site's.
+    """Raise `StudyError` if good runs in the store come from other hosts than this site's.
 
-    Those of sites with another name are left alone: a store may hold blocks of several sites.
+    Runs on sites of other names are ignored: a store may hold blocks of several sites.
     """
     name, here = site.labels.get("site"), parts_of_site(site)
     other = f"or give the study another store than {store} (--store)"
@@ -39,7 +39,7 @@ def refuse_other_hosts(records: Iterable[RunRecord], site: Site, store: str) -> 
 
 
 def parts_of(record: RunRecord) -> Parts | None:
-    """As the file of sites had them; `None` of a run that was not between hosts."""
+    """Hosts of a record, in the parts that the sites file gives them; `None` for a run on a single host."""
     between = record.between
     if not between:
         return None
@@ -51,7 +51,7 @@ def parts_of(record: RunRecord) -> Parts | None:
 
 
 def parts_of_site(site: Site) -> Parts:
-    """The same of a site."""
+    """Hosts of a site, by part."""
     return tuple(host.name for host in site.sut_hosts), site.client.name
 
 

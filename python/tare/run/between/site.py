@@ -1,4 +1,4 @@
-"""A site of several hosts as a machine that runs are made on."""
+"""A site of several hosts as a machine for runs."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from tare.workloads.registry import WORKLOADS
 
 LOCAL = "local"
 _ALIKE = {"architecture": "architecture", "cpu_model": "CPU model", "cpu_count": "CPUs"}
-"""Facts in which two hosts that change places have to agree: limits would mean different things on them."""
+"""Facts that must agree between two hosts that swap: limits would mean different things on them."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """A host of a site as tare reaches it: `layout` is its own TARE_HOME, `engine` is where one answers."""
+    """A connected host of a site: `layout` is its own TARE_HOME; `engine` is `None` if none answers."""
 
     host: Host
     layout: Layout
@@ -55,7 +55,7 @@ class Reached:
 
 
 def refuse_between(plan: Plan, site: Site) -> None:
-    """Raise `StudyError` with the first thing of a plan that cannot be done between a site's hosts."""
+    """Raise `StudyError` for the first part of a plan that is impossible between a site's hosts."""
     if PROTOCOLS[plan.study.protocol.name].at_once:
         raise StudyError(
             f"study {plan.study.name}: a duet runs both arms on one machine at once, and this site has "
@@ -89,14 +89,14 @@ def refuse_between(plan: Plan, site: Site) -> None:
 
 
 def _why_no_cluster(network: NetworkKind) -> str:
-    """Nodes tell clients and each other where they listen: an address each, and one port for all of them."""
+    """Explain why a cluster needs other networks: nodes announce an address of their own and one common port."""
     if network is NetworkKind.PUBLISHED_ADDRESS:
         return "nodes tell one port for all of them, and engines publish it at another one on each host: use `host`"
     return f"a node can be reached from the other nodes' hosts on `host` alone, not on `{network.value}`"
 
 
 def _refuse_count(plan: Plan, arm: Arm, hosts: int) -> None:
-    """Each node of a cluster has a host of its own, and each host a node."""
+    """Raise `StudyError` unless the SUT has as many nodes as the site has hosts for it."""
     nodes = arm.settings.sut.nodes
     if nodes == hosts:
         return
@@ -111,9 +111,9 @@ def _refuse_count(plan: Plan, arm: Arm, hosts: int) -> None:
 
 @dataclass(frozen=True)
 class Home:
-    """The machine tare runs on.
+    """The machine that tare runs on.
 
-    `prepare`: reference → image made ready here, in `image_store`. `ledger`: of what is made on any host.
+    `prepare`: reference → image prepared here, in `image_store`. `ledger`: of what is made on any host.
     """
 
     prepare: Callable[[str], Image]
@@ -131,9 +131,10 @@ def site_machine(  # noqa: PLR0913, PLR0917 - all that a site's machine is made 
     *,
     swapped: bool = False,
 ) -> Machine:
-    """The machine of a site on which the SUT, or each of its nodes, and the client have a host of their own.
+    """Return the machine of a site whose SUT, or each of its nodes, and client have hosts of their own.
 
-    `reached`: these, by name; `swapped`: they have changed places. Raises `StudyError` as `refuse_between` does.
+    `reached`: these hosts, by name; `swapped`: they have swapped parts. Raises `StudyError` as `refuse_between`
+    does.
     """
     ledger = home.ledger
     refuse_between(plan, site)
@@ -171,13 +172,13 @@ def site_machine(  # noqa: PLR0913, PLR0917 - all that a site's machine is made 
     )
 
 
-def turned(site: Site) -> Site:
-    """The same with server and client on each other's host."""
+def with_swapped_hosts(site: Site) -> Site:
+    """Return the site with server and client on each other's host."""
     return replace(site, sut=site.client, client=site.sut)
 
 
 def refuse_swap(plan: Plan, site: Site, facts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `StudyError` where it makes no sense that server and client change hosts. `facts`: by host's name."""
+    """Raise `StudyError` if a swap of server and client makes no sense. `facts`: by host name."""
     name, study = site.labels.get("site", ""), plan.study
 
     def refused(why: str, hint: str) -> StudyError:
@@ -196,7 +197,7 @@ def refuse_swap(plan: Plan, site: Site, facts: Mapping[str, Mapping[str, Any]]) 
 
 
 def sweep_site(reached: Mapping[str, Reached], ledger: Ledger) -> tuple[str, ...]:
-    """Remove what tares that live no more have left on the hosts of a site."""
+    """Remove what dead tare processes left on the hosts of a site."""
     notes: list[str] = []
     for name, each in reached.items():
         entries = [entry for entry in ledger.abandoned() if entry.host == name]
@@ -230,7 +231,7 @@ def _part(reached: Reached, home: Home) -> HostPart:
 
 
 def _path(site: Site, wire: Wire, pair: tuple[Instance, Instance], hosts: EndHosts) -> Tree | None:
-    """`pair`: the server and who has connected to it."""
+    """Observe the path between a server and a client, given as `pair`."""
     (server, client), names = pair, site.addresses
     there, back = (
         wire.routes[one.name, other.name].device

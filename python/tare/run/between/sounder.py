@@ -1,11 +1,11 @@
-"""Sounds the wire between two hosts. A program of its own, for hosts that have Python and no tare on them.
+"""Measure the network between two hosts: a standalone program for hosts that have Python and no tare.
 
     python3 -I -S sounder.py now                          this host's clocks, read twice
     python3 -I -S sounder.py serve ADDRESS SECONDS        answers by UDP and TCP; prints its port
     python3 -I -S sounder.py ask ADDRESS PORT             round trips, with the clocks of both ends
-    python3 -I -S sounder.py fill ADDRESS PORT SECONDS    bytes a second that one connection carries, each way
+    python3 -I -S sounder.py fill ADDRESS PORT SECONDS    throughput of one connection each way, bytes a second
 
-Clocks are CLOCK_MONOTONIC in nanoseconds; `ahead`: what CLOCK_REALTIME is ahead of it.
+Clocks are CLOCK_MONOTONIC in nanoseconds; `ahead`: by how much CLOCK_REALTIME is ahead of it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _ASKED = struct.Struct("!IQ")
 _ANSWERED = struct.Struct("!IQQ")
 _LOST_S = 1.0
 _MOST, _FEWEST, _ENOUGH_S, _SILENT = 100, 20, 0.05, 3
-"""As crates/agent/src/sounding.rs has them."""
+"""The same values as in crates/agent/src/sounding.rs."""
 _BLOCK = bytes(1 << 20)
 _UP, _DOWN = b"u", b"d"
 
 
 def ahead_ns() -> int:
-    """Wall clock less monotonic clock, by the closest of a few readings."""
+    """Wall minus monotonic clock, from the closest of a few readings."""
     readings = []
     for _ in range(5):
         before, wall, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
@@ -36,21 +36,21 @@ def ahead_ns() -> int:
 
 
 def now() -> dict[str, int]:
-    """Both moments between which this program has read its clocks."""
+    """Read the clocks, with the moments before and after on the monotonic clock."""
     began = time.monotonic_ns()
     ahead = ahead_ns()
     return {"received_ns": began, "replied_ns": time.monotonic_ns(), "ahead_ns": ahead}
 
 
 def serve(address: str, seconds: float) -> None:
-    """Answer until the time is up: nobody needs to end it."""
+    """Answer until the time is up, so that nobody needs to end the program."""
     deadline = time.monotonic() + seconds
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as stream, socket.socket(family, socket.SOCK_DGRAM) as datagram:
         stream.bind((address, 0))
         stream.listen(4)
         datagram.bind((address, stream.getsockname()[1]))
-        _tell(stream.getsockname()[1])
+        _print(stream.getsockname()[1])
         while (left := deadline - time.monotonic()) > 0:
             for ready in select.select([stream, datagram], [], [], left)[0]:
                 if ready is datagram:
@@ -79,11 +79,11 @@ def _carry(connection: socket.socket, deadline: float) -> None:
                 got += len(block)
             connection.sendall(str(got).encode())
         except OSError:
-            return  # the other end has had enough
+            return  # the other end has closed the connection
 
 
 def ask(address: str, port: int) -> dict[str, object]:
-    """`exchanges`: sent, received, replied, returned; the first and the last by this host's clock."""
+    """Measure round trips. `exchanges`: sent, received, replied, returned; first and last by this host's clock."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     exchanges: list[tuple[int, int, int, int]] = []
     lost = 0
@@ -113,7 +113,7 @@ def ask(address: str, port: int) -> dict[str, object]:
 
 
 def fill(address: str, port: int, seconds: float) -> dict[str, float]:
-    """Bytes a second to the other host and from it, of what has arrived."""
+    """Return the received bytes a second to the other host and from it."""
     with socket.create_connection((address, port), timeout=seconds + 10) as connection:
         connection.sendall(_UP)
         began = time.monotonic()
@@ -130,22 +130,22 @@ def fill(address: str, port: int, seconds: float) -> dict[str, float]:
     return {"to_bytes_per_s": there, "from_bytes_per_s": back}
 
 
-def _tell(what: object) -> None:
+def _print(what: object) -> None:
     sys.stdout.write(f"{json.dumps(what)}\n")
     sys.stdout.flush()
 
 
 def main(words: list[str]) -> None:
-    """Do what is asked."""
+    """Run the command."""
     what, *more = words
     if what == "serve":
         serve(more[0], float(more[1]))
     elif what == "ask":
-        _tell(ask(more[0], int(more[1])))
+        _print(ask(more[0], int(more[1])))
     elif what == "fill":
-        _tell(fill(more[0], int(more[1]), float(more[2])))
+        _print(fill(more[0], int(more[1]), float(more[2])))
     else:
-        _tell(now())
+        _print(now())
 
 
 if __name__ == "__main__":

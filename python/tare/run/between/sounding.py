@@ -1,4 +1,4 @@
-"""What is measured between the SUT's host and the client's, before and after each run, and once a session."""
+"""Measurements between the hosts of a site: clocks and round trips before and after each run, throughput once."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tare.sites.process import boot_id
 _NS = 1e-9
 _FILL_S = 1.0
 _TRIES, _PROGRAMS = 20, 5
-"""Exchanges by which tare knows the SUT's clock: with hosts that answer with their time, else by programs."""
+"""Number of exchanges that align tare's clock with the SUT's: with hosts that report their time, or by programs."""
 
 
 @dataclass(frozen=True)
 class RoundTrip:
-    """Idle round trips between the measured addresses, by UDP, seconds. `lost`: of `sent` plus these."""
+    """Idle UDP round trips between the measured addresses, in seconds. `lost`: in addition to `sent`."""
 
     least_s: float
     median_s: float
@@ -39,9 +39,9 @@ class RoundTrip:
 
 @dataclass(frozen=True)
 class Throughput:
-    """Bytes a second that one TCP connection carried, each way, measured once a session.
+    """Bytes a second of one TCP connection each way, measured once per call of tare.
 
-    Of a `Link`: to the host that answers, and to the one that asks.
+    In a `Link`, "SUT" is the answering host and "client" the asking one.
     """
 
     to_sut: float
@@ -50,10 +50,10 @@ class Throughput:
 
 @dataclass(frozen=True)
 class Sounding:
-    """At one moment.
+    """Measurement at one moment.
 
-    `clocks`: the client's host's less the SUT's. `client_ahead_s`: on the client's host, wall less monotonic clock.
-    Of a `Link`: of the host that asks, less that of the one that answers.
+    `clocks`: clock of the client's host minus the SUT's. `client_ahead_s`: on the client's host, wall minus
+    monotonic clock. In a `Link`, "client" is the asking host and "SUT" the answering one.
     """
 
     clocks: Offset
@@ -63,7 +63,7 @@ class Sounding:
 
 @dataclass(frozen=True)
 class Link:
-    """Between two hosts that are not client and first node. `route`: how the one that asks sends."""
+    """Measurements between two hosts other than client and first node. `route`: from the asking host."""
 
     asks: str
     answers: str
@@ -75,10 +75,10 @@ class Link:
 
 @dataclass(frozen=True)
 class Between:
-    """What the record keeps. `one_boot`: two hosts have one kernel, so that figures are not of two machines.
+    """The record's entry. `one_boot`: two hosts share a kernel, so the figures are not of separate machines.
 
-    `tare_bound_s`: how well tare, which times the phases, knows the SUT's clock. `sides`: what
-    counters of each host grew by in the measure phase, with the interface by which it reaches the other.
+    `tare_bound_s`: uncertainty of the SUT's clock for tare, which times the phases. `sides`: growth of each host's
+    counters in the measure phase, with the interface that leads to the other host.
     """
 
     sut: str
@@ -91,49 +91,49 @@ class Between:
     after: Sounding | None = None
     sides: Mapping[str, Any] | None = None
     swapped: bool = False
-    """Whether server and client had changed places: each on the host that the file of sites has for the other."""
+    """Whether server and client were swapped: each on the host that the sites file gives to the other."""
     links: tuple[Link, ...] = ()
-    """Of a SUT whose nodes have hosts of their own: from the client to its further nodes, and among the nodes."""
+    """For a SUT whose nodes have hosts of their own: from the client to further nodes, and between nodes."""
 
 
 @dataclass
 class Wire:
-    """Sounds the wire of a site. `clock`: the SUT's host's, set anew before each run."""
+    """Measures the network of a site. `clock`: of the SUT's host, set anew before each run."""
 
     sut: Host
     client: Host
     addresses: Mapping[str, str]
     clock: SiteClock
     ledgers: Mapping[str, Ledger]
-    """By host."""
+    """Host name → ledger."""
     works: Mapping[str, str]
-    """Host → below which tare's programs may write there."""
+    """Host name → directory that tare's programs may write below."""
     nodes: tuple[Host, ...] = ()
-    """Of a SUT whose nodes have hosts of their own, `sut` the first."""
+    """For a SUT whose nodes have hosts of their own; `sut` is the first."""
     carried: dict[tuple[str, str], Throughput] = field(default_factory=dict)
     devices: dict[str, Side] = field(default_factory=dict)
     """How the SUT's host and the client's reach each other, by `sut`, `client` and, of further nodes, `sut-2`, …"""
     routes: dict[tuple[str, str], Side] = field(default_factory=dict)
-    """How one host reaches another, by their names."""
+    """(Host, other host) → how the first reaches the other, by their names."""
     swapped: bool = False
 
     @property
     def answering(self) -> tuple[Host, ...]:
-        """The hosts that answer when the wire is sounded: those of the SUT."""
+        """The hosts of the SUT, which answer when the network is measured."""
         return self.nodes or (self.sut,)
 
     def fill(self) -> None:
-        """Measure throughput where that was not done yet, so that no run waits for it. Raises `RunFailed`."""
+        """Measure the throughput of all pairs without one, so that no run waits for it. Raises `RunFailed`."""
         pairs = [pair for pair in self._pairs() if (pair[0].name, pair[1].name) not in self.carried]
         if pairs:
-            with self._served() as ports:
+            with self._echo_servers() as ports:
                 for asks, answers in pairs:
                     self._fill(asks, answers, ports)
 
     def before(self) -> Between:
-        """Sound before a run. Raises `RunFailed`."""
+        """Measure before a run. Raises `RunFailed`."""
         at_once([self._set_clock, self._look_up_routes])
-        with self._served() as ports:
+        with self._echo_servers() as ports:
             sounding = self._sound(self.client, self.sut, ports)
             throughput = self._fill(self.client, self.sut, ports)
             links = tuple(
@@ -144,7 +144,7 @@ class Wire:
                     self._sound(asks, answers, ports),
                     self._fill(asks, answers, ports),
                 )
-                for asks, answers in self._further()
+                for asks, answers in self._further_pairs()
             )
         kernels = at_once([partial(boot_id, host) for host in (*self.answering, self.client)])
         return Between(
@@ -161,9 +161,9 @@ class Wire:
         )
 
     def after(self, between: Between) -> Between:
-        """Sound once more when the run is over."""
+        """Measure again after a run."""
         hosts = {host.name: host for host in (*self.answering, self.client)}
-        with self._served() as ports:
+        with self._echo_servers() as ports:
             again = self._sound(self.client, self.sut, ports)
             links = tuple(
                 replace(link, after=self._sound(hosts[link.asks], hosts[link.answers], ports))
@@ -172,7 +172,7 @@ class Wire:
         return replace(between, after=again, links=links)
 
     def side_of_host(self, host: Host) -> str:
-        """What a host of the SUT is called in `devices`."""
+        """Return the key of a host of the SUT in `devices`."""
         number = next((number for number, each in enumerate(self.nodes, 1) if each.name == host.name), 1)
         return "sut" if number == 1 else f"sut-{number}"
 
@@ -188,19 +188,19 @@ class Wire:
         return {(one.name, other.name): side_of(one, self.addresses[other.name]) for other in others}
 
     def _pairs(self) -> Iterator[tuple[Host, Host]]:
-        """Who asks whom."""
+        """Yield all pairs (asking host, answering host)."""
         yield self.client, self.sut
-        yield from self._further()
+        yield from self._further_pairs()
 
-    def _further(self) -> Iterator[tuple[Host, Host]]:
-        """Who asks whom beside client and first node: the client every node, each node those before it."""
+    def _further_pairs(self) -> Iterator[tuple[Host, Host]]:
+        """Yield further pairs: the client asks every further node, each node the nodes before it."""
         for number, host in enumerate(self.nodes):
             if number:
                 yield self.client, host
             yield from ((host, earlier) for earlier in self.nodes[:number])
 
     def _set_clock(self) -> None:
-        """Lay tare's own clock on the SUT's host's, by the quickest of some exchanges."""
+        """Align tare's own clock with the SUT's host, from the fastest of several exchanges."""
         exchanges, ahead_s = [], 0.0
         for _ in range(_TRIES if isinstance(self.sut, TellsTime) else _PROGRAMS):
             sent = self.clock.own.monotonic()
@@ -214,8 +214,8 @@ class Wire:
         self.clock.wall_ahead_s = offset.offset_s + ahead_s - own_ahead
 
     @contextmanager
-    def _served(self) -> Iterator[Mapping[str, int]]:
-        """Host → the port at which it answers at its measured address while this lasts."""
+    def _echo_servers(self) -> Iterator[Mapping[str, int]]:
+        """Host → port on which it answers at its measured address, for the duration of the block."""
         with ExitStack() as stack:
             yield {
                 host.name: stack.enter_context(self._sounder(host).echo(self.addresses[host.name]))
@@ -232,13 +232,13 @@ class Wire:
             )
         trips = [each.round_trip_s for each in exchanges]
         offset = offset_of(exchanges)
-        # The offset is the answering clock less the asking one: turned round.
+        # The offset is answering minus asking clock; `clocks` has the opposite sign.
         clocks = Offset(-offset.offset_s, offset.bound_s, offset.at_s + offset.offset_s)
         trip = RoundTrip(min(trips), statistics.median(trips), len(exchanges), answer["lost"])
         return Sounding(clocks, answer["own_ahead_ns"] * _NS, trip)
 
     def _fill(self, asks: Host, answers: Host, ports: Mapping[str, int]) -> Throughput:
-        """Measured once a session."""
+        """Measure the throughput of a pair, once per call of tare."""
         pair = asks.name, answers.name
         if pair not in self.carried:
             address, port = self.addresses[answers.name], ports[answers.name]
@@ -251,25 +251,25 @@ class Wire:
 
 
 def on_sut_clock(between: Between, client_s: float) -> float:
-    """A moment of the client's host's CLOCK_MONOTONIC on that of the SUT's, as known before the run."""
+    """Convert CLOCK_MONOTONIC of the client's host to that of the SUT's, with the offset before the run."""
     return client_s - between.before.clocks.offset_s
 
 
 def client_word_ahead_s(between: Between) -> float:
-    """What the client's wall clock is ahead of the SUT's host's CLOCK_MONOTONIC."""
+    """Seconds by which the client's wall clock is ahead of CLOCK_MONOTONIC of the SUT's host."""
     return between.before.client_ahead_s + between.before.clocks.offset_s
 
 
 @dataclass(frozen=True)
 class HostClock:
-    """What a host's clocks, monotonic and wall, are ahead of CLOCK_MONOTONIC of the first node's host."""
+    """Seconds by which a host's clocks are ahead of CLOCK_MONOTONIC of the first node's host."""
 
     monotonic_s: float
     wall_s: float
 
 
 def clock_of_node(between: Between, host: str) -> HostClock | None:
-    """Of the host of a further node, as known before the run; `None` of any other."""
+    """Clocks of a further node's host, from before the run; `None` for other hosts."""
     to_first = (link for link in between.links if (link.asks, link.answers) == (host, between.sut))
     sounding = next((link.before for link in to_first), None)
     if sounding is None:
@@ -278,7 +278,7 @@ def clock_of_node(between: Between, host: str) -> HostClock | None:
 
 
 def clocks_ahead(between: Between | None) -> Mapping[str, float]:
-    """Host → what its CLOCK_MONOTONIC is ahead of that of the SUT's or first node's, as known before the run."""
+    """Host → seconds by which its CLOCK_MONOTONIC is ahead of the SUT's or first node's, from before the run."""
     if between is None:
         return {}
     nodes = {link.asks: link.before.clocks.offset_s for link in between.links if link.answers == between.sut}
@@ -286,5 +286,5 @@ def clocks_ahead(between: Between | None) -> Mapping[str, float]:
 
 
 def clock_of(own: Clock) -> SiteClock:
-    """One that agrees with our own until it is set."""
+    """Return a clock that equals tare's own until it is set."""
     return SiteClock(own)

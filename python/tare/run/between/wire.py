@@ -1,4 +1,4 @@
-"""The interfaces that carry a run between two hosts, and what their counters and the kernel's tell of it."""
+"""The network interfaces that carry a run between two hosts, with their counters and the kernel's."""
 
 from __future__ import annotations
 
@@ -19,17 +19,14 @@ _COUNTERS = (
     "rx_errors",
     "tx_errors",
 )
-"""Below /sys/class/net/DEVICE/statistics (Documentation/ABI/testing/sysfs-class-net-statistics)."""
+"""Files below /sys/class/net/DEVICE/statistics (Documentation/ABI/testing/sysfs-class-net-statistics)."""
 _TCP = {"OutSegs": "tcp_segments_sent", "RetransSegs": "tcp_segments_retransmitted"}
-"""RFC 4022, by /proc/PID/net/snmp (proc_pid_net(5))."""
+"""Counters of RFC 4022 in /proc/PID/net/snmp (proc_pid_net(5))."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """How one host reaches the other: by which interface, from which address, past which gateway.
-
-    `offloads`: of segments, as the interface's features say; `None` where they cannot be read.
-    """
+    """How one host reaches the other: interface, source address and gateway."""
 
     device: str | None
     source: str | None
@@ -40,7 +37,7 @@ class Side:
 
 
 def side_of(host: Host, address: str) -> Side:
-    """By the kernel's own answer to how it would send there."""
+    """Return the kernel's route to an address."""
     words = answer(host, ["ip", "-o", "route", "get", address]).split()
     fields = {word: words[place + 1] for place, word in enumerate(words[:-1]) if word in ("dev", "src", "via")}
     device = fields.get("dev")
@@ -50,12 +47,12 @@ def side_of(host: Host, address: str) -> Side:
     speed = number(host, f"{below}/speed")
     link = answer(host, ["ip", "-o", "link", "show", "dev", device]).split()
     qdisc = link[link.index("qdisc") + 1] if "qdisc" in link[:-1] else None
-    known = None if speed is None or speed < 0 else speed  # -1: nobody knows
+    known = None if speed is None or speed < 0 else speed  # -1: unknown
     return Side(device, fields.get("src"), fields.get("via"), number(host, f"{below}/mtu"), known, qdisc)
 
 
 def counters(host: Host, device: str | None, pid: int | None) -> Mapping[str, int | None]:
-    """So far: of the interface, of TCP in a process's network namespace (`None`: the host's), of softirqs."""
+    """Read the counters of the interface, and TCP's in the network namespace of `pid` (`None`: the host's)."""
     snmp = "/proc/net/snmp" if pid is None else f"/proc/{pid}/net/snmp"
     files = {} if device is None else {name: f"/sys/class/net/{device}/statistics/{name}" for name in _COUNTERS}
     seen = fetched(host, [snmp, *files.values()])
@@ -64,14 +61,14 @@ def counters(host: Host, device: str | None, pid: int | None) -> Mapping[str, in
 
 
 def tcp_counters(snmp: str) -> Mapping[str, int | None]:
-    """Two lines of a protocol: names, then values."""
+    """Parse the two lines of TCP in /proc/net/snmp: names, then values."""
     lines = [line.split() for line in snmp.splitlines() if line.startswith("Tcp: ")]
     fields = dict(zip(lines[0], lines[1], strict=False)) if len(lines) == 2 else {}
     return {name: as_int(fields.get(word)) for word, name in _TCP.items()}
 
 
 def growth(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> Mapping[str, int | None]:
-    """What was counted meanwhile; `None` of what could not be read, or began anew."""
+    """Return the growth of each counter; `None` if it could not be read or was reset."""
     grown: dict[str, int | None] = {}
     for name, later in after.items():
         earlier = before.get(name)

@@ -15,7 +15,7 @@ from tare.run.duet.side import DuetPace
 from tare.run.events import Event, Observer
 from tare.run.machine import Machine
 from tare.run.parity.compare import as_sentence, differences
-from tare.run.parity.references import server_of
+from tare.run.parity.references import known_variables_of
 from tare.run.record import RunRecord
 from tare.workloads import Parameters
 
@@ -164,7 +164,9 @@ def _both_or_neither(both: Sequence[Attempt], machine: Machine) -> None:
             each.refuse(why)
     if first.outcome.ok and second.outcome.ok:
         study, database = first.job.plan.study, first.job.arm.settings.sut.database
-        unlike = differences(study, first.record(), second.record(), server_of(machine.databases, database))
+        unlike = differences(
+            study, first.record(), second.record(), known_variables_of(machine.databases, database)
+        )
         if unlike:
             second.refuse(as_sentence(unlike))
     for one, other in ((first, second), (second, first)):

@@ -1,1 +1,1 @@
-"""Many sites at once: a block is a task of Dask's, a site the resource that it takes, and tare the only writer."""
+"""Many sites at once: a block is a Dask task that takes a site as its resource; only tare writes the store."""

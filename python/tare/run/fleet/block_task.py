@@ -1,7 +1,7 @@
-"""A block as a task: what a site's process is given, and how it makes the runs and hands them over.
+"""A block as a Dask task: what a site's process receives, and how it makes the runs and hands them over.
 
-Records and raw files go through a directory of the store's staging area, never through the scheduler: it learns
-only that there is something.
+Records and raw files go through a directory in the store's staging area, never through the scheduler, which only
+announces them.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from tare.sites.file import SiteSpec
 from tare.version import __version__
 
 Machines = Callable[[SiteSpec, Plan, Path, Interrupts], AbstractContextManager[Machine]]
-"""Site, plan, store and signals → the site as a machine, for as long as it is connected."""
-Tell = Callable[[Mapping[str, Any]], None]
-"""Has a message of a few hundred bytes brought to tare."""
+"""Site, plan, store and signals → the connected site as a machine."""
+Send = Callable[[Mapping[str, Any]], None]
+"""Sends a message of a few hundred bytes to tare."""
 _ANSWER_S = 60.0
 
 
 @dataclass(frozen=True)
 class BlockTask:
-    """A block to be made. `plan`: with the runs of this block alone; `done`: what was made of them."""
+    """A block to make. `plan`: with the runs of this block only; `done`: their state so far."""
 
     name: str
     topic: str
@@ -46,32 +46,32 @@ class BlockTask:
     store: str
     store_id: str
     spool: str | None
-    """Directory of this task, where the worker shares a disk with tare; `None`: in the worker's outbox."""
+    """Directory of this task if the worker shares a disk with tare; `None`: in the worker's outbox."""
     done: StudyState
     choice: Choice | None = None
     references: tuple[RunRecord, ...] | None = None
-    """Good runs of the site that later ones are held against; `None`: those that its process knows."""
+    """Good runs of the site that later ones are compared with; `None`: those that its process knows."""
     tare: str = __version__
-    """Of which version it comes."""
+    """Version of tare that the task comes from."""
 
 
 class Maker(Protocol):
-    """What makes blocks on a site."""
+    """Makes blocks on a site."""
 
-    def make(self, task: BlockTask, tell: Tell) -> int:
-        """Make what remains of a block. Returns how many times it kept something.
+    def make(self, task: BlockTask, send: Send) -> int:
+        """Make what remains of a block. Returns how many times records were handed over.
 
-        Raises whatever keeps it from going on; what was kept before stays kept.
+        Raises whatever prevents it from continuing; records handed over before remain valid.
         """
         ...
 
     def leave(self) -> None:
-        """Disconnect; the next block connects anew."""
+        """Disconnect from the site; the next block connects anew."""
         ...
 
 
-class Post:
-    """A site as its process knows it: connected at the first block, and anew after anything that went wrong."""
+class ConnectedMaker:
+    """A site in its own process: connected at the first block, and anew after any failure."""
 
     def __init__(self, spec: SiteSpec, machines: Machines, interrupts: Interrupts) -> None:
         self.spec = spec
@@ -81,13 +81,13 @@ class Post:
         self._plan_digest = ""
         self._images: dict[tuple[str, str], Images] = {}
 
-    def make(self, task: BlockTask, tell: Tell) -> int:
-        """As `Maker`."""
+    def make(self, task: BlockTask, send: Send) -> int:
+        """See `Maker`."""
         spool = spool_of(task)
 
         def observer(event: Event) -> None:
-            if not isinstance(event, RunEnded):  # that is said when the run is committed
-                tell({"what": "event", "task": task.name, "event": pickle.dumps(event)})
+            if not isinstance(event, RunEnded):  # reported when the run is committed
+                send({"what": "event", "task": task.name, "event": pickle.dumps(event)})
 
         try:
             machine = self._ready(task)
@@ -97,7 +97,7 @@ class Post:
             for kept in execute_block(task.plan, machine, destination, observer, self._images, task.choice):
                 times += 1
                 hand_over(spool, times, kept)
-                tell({"what": "kept", "task": task.name})
+                send({"what": "kept", "task": task.name})
                 if not all(record.outcome.ok for record in kept):
                     refuse_lost(machine)
         except BaseException:
@@ -106,7 +106,7 @@ class Post:
         return times
 
     def leave(self) -> None:
-        """As `Maker`."""
+        """See `Maker`."""
         self._machine, self._images = None, {}
         stack, self._stack = self._stack, ExitStack()
         stack.close()
@@ -125,14 +125,14 @@ class Post:
     def _prepare(
         self, task: BlockTask, machine: Machine, destination: Destination, observer: Callable[[Event], None]
     ) -> None:
-        """The images and the data of arms that this site has not run yet."""
+        """Prepare images and data of arms that this site has not run yet."""
         new = [run for run in task.plan.runs if place_of(machine, run) not in self._images]
         if new:
             self._images |= prepare(task.plan, machine, destination, observer, new)
 
 
 def refuse_lost(machine: Machine) -> None:
-    """Raise `EnvironmentLacks` where a host of the site does not answer: all its runs would fail."""
+    """Raise `EnvironmentLacks` if a host of the site does not answer: all its runs would fail."""
     for host in machine.site.hosts:
         try:
             host.run(["true"], timeout_s=_ANSWER_S)
@@ -141,7 +141,7 @@ def refuse_lost(machine: Machine) -> None:
 
 
 def spool_of(task: BlockTask) -> Path:
-    """The directory that a task hands over in, made where it is not there."""
+    """Return the directory that a task hands over in, and create it if needed."""
     assert task.spool is not None  # noqa: S101 - `make_block` gives it one
     spool = Path(task.spool)
     spool.mkdir(parents=True, exist_ok=True)
@@ -149,7 +149,7 @@ def spool_of(task: BlockTask) -> Path:
 
 
 def make_block(task: BlockTask) -> int:
-    """What Dask calls in the process of a site."""
+    """Make a block; Dask calls this in the process of a site."""
     from distributed import get_worker  # slow to import, and most commands do without
 
     worker = get_worker()
@@ -158,10 +158,10 @@ def make_block(task: BlockTask) -> int:
         what = f"the worker is tare {__version__}, the study is run by tare {task.tare}"
         raise EnvironmentLacks(what, hint="install one version on both")
 
-    def tell(message: Mapping[str, Any]) -> None:
+    def send(message: Mapping[str, Any]) -> None:
         worker.log_event(task.topic, dict(message))
 
     if task.spool is not None:
-        return maker.make(task, tell)
+        return maker.make(task, send)
     with worker.extensions["outbox"](task.name) as place:
-        return maker.make(replace(task, spool=str(place)), tell)
+        return maker.make(replace(task, spool=str(place)), send)

@@ -1,4 +1,4 @@
-"""The blocks of a study on several sites: what was made of them, which may be begun, and on which site."""
+"""The blocks of a study on several sites: their state, which may start, and on which site."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tare.run.resume import StateBuilder, StudyState, choice_of, finished_block
 
 @dataclass(frozen=True)
 class Stranded:
-    """Runs that are left of a block which was begun on a site that is not available."""
+    """Remaining runs of a block that started on a site which is no longer available."""
 
     block: int
     site: str
@@ -25,28 +25,31 @@ class Stranded:
 
 
 class Board:
-    """For one thread. Records are added in constant time; what is decided is computed anew once a block is over."""
+    """State of all blocks, for use in one thread.
+
+    Adding a record takes constant time; decisions are recomputed when a block ends.
+    """
 
     def __init__(self, plan: Plan, done: StudyState, made: Sequence[RunRecord], sites: Sequence[str]) -> None:
         self._plan, self._builder, self._sites = plan, StateBuilder(done), list(sites)
         self._places = dict(places_of(made))
         self._first = _first_runs(made)
-        self._dealt: dict[int, str] = {}
-        """Blocks that are not begun, among the sites that are left."""
+        self._assigned: dict[int, str] = {}
+        """Blocks that have not started, by the remaining site that they are assigned to."""
         self._runs: dict[int, list[PlannedRun]] = {}
         for run in plan.runs:
             self._runs.setdefault(run.block, []).append(run)
         self._open = {block: None for block in self._runs if self._left(block)}
-        """Those with a run that is not good and that was not tried in this session, in order."""
+        """Blocks with a run that is neither good nor tried in this call of tare, in order."""
         self._order = sorted(self._runs)
         self._place = {block: n for n, block in enumerate(self._order)}
         self._finished: list[Finished] = []
-        self._site_went = True
+        self._site_removed = True
         self._decide()
 
     @property
     def done(self) -> StudyState:
-        """What was made so far."""
+        """State of the study so far."""
         return self._builder.state
 
     def _decide(self) -> None:
@@ -63,56 +66,56 @@ class Board:
                 return
             self._finished.append(over)
 
-    # What may be begun
+    # What may start
 
-    def to_begin(self, idle: set[str], under_way: Container[int]) -> Iterator[tuple[str, int]]:
-        """A site of `idle` with the block that it is to make next, for each that has one."""
+    def next_blocks(self, idle: set[str], in_progress: Container[int]) -> Iterator[tuple[str, int]]:
+        """Yield idle sites with the block that each is to make next."""
         left = set(idle)
-        for block in self._beginnable(under_way):
+        for block in self._startable(in_progress):
             if not left:
                 return
             if (site := self.site_of(block)) in left:
                 left.remove(site)
                 yield site, block
 
-    def may_begin(self, under_way: Container[int]) -> bool:
-        """Whether there is a block for a site, once it is idle."""
-        return next(self._beginnable(under_way), None) is not None
+    def can_start(self, in_progress: Container[int]) -> bool:
+        """Whether an idle site can start another block."""
+        return next(self._startable(in_progress), None) is not None
 
-    def _beginnable(self, under_way: Container[int]) -> Iterator[int]:
+    def _startable(self, in_progress: Container[int]) -> Iterator[int]:
         for block in list(self._open):
             if block > self._last:
                 return
-            if block not in under_way:
+            if block not in in_progress:
                 yield block
 
     def site_of(self, block: int) -> str:
-        """Where it was begun, or else where it is dealt to."""
+        """Return the site where a block has started, or else the site that it is assigned to."""
         if block in self._places:
             return self._places[block]
-        if block not in self._dealt:
-            self._dealt[block] = site_of_block(self._plan, self._sites, block)
-        return self._dealt[block]
+        if block not in self._assigned:
+            self._assigned[block] = site_of_block(self._plan, self._sites, block)
+        return self._assigned[block]
 
     def task_of(self, block: int) -> tuple[Plan, StudyState]:
-        """The plan with the runs of this block alone, and what was made of them."""
+        """Return the plan with the runs of this block only, and their state so far."""
         runs, done = self._runs[block], self.done
         good = frozenset(run.id for run in runs if run.id in done.good)
         attempts = Counter({run.id: done.attempts[run.id] for run in runs})
         return self._plan.model_copy(update={"runs": tuple(runs)}), StudyState(good=good, attempts=attempts)
 
     def references_on(self, site: str) -> tuple[RunRecord, ...]:
-        """The first good run of each arm there."""
+        """Return the first good run of each arm on a site."""
         return tuple(self._first.get(site, {}).values())
 
     # What was made
 
     def known(self, record: RunRecord) -> bool:
-        """Whether it is there already: a scheduler of others gives a lost worker's task to the next."""
+        """Whether a record is known already: other schedulers give a lost worker's task to the next worker."""
         return record.run_id in self.done.good or record.attempt <= self.done.attempts[record.run_id]
 
     def note(self, site: str, kept: Kept) -> None:
-        """What a site has made; `decided` and `choice` follow."""
+        """Add what a site has made; updates `decided` and `choice`."""
         self._builder.add(*kept)
         for record in kept:
             if record.outcome.ok:
@@ -127,7 +130,7 @@ class Board:
             self._decide()
 
     def _is_over(self, block: int) -> bool:
-        """Whether it is finished, and the finished blocks from the first on may be others now."""
+        """Whether a block is finished and belongs to, or extends, the finished blocks from the first on."""
         again = finished_block(self._plan, self.done, block, self._runs[block])
         if again is None:
             return False
@@ -140,24 +143,24 @@ class Board:
         return [run for run in self._runs[block] if run.id not in self.done.good]
 
     def tried(self, block: int) -> None:
-        """It is not begun again in this session."""
+        """Mark a block as tried: it is not started again in this call of tare."""
         self._open.pop(block, None)
 
-    # Sites that are not to be had
+    # Unavailable sites
 
-    def without(self, site: str) -> None:
-        """Deal what was not begun to the others."""
+    def remove_site(self, site: str) -> None:
+        """Remove a site, and assign blocks that have not started to the others."""
         self._sites.remove(site)
-        self._dealt.clear()
-        self._site_went = True
+        self._assigned.clear()
+        self._site_removed = True
 
     def stranded(self) -> tuple[Stranded, ...]:
-        """Blocks that cannot be made elsewhere and that are needed; they count as tried."""
-        if not self._site_went:
+        """Return needed blocks that cannot be made elsewhere; they count as tried."""
+        if not self._site_removed:
             return ()
         most = max(self.decided.blocks + 1, self._last)
         lost = [block for block, site in self._places.items() if site not in self._sites and block in self._open]
-        self._site_went = any(block > most for block in lost)  # they may be needed later
+        self._site_removed = any(block > most for block in lost)  # they may be needed later
         needed = [block for block in lost if block <= most]
         for block in needed:
             self.tried(block)

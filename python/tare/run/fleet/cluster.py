@@ -1,4 +1,4 @@
-"""A Dask cluster that is there: its scheduler, and the workers that `tare worker` started beside sites."""
+"""An existing Dask cluster: its scheduler, and the workers that `tare worker` started next to sites."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tare.errors import EnvironmentLacks, StudyError
-from tare.run.fleet.delivery import Delivery, Line
+from tare.run.fleet.delivery import Delivery, WorkerLink
 from tare.run.fleet.site_process import quiet, resource_of
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from distributed.security import Security
 
 WAIT_S = 600.0
-_COMPLAINTS = 3
-"""After each third of that its absence counts as a failure: three in a row set a site aside."""
+_FAILURES = 3
+"""After each third of `WAIT_S`, a worker's absence counts as a failure: three in a row set its site aside."""
 _LOOK_S = 1.0
 _GONE_S = 5.0
 _CONNECT_S = 15
@@ -28,7 +28,7 @@ _CONNECT_S = 15
 
 @dataclass(frozen=True)
 class Scheduler:
-    """Where a scheduler listens, and the files of TLS; where none is given, Dask's own configuration has them.
+    """Address of a scheduler, and the TLS files; without files, Dask's own configuration applies.
 
     `wait_s`: how long a site's worker may be away before the site is set aside.
     """
@@ -56,7 +56,7 @@ class Scheduler:
 
     @property
     def security(self) -> Mapping[str, Any]:
-        """As Dask's `Security` takes it, for a client and for a worker."""
+        """TLS settings for Dask's `Security`, for a client and for a worker."""
         if urlsplit(self.address).scheme == "tcp":
             return {}
         files = (
@@ -69,44 +69,44 @@ class Scheduler:
 
 
 @dataclass
-class _Post:
-    """A site's worker: where it is, and since when it was not there."""
+class _SiteWorker:
+    """A site's worker: its address, and since when it has been away."""
 
     worker: str | None = None
-    line: Line | None = None
+    line: WorkerLink | None = None
     away_since: float = field(default_factory=time.monotonic)
 
 
 class ClusterCrew:
-    """Sites whose workers are somebody else's: tare neither starts nor ends them, and shares no disk with them."""
+    """Sites whose workers tare did not start: tare does not end them and shares no disk with them."""
 
     def __init__(self, sites: Sequence[str], scheduler: Scheduler) -> None:
         quiet()
         self._scheduler = scheduler
         self.client = connected_client(scheduler)
-        self._posts = {site: _Post() for site in sites}
+        self._workers = {site: _SiteWorker() for site in sites}
         self._looked_at, self._running_at = 0.0, time.monotonic()
         self._look()
 
     @property
     def shares_disk(self) -> bool:
-        """As `Crew`: workers are on separate machines, or may be."""
+        """See `Crew`: workers may run on other machines."""
         return False
 
     def ready(self, site: str) -> bool:
-        """As `Crew`."""
-        post = self._posts.get(site)
-        return post is not None and post.worker is not None
+        """See `Crew`."""
+        site_worker = self._workers.get(site)
+        return site_worker is not None and site_worker.worker is not None
 
     def bring(self, site: str, task: str, spool: Path) -> None:
-        """As `Crew`. Raises `EnvironmentLacks` where the worker is not to be had."""
-        post = self._posts.get(site)
-        if post is None or post.line is None:
+        """See `Crew`. Raises `EnvironmentLacks` if the worker is unavailable."""
+        site_worker = self._workers.get(site)
+        if site_worker is None or site_worker.line is None:
             raise EnvironmentLacks(f"the worker of {site} has disappeared")
-        Delivery(task, spool, post.line.ask).fetch()
+        Delivery(task, spool, site_worker.line.ask).fetch()
 
     def lost(self) -> Mapping[str, str]:
-        """As `Crew`: of a site whose worker went, and again for each third of the time that it may be away."""
+        """See `Crew`: sites whose worker disappeared, and again for each third of the time that it may be away."""
         now = time.monotonic()
         if self.client.status == "running":
             self._running_at = now
@@ -119,11 +119,11 @@ class ClusterCrew:
         return self._look()
 
     def dismiss(self, site: str) -> None:
-        """As `Crew`: its worker stays, for others."""
-        self._posts.pop(site, None)
+        """See `Crew`: the worker stays, for other studies."""
+        self._workers.pop(site, None)
 
     def close(self) -> None:
-        """As `Crew`: blocks under way are released, by which their workers break them off."""
+        """See `Crew`: blocks in progress are released, which makes their workers interrupt them."""
         self.client.close()
 
     def _look(self) -> dict[str, str]:
@@ -132,21 +132,21 @@ class ClusterCrew:
         except OSError:
             return {}  # `lost` sees at its next call whether the scheduler has disappeared
         self._looked_at = now = time.monotonic()
-        gone: dict[str, str] = {}
-        for site, post in self._posts.items():
+        lost: dict[str, str] = {}
+        for site, site_worker in self._workers.items():
             worker = workers.get(site)
-            if worker is None and post.worker is not None:
-                gone[site] = f"its worker at {post.worker} has disappeared"
-                post.away_since = now
-            elif worker is None and now - post.away_since > self._scheduler.wait_s / _COMPLAINTS:
-                gone[site] = f"it has no worker at {self._scheduler.address}: start one with `tare worker`"
-                post.away_since = now
-            elif worker is not None and post.worker not in (None, worker):
-                gone[site] = f"its worker at {post.worker} has disappeared; another one is at {worker}"
-            if worker != post.worker:
-                post.worker = worker
-                post.line = None if worker is None else Line(self.client, worker)
-        return gone
+            if worker is None and site_worker.worker is not None:
+                lost[site] = f"its worker at {site_worker.worker} has disappeared"
+                site_worker.away_since = now
+            elif worker is None and now - site_worker.away_since > self._scheduler.wait_s / _FAILURES:
+                lost[site] = f"it has no worker at {self._scheduler.address}: start one with `tare worker`"
+                site_worker.away_since = now
+            elif worker is not None and site_worker.worker not in (None, worker):
+                lost[site] = f"its worker at {site_worker.worker} has disappeared; another one is at {worker}"
+            if worker != site_worker.worker:
+                site_worker.worker = worker
+                site_worker.line = None if worker is None else WorkerLink(self.client, worker)
+        return lost
 
     def _scheduler_gone(self) -> EnvironmentLacks:
         what = f"the scheduler at {self._scheduler.address} has disappeared"
@@ -154,7 +154,7 @@ class ClusterCrew:
 
 
 def connected_client(scheduler: Scheduler) -> Client:
-    """A client of the scheduler. Raises `EnvironmentLacks` where there is none or it does not take us."""
+    """Connect to the scheduler. Raises `EnvironmentLacks` if there is none or it refuses the connection."""
     from distributed import Client
 
     try:
@@ -165,7 +165,7 @@ def connected_client(scheduler: Scheduler) -> Client:
 
 
 def security_of(scheduler: Scheduler) -> Security | None:
-    """Dask's, which looks into its own configuration for what is not given."""
+    """Return Dask's `Security`, which reads missing values from its own configuration."""
     from distributed.security import Security
 
     given = scheduler.security
@@ -173,7 +173,7 @@ def security_of(scheduler: Scheduler) -> Security | None:
 
 
 def _workers_of(client: Client) -> Mapping[str, str]:
-    """Site → the address of its worker."""
+    """Site → address of its worker."""
     addresses: dict[str, str] = {}
     for address, worker in client.scheduler_info()["workers"].items():
         for resource in worker.get("resources", {}):

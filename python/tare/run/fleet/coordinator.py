@@ -1,4 +1,4 @@
-"""A study on several sites: plan → records, as blocks come in from all of them at once."""
+"""A study on several sites: plan → records, as blocks arrive from all sites at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tare.plan.model import Plan
 from tare.run.events import Observer, RunEnded
 from tare.run.execute import Destination, Kept
 from tare.run.fleet.board import Board
-from tare.run.fleet.dispatcher import Dispatcher, Fleet, Over, Told
+from tare.run.fleet.dispatcher import Dispatcher, Fleet, Over, Report
 from tare.run.record import RunRecord
 from tare.study.protocol_spec import FixedSpec
 
@@ -19,13 +19,13 @@ from tare.study.protocol_spec import FixedSpec
 def execute_on(
     fleet: Fleet, plan: Plan, destination: Destination, made: Sequence[RunRecord], observer: Observer
 ) -> Iterator[Kept]:
-    """Yield records as they come in, from blocks on all sites at once; the caller commits each before the next.
+    """Yield records of blocks on all sites as they arrive; the caller commits each batch before the next.
 
-    `made`: the records that the store has. All arms of a block are made on one site. What came in while the caller
-    was committing is yielded as one. A site that fails three times in a row is set aside: blocks that it has no
-    good run of go to others; of those that it has, each run that is left gets a failed attempt that names the
-    reason. Raises `EnvironmentLacks` when no site is left, `Interrupted` between or within runs, and `StudyError`
-    for a plan whose runs have to follow each other on one machine.
+    `made`: the store's records. All arms of a block run on one site. What arrives during a commit is yielded as one
+    batch. A site that fails three times in a row is set aside: its blocks without a good run move to other sites,
+    and in its other blocks each remaining run gets a failed attempt that names the reason. Raises
+    `EnvironmentLacks` when no site is left, `Interrupted` between or within runs, and `StudyError` for a plan whose
+    runs must follow each other on one machine.
     """
     try:
         refuse_one_order(plan, made)
@@ -33,22 +33,22 @@ def execute_on(
         with dispatcher.at_work():
             over: Over | None = None
             while over is None:
-                events = _waited_for(fleet, dispatcher)
+                events = _next_events(fleet, dispatcher)
                 kept = tuple(record for each in events if isinstance(each, tuple) for record in each)
                 if kept:
                     yield kept
                     dispatcher.committed(len(kept))
-                over = _passed_on(events, observer)
+                over = _report(events, observer)
         if over.error is not None:
             raise over.error
     finally:
         fleet.crew.close()
 
 
-def _waited_for(fleet: Fleet, dispatcher: Dispatcher) -> list[Told]:
-    """What the dispatcher reports next, and all that it has reported since."""
-    events: list[Told] = []
-    if dispatcher.events.empty():  # else it is taken before an interrupt ends this: runs that are finished stay
+def _next_events(fleet: Fleet, dispatcher: Dispatcher) -> list[Report]:
+    """Wait for the dispatcher's next event, and return all events since then."""
+    events: list[Report] = []
+    if dispatcher.events.empty():  # else take it before an interrupt: finished runs are kept
         with fleet.interrupts.allowed():
             events.append(dispatcher.events.get())
     with suppress(queue.Empty):
@@ -57,8 +57,8 @@ def _waited_for(fleet: Fleet, dispatcher: Dispatcher) -> list[Told]:
     return events
 
 
-def _passed_on(events: Sequence[Told], observer: Observer) -> Over | None:
-    """Tell the observer in order, of records now that they are committed."""
+def _report(events: Sequence[Report], observer: Observer) -> Over | None:
+    """Report events to the observer in order; records are committed by now."""
     for each in events:
         if isinstance(each, Over):
             return each
@@ -71,7 +71,7 @@ def _passed_on(events: Sequence[Told], observer: Observer) -> Over | None:
 
 
 def refuse_one_order(plan: Plan, made: Sequence[RunRecord] = ()) -> None:
-    """Raise `StudyError` for a plan that cannot be made on several sites."""
+    """Raise `StudyError` for a plan that cannot run on several sites."""
     protocol = plan.study.protocol
     if isinstance(protocol, FixedSpec) and protocol.sequence == "together":
         what = "each arm's runs follow each other (protocol.sequence: together), which needs one site"

@@ -1,4 +1,4 @@
-"""A fleet of tare's own: a Dask scheduler in this process and one process a site, on this machine alone."""
+"""A fleet of tare's own: a Dask scheduler in this process, and one process for each site, on this machine only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from tare.errors import EnvironmentLacks
-from tare.run.fleet.nursery import Forked, Nursery, last_words
+from tare.run.fleet.nursery import Forked, Nursery, last_line
 from tare.run.fleet.site_process import Orders, quiet
 from tare.sites.file import SiteSpec
 
@@ -26,11 +26,11 @@ _END_S = 120.0
 
 
 class Crew(Protocol):
-    """Whoever works on the sites. Entered by `with`."""
+    """The workers of the sites."""
 
     @property
     def client(self) -> Client:
-        """A client of the scheduler."""
+        """Client of the scheduler."""
         ...
 
     @property
@@ -39,23 +39,26 @@ class Crew(Protocol):
         ...
 
     def ready(self, site: str) -> bool:
-        """Whether a block may be given to the site."""
+        """Whether the site can receive a block."""
         ...
 
     def bring(self, site: str, task: str, spool: Path) -> None:
-        """Bring what a task has handed over into `spool`; may take long, in a thread of its own."""
+        """Copy what a task has handed over to `spool`; may take long, so it runs in its own thread."""
         ...
 
     def lost(self) -> Mapping[str, str]:
-        """Sites whose process has gone since the last call, and why. `EnvironmentLacks` without a scheduler."""
+        """Sites whose process has disappeared since the last call, with the reason.
+
+        Raises `EnvironmentLacks` if the scheduler has disappeared.
+        """
         ...
 
     def dismiss(self, site: str) -> None:
-        """The site is not used any more."""
+        """Stop using the site."""
         ...
 
     def close(self) -> None:
-        """End all of it, clearing up what is under way."""
+        """End all workers, with teardown of blocks in progress."""
         ...
 
 
@@ -63,11 +66,11 @@ class Crew(Protocol):
 class _Member:
     spec: SiteSpec
     process: Forked
-    words: IO[bytes]
+    stderr: IO[bytes]
 
 
 class OwnCrew:
-    """Talks by TLS, with keys made for this one study: whoever may send a task may do what this user may."""
+    """Communicates over TLS with keys made for this study only: whoever may submit a task acts as this user."""
 
     def __init__(self, sites: Sequence[SiteSpec], command: Sequence[str] = SITE_PROCESS) -> None:
         from dask import config
@@ -99,42 +102,42 @@ class OwnCrew:
 
     @property
     def shares_disk(self) -> bool:
-        """As `Crew`: all run on this machine."""
+        """See `Crew`: all run on this machine."""
         return True
 
     def ready(self, site: str) -> bool:
-        """As `Crew`: a process that is still starting takes it when it is there."""
+        """See `Crew`: a process that is still starting receives the block when it is ready."""
         return site in self._members
 
     def bring(self, site: str, task: str, spool: Path) -> None:
-        """As `Crew`: it lies there."""
+        """See `Crew`: the files are already there."""
 
     @property
     def pids(self) -> Mapping[str, int]:
-        """Site → its process."""
+        """Site → id of its process."""
         return {name: member.process.pid for name, member in self._members.items()}
 
     def lost(self) -> Mapping[str, str]:
-        """As `Crew`; each is started anew at once."""
+        """See `Crew`; each process is restarted at once."""
         addresses: dict[str, str] = {}
         for name, member in list(self._members.items()):
             code = member.process.poll()
             if code is None:
                 continue
-            said = last_words(member.words) or "it said nothing"
-            addresses[name] = f"its process ended with {code}: {said}"
+            last = last_line(member.stderr) or "it last nothing"
+            addresses[name] = f"its process ended with {code}: {last}"
             _close(member)
             self._members[name] = self._started(member.spec)
         return addresses
 
     def dismiss(self, site: str) -> None:
-        """As `Crew`: it takes down what it made while the others go on."""
+        """See `Crew`: the process tears down what it made while other sites continue."""
         if (member := self._members.pop(site, None)) is not None:
             member.process.terminate()
             self._dismissed.append(member)
 
     def close(self) -> None:
-        """As `Crew`."""
+        """See `Crew`."""
         _end([*self._members.values(), *self._dismissed])
         self._members, self._dismissed = {}, []
         self._nursery.close()
@@ -142,20 +145,20 @@ class OwnCrew:
         self._cluster.close()
 
     def _started(self, spec: SiteSpec) -> _Member:
-        words = TemporaryFile()  # noqa: SIM115 - closed with the process
+        stderr = TemporaryFile()  # noqa: SIM115 - closed with the process
         if not self._nursery.alive:
             self._nursery.close()
             self._nursery = Nursery(self._command)
         try:
-            process = self._nursery.start(words)
+            process = self._nursery.start(stderr)
         except EnvironmentLacks:
-            words.close()
+            stderr.close()
             raise
         orders = Orders(self._cluster.scheduler_address, spec.model_dump(mode="json"), _keys(self._security))
         with suppress(BrokenPipeError):  # `lost` reports it
             process.stdin.write(json.dumps(vars(orders)).encode() + b"\n")
             process.stdin.flush()
-        return _Member(spec, process, words)
+        return _Member(spec, process, stderr)
 
 
 def _keys(security: Any) -> Mapping[str, Any]:
@@ -176,4 +179,4 @@ def _end(members: Sequence[_Member]) -> None:
 
 
 def _close(member: _Member) -> None:
-    member.words.close()
+    member.stderr.close()

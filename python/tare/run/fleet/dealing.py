@@ -1,4 +1,4 @@
-"""Which block goes to which site, and how many blocks may be begun. Pure: the seed decides alone."""
+"""Which block goes to which site, and how many blocks may start. Pure: only the seed decides."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from tare.protocols.stopping import Decision
 from tare.run.record import RunRecord
 
 _STREAM = 0x5173
-"""Keeps the deal's random numbers apart from those of the order and of the runs, which come of the same seed."""
+"""Separates the random numbers of the assignment from those of the order and the runs, which use the same seed."""
 
 
 def site_of_block(plan: Plan, sites: Sequence[str], block: int) -> str:
-    """The site that a block is dealt to: every round of blocks, one a site, is a seeded shuffle of the sites.
+    """Return the site that a block is assigned to: each round, one block a site, is a seeded shuffle of the sites.
 
-    So no site is met twice before every other one was, and the order of the sites in their file means nothing.
+    So no site gets a second block before every other site has one, and the order of sites in their file is
+    irrelevant.
     """
     import numpy as np  # slow to import, and who only plans needs none
 
@@ -29,7 +30,7 @@ def site_of_block(plan: Plan, sites: Sequence[str], block: int) -> str:
 
 
 def places_of(records: Iterable[RunRecord]) -> Mapping[int, str]:
-    """Block → the site that its first good run was made on; the others of the block have to be made there too."""
+    """Block → site of its first good run; the other runs of the block must be made there too."""
     places: dict[int, str] = {}
     for record in records:
         if record.outcome.ok and record.site is not None:
@@ -38,11 +39,11 @@ def places_of(records: Iterable[RunRecord]) -> Mapping[int, str]:
 
 
 def last_block(plan: Plan, decided: Decision, choice: Choice | None) -> int:
-    """The last block that may be begun now, so that none is begun that the protocol can do without.
+    """Return the last block that may start now, so that none starts that the protocol can do without.
 
-    `decided`: after the blocks that are finished. Up to the next look at the target every block is needed, beyond
-    it as many as the spread lets expect. With a cap on machine time, as many as fit at the pace so far. After a
-    pilot no block begins before its measure phase is chosen.
+    `decided`: after the finished blocks. Up to the next check of the target every block is needed, beyond it as
+    many as the spread suggests. With a cap on machine time, as many as fit at the pace so far. With a pilot, no
+    later block starts before its measure phase is chosen.
     """
     cap = max((run.block for run in plan.runs), default=0)
     if decided.end is not None:

@@ -1,4 +1,4 @@
-"""Tare's side of a delivery: files from a worker's outbox, in pieces, resumed where they were broken off."""
+"""Tare's side of a delivery: fetch files from a worker's outbox in pieces, and resume after a lost connection."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Ask = Callable[..., Any]
-"""Calls the worker: name of the call and its arguments → answer. Raises `OSError` where it cannot be reached."""
+"""Calls the worker: name of the call and its arguments → answer. Raises `OSError` if the worker is unreachable."""
 _TIMES = 5
-"""Calls in a row that may fail before a worker counts as lost."""
+"""Consecutive failed calls after which a worker counts as lost."""
 _PAUSE_S = 1.0
 _DIRECT_S = 5.0
 _ANSWER_S = 120.0
 
 
 @dataclass
-class Line:
-    """How a worker is spoken to: straight, or through the scheduler where this machine cannot reach it."""
+class WorkerLink:
+    """Connection to a worker: direct, or through the scheduler if this machine cannot reach the worker."""
 
     client: Client
     worker: str
@@ -37,7 +37,7 @@ class Line:
     """`None` until it was tried."""
 
     def ask(self, call: str, **given: Any) -> Any:
-        """The worker's answer. Raises `OSError`."""
+        """Call the worker and return its answer. Raises `OSError`."""
         if self.direct is None:
             self.direct = self._reached()
         return self.client.sync(self._ask, call, direct=self.direct, timeout_s=_ANSWER_S, **given)
@@ -60,30 +60,30 @@ class Line:
 
 @dataclass
 class Delivery:
-    """Of one task into `spool`, tare's own directory for it."""
+    """Fetches the files of one task into `spool`, tare's own directory for it."""
 
     task: str
     spool: Path
     ask: Ask
     pause_s: float = _PAUSE_S
-    _have: dict[str, Path] = field(default_factory=dict)
+    _fetched: dict[str, Path] = field(default_factory=dict)
 
     def fetch(self) -> None:
-        """Bring what was handed over; the file of records comes last, so that what it names is there.
+        """Fetch what was handed over; the file of records comes last, after the files that it names.
 
-        Raises `EnvironmentLacks` where the worker is out of reach for good or a file is not what it was said to be.
+        Raises `EnvironmentLacks` if the worker is unreachable for good or a file differs from its digest.
         """
-        listing = cast("Listing", self._patiently("tare_handed_over", task=self.task))
+        listing = cast("Listing", self._ask_with_retries("tare_handed_over", task=self.task))
         for each in listing:
             records, *raw = each["files"]
             for file in (*raw, records):
                 self._file(str(file["name"]), int(file["bytes"]), str(file["sha256"]))
-            self._patiently("tare_fetched", task=self.task, kept=each["kept"])
+            self._ask_with_retries("tare_fetched", task=self.task, kept=each["kept"])
 
     def _file(self, name: str, size: int, sha256: str) -> None:
         target = inside(self.spool, name)
         target.parent.mkdir(parents=True, exist_ok=True)
-        if (same := self._have.get(sha256)) is not None:
+        if (same := self._fetched.get(sha256)) is not None:
             with suppress(FileNotFoundError):  # it is in the store by now
                 shutil.copyfile(same, target)
                 return
@@ -94,7 +94,9 @@ class Delivery:
             while read := file.read(PIECE_BYTES):
                 digest.update(read)
             while (offset := file.tell()) < size:
-                piece = cast("bytes", self._patiently("tare_piece", task=self.task, name=name, offset=offset))
+                piece = cast(
+                    "bytes", self._ask_with_retries("tare_piece", task=self.task, name=name, offset=offset)
+                )
                 if not piece:
                     break
                 file.write(piece)
@@ -103,9 +105,9 @@ class Delivery:
             part.unlink()
             raise EnvironmentLacks(f"{name} was changed in transit: its sha256 differs")
         part.rename(target)
-        self._have[sha256] = target
+        self._fetched[sha256] = target
 
-    def _patiently(self, call: str, **given: Any) -> Any:
+    def _ask_with_retries(self, call: str, **given: Any) -> Any:
         for time_ in range(1, _TIMES + 1):
             try:
                 return self.ask(call, **given)

@@ -1,6 +1,6 @@
-"""The thread that gives blocks to idle sites and takes what comes of them; it passes that to the study's thread.
+"""The thread that assigns blocks to idle sites and passes their results to the study's thread.
 
-It does not wait for commits: sites go on while records are being made safe.
+It does not wait for commits: sites continue while records are being committed.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from distributed import Future
 
 STRIKES = 3
-"""Failures in a row after which a site is left alone."""
+"""Failures in a row after which a site is set aside."""
 PATIENCE_S = 5.0
-"""Before a site is tried again that failed, once for each failure in a row."""
+"""Seconds before a failed site is tried again, for each failure in a row."""
 _LOOK_S = 0.5
-"""Between looks at whether processes of sites are alive, and whether one may be tried again."""
+"""Seconds between checks of whether site processes live and whether failed sites may be tried again."""
 _BLOCKS_AHEAD = 2
-"""Blocks a site that may wait to be committed before no further one is begun."""
+"""Blocks per site that may wait for their commit before no further block starts."""
 _END_S = 60.0
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """Sites by name, whoever works on them, and the store that blocks are kept in."""
+    """Sites by name, their workers, and the store of the study."""
 
     sites: Sequence[str]
     crew: Crew
@@ -59,18 +59,18 @@ class Fleet:
 
 @dataclass(frozen=True)
 class Over:
-    """Nothing is left to do that could be done, or something keeps the study from going on."""
+    """The end: nothing is left to do, or an error prevents the study from continuing."""
 
     error: BaseException | None = None
 
 
-Told = Event | Kept | Over
+Report = Event | Kept | Over
 """What the study's thread receives, in order; records are in the staging area, to be committed."""
 
 
 @dataclass
-class _UnderWay:
-    """`spool`: tare's own directory of the task."""
+class _Submitted:
+    """A submitted block. `spool`: tare's own directory for the task."""
 
     task: BlockTask
     spool: Path
@@ -79,36 +79,36 @@ class _UnderWay:
 
 @dataclass
 class _Site:
-    """What is known of a site: failures in a row, when it may be tried again, and whether its process knows all."""
+    """State of a site: failures in a row, when to try it again, and whether its process needs the references."""
 
     strikes: int = 0
     not_before: float = 0.0
     fresh: bool = True
-    under_way: _UnderWay | None = None
+    submitted: _Submitted | None = None
     announced: Standing | None = None
 
 
 class Dispatcher:
-    """Of one study on one fleet."""
+    """Dispatches the blocks of one study on one fleet."""
 
     def __init__(self, fleet: Fleet, plan: Plan, destination: Destination, board: Board) -> None:
-        self.events: queue.SimpleQueue[Told] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._fleet, self._plan, self._destination, self._board = fleet, plan, destination, board
         self._sites = {name: _Site() for name in fleet.sites}
         self._tasks: dict[str, tuple[str, Path]] = {}
-        """Task under way → its site and spool, also for the threads that bring something."""
+        """Task in progress → its site and spool; also read by the threads that fetch files."""
         self._messages: queue.SimpleQueue[tuple[str, str, Any]] = queue.SimpleQueue()
         self._topic = f"tare-{uuid4().hex}"
         self._couriers = {name: ThreadPoolExecutor(1, f"from-{name}") for name in fleet.sites}
-        """One a site, so that a long delivery from one keeps no other waiting, and messages stay in order."""
+        """One thread for each site, so that a long delivery delays no other site, and messages stay in order."""
         self._to_commit, self._commits_lock = 0, threading.Lock()
         self._most_to_commit = _BLOCKS_AHEAD * len(fleet.sites) * max(1, len(plan.study.arms))
-        self._told_blocks, self._chosen, self._ended = 0, False, False
+        self._reported_blocks, self._chosen, self._ended = 0, False, False
         self._looked_at = 0.0
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """While this lasts, blocks are given out."""
+        """Dispatch blocks for the duration of the block."""
         thread = threading.Thread(target=self._work, name="dispatcher", daemon=True)
         thread.start()
         try:
@@ -121,34 +121,34 @@ class Dispatcher:
                 courier.shutdown(wait=False, cancel_futures=True)
 
     def committed(self, records: int) -> None:
-        """So many records that it announced are safe. In any thread."""
+        """Report that this many of the announced records are committed. Called in any thread."""
         with self._commits_lock:
             self._to_commit -= records
         self._messages.put(("committed", "", None))
 
     def _work(self) -> None:
         try:
-            self._give_out()
+            self._dispatch()
         except BaseException as error:  # noqa: BLE001 - raised in the study's thread
             self.events.put(Over(error))
         else:
             self.events.put(Over())
 
-    def _give_out(self) -> None:
-        self._fleet.crew.client.subscribe_topic(self._topic, self._heard)
+    def _dispatch(self) -> None:
+        self._fleet.crew.client.subscribe_topic(self._topic, self._receive)
         while not self._ended:
             self._give_up_stranded()
-            self._begin()
-            self._tell_standings()
-            under_way = self._under_way()
-            if not under_way and not self._board.may_begin(under_way):
+            self._start_blocks()
+            self._announce_states()
+            submitted = self._blocks_in_progress()
+            if not submitted and not self._board.can_start(submitted):
                 break
             self._take_next()
         self.events.put(BlockEnded(self._board.decided))
 
-    # What is begun
+    # Starting blocks
 
-    def _begin(self) -> None:
+    def _start_blocks(self) -> None:
         now = self._fleet.clock.monotonic()
         if self._board.choice is not None and not self._chosen:
             self._chosen = True
@@ -158,13 +158,13 @@ class Dispatcher:
         idle = {
             name
             for name, site in self._sites.items()
-            if site.under_way is None and site.not_before <= now and self._fleet.crew.ready(name)
+            if site.submitted is None and site.not_before <= now and self._fleet.crew.ready(name)
         }
-        for name, block in list(self._board.to_begin(idle, self._under_way())) if idle else ():
+        for name, block in list(self._board.next_blocks(idle, self._blocks_in_progress())) if idle else ():
             self._submit(name, self._sites[name], block)
 
-    def _under_way(self) -> set[int]:
-        return {site.under_way.task.block for site in self._sites.values() if site.under_way}
+    def _blocks_in_progress(self) -> set[int]:
+        return {site.submitted.task.block for site in self._sites.values() if site.submitted}
 
     def _submit(self, name: str, site: _Site, block: int) -> None:
         key = f"block-{block}-{uuid4().hex[:8]}"
@@ -186,28 +186,28 @@ class Dispatcher:
         future = self._fleet.crew.client.submit(
             make_block, task, key=task.name, resources={resource_of(name): 1}, pure=False, retries=0
         )
-        site.under_way, site.fresh = _UnderWay(task, spool, future), False
+        site.submitted, site.fresh = _Submitted(task, spool, future), False
         self._tasks[key] = (name, spool)
         future.add_done_callback(lambda _: self._deliver("over", key))
 
-    def _tell_standings(self) -> None:
+    def _announce_states(self) -> None:
         for name, site in self._sites.items():
-            if site.under_way is not None:
-                self._tell_standing(name, site, Standing.AT_WORK)
+            if site.submitted is not None:
+                self._announce_state(name, site, Standing.AT_WORK)
             elif not self._fleet.crew.ready(name):
-                self._tell_standing(name, site, Standing.AWAY)
+                self._announce_state(name, site, Standing.AWAY)
             elif not site.strikes:
-                self._tell_standing(name, site, Standing.IDLE)
+                self._announce_state(name, site, Standing.IDLE)
 
-    def _tell_standing(self, name: str, site: _Site, standing: Standing, why: str = "") -> None:
+    def _announce_state(self, name: str, site: _Site, standing: Standing, why: str = "") -> None:
         if site.announced is not standing:
             site.announced = standing
             self.events.put(SiteStands(name, standing, why))
 
-    # What comes in
+    # Incoming messages
 
-    def _heard(self, message: tuple[float, Mapping[str, Any]]) -> None:
-        """In the thread of Dask's client."""
+    def _receive(self, message: tuple[float, Mapping[str, Any]]) -> None:
+        """Receive a message, in the thread of Dask's client."""
         _, body = message
         if body["what"] == "kept":
             self._deliver("kept", body["task"])
@@ -215,7 +215,7 @@ class Dispatcher:
             self._messages.put((body["what"], body["task"], body.get("event")))
 
     def _deliver(self, what: str, task: str) -> None:
-        """Pass a message on once the files that it is about have arrived. In any thread."""
+        """Pass a message on once its files have arrived. Called in any thread."""
         if (found := self._tasks.get(task)) is None:
             return
         name, spool = found
@@ -226,7 +226,7 @@ class Dispatcher:
         def brought() -> None:
             try:
                 self._fleet.crew.bring(name, task, spool)
-            except Exception as error:  # noqa: BLE001 - the dispatcher's to judge
+            except Exception as error:  # noqa: BLE001 - the dispatcher's thread handles it
                 self._messages.put(("failed", task, error))
             else:
                 self._messages.put((what, task, None))
@@ -235,7 +235,7 @@ class Dispatcher:
             self._couriers[name].submit(brought)
 
     def _take_next(self) -> None:
-        """Wait for a message, and take all that are there by then."""
+        """Wait for a message, then handle all that are there."""
         with suppress(queue.Empty):
             self._take(*self._messages.get(timeout=_LOOK_S))
             while True:
@@ -261,11 +261,11 @@ class Dispatcher:
             self._strike(name, str(content))
 
     def _take_over_from(self, name: str) -> None:
-        """All that a site has handed over and that was not taken yet."""
+        """Take over everything that a site has handed over."""
         site = self._sites.get(name)
-        if site is None or site.under_way is None:
+        if site is None or site.submitted is None:
             return
-        for path, kept in handed_over(site.under_way.spool):
+        for path, kept in handed_over(site.submitted.spool):
             path.unlink()
             if any(self._board.known(record) for record in kept):
                 continue
@@ -279,39 +279,39 @@ class Dispatcher:
         with self._commits_lock:
             self._to_commit += len(kept)
         self.events.put(kept)
-        if self._board.decided.blocks > self._told_blocks:
-            self._told_blocks = self._board.decided.blocks
+        if self._board.decided.blocks > self._reported_blocks:
+            self._reported_blocks = self._board.decided.blocks
             self.events.put(BlockEnded(self._board.decided))
 
     def _over(self, name: str) -> None:
         site = self._sites[name]
-        if site.under_way is None:
+        if site.submitted is None:
             return
-        under_way = site.under_way
-        # Only of a failed task is the scheduler asked for more.
-        error = None if under_way.future.status == "finished" else under_way.future.exception()
+        submitted = site.submitted
+        # Ask the scheduler for more only if the task failed.
+        error = None if submitted.future.status == "finished" else submitted.future.exception()
         if error is None:
-            self._board.tried(under_way.task.block)
+            self._board.tried(submitted.task.block)
             site.strikes = 0
             self._forget(site)
         elif type(error).__name__ == "KilledWorker":
-            self._forget(site)  # `lost` says why
+            self._forget(site)  # `lost` reports why
         else:
             self._strike(name, str(error))
 
     def _forget(self, site: _Site) -> None:
-        if site.under_way is not None:
-            if not site.under_way.future.done():
-                site.under_way.future.cancel()
-            site.under_way.future.release()
-            self._tasks.pop(site.under_way.task.name, None)
-            shutil.rmtree(site.under_way.spool, ignore_errors=True)
-            site.under_way = None
+        if site.submitted is not None:
+            if not site.submitted.future.done():
+                site.submitted.future.cancel()
+            site.submitted.future.release()
+            self._tasks.pop(site.submitted.task.name, None)
+            shutil.rmtree(site.submitted.spool, ignore_errors=True)
+            site.submitted = None
 
-    # What fails
+    # Failures
 
     def _strike(self, name: str, why: str) -> None:
-        """A site failed; what it had under way is begun anew, and after three times in a row without this site."""
+        """Count a failure of a site: its block starts anew, and after three in a row without this site."""
         site = self._sites.get(name)
         if site is None:
             return
@@ -319,12 +319,12 @@ class Dispatcher:
         site.strikes, site.fresh = site.strikes + 1, True
         site.not_before = self._fleet.clock.monotonic() + self._fleet.patience_s * site.strikes
         if site.strikes < STRIKES:
-            self._tell_standing(name, site, Standing.FAILING, why)
+            self._announce_state(name, site, Standing.FAILING, why)
             self.events.put(Notice(f"{name} failed ({site.strikes} of {STRIKES} times in a row): {why}"))
             return
         del self._sites[name]
-        self._tell_standing(name, site, Standing.SET_ASIDE, why)
-        self._board.without(name)
+        self._announce_state(name, site, Standing.SET_ASIDE, why)
+        self._board.remove_site(name)
         self._fleet.crew.dismiss(name)
         self.events.put(Notice(f"{name} is set aside after {STRIKES} failures in a row: {why}"))
         if not self._sites:
@@ -334,7 +334,7 @@ class Dispatcher:
             )
 
     def _give_up_stranded(self) -> None:
-        """Runs of blocks that were begun on a site which is not available: they cannot be made elsewhere."""
+        """Record failed attempts for blocks that started on an unavailable site: they cannot be made elsewhere."""
         for stranded in self._board.stranded():
             why = f"the site {stranded.site}, on which block {stranded.block} was begun, is not available"
             attempts = self._board.done.attempts

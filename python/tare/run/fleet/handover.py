@@ -1,4 +1,4 @@
-"""Records that a task hands over: files beside their raw files, each whole or not there at all."""
+"""Records that a task hands over: files beside their raw files, each complete or absent."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ KEPT = "kept-*.json"
 
 
 def staged_name(record: RunRecord) -> str:
-    """The directory of an attempt's raw files, beside its record and in a store's staging area."""
+    """Name of the directory of an attempt's raw files, beside its record and in a store's staging area."""
     return f"{record.run_id}-{record.attempt}"
 
 
 def hand_over(spool: Path, times: int, kept: Kept) -> None:
-    """Write records down as one, whole or not at all; their raw files lie beside them."""
+    """Write records as one file, atomically; their raw files lie beside it."""
     target = spool / KEPT.replace("*", f"{times:05d}")
     scratch = target.with_suffix(".part")
     scratch.write_text(json.dumps([record.model_dump_json() for record in kept]))
@@ -25,7 +25,7 @@ def hand_over(spool: Path, times: int, kept: Kept) -> None:
 
 
 def handed_over(spool: Path) -> list[tuple[Path, Kept]]:
-    """What a task has kept so far and nobody has taken yet, in its order."""
+    """Return what a task has handed over and nobody has taken yet, in order."""
     found = sorted(spool.glob(KEPT))
     return [
         (path, tuple(RunRecord.model_validate_json(one) for one in json.loads(path.read_text()))) for path in found

@@ -1,7 +1,7 @@
-"""A process that has imported what the processes of sites need, and forks them.
+"""A process that has imported what the site processes need, and forks them.
 
-A start of Python with Dask takes most of a second of CPU time and 80 MB; a fork takes milliseconds, and shares
-what it does not change. The nursery has one thread and does nothing but fork and reap.
+Starting Python with Dask takes most of a second of CPU time and 80 MB; a fork takes milliseconds and shares memory
+that it does not change. The nursery has one thread and only forks and reaps.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from typing import IO, Any
 from tare.errors import EnvironmentLacks
 
 _ANSWER_S = 120.0
-"""To import everything, on a machine that has much else to do."""
+"""Time limit for its imports, on a busy machine."""
 _END_S = 10.0
 _LONGEST = 4096
-_WORDS = 2000
+_TAIL_BYTES = 2000
 UNKNOWN = -1
-"""Exit code of a process whose nursery has gone."""
+"""Exit code of a process whose nursery has disappeared."""
 
 
 class Forked:
-    """A process of a site, as `Popen` has it. What it is to do is written to `stdin`."""
+    """A site process, with an interface like `Popen`. Its orders are written to `stdin`."""
 
     def __init__(self, pid: int, stdin: IO[bytes], reap: Callable[[int], int]) -> None:
         self.pid, self.stdin = pid, stdin
@@ -41,26 +41,26 @@ class Forked:
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit code, `None` while it runs."""
+        """Return the exit code, `None` while the process runs."""
         return self._code if self._code is not None else self._waited(0.0)
 
     def wait(self, timeout: float) -> int:
-        """Its exit code. Raises `subprocess.TimeoutExpired`."""
+        """Wait and return the exit code. Raises `subprocess.TimeoutExpired`."""
         code = self._code if self._code is not None else self._waited(timeout)
         if code is None:
             raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
         return code
 
     def terminate(self) -> None:
-        """SIGTERM."""
+        """Send SIGTERM."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self._signal(signal.SIGKILL)
 
     def _waited(self, seconds: float) -> int | None:
-        """A descriptor of a process can be read once it has ended (pidfd_open(2))."""
+        """Wait on the process descriptor, which is readable once the process has ended (pidfd_open(2))."""
         ended = select.poll()  # select(2) takes no descriptor above 1023
         ended.register(self._descriptor, select.POLLIN)
         if not ended.poll(1000 * seconds):
@@ -78,11 +78,14 @@ class Forked:
 
 
 class Nursery:
-    """`command`: a program whose `main` calls `tend` where its standard input is a socket."""
+    """Starts and talks to the forking process.
+
+    `command`: a program whose `main` calls `tend` if its standard input is a socket.
+    """
 
     def __init__(self, command: Sequence[str]) -> None:
         self._lock = threading.Lock()
-        self._words = TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._stderr = TemporaryFile()  # noqa: SIM115 - closed with the process
         self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._door.settimeout(_ANSWER_S)
         with theirs:
@@ -90,37 +93,37 @@ class Nursery:
                 command,
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
-                stderr=self._words,
+                stderr=self._stderr,
                 start_new_session=True,
             )
 
     @property
     def alive(self) -> bool:
-        """Whether it can fork."""
+        """Whether the nursery can fork."""
         return self._process.poll() is None
 
-    def start(self, words: IO[bytes]) -> Forked:
-        """A process whose standard error is `words`. Raises `EnvironmentLacks`."""
+    def start(self, stderr: IO[bytes]) -> Forked:
+        """Fork a process whose standard error is `stderr`. Raises `EnvironmentLacks`."""
         reading, writing = os.pipe()
         try:
-            pid = int(self._ask({"fork": True}, [reading, words.fileno()])["pid"])
+            pid = int(self._ask({"fork": True}, [reading, stderr.fileno()])["pid"])
         except (OSError, ValueError, KeyError) as error:
             os.close(writing)
-            what = f"no process can be started for a site: {last_words(self._words) or error}"
+            what = f"no process can be started for a site: {last_line(self._stderr) or error}"
             raise EnvironmentLacks(what, hint="check the limits on memory and processes (ulimit -u)") from error
         finally:
             os.close(reading)
         return Forked(pid, os.fdopen(writing, "wb"), self._reap)
 
     def close(self) -> None:
-        """End it; what it has forked goes on."""
+        """End the nursery; forked processes continue."""
         self._door.close()
         try:
             self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._words.close()
+        self._stderr.close()
 
     def _reap(self, pid: int) -> int:
         try:
@@ -134,7 +137,7 @@ class Nursery:
                 socket.send_fds(self._door, [json.dumps(request).encode()], descriptors)
                 answer: Mapping[str, Any] = json.loads(self._door.recv(_LONGEST))
             except (OSError, ValueError):
-                self._process.kill()  # its late answer would be taken for that to the next request
+                self._process.kill()  # a late answer would be taken for the next request's
                 raise
         return answer
 
@@ -145,7 +148,7 @@ def is_nursery() -> bool:
 
 
 def tend(prepare: Callable[[], None]) -> bool:
-    """Fork whenever asked, until whoever asks has gone. Returns True in each forked process, False at the end."""
+    """Fork on request until the requester disappears. Returns True in each forked process, False at the end."""
     prepare()
     gc.collect()
     gc.freeze()  # a collection would write to every object, and so copy it
@@ -183,9 +186,9 @@ def _code_of(pid: int) -> int:
         return UNKNOWN
 
 
-def last_words(words: IO[bytes]) -> str:
-    """The last line of what a process wrote, empty where it wrote none."""
-    size = words.seek(0, 2)
-    words.seek(max(0, size - _WORDS))
-    lines = words.read().decode(errors="replace").strip().splitlines()
+def last_line(stderr: IO[bytes]) -> str:
+    """Return the last line that a process wrote, empty if it wrote nothing."""
+    size = stderr.seek(0, 2)
+    stderr.seek(max(0, size - _TAIL_BYTES))
+    lines = stderr.read().decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else ""

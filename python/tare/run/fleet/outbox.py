@@ -1,6 +1,6 @@
-"""The worker's side of a delivery: what a block on another machine has handed over, kept there until tare has it.
+"""The worker's side of a delivery: keeps what a block on another machine handed over until tare has fetched it.
 
-Tare asks for it piece by piece through calls that the Dask worker answers in its own event loop.
+Tare fetches it in pieces, by calls that the Dask worker answers in its own event loop.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from tare.run.fleet.handover import KEPT, handed_over, staged_name
 from tare.run.interrupts import Interrupts
 
 PIECE_BYTES = 1 << 20
-"""The most that one call carries: what a delivery takes of a scheduler's memory, where it goes through one."""
+"""The most that one call carries, which bounds the memory of a scheduler that passes it on."""
 PATIENCE_S = 300.0
 """How long a finished block waits for tare to fetch anything."""
 _LOOK_S = 1.0
-"""Between looks at the time, where nothing is fetched."""
+"""Seconds between checks of the time while nothing is fetched."""
 
 Listing = list[dict[str, Any]]
-"""Hand-overs in their order: `kept`, the file of records, and `files` with `name`, `bytes`, `sha256`."""
+"""Hand-overs in order: `kept`, the file of records, and `files` with `name`, `bytes`, `sha256`."""
 
 
 class Outbox:
-    """Below `root`, a directory a task. Its calls are safe in any thread."""
+    """Files to fetch, in a directory below `root` for each task. Its calls are thread-safe."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._digests: dict[tuple[str, int], str] = {}
         self._asked_at = time.monotonic()
         self._removed = threading.Event()
-        """A hand-over was fetched whole, and is gone."""
+        """Set when a hand-over was fetched completely and removed."""
 
     def clear(self) -> None:
-        """Remove what an earlier process left that nobody asks for any more."""
+        """Remove what an earlier process left."""
         shutil.rmtree(self._root, ignore_errors=True)
 
     @contextmanager
     def of(self, task: str, interrupts: Interrupts) -> Iterator[Path]:
-        """A directory for what a task hands over; waits at the end until tare has fetched it.
+        """Make a directory for what a task hands over; at the end, wait until tare has fetched it.
 
-        Raises `EnvironmentLacks` where nothing was fetched for `PATIENCE_S`.
+        Raises `EnvironmentLacks` if nothing was fetched for `PATIENCE_S`.
         """
         place = self._root / task
         place.mkdir(parents=True)
@@ -70,20 +70,20 @@ class Outbox:
             self._removed.clear()
 
     def calls(self) -> Mapping[str, Callable[..., Any]]:
-        """What the worker answers, by the name of the call."""
+        """Calls that the worker answers, by name."""
         return {"tare_handed_over": self.handed_over, "tare_piece": self.piece, "tare_fetched": self.fetched}
 
     async def handed_over(self, task: str) -> Listing:
-        """All complete hand-overs of a task that were not fetched yet."""
+        """Return all complete hand-overs of a task that were not fetched yet."""
         return await asyncio.to_thread(self._listing, self._place(task))
 
     async def piece(self, task: str, name: str, offset: int) -> bytes:
-        """Up to `PIECE_BYTES` of a file from `offset` on; none at its end."""
+        """Return up to `PIECE_BYTES` of a file from `offset` on; nothing at its end."""
         self._asked_at = time.monotonic()
         return await asyncio.to_thread(_read, inside(self._place(task), name), offset)
 
     async def fetched(self, task: str, kept: str) -> None:
-        """Tare has a hand-over whole: remove it."""
+        """Remove a hand-over that tare has fetched completely."""
         self._asked_at = time.monotonic()
         place = self._place(task)
         path = inside(place, kept)
@@ -119,7 +119,7 @@ class Outbox:
 
 
 def inside(root: Path, name: str) -> Path:
-    """The path below `root`; raises `ValueError` for one that is not."""
+    """Return the path below `root`. Raises `ValueError` for a path outside of it."""
     path = (root / name).resolve()
     if not path.is_relative_to(root.resolve()) or path == root.resolve():
         raise ValueError(f"{name!r} is no path below {root}")

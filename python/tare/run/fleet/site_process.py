@@ -1,6 +1,6 @@
-"""The process of one site: a Dask worker whose tasks run in the main thread, where signals can break them off.
+"""The process of one site: a Dask worker whose tasks run in the main thread, where signals can interrupt them.
 
-It ends when its scheduler or the tare that started it has gone, after taking down what it had under way.
+It ends when its scheduler or the tare that started it disappears, after tearing down its block.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.run.between.reaching import reached_site
-from tare.run.fleet.block_task import Maker, Post
+from tare.run.fleet.block_task import ConnectedMaker, Maker
 from tare.run.fleet.nursery import is_nursery, tend
 from tare.run.fleet.outbox import Outbox
 from tare.run.interrupts import Interrupted, Interrupts
@@ -49,15 +49,15 @@ _END_S = 30.0
 
 
 def resource_of(site: str) -> str:
-    """The Dask resource that a block on the site takes; its worker has one of it."""
+    """Name of the Dask resource that a block on the site takes; its worker has one unit."""
     return f"tare-site:{site}"
 
 
 @dataclass(frozen=True)
 class Orders:
-    """What the process of a site is to do. `security`: of the scheduler's TLS, as Dask's `Security` takes it.
+    """Orders for the process of a site. `security`: of the scheduler's TLS, as for Dask's `Security`.
 
-    `name`: by which the scheduler knows the worker, where it is not the site's.
+    `name`: of the worker at the scheduler, if it differs from the site's.
     """
 
     scheduler: str
@@ -72,7 +72,7 @@ class Orders:
 
 
 BREAK_OFF = signal.SIGUSR1
-"""Breaks off a block that nobody waits for any more; the process goes on."""
+"""Interrupts a block that nobody waits for any more; the process continues."""
 
 
 class MainThreadPoolExecutor(Executor):
@@ -86,23 +86,23 @@ class MainThreadPoolExecutor(Executor):
         self._serving, self._lock = False, threading.Lock()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Have it called later."""
+        """Queue a call."""
         future: Future[Any] = Future()
         self._calls.put((future, lambda: fn(*args, **kwargs)))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - as the base class has it
-        """Let `serve` return after the calls that are there."""
+        """Let `serve` return after the queued calls."""
         self._calls.put(None)
 
     def break_off(self) -> None:
-        """Have the call under way broken off. In any thread."""
+        """Interrupt the call in progress. Called in any thread."""
         with self._lock:  # once `serve` is over, nobody would handle the signal
             if self._serving:
                 os.kill(os.getpid(), BREAK_OFF)
 
     def serve(self, interrupts: Interrupts) -> None:
-        """Until `shutdown`. Raises `Interrupted`, but for `BREAK_OFF`, which ends a call alone."""
+        """Run calls until `shutdown`. Raises `Interrupted`, except for `BREAK_OFF`, which ends one call only."""
         with self._lock:
             self._serving = True
         try:
@@ -117,7 +117,7 @@ class MainThreadPoolExecutor(Executor):
                 with interrupts.allowed():
                     call = self._next()
             except Interrupted as interrupted:
-                _unless_broken_off(interrupted, interrupts)  # the block was over already
+                _raise_unless_break_off(interrupted, interrupts)  # the block was over already
                 continue
             if call is None:
                 return
@@ -128,12 +128,12 @@ class MainThreadPoolExecutor(Executor):
                 future.set_result(function())
             except Interrupted as interrupted:
                 future.set_exception(EnvironmentLacks(f"the site's process was ended by {interrupted}"))
-                _unless_broken_off(interrupted, interrupts)
-            except BaseException as error:  # noqa: BLE001 - the caller's to judge
+                _raise_unless_break_off(interrupted, interrupts)
+            except BaseException as error:  # noqa: BLE001 - passed to the caller
                 future.set_exception(error)
 
     def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
-        """In short waits: a signal is handled between them."""
+        """Wait for the next call in short steps: signals are handled between them."""
         while True:
             try:
                 return self._calls.get(timeout=_POLL_S)
@@ -141,7 +141,7 @@ class MainThreadPoolExecutor(Executor):
                 continue
 
 
-def _unless_broken_off(interrupted: Interrupted, interrupts: Interrupts) -> None:
+def _raise_unless_break_off(interrupted: Interrupted, interrupts: Interrupts) -> None:
     if interrupted.number != BREAK_OFF:
         raise interrupted
     interrupts.forget()
@@ -149,7 +149,7 @@ def _unless_broken_off(interrupted: Interrupted, interrupts: Interrupts) -> None
 
 @contextmanager
 def reached(spec: SiteSpec, plan: Plan, store: Path, interrupts: Interrupts) -> Iterator[Machine]:
-    """The site of a file of sites, connected and found fit for the plan."""
+    """Connect to a site of a sites file and check it against the plan."""
     with local_engine() as engine, reached_site(spec, store) as found:
         found.refuse(plan)
         yield found.machine(plan, local_machine(plan, engine, interrupts), interrupts)
@@ -160,12 +160,12 @@ Makers = Callable[[SiteSpec, Interrupts], Maker]
 
 
 def by_ssh(spec: SiteSpec, interrupts: Interrupts) -> Maker:
-    """The site itself."""
-    return Post(spec, reached, interrupts)
+    """Return the maker of blocks for a site reached by SSH."""
+    return ConnectedMaker(spec, reached, interrupts)
 
 
 def serve(orders: Orders, makers: Makers = by_ssh) -> None:
-    """Make blocks on the site until the scheduler has gone or a signal comes. Raises `EnvironmentLacks`."""
+    """Make blocks on the site until the scheduler disappears or a signal comes. Raises `EnvironmentLacks`."""
     quiet()
     interrupts = Interrupts()
     calls = MainThreadPoolExecutor()
@@ -173,19 +173,19 @@ def serve(orders: Orders, makers: Makers = by_ssh) -> None:
     outbox = Outbox(_home_of(orders.spec, "outbox"))
     with (
         interrupts.installed(also=(BREAK_OFF,)),
-        _alone(orders.spec),
+        _site_lock(orders.spec),
         scratch_directory(SqliteLedger(default_layout().ledger), "site") as scratch,
     ):
         outbox.clear()
         trouble: list[BaseException] = []
         extensions = {"site": maker, "outbox": partial(outbox.of, interrupts=interrupts)}
         life = threading.Thread(
-            target=_live, args=(orders, extensions, outbox.calls(), calls, str(scratch), trouble), daemon=True
+            target=_run_worker, args=(orders, extensions, outbox.calls(), calls, str(scratch), trouble), daemon=True
         )
         life.start()
         try:
             calls.serve(interrupts)
-            life.join(_END_S)  # its loop is closing: Python aborts where it is still at work at the end
+            life.join(_END_S)  # its event loop is closing: Python aborts if it still runs at exit
         except Interrupted:
             pass
         finally:
@@ -195,7 +195,7 @@ def serve(orders: Orders, makers: Makers = by_ssh) -> None:
             raise EnvironmentLacks(what, hint="is it running, and is its address the one that it printed?")
 
 
-def _live(  # noqa: PLR0913, PLR0917 - all that a worker is made of
+def _run_worker(  # noqa: PLR0913, PLR0917 - all that a worker is made of
     orders: Orders,
     extensions: Mapping[str, object],
     answers: Mapping[str, Callable[..., Any]],
@@ -203,7 +203,7 @@ def _live(  # noqa: PLR0913, PLR0917 - all that a worker is made of
     scratch: str,
     trouble: list[BaseException],
 ) -> None:
-    """The worker's own thread and event loop."""
+    """Run the Dask worker in its own thread and event loop."""
     from distributed import Worker
     from distributed.security import Security
 
@@ -232,17 +232,17 @@ def _live(  # noqa: PLR0913, PLR0917 - all that a worker is made of
     except Exception as error:  # noqa: BLE001 - the main thread reports it
         trouble.append(error)
     finally:
-        calls.break_off()  # with the scheduler goes whoever waits for it
+        calls.break_off()  # without the scheduler, nobody waits for the block
         calls.shutdown()
 
 
 def _given(extension: object) -> Any:
-    """As Dask takes it: it calls what it is given with the worker, as a type is called."""
+    """Wrap an extension for Dask, which calls it with the worker as if it were a type."""
     return lambda _: extension
 
 
 async def _break_off_unwanted(worker: Worker, calls: MainThreadPoolExecutor) -> None:
-    """A block that its tare gave up, or whose tare has gone, must not go on for hours."""
+    """Interrupt a block that its tare gave up, or whose tare has disappeared."""
     announced: frozenset[object] = frozenset()
     while True:
         await asyncio.sleep(_UNWANTED_S)
@@ -256,14 +256,14 @@ async def _break_off_unwanted(worker: Worker, calls: MainThreadPoolExecutor) -> 
 
 
 def _home_of(spec: SiteSpec, what: str) -> Path:
-    """What the processes of a site keep on this machine."""
+    """Path of what the processes of a site keep on this machine."""
     digest = hashlib.sha256(spec.model_dump_json().encode()).hexdigest()[:12]
     return default_layout().home / "fleet" / f"{spec.name}-{digest}.{what}"
 
 
 @contextmanager
-def _alone(spec: SiteSpec) -> Iterator[None]:
-    """One process a site on this machine: an earlier one may still be clearing up."""
+def _site_lock(spec: SiteSpec) -> Iterator[None]:
+    """Hold the site's lock on this machine: an earlier process may still be clearing up."""
     path = _home_of(spec, "lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -284,7 +284,7 @@ def _alone(spec: SiteSpec) -> Iterator[None]:
 
 
 def quiet() -> None:
-    """What Dask logs is no message of tare's, and nobody reads what it watches of itself 50 times a second."""
+    """Silence Dask's logs, which are no messages of tare, and its self-monitoring 50 times a second."""
     import distributed  # noqa: F401 - it sets levels of its own when it is first imported
     from dask import config
 
@@ -301,14 +301,14 @@ def quiet() -> None:
 
 
 def _prepare() -> None:
-    """Import what every site needs, so that each fork has it."""
+    """Import what every site needs, so that each fork shares it."""
     quiet()
     import distributed.protocol.serialize
     import distributed.worker  # noqa: F401 - all the same for every site
 
 
 def end_with_parent() -> None:
-    """Read standard input until it ends, as it does when the tare that started this one has gone; then end too."""
+    """End this process when standard input ends, because the tare that started it has disappeared."""
 
     def watch() -> None:
         while os.read(0, 1):  # `sys.stdin` has a lock, which a thread must not hold when Python ends
@@ -319,9 +319,9 @@ def end_with_parent() -> None:
 
 
 def main(makers: Makers = by_ssh) -> int:
-    """The process as tare starts it: one line of JSON on standard input says what to do.
+    """Run the process as tare starts it: a line of JSON on standard input gives its orders.
 
-    Where standard input is a socket, it is a nursery of such processes.
+    If standard input is a socket, the process is a nursery of site processes.
     """
     if is_nursery() and not tend(_prepare):
         return 0

@@ -1,6 +1,6 @@
-"""Whether runs may be compared: they differ in what the study names as its factors, and in nothing else.
+"""Whether runs may be compared: they differ in the factors of the study, and in nothing else.
 
-Pure: records in, named differences out. `properties` says what is compared.
+Pure: records in, named differences out. `properties` defines what is compared.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from tare.study.values import cpu_set
 _ABSENT = "not there"
 CPU_SET = "SUT: CPU set"
 _PLACED = ("sut.limits.cpus", "client.limits.cpus")
-"""What a duet sets, for both arms in turn; that each stands where its slot says is checked by `declared`."""
+"""Settings that a duet changes for both arms in turn; `declared` checks that each arm runs on its slot's CPUs."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A property in which two runs differ though no factor says so: `cpu weight: 1024 in bare, 512 in bridge`."""
+    """A property in which two runs differ though no factor varies it: `cpu weight: 1024 in bare, 512 in bridge`."""
 
     name: str
     reference: Any
@@ -54,23 +54,23 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Server:
-    """What a database says of its variables. See `databases.Database`."""
+class KnownVariables:
+    """What is known of a database's variables. See `databases.Database`."""
 
     per_run: frozenset[str] = frozenset()
     derived_settings: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def differences(
-    study: Study, reference: RunRecord, record: RunRecord, server: Server | None = None
+    study: Study, reference: RunRecord, record: RunRecord, server: KnownVariables | None = None
 ) -> tuple[Difference, ...]:
-    """All in which `record` differs from `reference` that the study does not name, in a fixed order.
+    """List all undeclared differences of `record` from `reference`, in a fixed order.
 
-    Where server and client have changed hosts in between, each host is held against itself: what stands in the
-    record is then compared with what the reference would say of the same two hosts in their new parts.
+    If server and client have swapped hosts in between, each host is compared with itself: the record is compared
+    with what the reference would say of the same two hosts in their new parts.
     """
     named = frozenset(normal_key(key) for key in named_keys(study, reference.levels, record.levels))
-    before, after = (_readings(each, server or Server()) for each in exchanged(reference, record))
+    before, after = (_readings(each, server or KnownVariables()) for each in exchanged(reference, record))
     unlike = []
     for name in dict.fromkeys(chain(before, after)):
         there, here = before.get(name), after.get(name)
@@ -86,39 +86,39 @@ def differences(
 
 
 def named_keys(study: Study, one: Mapping[str, str], other: Mapping[str, str]) -> frozenset[str]:
-    """The dotted keys that the factors vary in which two arms have different levels."""
+    """Return the dotted keys of the factors in which two arms have different levels."""
     factors = [factor for factor in study.varies if one.get(factor) != other.get(factor)]
     by_protocol = _PLACED if isinstance(study.protocol, DuetSpec) else ()
     return frozenset(chain(by_protocol, *(study.varies[factor] for factor in factors)))
 
 
 def by_nature(name: str, one: RunRecord, other: RunRecord) -> frozenset[str]:
-    """What two arms' deployments of a property's side differ in by what they are."""
+    """Return the properties that necessarily differ between the deployments of two arms on a property's side."""
     side = "client" if name.startswith("client") else "sut"
     pair = frozenset(_deployment(record, side) for record in (one, other))
     return BY_NATURE.get(pair, frozenset())
 
 
 def changed_during(
-    record: RunRecord, after: RunRecord, server: Server | None = None, moved_to: str | None = None
+    record: RunRecord, after: RunRecord, server: KnownVariables | None = None, moved_to: str | None = None
 ) -> tuple[str, ...]:
-    """What is no longer in force around the SUT when the measure phase is over, a sentence each.
+    """List what is no longer in force around the SUT after the measure phase, a sentence each.
 
-    `moved_to`: the CPU list to which the protocol itself has moved it meanwhile.
+    `moved_to`: CPU list that the protocol itself has moved the SUT to meanwhile.
     """
-    server = server or Server()
+    server = server or KnownVariables()
     before, later = _readings(record, server), _readings(after, server)
     if moved_to is not None and _value(before.get(CPU_SET)) not in (None, _ABSENT):
-        before[CPU_SET] = replace(before[CPU_SET], value=_as_kernel_tells(moved_to))
+        before[CPU_SET] = replace(before[CPU_SET], value=_kernel_cpu_list(moved_to))
     return _unequal(before, later, "before", "afterwards")
 
 
-def unlike_nodes(nodes: Mapping[str, RunRecord], server: Server | None = None) -> tuple[str, ...]:
-    """In what the nodes of one SUT differ from its first, a sentence each; their hosts may be unlike.
+def unlike_nodes(nodes: Mapping[str, RunRecord], server: KnownVariables | None = None) -> tuple[str, ...]:
+    """List how nodes of one SUT differ from its first node, a sentence each; their hosts may differ.
 
     `nodes`: node → the run's record as if the SUT were that node alone.
     """
-    seen = {name: _but_host(_readings(record, server or Server())) for name, record in nodes.items()}
+    seen = {name: _without_host(_readings(record, server or KnownVariables())) for name, record in nodes.items()}
     first, *others = seen
     unlike: list[str] = []
     for other in others:
@@ -132,13 +132,13 @@ def unlike_nodes(nodes: Mapping[str, RunRecord], server: Server | None = None) -
 
 
 def as_sentence(parts: Iterable[object]) -> str:
-    """Differences in one line, the first few in full."""
+    """Join differences into one line, the first five in full."""
     texts = [str(each) for each in parts]
     more = f"; and {len(texts) - 5} more" if len(texts) > 5 else ""
     return "; ".join(texts[:5]) + more
 
 
-def _readings(record: RunRecord, server: Server) -> dict[str, Reading]:
+def _readings(record: RunRecord, server: KnownVariables) -> dict[str, Reading]:
     every: Iterator[Reading] = chain(
         *(readings(record, side) for side in SIDES),
         variables(record, server.per_run, server.derived_settings),
@@ -149,7 +149,7 @@ def _readings(record: RunRecord, server: Server) -> dict[str, Reading]:
     return {reading.name: reading for reading in every}
 
 
-def _but_host(seen: Mapping[str, Reading]) -> dict[str, Reading]:
+def _without_host(seen: Mapping[str, Reading]) -> dict[str, Reading]:
     return {name: reading for name, reading in seen.items() if not of_host(name)}
 
 
@@ -162,10 +162,10 @@ def _unequal(before: Mapping[str, Reading], later: Mapping[str, Reading], there:
 
 
 def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
-    """A side that could not be observed at all, or variables never read, are missing and not different.
+    """Whether a property is missing rather than different: the side or the variables were never observed.
 
-    So is an environment that the program has written over, what an older tare did not keep, and a
-    plug-in that one of the arms does not use. What connections agree on is known once they have been measured.
+    That also holds for an environment that the program has overwritten, for facts that older records lack, and for
+    a plug-in that only one arm uses. The encryption of connections is known only once they have been measured.
     """
     if of_host(name) or name.startswith((PLUGIN, TLS)) or name.endswith(LATER):
         return True
@@ -176,8 +176,8 @@ def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
     return None in seen or (ENVIRONMENT in name and any((each or {}).get("environment") is None for each in seen))
 
 
-def _as_kernel_tells(cpus: str) -> str:
-    """`"1,0"` → `"0-1"`: a CPU list as /proc/PID/status has it."""
+def _kernel_cpu_list(cpus: str) -> str:
+    """Normalise a CPU list to the form of /proc/PID/status: `"1,0"` → `"0-1"`."""
     ranges: list[list[int]] = []
     for cpu in sorted(cpu_set(cpus)):
         if ranges and cpu == ranges[-1][-1] + 1:
@@ -188,7 +188,7 @@ def _as_kernel_tells(cpus: str) -> str:
 
 
 def _other_hop(reference: RunRecord, record: RunRecord) -> Iterator[Difference]:
-    """Runs of one arm must reach the server one way: first docker-proxy and then DNAT are two arms."""
+    """Yield a difference if runs of one arm reach the server by different paths, such as docker-proxy and DNAT."""
     there, here = ((each.path or {}).get("hop") for each in (reference, record))
     if reference.arm == record.arm and there and here and there != here:
         yield Difference(

@@ -1,4 +1,4 @@
-"""Whether what is in force is what the study declares: limits, control group, and the way to the server."""
+"""Whether limits, control group and network path in force are what the study declares."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tare.study.values import (
 )
 
 _NO_FILTER, _FILTER = "0", "2"
-"""SECCOMP_MODE_* of include/uapi/linux/seccomp.h, as /proc/PID/status has them."""
+"""SECCOMP_MODE_* of include/uapi/linux/seccomp.h, as in /proc/PID/status."""
 _SYS_ADMIN = 21
-"""CAP_SYS_ADMIN, which no engine gives by default (include/uapi/linux/capability.h)."""
+"""CAP_SYS_ADMIN, which no engine grants by default (include/uapi/linux/capability.h)."""
 _KUBEPODS = re.compile(r"/kubepods(?:\.slice)?/")
 _GUESTS = {NetworkKind.USER: Hop.USER, NetworkKind.TAP: Hop.TAP}
 _BETWEEN = {
@@ -36,7 +36,7 @@ _BETWEEN = {
     NetworkKind.MACVLAN: frozenset({Hop.MACVLAN}),
     NetworkKind.IPVLAN: frozenset({Hop.IPVLAN}),
 }
-"""Of a SUT that a client on another host finds without a published port."""
+"""Hops to a SUT that a client on another host reaches without a published port."""
 _ROOTLESS = {
     NetworkKind.ROOTLESSPORT: Hop.ROOTLESSPORT,
     NetworkKind.SLIRP4NETNS: Hop.SLIRP4NETNS,
@@ -49,14 +49,14 @@ _PODS = {
     NetworkKind.NODE_PORT: Hop.DNAT,
 }
 _CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})
-"""A published port is carried by one or the other, as the engine was started (`--userland-proxy`) and as the client
-stands; which of them is recorded, and must be the same in every run of an arm."""
+"""A published port is served by either, depending on the engine (`--userland-proxy`) and on where the client runs.
+The hop is recorded, and must be the same in every run of an arm."""
 
 
 def undeclared(
     settings: ArmSettings, parity: Mapping[str, Any], path: Mapping[str, Any] | None, token: str
 ) -> tuple[str, ...]:
-    """What is not as declared, a sentence each; `token` is in the name of the run's own control group."""
+    """List what is not as declared, a sentence each; `token` is part of the name of the run's own control group."""
     mismatches = [
         f"{NAMES[side]}: {what}"
         for side, placement in settings.sides.items()
@@ -69,7 +69,7 @@ def undeclared(
 def undeclared_peers(
     settings: ArmSettings, node: str, peers: Mapping[str, Mapping[str, Any] | None] | None
 ) -> tuple[str, ...]:
-    """Where a node on a host of its own speaks to another by another way than its network promises."""
+    """List the peers that a node on a host of its own reaches by another path than its network promises."""
     sut = settings.sut.network
     wanted = promised_between(sut, NetworkKind.HOST)
     names = " or ".join(sorted(each.value for each in wanted))
@@ -83,9 +83,9 @@ def undeclared_peers(
 def storage_mismatch(
     spec: StorageSpec, data_mount: DataMount, data_dir: str, parity: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Whether the SUT sees its data directory on what was made for it: a sentence where it does not.
+    """Return a sentence if the SUT's data directory is not on the storage that was made for it.
 
-    By its own mounts (/proc/PID/mountinfo): file system and device number.
+    Compares file system and device number in the SUT's own mounts (/proc/PID/mountinfo).
     """
     seen = parity.get("sut")
     if not isinstance(seen, Mapping) or not seen.get("cgroups"):
@@ -100,7 +100,7 @@ def storage_mismatch(
 
 
 def promised_hops(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
-    """By which hops a client may reach a server that are attached so."""
+    """Return the hops by which a client may reach a server, given both networks."""
     if client is NetworkKind.POD and sut is NetworkKind.HOST:
         return frozenset({Hop.BRIDGE})  # out of its own namespace into the node's, at the node's own address
     if client is NetworkKind.SHARED or sut is NetworkKind.HOST:
@@ -111,14 +111,14 @@ def promised_hops(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
 
 
 def promised_between(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
-    """The same of a client on another host; none where there is no such way."""
+    """Return the hops for a client on another host; none if there is no path."""
     if sut not in SERVES_OTHERS or client not in REACHES_OTHERS:
         return frozenset()
     return _BETWEEN.get(sut, _CARRIED)
 
 
 def undeclared_encryption(settings: ArmSettings, measurement: Mapping[str, Any]) -> tuple[str, ...]:
-    """Whether the measured connections were encrypted, or in clear text, as declared; by the client's word."""
+    """Return a sentence if the measured connections, as the client reports, are not encrypted as declared."""
     agreed = measurement.get("encryption")
     if settings.sut.tls and agreed is None:
         return ("connections: TLS declared, the client's are in clear text",)
@@ -129,7 +129,7 @@ def undeclared_encryption(settings: ArmSettings, measurement: Mapping[str, Any])
 
 def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> Iterator[str]:
     if not isinstance(seen, Mapping) or not seen.get("cgroups"):
-        return  # not observed, or by a deployment that has none (fake): nothing to hold against
+        return  # not observed, or a deployment without control groups (fake): nothing to compare
     limits, cpus = placement.limits, seen.get("cpus_allowed")
     if limits.cpus is not None and cpus is not None and cpu_set(cpus) != cpu_set(limits.cpus):
         yield f"CPU set: {limits.cpus} declared, {cpus} in force"
@@ -159,7 +159,7 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
 
 
 def _by_containerd(placement: Placement, seen: Mapping[str, Any]) -> Iterator[str]:
-    """The command line of the shim that holds the program names its containerd namespace."""
+    """Check the containerd namespace, which the command line of the program's shim names."""
     facts = seen.get("containerd") or {}
     if placement.deployment == CONTAINERD and facts.get("namespace") != NAMESPACE:
         holder = f"{facts.get('shim') or 'no shim'}, namespace {facts.get('namespace') or 'unknown'}"
@@ -167,7 +167,7 @@ def _by_containerd(placement: Placement, seen: Mapping[str, Any]) -> Iterator[st
 
 
 def _kubelets(seen: Mapping[str, Any]) -> Iterator[str]:
-    """A pod of a cluster stands in kubelet's control groups, below those of its class of service."""
+    """Check that a cluster's pod is in kubelet's control groups, below those of its QoS class."""
     qos = (seen.get("pod") or {}).get("qos")
     wanted = "" if qos == Qos.GUARANTEED else str(qos or "").replace("-", "")
     if not any(_KUBEPODS.search(path) and wanted in path for path in seen["cgroups"].values()):
@@ -176,7 +176,7 @@ def _kubelets(seen: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _confinement(placement: Placement, seen: Mapping[str, Any]) -> Iterator[str]:
-    """By the process's own status: the filter's mode, the capabilities that it can ever have, `NoNewPrivs`."""
+    """Check the process's own status: seccomp mode, bounding capabilities, `NoNewPrivs`."""
     asked = placement.confinement
     if asked.seccomp != "default" and seen.get("seccomp") != (
         wanted := _NO_FILTER if asked.seccomp == "unconfined" else _FILTER
@@ -198,7 +198,7 @@ def _machine(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[
     pairs = {"cache": ("disk cache", "disk_cache"), "aio": ("disk I/O engine", "disk_aio")}
     for key, (name, observed) in pairs.items():
         wanted, actual = getattr(settings.sut.vm, key), inside.get(observed)
-        if actual != wanted:  # disks that differ, or that could not be read, have none
+        if actual != wanted:  # `None` for disks that differ or could not be read
             yield f"SUT: {name}: {wanted} declared, {actual or 'none for all of its disks'} in force"
     threads = inside.get("cpu_threads") or [None]
     pinned = all(cpus is not None and len(cpu_set(cpus)) == 1 for cpus in threads)
@@ -208,7 +208,7 @@ def _machine(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[
 
 
 def _pod(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[str]:
-    """By namespaces, rules and control groups as the kernel has them."""
+    """Check namespaces, rules and control groups of a pod, as the kernel has them."""
     spec, pod = settings.sut.pod, (seen or {}).get("pod")
     if spec is None or not isinstance(pod, Mapping):
         return

@@ -1,4 +1,4 @@
-"""What is really in force around servers and client, and how they reach each other; read while they run."""
+"""What is in force around servers and client, and how they reach each other; read while they run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _WHOLE = "sut"
 
 
 EAGER_S = 5.0
-"""For how long a client's connections are looked for at every turn; then, since each look takes a little of a CPU,
-once in `_RARELY_S` as long as its phase lasts: a JVM on a busy machine may take a while to connect."""
+"""Seconds for which a client's connections are looked for at every poll; afterwards once in `_RARELY_S` for the
+rest of the phase, since each look costs some CPU time. A JVM on a busy machine may take a while to connect."""
 _RARELY_S = 1.0
 _OPENING_S = 0.5
-"""For how long no more connections may come before they are all: a client may wait for a CPU meanwhile."""
+"""Seconds without new connections after which all are assumed open: a client may wait for a CPU meanwhile."""
 
 
 def by_node(record: RunRecord, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, RunRecord]:
-    """Node → the record with what was found of that node alone; itself where the SUT is a program and no server."""
+    """Node → the record with observations of that node alone; the record itself if the SUT is no server."""
     if not nodes:
         return {_WHOLE: record}
     return {name: _alone(record, node) for name, node in nodes.items()}
@@ -43,10 +43,10 @@ def _alone(record: RunRecord, node: Mapping[str, Any]) -> RunRecord:
 
 @dataclass(frozen=True)
 class Seen:
-    """`parity`: the observation of `sut` (the first node) and `client`.
+    """Observations of a run. `parity`: of `sut` (the first node) and `client`.
 
-    `path`: to the first node, `None` where no connection was seen. `of_nodes`, `paths`: of every node by name;
-    empty where there is no server.
+    `path`: to the first node, `None` if no connection was seen. `of_nodes`, `paths`: of every node by name; empty
+    without a server.
     """
 
     parity: Mapping[str, Any]
@@ -57,14 +57,14 @@ class Seen:
 
 
 class RunObserver:
-    """Looks until the path of a client's connections to each server is proved; a look reads a few files of /proc.
+    """Observes a run until the path of a client's connections to each server is proved; reads a few files of /proc.
 
-    A look from which no path follows proves nothing either way: over SSH its readings lie so far apart that a
-    connection may have come or gone between them. A client opens its connections one after the other, so a path is
-    looked at again, ever more rarely, until as many have come as the client `opens`, or, where that is not known,
-    until no more of them have come; not in a virtual machine, where a look takes seconds. What is in force is read
-    with the first proof, as the client may end soon. Without a server the client is itself the SUT, and there is no
-    path to wait for. `known`: nothing is left.
+    An observation without a path proves nothing: over SSH, readings lie so far apart that a connection may come or
+    go between them. A client opens its connections one after the other, so a path is observed again, at growing
+    intervals, until the client has all the connections that it `opens`, or if that number is unknown, until no more
+    appear; not in a virtual machine, where it takes seconds. What is in force is read with the first proof, since
+    the client may end soon. Without a server, the client is itself the SUT and there is no path to wait for.
+    `known`: nothing remains to observe.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class RunObserver:
         self._settled: set[str] = set()
 
     def look(self, *, last: bool = False) -> Seen | None:
-        """What there is to report now, `None` where that is nothing new.
+        """Return new observations, or `None` if there are none.
 
-        Reported once when all paths are proved, and before, without them, when they are late; again where that
-        changed later. `last`: the client has ended, and what was not reported yet is.
+        The first report comes when all paths are proved, or without paths when they are late; a later one if the
+        paths have changed. `last`: the client has ended, so everything that was not reported is.
         """
         now_s = self._machine.clock.monotonic()
         if self._done or (now_s < self._next_s and not last):
@@ -109,26 +109,26 @@ class RunObserver:
         return self._reported
 
     def _look_at(self, server: Server, notices: list[str]) -> None:
-        """Read the path to a server, which is settled once it is proved and has not grown since."""
+        """Read the path to a server; it is settled once it is proved and has gained no connections since."""
         name = server.node.name
         before, now = self._paths.get(name), self._path(server, notices)
         inside = server.instance.guest is not None or self._client.instance.guest is not None
         if _proved(before) and (not _proved(now) or _connections(now) <= _connections(before)):
             if self._opens is None:
-                self._settled.add(name)  # no more came, or the client has closed some
+                self._settled.add(name)  # no new connections, or the client has closed some
             return
         self._paths[name] = now or before
         if _proved(now) and (inside or (self._opens is not None and _connections(now) >= self._opens)):
             self._settled.add(name)
 
     def _next_wait_s(self) -> float:
-        """Until a proved path is looked at again: a client that waits for a CPU may take seconds to connect."""
+        """Seconds until a proved path is observed again: clients that wait for a CPU may connect seconds later."""
         wait_s = self._wait_s
         self._wait_s = 2 * wait_s
         return wait_s
 
     def _changed(self, reported: Seen, sut: Sut, notices: list[str]) -> Seen | None:
-        """The same with other paths than were reported."""
+        """Return the last report with the current paths, if they differ."""
         if reported.paths == self._paths and not notices:
             return None
         paths = dict(self._paths)
@@ -141,7 +141,7 @@ class RunObserver:
         return Seen({"sut": seen, "client": None}, notices=tuple(notices))
 
     def _seen(self, sut: Sut, paths: Mapping[str, Tree | None], notices: list[str]) -> Seen:
-        # The client first, for it may end soon, and a look into a virtual machine takes seconds.
+        # The client first, since it may end soon and observing a virtual machine takes seconds.
         client = observation(self._client.deployment, self._client.instance, notices)
         of_nodes = {
             server.node.name: observation(server.deployment, server.instance, notices) for server in sut.servers
@@ -160,7 +160,7 @@ class RunObserver:
 
 
 def why_unseen(nodes: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Why it is not known by which way the connections went to a node; `None` where it is."""
+    """Return why the path of the connections to a node is unknown; `None` if all are known."""
     return next((why for node in nodes.values() if (why := _why_unseen(node.get("path"))) is not None), None)
 
 
@@ -171,7 +171,7 @@ def _why_unseen(path: Tree | None) -> str | None:
 
 
 def some_unseen(path: Tree | None, opens: int | None) -> str | None:
-    """That fewer connections were matched than the client opens; `None` where none is known to be missing."""
+    """Say that fewer connections were matched than the client opens; `None` if none is known to be missing."""
     seen = _connections(path)
     if opens is None or seen >= opens:
         return None
@@ -179,14 +179,14 @@ def some_unseen(path: Tree | None, opens: int | None) -> str | None:
 
 
 def opened_to(sut: Sut | None, client: Client, opens: int | None) -> int | None:
-    """How many are to be seen; `None` where several nodes share them, or a virtual machine has them."""
+    """Return how many connections should be seen; `None` if several nodes share them, or in a virtual machine."""
     if sut is None or len(sut.servers) > 1 or client.instance.guest or sut.first.instance.guest:
         return None
     return opens
 
 
 def _proved(path: Tree | None) -> bool:
-    """Whether it is known by which way the connections went."""
+    """Whether the path of the connections is known."""
     return path is not None and path.get("hop", "") is not None
 
 
@@ -195,9 +195,9 @@ def _connections(path: Tree | None) -> int:
 
 
 def observation(deployment: Deployment, instance: Instance, notices: list[str]) -> Tree | None:
-    """What is in force around an instance now; `None`, and a notice, where it cannot be read.
+    """Read what is in force around an instance; `None`, with a notice, if that cannot be read.
 
-    Of a pod that its cluster has lost nothing is in force: that raises.
+    For a pod that its cluster has lost, `PodLost` is raised.
     """
     try:
         return to_tree(deployment.observe(instance))

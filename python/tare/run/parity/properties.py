@@ -1,7 +1,7 @@
-"""What is held against what, before two runs may be called comparable: each property by name, with its reading.
+"""Properties compared before two runs count as comparable: each by name, with its value in a record.
 
-A property says which dotted keys of a study vary it; a factor that names one of them is meant to, any other
-difference is an accident. docs/concepts/parity.md.
+A property lists the dotted keys of a study that vary it: if a factor names one of them, the difference is intended;
+any other difference is an accident. docs/concepts/parity.md.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ BY_NATURE: Mapping[frozenset[str], frozenset[str]] = {
     frozenset({CONTAINERD, "vm-container"}): frozenset({"speculation", "capabilities"}),
     frozenset({"vm", "vm-container"}): frozenset({"seccomp", "speculation", "capabilities"}),
 }
-"""What two deployments differ in by what they are: an engine's seccomp filter and capabilities, the speculation
-controls that kernels before 5.16 tie to one (commit 2f46993d83ff), those of a virtual machine's own kernel, and
-kubelet's control groups with the weight and oom_score_adj of the pod's class of service.
-Namespaces and the last part of a control group's path are each run's own, and compared between no two runs."""
+"""Properties that necessarily differ between two deployments: an engine's seccomp filter and capabilities, the
+speculation controls that kernels before 5.16 tie to seccomp (commit 2f46993d83ff), those of a virtual machine's own
+kernel, and kubelet's control groups with weight and oom_score_adj of the pod's QoS class.
+Namespaces and the last part of a control group's path are unique to each run, so they are never compared."""
 
 _SECCOMP = ("engine", "runtime", "confinement.seccomp", "confinement.no_new_privileges")
 LATER = (": capabilities", ": no new privileges", ": user namespace")
-"""How properties end that records of before 0.2 do not have."""
+"""Name endings of properties that records from before 0.2 lack."""
 _RIGHTS = {"capabilities": "capabilities", "no_new_privileges": "no new privileges"}
 _POD = {
     "held by the sandbox": ("pod.sandbox", "network"),
@@ -51,13 +51,13 @@ _POD = {
     **dict.fromkeys(("node", "kubelet", "runtime", "cpu manager"), ("deployment",)),
     "kubelet's oom_score_adj": ("pod.qos", "pod.memory_request"),
 }
-"""What of two pods is held against each other, and the keys that vary it; a pod where there is none is by any."""
+"""Compared properties of two pods, and the keys that vary them; `_POD_KEYS` vary whether there is a pod."""
 _POD_KEYS = ("pod.sandbox", "pod.cni", "pod.proxy", "pod.services", "pod.qos")
 _REQUESTED = ("pod.qos", "pod.cpu_request", "pod.memory_request")
 _CONTROLLERS = frozenset({"cpu", "cpuacct", "cpuset", "memory", "blkio"})
 _STORAGE = ("storage.kind", "storage.file_system", "storage.device", "storage.storage_class")
 _ANONYMOUS, _LOOP = "0", "7"
-"""Major numbers of Documentation/admin-guide/devices.txt: unnamed devices, loopback devices."""
+"""Major device numbers (Documentation/admin-guide/devices.txt): unnamed devices, loop devices."""
 _GUEST = {
     "accelerator": (),
     "kernel": (),
@@ -68,17 +68,17 @@ _GUEST = {
     "container": (),
     "cpu_threads": ("vm.pin", "limits.cpus", "limits.cpu_quota"),
 }
-"""What of two virtual machines is held against each other, and the keys that vary it."""
+"""Compared properties of two virtual machines, and the keys that vary them."""
 TOKEN = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}(?![0-9a-f])")
-"""By which tare names what it makes for a run."""
+"""Token in the names of everything that tare makes for a run."""
 ENVIRONMENT = "environment variable "
-"""Begins the name of each."""
+"""Prefix of the names of these properties."""
 _OWN_VARIABLES = frozenset({"HOSTNAME", "container", "TERM"})
-"""Each run's own name, and what Podman says to a program about its place."""
+"""The run's own name, and what Podman tells a program about its place."""
 _OF_CLUSTER = "KUBERNETES_"
-"""Begins the variables by which a pod finds the API's server."""
+"""Prefix of the variables that lead a pod to the API server."""
 _UID = re.compile(r"pod[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}")
-"""A pod's control group, which is each pod's own."""
+"""A pod's control group, unique to each pod."""
 _OF_HOST = "host: "
 PLUGIN = "plug-in: "
 _HOST = {
@@ -96,26 +96,26 @@ _HOST = {
     "data_io_scheduler": "I/O scheduler of the data path",
     "tare_is_root": "tare runs as root",
 }
-"""Facts of the host that decide a result and may be changed under a running study."""
+"""Facts of the host that affect results and may change during a study."""
 
 
 _WIRE = {"device": "interface", "gateway": "gateway", "mtu": "MTU", "speed_mbit": "link speed", "qdisc": "queue"}
-"""Of a side of the wire; round trips and throughput vary by chance, and are in the record only."""
+"""Facts of a host's route; round trips and throughput vary by chance and are only recorded."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One property of one run. `keys`: dotted keys of a study, any of which varies it."""
+    """One property of one run. `keys`: dotted study keys, any of which varies it."""
 
     name: str
     value: Any
     keys: frozenset[str] = frozenset()
     nature: str | None = None
-    """Its name in `BY_NATURE`, where deployments may differ in it."""
+    """Its name in `BY_NATURE`, if deployments may differ in it."""
 
 
 def readings(record: RunRecord, side: str) -> Iterator[Reading]:
-    """What was in force around one side, from its `Observation` and its image."""
+    """Yield what was in force around one side, from its `Observation` and its image."""
     seen, image = record.parity.get(side), record.images.get(side) or {}
     label = NAMES[side]
 
@@ -151,7 +151,7 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
 
 
 def _made_by(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
-    """What stands around a container that no engine made, or that is in a pod."""
+    """Yield what surrounds a container that containerd or a cluster made, or that is in a pod."""
     for name, value in (seen.get("containerd") or {}).items():
         yield one(f"containerd: {name}", value, "deployment", *(["network"] if name == "interface" else []))
     for name, value in _of_pod(seen).items():
@@ -159,22 +159,22 @@ def _made_by(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[R
 
 
 def _of_pod(seen: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What its pod has; a pod of no class of service says nothing of one."""
+    """Return the known facts of the pod; without a QoS class, none is compared."""
     return {name: value for name, value in (seen.get("pod") or {}).items() if value is not None}
 
 
 def _confinement(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
     yield one("seccomp", seen.get("seccomp"), *_SECCOMP, nature="seccomp")
     yield one("speculation controls", seen.get("speculation"), *_SECCOMP, nature="speculation")
-    if seen.get("id_map") is not None:  # not so in records of before it was kept
+    if seen.get("id_map") is not None:  # older records lack it
         yield one("user namespace", seen["id_map"], "engine", "deployment")
     for key, name in _RIGHTS.items():
-        if key in seen:  # not so in records of before it was kept
+        if key in seen:  # older records lack it
             yield one(name, seen[key], "engine", "runtime", f"confinement.{key}", nature="capabilities")
 
 
 def lies_on(mount: str) -> str:
-    """`tmpfs 0:57` → `tmpfs`, `ext4 7:3` → `ext4 on a loop device`: without numbers that are each mount's own."""
+    """Drop numbers unique to a mount: `tmpfs 0:57` → `tmpfs`, `ext4 7:3` → `ext4 on a loop device`."""
     fstype, _, device = mount.partition(" ")
     major = device.partition(":")[0]
     if major == _ANONYMOUS:
@@ -183,12 +183,12 @@ def lies_on(mount: str) -> str:
 
 
 TLS = "connections: "
-"""Begins the name of each property of the connections."""
+"""Prefix of the properties of connections."""
 _TLS = {"version": "TLS version", "cipher": "TLS cipher suite"}
 
 
 def tls_readings(record: RunRecord) -> Iterator[Reading]:
-    """What client and server agreed on; nothing before the measure phase is over, and in clear text."""
+    """Yield what client and server agreed on; nothing before the measure phase has ended, or in clear text."""
     agreed = (record.measurement or {}).get("encryption") or {}
     keys = frozenset({"sut.tls", "sut.image", "sut.database", "client.image", "workload.name"})
     for key, name in _TLS.items():
@@ -197,13 +197,13 @@ def tls_readings(record: RunRecord) -> Iterator[Reading]:
 
 
 def plugin_readings(record: RunRecord) -> Iterator[Reading]:
-    """The packages of plug-ins, with their versions, which no study can vary."""
+    """Yield package and version of each plug-in; no study can vary them."""
     for name, package in (record.plugins or {}).items():
         yield Reading(f"{PLUGIN}{name}", f"{package['package']} {package['version']}")
 
 
 def host_readings(record: RunRecord) -> Iterator[Reading]:
-    """What no study can vary; a record of before a fact was kept has no reading of it."""
+    """Yield facts of hosts, which no study can vary; facts that older records lack are left out."""
     for key, name in _HOST.items():
         if key in record.host:
             yield Reading(f"{_OF_HOST}{name}", record.host[key])
@@ -217,14 +217,14 @@ def host_readings(record: RunRecord) -> Iterator[Reading]:
 
 
 def _other_nodes(record: RunRecord) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Nodes beyond the first on hosts of their own, with the facts of these."""
+    """Yield further nodes on hosts of their own, with the facts of these hosts."""
     for node, seen in list((record.nodes or {}).items())[1:]:
         if "on" in seen:
             yield node, seen.get("host") or {}
 
 
 def _wire_readings(record: RunRecord) -> Iterator[Reading]:
-    """Of a run between hosts: which they are, and how each reaches the others."""
+    """Yield, for a run between hosts, which hosts they are and how each reaches the others."""
     between = record.between or {}
     for side, whose in (("sut", "the SUT's host"), ("client", "the client's host")):
         if between:
@@ -244,16 +244,16 @@ def _way(seen: Mapping[str, Any] | None, whose: str) -> Iterator[Reading]:
 
 
 def of_host(name: str) -> bool:
-    """Whether a property is one of the host."""
+    """Whether a property is one of a host."""
     return name.startswith(_OF_HOST)
 
 
 def variables(
     record: RunRecord, per_run: frozenset[str], derived_settings: Mapping[str, frozenset[str]]
 ) -> Iterator[Reading]:
-    """The server's effective variables, without those that are each run's own.
+    """Yield the server's effective variables, except those that are unique to each run.
 
-    `follows`: dotted key → variables that a server derives from what the key sets.
+    `derived_settings`: dotted key → variables that the server derives from what the key sets.
     """
     by_variable: dict[str, set[str]] = {}
     for key, derived in derived_settings.items():
@@ -266,9 +266,9 @@ def variables(
 
 
 def parent_cgroup(cgroups: Mapping[str, str]) -> str | None:
-    """The parent in the hierarchies that hand out CPU, memory and I/O, with RUN for the run's own name.
+    """Return the parent in the hierarchies that control CPU, memory and I/O, with RUN for the run's own name.
 
-    The root of a hierarchy is its own parent. Where hierarchies disagree, each is named.
+    The root of a hierarchy is its own parent. If hierarchies disagree, each is named.
     """
     parents: dict[str, list[str]] = {}
     for names, path in cgroups.items():
@@ -281,6 +281,6 @@ def parent_cgroup(cgroups: Mapping[str, str]) -> str | None:
 
 
 def normal_key(key: str) -> str:
-    """Servers take `innodb-x` for `innodb_x` and any case, and report one of them, in a spelling of their own."""
+    """Normalise a key: servers accept `innodb-x` for `innodb_x` in any case, and report one spelling."""
     head, settings, name = key.partition("sut.settings.")
     return f"{head}{settings}{name.replace('-', '_').lower()}" if settings else key

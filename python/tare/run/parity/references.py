@@ -1,4 +1,4 @@
-"""The runs that later ones are held against: the first good one of each arm, from whatever session of the study."""
+"""The reference runs: the first good run of each arm, from whatever call of tare on the study."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from tare.databases import Database
 from tare.errors import NotComparable
 from tare.run.events import Observer, RunEnded
-from tare.run.parity.compare import Difference, Server, differences
+from tare.run.parity.compare import Difference, KnownVariables, differences
 from tare.run.parity.exchanged import is_swapped
 from tare.run.record import RunRecord
 from tare.study.model import Study
 
 
 class References:
-    """Knows the first good run of each arm and block; compares pairs of runs in no other way than `parity` does."""
+    """The first good run of each arm and each block, to compare later runs with by `parity`."""
 
     def __init__(self, records: Iterable[RunRecord] = ()) -> None:
         self._first: dict[str, RunRecord] = {}
@@ -28,11 +28,11 @@ class References:
             self._first.setdefault(record.arm, record)
             self._of_block.setdefault(record.block, record)
 
-    def differences(self, study: Study, record: RunRecord, server: Server) -> tuple[Difference, ...]:
-        """In what a run differs from the first of its arm and from the baseline's, beyond what the study names.
+    def differences(self, study: Study, record: RunRecord, server: KnownVariables) -> tuple[Difference, ...]:
+        """List a run's undeclared differences from the first runs of its arm and of the baseline.
 
-        The baseline's own first run is held against every arm that came before it in the block. Within a block
-        server and client never change hosts.
+        The baseline's own first run is compared with every arm that ran before it in the block. Server and client
+        never swap hosts within a block.
         """
         beside = self._of_block.get(record.block)
         if beside is not None and is_swapped(beside) != is_swapped(record):
@@ -46,16 +46,16 @@ class References:
         return ()
 
 
-def server_of(databases: Mapping[str, Database], name: str | None) -> Server:
-    """What the database says of its variables; nothing where there is no database."""
+def known_variables_of(databases: Mapping[str, Database], name: str | None) -> KnownVariables:
+    """Return what the database declares about its variables; nothing without a database."""
     if name is None:
-        return Server()
+        return KnownVariables()
     database = databases[name]
-    return Server(per_run=database.per_run, derived_settings=database.derived_settings)
+    return KnownVariables(per_run=database.per_run, derived_settings=database.derived_settings)
 
 
 def until_refused(records: Iterator[tuple[RunRecord, ...]], observer: Observer) -> Iterator[tuple[RunRecord, ...]]:
-    """Hand records on; once the caller has kept a refused one, end the study with `NotComparable`."""
+    """Pass records on; once the caller has stored a refused one, end the study with `NotComparable`."""
     for together in records:
         yield together
         for record in together:

@@ -1,8 +1,8 @@
-"""CPU time over the measure phase: of SUT, client and what is between, of the machine, and by both clocks.
+"""CPU time over the measure phase: of SUT, client, what lies between, and the machine, by two clocks.
 
-A control group's own counter is read, since its processes come and go; a program in the root cgroup has none, so
-there the process's own times stand in. A proxy, or what serves the storage, is outside the container's cgroup and
-counted all the same.
+The control group's own counter is read, since its processes come and go. Programs in the root cgroup have none;
+their process's own times are used instead. A proxy, or a storage server, is outside of the container's cgroup and
+counted too.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from tare.deployments import Instance
 from tare.deployments.cgroup.hierarchy import Cgroups, parse_cgroups, parse_proc_cgroup
 from tare.errors import TareError
 from tare.run.clock import Clock
-from tare.run.usage.driven import Driven, Span, Word, driven
+from tare.run.usage.driven import Driven, ReportedStart, Span, driven
 from tare.sites import Host, Process
 from tare.sites.process import TICKS_PER_S, boot_id, parse_stat
 from tare.study.values import cpu_set
 from tare.workloads import Measurement
 
 Observed = Mapping[str, Any] | None
-"""An `Observation` as a record has it."""
+"""An `Observation` in its form in a record."""
 _READINGS = 5
 _COVERED = 0.8
-"""Share of a client's life that its readings must span: its cgroup may go with it before it is read once more, and
-what it used by then is no figure of the whole."""
+"""Share of a client's life that its readings must span. Its cgroup may vanish with it before the next reading, and
+then the last figure is not of the whole."""
 _MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-"""Columns of the line `cpu` of /proc/stat (proc_stat(5)); guest time is in user and nice already."""
+"""Columns of the line `cpu` of /proc/stat (proc_stat(5)); guest time is part of user and nice."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Seconds. `None`: could not be read, or was not there.
+    """CPU use in the measure phase, in seconds. `None`: could not be read, or does not exist.
 
-    `wall_s` and `monotonic_s` are the same time by two clocks. `proxy_cpu_s`: of docker-proxy where it carried the
-    connections; `storage_cpu_s`: of what serves the SUT's data, where something does. `machine`: CPU mode → seconds
-    summed over CPUs. `client_cpus`, `sut_cpus`: CPUs' worth of time that each side may use, `sut_node_cpus`: each
-    node. `sut_over_s`: from the first to the last reading of `sut_cpu_s`, where that is not the whole phase: of a
-    program that is itself the SUT, which takes its counter along when it ends. `began_monotonic_s`,
-    `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and
-    block devices, as the trace shows afterwards; `sut_io_source`: by whom; `saturation`: side → a
-    `Saturation` (saturation.py); `disk`: a `DiskUse` (disk.py); `driven`: a `Driven` (driven.py).
+    `wall_s` and `monotonic_s`: length of the phase by two clocks. `proxy_cpu_s`: of docker-proxy, if it carried the
+    connections; `storage_cpu_s`: of processes that serve the SUT's data. `machine`: CPU mode → seconds summed over
+    CPUs. `client_cpus`, `sut_cpus`, `sut_node_cpus`: CPUs' worth of time that each side, and each node, may use.
+    `sut_over_s`: seconds between the first and last reading of `sut_cpu_s`, if not the whole phase: a program that
+    is itself the SUT takes its counter along when it ends. `began_monotonic_s`, `ended_monotonic_s`: place of the
+    phase in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and block devices, added from the trace;
+    `sut_io_source`: their source; `saturation`: side → a `Saturation` (saturation.py); `disk`: a `DiskUse`
+    (disk.py); `driven`: a `Driven` (driven.py).
     """
 
     wall_s: float
@@ -65,9 +65,10 @@ class Usage:
     disk: Mapping[str, Any] | None = None
     driven: Mapping[str, Any] | None = None
     client_machine: Mapping[str, float] | None = None
-    """As `machine`, of the client's host where that is not the SUT's."""
+    """Like `machine`, for the client's host if that is not the SUT's."""
     machines: Mapping[str, Mapping[str, float]] | None = None
-    """Of a SUT whose nodes have hosts of their own: host → as `machine`, which then is the sum over its kernels."""
+    """For a SUT whose nodes have hosts of their own: host → like `machine`, which then is the sum over their
+    kernels."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class _Reading:
 
 @dataclass(frozen=True)
 class _ClientUse:
-    """CPU time over so many seconds; `None` where readings do not tell of the whole client."""
+    """CPU time over `over_s` seconds; `None` if the readings do not cover the client's life."""
 
     cpu_s: float | None
     over_s: float
@@ -97,11 +98,11 @@ class _Moment:
 
 @dataclass
 class Meter:
-    """Reads at the beginning and at the end; the client in between too, since its cgroup goes when it ends.
+    """Reads CPU time at the start and the end of the phase; the client's also in between, as its cgroup may vanish.
 
-    `sut`: its nodes; none where the client is itself the SUT. Its readings then all are of while it ran: what a
-    deployment leaves standing of an ended program differs from one to the other. `proxies`: of each node that has
-    one, by its number from 0.
+    `sut`: instances of its nodes; empty if the client is itself the SUT. Then all its readings are from its
+    lifetime, because deployments differ in what they leave of an ended program. `proxies`: node number, from 0 →
+    its proxy.
     """
 
     host: Host
@@ -109,22 +110,22 @@ class Meter:
     sut: tuple[Instance, ...]
     proxies: Mapping[int, Mapping[str, Any]]
     storages: Mapping[str, tuple[Process, ...]] = field(default_factory=dict)
-    """By host."""
+    """Host → storage servers."""
     client_host: Host | None = None
-    """Where it is not the SUT's."""
+    """The client's host, if not the SUT's."""
     hosts: tuple[Host, ...] = ()
-    """One a node, `host` the first; empty where it has all of them."""
+    """One host for each node, `host` the first; empty if one host has all nodes."""
     _cgroups: Mapping[str, Cgroups | None] = field(default_factory=dict)
     _client: Instance | None = None
     _client_file: str | None = None
     _client_readings: list[_Reading] = field(default_factory=list)
     _gone_s: float | None = None
-    """When the client was first looked for in vain, while it was waited for."""
+    """When the client was first found missing, while it was waited for."""
     _began: _Moment | None = None
     _ended: _Moment | None = None
 
     def begin(self, client: Instance) -> None:
-        """The client has just been started."""
+        """Start: the client has just been started."""
         self._client = client
         at = self.client_host or self.host
         self._cgroups = {
@@ -135,7 +136,7 @@ class Meter:
         self.look()
 
     def look(self) -> None:
-        """Read the client's time once more: a file of a few bytes."""
+        """Read the client's CPU time again, from a file of a few bytes."""
         assert self._client is not None  # noqa: S101 - `begin` comes first
         seen = _cpu_s(self.client_host or self.host, self._client_file, self._client.process.pid)
         if seen is not None:
@@ -144,7 +145,7 @@ class Meter:
             self._gone_s = self.clock.monotonic()
 
     def end(self, of_nodes: Sequence[Observed], of_client: Observed) -> Usage | None:
-        """The differences. What was in force around each node and the client gives how many CPUs these had."""
+        """Return the use in the phase. `of_nodes`, `of_client`: observations, for the CPUs that each may use."""
         if self._began is None:
             return None
         gone_s = self._gone_s
@@ -175,21 +176,22 @@ class Meter:
         )
 
     def drove(self, measurement: Measurement, ahead_s: float | None = None) -> Driven:
-        """When the client drove, by its own report. The phase is over.
+        """Return when the client drove load, by its own report; called after the phase.
 
-        `ahead_s`: what the client's wall clock is ahead of the SUT's monotonic one; `None`: as ours is.
+        `ahead_s`: seconds by which the client's wall clock is ahead of the SUT's monotonic clock; `None`: as on
+        this host.
         """
         assert self._began is not None  # noqa: S101 - for the type alone
         assert self._ended is not None  # noqa: S101 - `end` comes first
         phase = Span(self._began.monotonic, self._ended.monotonic)
         own_s = self._began.wall - self._began.monotonic
-        word = Word(measurement.started_at, own_s if ahead_s is None else ahead_s)
+        word = ReportedStart(measurement.started_at, own_s if ahead_s is None else ahead_s)
         return driven(phase, measurement.duration_s, word)
 
     def _client_use(self, gone_s: float | None) -> _ClientUse:
-        """From the first to the last reading. Of a client beside the SUT that must be `_COVERED` of its life.
+        """CPU time between the client's readings, which beside a SUT must span `_COVERED` of its life.
 
-        `gone_s`: when it was missed while it was waited for; `None`: it was there to the end.
+        `gone_s`: when the client was found missing; `None`: it existed to the end.
         """
         readings = self._client_readings
         if not readings:
@@ -215,7 +217,7 @@ class Meter:
         )
 
     def _sut_s(self) -> float | None:
-        """Of all nodes together; `None` where one of them cannot be read."""
+        """CPU seconds of all nodes; `None` if one cannot be read."""
         used = []
         for number, node in enumerate(self.sut):
             host, pid = self._host_of(number), node.process.pid
@@ -231,7 +233,7 @@ class Meter:
         )
 
     def _storage_s(self) -> float | None:
-        """Of all servers together, none of which has children; `None` where one of them cannot be read."""
+        """CPU seconds of all storage servers, which have no children; `None` if one cannot be read."""
         return _sum_of(
             [
                 _own_cpu_s(host, each.pid, each.started_ticks)
@@ -241,7 +243,7 @@ class Meter:
         )
 
     def _cpus_of(self, of_nodes: Sequence[Observed]) -> float | None:
-        """Of all nodes together: those that share a kernel share its CPUs."""
+        """CPUs of all nodes together; nodes with a common kernel share its CPUs."""
         if not self.hosts:
             return cpus_of_all(of_nodes)
         by_kernel: dict[str, list[Observed]] = {}
@@ -257,7 +259,7 @@ class Meter:
         return self.hosts[number] if self.hosts else self.host
 
     def _of_kernels(self, machines: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
-        """Of all hosts together, of those that share a kernel once: all read the same there."""
+        """Sum over hosts; a kernel that several hosts share counts once, since they all read the same figures."""
         if not self.hosts:
             return machines[self.host.name]
         kernels = {boot_id(host): machines[host.name] for host in self.hosts}
@@ -266,7 +268,7 @@ class Meter:
 
 
 def both_clocks(clock: Clock) -> tuple[float, float]:
-    """Wall and monotonic clock at one moment: the closest of a few readings, as a machine may pause between two."""
+    """Read wall and monotonic clock at one moment: the closest of a few readings, since a machine may pause."""
     readings = []
     for _ in range(_READINGS):
         before, wall, after = clock.monotonic(), clock.wall(), clock.monotonic()
@@ -276,7 +278,7 @@ def both_clocks(clock: Clock) -> tuple[float, float]:
 
 
 def machine_times(proc_stat: str) -> Mapping[str, float]:
-    """Mode → seconds since boot, over all CPUs; empty where it could not be read."""
+    """Mode → seconds since boot, over all CPUs; empty if unreadable."""
     line = next((line for line in proc_stat.splitlines() if line.startswith("cpu ")), "")
     return {mode: int(ticks) / TICKS_PER_S for mode, ticks in zip(_MODES, line.split()[1:], strict=False)}
 
@@ -286,7 +288,7 @@ def _grown(began: Mapping[str, float], ended: Mapping[str, float]) -> Mapping[st
 
 
 def cpus_of_all(seen: Sequence[Observed]) -> float | None:
-    """Of nodes together: the CPUs that any of them is allowed on, and no more than what each may use adds up to."""
+    """CPUs of several nodes together: all CPUs that any may run on, but at most the sum of their limits."""
     each = [cpus_of(node) for node in seen]
     known = [cpus for cpus in each if cpus is not None]
     if not known or len(known) < len(each):
@@ -296,7 +298,7 @@ def cpus_of_all(seen: Sequence[Observed]) -> float | None:
 
 
 def cpus_of(seen: Observed) -> float | None:
-    """CPUs' worth of time that an observed side may use: its quota, or as many CPUs as it is allowed on."""
+    """CPUs' worth of time that an observed side may use: its quota, or the number of its allowed CPUs."""
     if not isinstance(seen, Mapping) or not seen.get("cpus_allowed"):
         return None
     allowed = len(cpu_set(str(seen["cpus_allowed"])))
@@ -305,7 +307,7 @@ def cpus_of(seen: Observed) -> float | None:
 
 
 def _usage_file(host: Host, cgroups: Cgroups | None, pid: int) -> str | None:
-    """cpuacct.usage (v1) or cpu.stat (v2) of the process's own cgroup; `None` in a root cgroup."""
+    """Return cpuacct.usage (v1) or cpu.stat (v2) of the process's own cgroup; `None` in a root cgroup."""
     paths = parse_proc_cgroup(_text(host, f"/proc/{pid}/cgroup") or "")
     for controller, name in (("cpuacct", "cpuacct.usage"), ("cpu", "cpu.stat")):
         mount = None if cgroups is None else cgroups.mount_of(controller)
@@ -316,7 +318,7 @@ def _usage_file(host: Host, cgroups: Cgroups | None, pid: int) -> str | None:
 
 
 def cgroups_unified(cgroups: Cgroups | None) -> bool:
-    """Whether cpu.stat has the time used, as it has in v2 only."""
+    """Whether cpu.stat has the CPU time used, as in v2 only."""
     return cgroups is not None and all(hierarchy.unified for hierarchy in cgroups.hierarchies)
 
 
@@ -341,14 +343,14 @@ def _cgroups(host: Host) -> Cgroups | None:
 
 
 def _own_cpu_s(host: Host, pid: int, started_ticks: int) -> float | None:
-    """Of this very process, without its children."""
+    """CPU seconds of this process, without its children."""
     raw = _read(host, f"/proc/{pid}/stat")
     stat = parse_stat(raw) if raw else None
     return stat.cpu_s if stat and stat.started_ticks == started_ticks else None
 
 
 def _sum_of(parts: Sequence[float | None]) -> float | None:
-    """`None` where there is no part, or one is not known."""
+    """Sum of all parts; `None` if there are none or one is unknown."""
     known = [part for part in parts if part is not None]
     return sum(known) if known and len(known) == len(parts) else None
 
@@ -363,7 +365,7 @@ def _text(host: Host, path: str) -> str | None:
 
 
 def _read(host: Host, path: str) -> bytes | None:
-    """`None` also for what goes away while it is read."""
+    """Read a file; `None` also for one that vanishes meanwhile."""
     try:
         return host.read(path)
     except (TareError, OSError):

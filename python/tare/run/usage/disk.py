@@ -1,4 +1,4 @@
-"""What a run did with disks in its measure phase, read off its trace."""
+"""Disk use of a run in its measure phase, from its trace."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _WAYS = ("reads", "writes")
 _WINDOW_S = 0.2
 """About the probe's period, and twice the throttle's slice of 100 ms (block/blk-throttle.c)."""
 _SLACK_S = 1.0
-"""So much of the phase's ends may be without a sample."""
+"""Tolerated time without samples at the ends of the phase."""
 
 
 @dataclass(frozen=True)
 class DiskUse:
-    """A block device of the host over the measure phase; `None`: the trace does not tell.
+    """A block device of the host over the measure phase; `None`: the trace has no figure.
 
-    `busy`: share of the time with any request under way. `depth`: requests under way in the mean, by Little's law
-    their times added up over the time. `read_ms`, `write_ms`: of one request, in the mean.
+    `busy`: share of the time with any request in flight. `depth`: mean number of requests in flight, by Little's
+    law their summed times over the length of the phase. `read_ms`, `write_ms`: mean time of one request.
     """
 
     name: str
@@ -52,7 +52,7 @@ class DiskUse:
 def with_disk_use(
     usage: Mapping[str, Any] | None, trace: Path, nodes: Sequence[Elsewhere] = ()
 ) -> Mapping[str, Any] | None:
-    """`usage` with `disk`: the `DiskUse` of the busiest device; without it where the trace has none.
+    """Add `disk` to `usage`: the `DiskUse` of the busiest device; unchanged if the trace has none.
 
     `nodes`: the traces of further nodes' hosts.
     """
@@ -64,9 +64,9 @@ def with_disk_use(
 
 
 def busiest(disks: pl.DataFrame, phase: Span) -> DiskUse | None:
-    """The device that was busy for most of the time, of two that were alike the one with more requests under way.
+    """Return the device that was busy for most of the time; for equal ones, the one with more requests in flight.
 
-    Which of them the SUT's data lies on is not asked: where the busiest one was idle, so were all.
+    Which device holds the SUT's data does not matter: if the busiest was idle, all were.
     """
     uses = [_use(str(name), rows, phase) for (name,), rows in disks.group_by("name", maintain_order=True)]
     known = [use for use in uses if use is not None]
@@ -74,9 +74,9 @@ def busiest(disks: pl.DataFrame, phase: Span) -> DiskUse | None:
 
 
 def _use(name: str, rows: pl.DataFrame, phase: Span) -> DiskUse | None:
-    """A kernel may count a whole tick as busy for a short request: no more than `depth` can be.
+    """Return the use of one device; `busy` is at most `depth`: kernels may count a tick for a short request.
 
-    A device that came in between is left out, as its counters may have begun long before.
+    A device that appeared during the phase is left out, since its counters may have started long before.
     """
     seconds, first = phase.ended_s - phase.began_s, rows[_HOST_AT].min()
     if not isinstance(first, int) or first > phase.began_s * _NS:
@@ -111,15 +111,14 @@ def _each(total: float | None, count: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class DiskLimit:
-    """A limit of so many reads and as many writes a second, and the part of the time in which it held the SUT up.
+    """A limit on reads a second and as many writes a second, and the share of the time in which it held the SUT up.
 
-    `used`: of the time in which the generator drove, the part in which reads or writes waited before the limit
-    or passed it at its rate; of several nodes of the one nearest to it. Cgroup v1 counts operations as they
-    reach the limit (`blk_should_throtl` in block/blk-throttle.h): a hundred that come at once hold up all that
-    comes until a hundred have passed, so what came is taken as a queue that empties at the limit's rate. V2
-    counts behind the limit, where that queue is short. Of each 0.2 s the more of both ways counts, so that
-    turns taken within it come out too low. What waits before a limit the disk does not see: it may be idle
-    (`DiskUse`) while all wait for it.
+    `used`: share of the time under load in which reads or writes waited for the limit or passed at its rate; of
+    several nodes, the highest. Cgroup v1 counts operations as they reach the limit (`blk_should_throtl` in
+    block/blk-throttle.h): a burst of a hundred delays everything behind it, so arrivals are modelled as a queue
+    that drains at the limit's rate. V2 counts behind the limit, where that queue is short. In each 0.2 s, the
+    higher share of reads and writes counts, so turns within that time are underestimated. The disk does not see
+    what waits for a limit: it may be idle (`DiskUse`) while everything waits.
     """
 
     per_s: int
@@ -129,19 +128,19 @@ class DiskLimit:
 def with_disk_limit(
     usage: Mapping[str, Any] | None, trace: Path, per_s: int | None, nodes: Sequence[Elsewhere] = ()
 ) -> Mapping[str, Any] | None:
-    """`usage` with `disk_limit`: a `DiskLimit`; without it where there is no limit, or the trace does not tell."""
+    """Add `disk_limit` to `usage`, a `DiskLimit`; unchanged without a limit or figures in the trace."""
     phase = driving(usage) or span_of(usage)
     if usage is None or per_s is None or phase is None:
         return usage
     groups = read_all(trace, nodes, "cgroup", ["name", "target", _GROUP_AT, *_WAYS])
     if groups is None:
         return usage
-    used = part_used(groups.filter(pl.col("name").str.contains(OF_SUT)), phase, per_s)
+    used = share_used(groups.filter(pl.col("name").str.contains(OF_SUT)), phase, per_s)
     return usage if used is None else {**usage, "disk_limit": dataclasses.asdict(DiskLimit(per_s, used))}
 
 
-def part_used(groups: pl.DataFrame, phase: Span, per_s: int) -> float | None:
-    """`DiskLimit.used` of the SUT's groups; `None` where one of them is not known for all of the phase."""
+def share_used(groups: pl.DataFrame, phase: Span, per_s: int) -> float | None:
+    """Return `DiskLimit.used` of the SUT's groups; `None` if one of them has no samples for the whole phase."""
     parts = [_part(rows.sort(_GROUP_AT), phase, per_s) for _, rows in groups.group_by("target")]
     known = [part for part in parts if part is not None]
     return max(known) if known and len(known) == len(parts) else None
@@ -156,18 +155,18 @@ def _part(rows: pl.DataFrame, phase: Span, per_s: int) -> float | None:
     width_s = (phase.ended_s - phase.began_s) / windows
     before = int(max(0.0, phase.began_s - min(times[0] for times, _ in shares)) / width_s)
     edges_s = phase.began_s + width_s * np.arange(-before, windows + 1)
-    held = [_held_up(np.diff(np.interp(edges_s, *counter)), per_s * width_s) for counter in shares]
+    held = [_share_held_up(np.diff(np.interp(edges_s, *counter)), per_s * width_s) for counter in shares]
     return float(np.max(held, axis=0)[before:].mean())
 
 
 def _covers(times_s: pl.Series, phase: Span) -> bool:
-    """Whether there are samples near the phase's begin, or before it, and near its end, or after it."""
+    """Whether samples cover the phase, up to `_SLACK_S` at each end."""
     near = (phase.began_s + _SLACK_S, phase.ended_s - _SLACK_S)
     return len(times_s) > 0 and times_s[0] <= near[0] and times_s[-1] >= near[1]
 
 
-def _held_up(came: np.ndarray, allowance: float) -> np.ndarray:
-    """Of each window the part in which the limit, which lets `allowance` through, had something to let through."""
+def _share_held_up(came: np.ndarray, allowance: float) -> np.ndarray:
+    """Return for each window the share in which the limit, which passes `allowance`, had something to pass."""
     held, waiting = np.empty(len(came)), 0.0
     for window, new in enumerate(came):
         held[window] = min((waiting + new) / allowance, 1.0)
@@ -177,7 +176,7 @@ def _held_up(came: np.ndarray, allowance: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Source:
-    """Columns of one table of the trace that tell of the same bytes. `at`: when they were read."""
+    """Columns of a table in the trace that count the same bytes. `at`: when they were read."""
 
     name: str
     table: str
@@ -192,14 +191,14 @@ SOURCES = (
     Source("BFQ", "cgroup", "bfq_t0_ns", "bfq_read_bytes", "bfq_written_bytes"),
     Source("/proc/PID/io", "process", "io_t0_ns", "read_bytes", "written_bytes"),
 )
-"""In the order of trust: the first that has values counts. On control groups v1 the second is empty until a
-throttle rule exists, and the last counts what a process dirtied, whether or not it has reached a device."""
+"""In order of trust; the first with values counts. On control groups v1, the second is empty until a throttle rule
+exists, and the last counts what a process dirtied, whether or not it has reached a device."""
 
 
 def with_sut_io(
     usage: Mapping[str, Any] | None, trace: Path, nodes: Sequence[Elsewhere] = ()
 ) -> Mapping[str, Any] | None:
-    """`usage` with the SUT's bytes, which stay `None` where no source had any values: empty is not zero."""
+    """Add the SUT's bytes to `usage`; they stay `None` if no source has values: empty is not zero."""
     phase = span_of(usage)
     if usage is None or phase is None or not trace.is_dir():
         return usage
@@ -214,7 +213,7 @@ def with_sut_io(
 
 
 def _of_all(table: pl.DataFrame, at: str, column: str, phase: Span) -> float | None:
-    """Of all nodes together; `None` where one of them is not known."""
+    """Growth over all nodes together; `None` if one is unknown."""
     each = [growth(rows, at, column, phase) for _, rows in table.group_by("name")]
     known = [grown for grown in each if grown is not None]
     return sum(known) if known and len(known) == len(each) else None

@@ -1,4 +1,4 @@
-"""How near each side was to the end of its CPU time in the measure phase, read off the run's trace."""
+"""How close each side was to its limit of CPU time in the measure phase, from the run's trace."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tare.run.usage.driven import Span, shifted
 from tare.run.usage.trace import Elsewhere, growth, read_all, span_of
 
 SIDES = {"sut": OF_SUT, "client": "^client$"}
-"""Side → its name, or those of its nodes, in traces."""
+"""Side → pattern of its name, or its nodes' names, in traces."""
 _NS, _US = 1e9, 1e6
 
 
 @dataclass(frozen=True)
 class Saturation:
-    """Of the time for which the side ran in the measure phase; `None`: the trace does not tell.
+    """CPU use of a side while it ran in the measure phase; `None`: the trace has no figure.
 
-    `cpus`: CPUs' worth of time that it could use: what it is allowed, and no more than it has threads. `busy`: the
-    part of that that it used. `waiting`: share of the time in which a thread of its waited for a CPU (PSI,
-    Documentation/accounting/psi.rst). `throttled`: enforcement periods in which its quota ran out, of those in
-    which it wanted to run. `waiting_io`: share of the time in which a thread of its waited for I/O (PSI).
+    `cpus`: CPUs' worth of time that it could use: what it is allowed, but no more than its threads. `busy`: the
+    part of `cpus` that it used. `waiting`: share of the time in which one of its threads waited for a CPU (PSI,
+    Documentation/accounting/psi.rst). `throttled`: share of its active enforcement periods in which its quota ran
+    out. `waiting_io`: share of the time in which one of its threads waited for I/O (PSI).
     """
 
     cpus: float | None
@@ -42,9 +42,9 @@ def with_saturation(
     client: Elsewhere | None = None,
     nodes: Sequence[Elsewhere] = (),
 ) -> Mapping[str, Any] | None:
-    """`usage` with `saturation`: side → a `Saturation`; without it where there is no trace of the measure phase.
+    """Add `saturation` to `usage`: side → a `Saturation`; unchanged without a trace of the measure phase.
 
-    `client`, `nodes`: where the client, and further nodes, were traced on hosts of their own.
+    `client`, `nodes`: traces of the client and of further nodes on hosts of their own.
     """
     phase = span_of(usage)
     if usage is None or phase is None or not (trace / "process.parquet").is_file():
@@ -62,7 +62,7 @@ def with_saturation(
 
 @dataclass(frozen=True)
 class Tables:
-    """What was traced of control groups and of processes; `None`: nothing."""
+    """Tables of control groups and of processes in a trace; `None`: missing."""
 
     groups: pl.DataFrame | None
     processes: pl.DataFrame | None
@@ -82,16 +82,16 @@ def _of_trace(tables: Tables, names: str, usage: Mapping[str, Any], side: str, p
 
 @dataclass(frozen=True)
 class Allowed:
-    """CPUs' worth of time that all of a side may use, and each of its nodes."""
+    """CPUs' worth of time that a side may use, as a whole and for each of its nodes."""
 
     all: float | None
     each: float | None
 
 
 def of_side(groups: pl.DataFrame | None, processes: pl.DataFrame, allowed: Allowed, phase: Span) -> Saturation:
-    """Of the side as a whole, or of the node that is nearest to its end, as far as they are known.
+    """Return the saturation of the whole side or of its busiest node, whichever is higher.
 
-    Nodes may share CPUs, and then all of them can be at the end of these while none is by itself.
+    Nodes may share CPUs; then all together can reach the limit of these while no single node does.
     """
     names = sorted(set(processes["name"].to_list()))
     nodes = [
@@ -122,7 +122,7 @@ def _most(values: Iterable[float | None]) -> float | None:
 def saturation(
     groups: pl.DataFrame | None, processes: pl.DataFrame, allowed: float | None, phase: Span
 ) -> Saturation:
-    """Of one side; `allowed`: by its CPU set and quota."""
+    """Return the saturation of one side; `allowed`: CPUs by its CPU set and quota."""
     has_group = groups is not None and len(groups) > 0
     table, at, used = (groups, "usage_t0_ns", "usage_ns") if has_group else (processes, "cpu_t0_ns", "cpu_ns")
     assert table is not None  # noqa: S101 - either is there
@@ -130,7 +130,7 @@ def saturation(
     if ran is None:
         return Saturation(None, None, None, None)
     seconds = ran.ended_s - ran.began_s
-    cpus = _usable(allowed, _most_threads(groups if has_group else None, processes))
+    cpus = _usable_cpus(allowed, _most_threads(groups if has_group else None, processes))
     used_ns = growth(table, at, used, ran)
     busy = None if used_ns is None or not cpus else used_ns / _NS / seconds / cpus
     if not has_group or groups is None:
@@ -149,7 +149,7 @@ def saturation(
 
 
 def _overlap(table: pl.DataFrame, at: str, phase: Span) -> Span | None:
-    """The part of the phase for which there are samples: a client begins after it and ends before it."""
+    """Return the part of the phase with samples: a client starts after it and ends before it."""
     times = table[at].drop_nulls().to_numpy()
     if len(times) < 2:
         return None
@@ -158,13 +158,13 @@ def _overlap(table: pl.DataFrame, at: str, phase: Span) -> Span | None:
 
 
 def _most_threads(groups: pl.DataFrame | None, processes: pl.DataFrame) -> int | None:
-    """At once, over all nodes. A control group counts all; else what its processes have is added up."""
+    """Most threads at once over all nodes: counted by the control group, else summed over processes."""
     table, column = (processes, "threads") if groups is None else (groups, "pids")
     most = table.group_by("tick").agg(pl.col(column).sum())[column].max()
     return int(most) if isinstance(most, int) and most > 0 else None
 
 
-def _usable(allowed: float | None, threads: int | None) -> float | None:
+def _usable_cpus(allowed: float | None, threads: int | None) -> float | None:
     if allowed is None or threads is None:
         return allowed
     return min(allowed, float(threads))

@@ -1,4 +1,4 @@
-"""Counters of a run's trace over a span of the machine's clock."""
+"""Counters in a run's trace over a span of the machine's clock."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tare.run.usage.driven import Span
 
 _NS = 1e9
 _INSTANT = re.compile(r"(.*_)?(t0|t1|at|due|woke|done)_ns")
-"""Columns that tell a moment of the host's clock (docs/reference/trace-format.md)."""
+"""Columns with moments of the host's clock (docs/reference/trace-format.md)."""
 FURTHER_TARGETS = 1 << 32
-"""More than a trace can have, so that those of several are told apart: the first target of a further one."""
+"""First target number of a further trace: more than a trace can have, so that several traces do not collide."""
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """The trace of another host, whose clock is `ahead_s` ahead of that of the SUT or of its first node.
+    """The trace of another host, whose clock is `ahead_s` ahead of that of the SUT's or first node's host.
 
-    `node`: whose host it is, for what else would bear one name on two hosts; "" of the client's.
+    `node`: the node that the host belongs to, which keeps names of different hosts apart; "" for the client's host.
     """
 
     trace: Path
@@ -35,9 +35,9 @@ class Elsewhere:
 def read_all(
     trace: Path, nodes: Sequence[Elsewhere], table: str, columns: Sequence[str] | None = None
 ) -> pl.DataFrame | None:
-    """A table of a trace, with those of further nodes' hosts laid on its clock; `None` where it is not there.
+    """Read a table of a trace, with those of further nodes' hosts on its clock; `None` if it is missing.
 
-    Targets are numbered anew, and of a further node what is the host's own has the node in its name.
+    Targets are renumbered. For a further node, names of the host's own devices get the node appended.
     """
     first = trace / f"{table}.parquet"
     if not first.is_file():
@@ -47,35 +47,35 @@ def read_all(
     for number, each in enumerate(nodes, 1):
         path = each.trace / f"{table}.parquet"
         if path.is_file():
-            read.append(_laid(pl.read_parquet(path, columns=wanted), each, number, own_names=table == "disk"))
+            read.append(_aligned(pl.read_parquet(path, columns=wanted), each, number, own_names=table == "disk"))
     if len(read) == 1:
         return read[0]
     plain = [one.with_columns(pl.col(pl.Categorical).cast(pl.String)) for one in read]
     return pl.concat(plain, how="diagonal_relaxed")
 
 
-def _laid(table: pl.DataFrame, elsewhere: Elsewhere, number: int, *, own_names: bool) -> pl.DataFrame:
+def _aligned(table: pl.DataFrame, elsewhere: Elsewhere, number: int, *, own_names: bool) -> pl.DataFrame:
     moments = [name for name in table.columns if _INSTANT.fullmatch(name)]
     ahead_ns = round(elsewhere.ahead_s * _NS)
-    laid = table.with_columns(pl.col(moments) - ahead_ns)
+    aligned = table.with_columns(pl.col(moments) - ahead_ns)
     if "target" in table.columns:
-        laid = laid.with_columns(pl.col("target").cast(pl.Int64) + number * FURTHER_TARGETS)
+        aligned = aligned.with_columns(pl.col("target").cast(pl.Int64) + number * FURTHER_TARGETS)
     if own_names:
-        laid = laid.with_columns(pl.col("name").cast(pl.String) + f" of {elsewhere.node}")
-    return laid
+        aligned = aligned.with_columns(pl.col("name").cast(pl.String) + f" of {elsewhere.node}")
+    return aligned
 
 
 def span_of(usage: Mapping[str, Any] | None) -> Span | None:
-    """When measuring lasted, from a record's `usage`; `None` where it did not come to that."""
+    """Return the measure phase of a record's `usage`; `None` if the run did not get that far."""
     began, ended = ((usage or {}).get(key) for key in ("began_monotonic_s", "ended_monotonic_s"))
     return None if began is None or ended is None else Span(began, ended)
 
 
 def growth(table: pl.DataFrame, at: str, column: str, phase: Span) -> float | None:
-    """By how much a counter grew between two moments, summed over targets; between samples it is taken as even.
+    """Return the growth of a counter over the phase, summed over targets; linear between samples.
 
-    A target that came in between began at zero, and one that went counts as far as it was seen. `None` where no
-    sample covers the time in between.
+    A target that appeared meanwhile starts at zero; one that disappeared counts up to its last sample. `None` if no
+    sample lies in the phase.
     """
     began_ns, ended_ns = phase.began_s * _NS, phase.ended_s * _NS
     known = table.drop_nulls([at, column])
@@ -91,7 +91,7 @@ def growth(table: pl.DataFrame, at: str, column: str, phase: Span) -> float | No
 
 
 def cpu_of(trace: Path, names: Collection[str], phase: Span | None) -> float | None:
-    """CPU seconds of the processes that bear these names in a trace; `None` where none of them is in it."""
+    """Return the CPU seconds of the processes with these names in a trace; `None` if there are none."""
     path = trace / "process.parquet"
     if phase is None or not path.is_file():
         return None

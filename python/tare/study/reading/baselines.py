@@ -1,4 +1,4 @@
-"""The baseline of each arm, and the published figures of arms against it."""
+"""The baseline of each arm, and the published figures of arms relative to it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tare.study.suggest import did_you_mean
 
 @dataclass(frozen=True)
 class Baselines:
-    """`first`: the baseline, or the first of several. `levels`: what makes an arm one, where there are several."""
+    """Baselines of a study. `first`: the first or only one; `levels`: those of every baseline, if several."""
 
     first: NamedLevels
     levels: Levels
 
     def of(self, levels: Levels) -> Levels:
-        """The levels of the arm that an arm with `levels` is compared with."""
+        """Return the levels of the arm that an arm with `levels` is compared with."""
         return {**levels, **self.levels} if self.levels else self.first.levels
 
 
 def baselines(
     document: Document, file: StudyFile, names: Mapping[str, Sequence[str]], arms: Sequence[NamedLevels]
 ) -> Baselines:
-    """Read `baseline`: an arm's name, all its levels, or the levels of some factors. Every arm has to have one."""
+    """Read `baseline`: an arm's name, all its levels, or levels of some factors. Every arm must have a baseline."""
     where: KeyPath = ("baseline",)
     if isinstance(file.baseline, str):
         wanted = file.baseline
@@ -55,7 +55,7 @@ def baselines(
 
 @dataclass(frozen=True)
 class FileArms:
-    """The factors' levels, every arm of the file, and those that are run at this scale."""
+    """Levels of the factors, every arm of the file, and the arms that run at this scale."""
 
     names: Mapping[str, Sequence[str]]
     every: Sequence[NamedLevels]
@@ -63,7 +63,7 @@ class FileArms:
 
 
 def published(document: Document, file: StudyFile, arms: FileArms, baseline: Baselines) -> tuple[Published, ...]:
-    """The file's published figures of the arms that are run; `relative` derived where only values are given."""
+    """Return the published figures of arms that run; `relative` is derived if only values are given."""
     specs: list[PublishedSpec] = []
     levels: list[Levels] = []
     places: list[KeyPath] = []
@@ -80,7 +80,7 @@ def published(document: Document, file: StudyFile, arms: FileArms, baseline: Bas
             raise document.error(where, f"a second {spec.metric} of the same arm")
         if spec.value is not None and spec.unit is None:
             raise document.error(where, "a value without its unit", hint="add unit: …")
-        reference = _of(baseline.of(own), spec.metric, specs, levels)
+        reference = _figure_of(baseline.of(own), spec.metric, specs, levels)
         figures.append(
             Published(
                 levels=own,
@@ -99,7 +99,7 @@ def _any_has(arms: Sequence[NamedLevels], levels: Levels) -> bool:
 
 
 def combinations_of(rule: LevelRule) -> Iterator[LevelRefs]:
-    """A figure of a source may belong to several levels of a factor that are one to the source."""
+    """Yield single levels of a rule: a source's figure may cover several levels that it does not separate."""
     several = [each if isinstance(each, tuple) else (each,) for each in rule.values()]
     for chosen in product(*several):
         yield dict(zip(rule, chosen, strict=True))
@@ -108,13 +108,13 @@ def combinations_of(rule: LevelRule) -> Iterator[LevelRefs]:
 def _levels(
     document: Document, where: KeyPath, file: StudyFile, refs: LevelRefs, names: Mapping[str, Sequence[str]]
 ) -> Levels:
-    """A level of every factor; of conditions none but those of the strata, all or none of them."""
+    """Resolve a level of every factor; of conditions none, or those of all strata."""
     asked = {factor: levels for factor, levels in names.items() if factor not in file.conditions}
     strata = {factor: names[factor] for factor in file.strata if any(each in refs for each in file.strata)}
     return whole(document, where, refs, {**asked, **strata})
 
 
-def _of(
+def _figure_of(
     wanted: Levels, metric: str, specs: Sequence[PublishedSpec], levels: Sequence[Levels]
 ) -> PublishedSpec | None:
     pairs = zip(specs, levels, strict=True)

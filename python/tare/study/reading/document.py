@@ -1,4 +1,4 @@
-"""A study file as a plain tree that remembers where each of its keys was written."""
+"""A study file as a plain tree that knows where each of its keys was written."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MAX_BYTES = 256 * 1024
 
 _DEEP = 500
 _LEFT_TO_PYTHON = ("&", "*", "%", "!", "\t", "|#", ">#", "|\n#", ">\n#")
-"""Anchors, aliases, directives, tags, tabs, and block scalars that begin with a comment."""
+"""Marks of anchors, aliases, directives, tags, tabs, and block scalars that begin with a comment."""
 _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
-"""Characters that show a text in another order than it has (https://trojansource.codes, Unicode's annex 9)."""
+"""Characters that change the displayed order of a text (https://trojansource.codes, Unicode's annex 9)."""
 _TAG = "tag:yaml.org,2002:"
 _TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
@@ -44,7 +44,7 @@ class Origin:
 class Document:
     """A file's tree, and the origin of every key in it.
 
-    After a patch, the origin of a patched key is the patch: that is what an error has to name.
+    After a patch, the origin of a patched key is the patch: an error has to name it.
     """
 
     file: str
@@ -53,24 +53,24 @@ class Document:
     origins: Mapping[KeyPath, Origin]
 
     def error(self, path: KeyPath, what: str, *, hint: str | None = None) -> StudyError:
-        """The error at `path`, or at the nearest thing above it that was written."""
+        """Make the error at `path`, or at its nearest parent that was written."""
         origin = self.origin(path)
         key = f" {dotted(origin.path)}:" if origin.path else ""
         key = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in key)
         return StudyError(f"{self.file}:{origin.line}:{origin.column}:{key} {what}", hint=hint)
 
     def origin(self, path: KeyPath) -> Origin:
-        """Origin of `path`; for a key that is not there, the position of what it is missing from."""
+        """Return the origin of `path`; for a missing key, the position of its parent."""
         known = next(path[:n] for n in range(len(path), -1, -1) if path[:n] in self.origins)
         origin = self.origins[known]
         return replace(origin, path=origin.path + path[len(known) :])
 
     def patched(self, target: KeyPath, source: KeyPath) -> Document:
-        """A copy in which `target` holds what stands at `source`, and is said to come from there."""
+        """Return a copy in which `target` holds the value at `source`, with its origin."""
         return self._with(target, self, source)
 
     def restored(self, key: KeyPath, other: Document) -> Document:
-        """A copy in which `key` holds what stands there in `other`."""
+        """Return a copy in which `key` holds the value that it has in `other`."""
         return self._with(key, other, key)
 
     def _with(self, target: KeyPath, other: Document, source: KeyPath) -> Document:
@@ -82,7 +82,7 @@ class Document:
         return replace(self, tree=_replaced(self.tree, target, other.at(source)), origins=origins)
 
     def at(self, path: KeyPath) -> Any:
-        """The value at `path`; `KeyError` or `IndexError` where there is none."""
+        """Return the value at `path`. Raises `KeyError` or `IndexError` if there is none."""
         value: Any = self.tree
         for key in path:
             value = value[key]
@@ -97,7 +97,7 @@ def _at_and_below(paths: Iterable[KeyPath], top: KeyPath) -> list[KeyPath]:
 
 
 def dotted(path: KeyPath) -> str:
-    """A key path as text: `factors.path.levels.bridge`, `arms[0].name`."""
+    """Return a key path as text: `factors.path.levels.bridge`, `arms[0].name`."""
     text = ""
     for key in path:
         text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
@@ -106,7 +106,7 @@ def dotted(path: KeyPath) -> str:
 
 @dataclass(frozen=True)
 class Sort:
-    """What a file is meant to be, and what helps where it is none, or cannot be read."""
+    """What a file should be, with hints for a file of another kind and for an unreadable file."""
 
     name: str
     where_none: str
@@ -122,7 +122,7 @@ def read(path: Path, sort: Sort = STUDY) -> Document:
 
 
 def parse(text: str, file: str, sort: Sort = STUDY) -> Document:
-    """Read a study, or what else it is to be, from `text`; `file` is what errors call it."""
+    """Read a study, or another sort of file, from `text`; `file` is its name in errors."""
     root = Document(file=file, text=text, tree={}, origins={(): Origin(1, 1, ())})
     node = _compose(text, root)
     if not isinstance(node, MappingNode):
@@ -170,10 +170,10 @@ def _compose(text: str, root: Document) -> Node | None:
 
 @lru_cache(maxsize=256)
 def _nodes(text: str) -> Node | None:
-    """Kept, as composing takes most of the time of reading a file; `_Reader` changes no node.
+    """Compose YAML nodes; cached, as composing takes most of the reading time, and `_Reader` changes no node.
 
-    libyaml composes in an eighth of the time. What it refuses, loses (anchors) or could recurse over too deeply is
-    composed in Python: all errors come from there.
+    libyaml takes an eighth of the time. What it rejects, loses (anchors) or could recurse into too deeply is
+    composed in Python, so all errors come from there.
     """
     if _is_plain(text):
         with suppress(YAMLError, UnicodeEncodeError):
@@ -187,7 +187,7 @@ def _composed(text: str, *, pure: bool) -> Node | None:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether both ways compose the same: nothing of `_LEFT_TO_PYTHON`, nesting of a few hundred levels at most."""
+    """Whether both composers agree: nothing of `_LEFT_TO_PYTHON`, and a nesting of a few hundred levels at most."""
     return (
         not any(mark in text for mark in _LEFT_TO_PYTHON)
         and text.count("[") + text.count("{") < _DEEP
@@ -201,7 +201,7 @@ def _at(root: Document, origin: Origin) -> Document:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Turns YAML nodes into plain values, noting origins."""
+    """Turns YAML nodes into plain values and records their origins."""
 
     root: Document
     origins: dict[KeyPath, Origin]
@@ -282,7 +282,7 @@ class _Reader:
 
 
 def _replaced(tree: Mapping[str, Any], target: KeyPath, value: Any) -> dict[str, Any]:
-    """A copy of `tree` with `value` at `target`; mappings on the way are made where they are missing."""
+    """Return a copy of `tree` with `value` at `target`; missing mappings on the way are created."""
     key, rest = str(target[0]), target[1:]
     if not rest:
         return {**tree, key: value}

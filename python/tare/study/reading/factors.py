@@ -1,4 +1,4 @@
-"""Factors, their levels, and the arms that they make."""
+"""Factors, their levels, and the arms that they form."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rule = Mapping[str, tuple[str, ...]]
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _MOST_ARMS = 1000
-"""More would never be run; a product of a few long factors can have billions."""
+"""More arms would never be run; a product of a few long factors can have billions."""
 _LONGEST_NAME = 40
 """Arm names are part of container names and of tables; longer ones are cut and distinguished by a digest."""
 _VARIED_UNNAMED = (
@@ -43,13 +43,13 @@ _VARIED_UNNAMED = (
     "workload.",
     "monitors.",
 )
-"""What a factor of several keys that names none is taken to vary: where things run, and what is asked of them."""
+"""Keys that a factor without `sets` is assumed to vary: where programs run, and what they are asked to do."""
 _SELF_TELLING = re.compile(r"(?!(?:true|false)$)[A-Za-z]")
 
 
 @dataclass(frozen=True)
 class NamedLevels:
-    """An arm before its settings are known. `path`: where the file names it, () for a product's."""
+    """An arm whose settings are not resolved yet. `path`: where the file names it; () for a product's arm."""
 
     name: str
     levels: Levels
@@ -57,12 +57,12 @@ class NamedLevels:
 
 
 def level_name(value: Scalar) -> str:
-    """A level's name from its value: 25 → "25", true → "true"."""
+    """Return a level's name from its value: 25 → "25", true → "true"."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def level_names(document: Document, file: StudyFile) -> dict[str, tuple[str, ...]]:
-    """Factor → its levels' names, in the file's order; names that cannot be used are refused."""
+    """Factor → names of its levels, in the file's order. Raises `StudyError` for unusable names."""
     names: dict[str, tuple[str, ...]] = {}
     for factor, spec in file.factors.items():
         levels = tuple(level_name(level) for level in spec.levels)
@@ -80,7 +80,7 @@ def level_names(document: Document, file: StudyFile) -> dict[str, tuple[str, ...
 
 
 def with_levels(document: Document, file: StudyFile, levels: Levels) -> Document:
-    """The document with the patches of one arm's levels applied."""
+    """Return the document with the patches of one arm's levels applied."""
     for factor, level in levels.items():
         spec = file.factors[factor]
         if isinstance(spec, KeyFactor):
@@ -91,14 +91,14 @@ def with_levels(document: Document, file: StudyFile, levels: Levels) -> Document
 
 
 def sets(spec: Factor) -> tuple[str, ...]:
-    """The dotted keys that any level of a factor sets."""
+    """Return the dotted keys that any level of a factor sets."""
     if isinstance(spec, KeyFactor):
         return (spec.sets,)
     return tuple(dict.fromkeys(key for patch in spec.levels.values() for key in patch))
 
 
 def varies(spec: Factor) -> tuple[str, ...]:
-    """The dotted keys in which arms with different levels of a factor are meant to differ."""
+    """Return the dotted keys in which arms with different levels of a factor are meant to differ."""
     if isinstance(spec, KeyFactor):
         return (plain(spec.sets),)
     if spec.sets is not None:
@@ -107,7 +107,7 @@ def varies(spec: Factor) -> tuple[str, ...]:
 
 
 def arms(document: Document, file: StudyFile) -> tuple[NamedLevels, ...]:
-    """The arms in order: those the file names, or the product of the factors' levels without the excluded."""
+    """Return the arms in order: those that the file names, or the product of all levels minus the excluded."""
     names = level_names(document, file)
     named = _explicit(document, file, names) if file.arms is not None else _product(document, file, names)
     if len(named) < 2:
@@ -118,7 +118,7 @@ def arms(document: Document, file: StudyFile) -> tuple[NamedLevels, ...]:
 
 
 def resolved(document: Document, where: KeyPath, refs: LevelRefs, names: Mapping[str, Sequence[str]]) -> Levels:
-    """Factor → level name from a reference at `where`, with every factor and level known."""
+    """Check a reference at `where`: factor → level name, with every factor and level known."""
     levels: dict[str, str] = {}
     for factor, value in refs.items():
         if factor not in names:
@@ -133,7 +133,7 @@ def resolved(document: Document, where: KeyPath, refs: LevelRefs, names: Mapping
 
 
 def allowed(document: Document, where: KeyPath, rule: LevelRule, names: Mapping[str, Sequence[str]]) -> Rule:
-    """Factor → names of the levels that a rule at `where` means, with every factor and level known."""
+    """Check a rule at `where`: factor → names of levels, with every factor and level known."""
     levels_of: dict[str, tuple[str, ...]] = {}
     for factor, value in rule.items():
         values = value if isinstance(value, tuple) else (value,)
@@ -143,7 +143,7 @@ def allowed(document: Document, where: KeyPath, rule: LevelRule, names: Mapping[
 
 
 def fits(rule: Rule, levels: Levels) -> bool:
-    """Whether an arm has one of the levels that a rule names in each factor that it names."""
+    """Whether an arm has one of the rule's levels in each factor of the rule."""
     return all(levels[factor] in named for factor, named in rule.items())
 
 
@@ -154,7 +154,7 @@ def only(
     names: Mapping[str, tuple[str, ...]],
     named: tuple[NamedLevels, ...],
 ) -> tuple[Mapping[str, tuple[str, ...]], tuple[NamedLevels, ...]]:
-    """The factors' levels and the arms that a scale keeps: those with the levels that it names."""
+    """Return the factors' levels and the arms that a scale keeps: those with the levels that it names."""
     if rule is None:
         return names, named
     kept = allowed(document, where, rule, names)
@@ -169,7 +169,7 @@ def only(
 
 
 def whole(document: Document, where: KeyPath, refs: LevelRefs, names: Mapping[str, Sequence[str]]) -> Levels:
-    """As `resolved`, and every factor has to be named."""
+    """Check a reference as `resolved` does; every factor must be named."""
     levels = resolved(document, where, refs, names)
     for factor in names:
         if factor not in levels:
@@ -186,7 +186,7 @@ def _source(factor: str, spec: KeyFactor, level: str) -> KeyPath:
 
 
 def _refuse_unnamed_keys(document: Document, factor: str, spec: Factor) -> None:
-    """A level that sets what its factor does not say it varies would hide a second difference behind the first."""
+    """Refuse a level that sets keys beyond the factor's `sets`: it would hide a second difference."""
     if isinstance(spec, KeyFactor) or spec.sets is None:
         return
     where: KeyPath = ("factors", factor)
@@ -206,7 +206,7 @@ def _refuse_unnamed_keys(document: Document, factor: str, spec: Factor) -> None:
 
 
 def _refuse_common_keys(document: Document, file: StudyFile) -> None:
-    """Two factors that set the same key, or one inside the other's, would make the order of factors matter."""
+    """Refuse two factors that set the same key, or nested keys: the order of factors would matter."""
     taken: dict[KeyPath, str] = {}
     for factor, spec in file.factors.items():
         for key in sets(spec):
@@ -219,7 +219,7 @@ def _refuse_common_keys(document: Document, file: StudyFile) -> None:
 
 
 def _written(factor: str, spec: Factor, key: str) -> KeyPath:
-    """Where a factor's key is written first."""
+    """Return where a factor's key is written first."""
     if isinstance(spec, KeyFactor):
         return ("factors", factor, "sets")
     level = next(level for level, patch in spec.levels.items() if key in patch)
@@ -258,7 +258,7 @@ def _explicit(document: Document, file: StudyFile, names: Mapping[str, Sequence[
 
 
 def _named(combinations: Sequence[Levels]) -> Iterator[NamedLevels]:
-    """Names from levels alone where that is unambiguous, with a digest where it is not, or too long."""
+    """Yield names made of levels only, with a digest if that is ambiguous or too long."""
     short = ["-".join(_part(*item) for item in levels.items()) for levels in combinations]
     for name, levels in zip(short, combinations, strict=True):
         if len(name) > _LONGEST_NAME or short.count(name) > 1:
@@ -269,7 +269,7 @@ def _named(combinations: Sequence[Levels]) -> Iterator[NamedLevels]:
 
 
 def _part(factor: str, level: str) -> str:
-    """`bridge` explains itself; `25` or `true` needs its factor: `threads-25`."""
+    """Return a level's part of a name: `bridge` explains itself, `25` or `true` needs its factor: `threads-25`."""
     return level if _SELF_TELLING.match(level) else f"{factor}-{level}"
 
 

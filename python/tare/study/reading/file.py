@@ -1,7 +1,7 @@
 """The shape of a study file, before scale and levels have been applied to it.
 
-`sut`, `client`, `workload` and `monitors` are the template that scale and levels patch; only an arm's own, patched
-copy of them is whole, and is validated by `SutSpec`, `Placement` and the workload's parameters.
+`sut`, `client`, `workload` and `monitors` form the template that scale and levels patch; only an arm's own patched
+copy is complete, and is validated by `SutSpec`, `Placement` and the workload's parameters.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tare.study.values import MOST, PublishedBy, Quantities, Strict
 DEFAULT_SCALE = "full"
 
 Text = Annotated[str, Field(pattern=r"\S")]
-"""Prose that says something."""
+"""Prose that is not empty."""
 Patch = Mapping[str, Any]
-"""Dotted key → the value that replaces what stands there: `{sut.network: bridge}`."""
+"""Dotted key → value that replaces the template's: `{sut.network: bridge}`."""
 LevelRefs = Annotated[Mapping[str, Scalar], Field(min_length=1)]
 """Factor → name of one of its levels."""
 
@@ -40,7 +40,7 @@ LevelRule = Annotated[
     ],
     Field(min_length=1),
 ]
-"""Factor → one of its levels, or several of them: the combinations that have one of these in each factor."""
+"""Factor → one or several of its levels: the combinations that have one of these in each factor."""
 
 
 def _written_as(value: Any) -> str:
@@ -51,8 +51,8 @@ class PatchFactor(Strict):
     """A factor whose levels are patches of several keys."""
 
     sets: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """The dotted keys that levels may set. Without it deployments, networks and the workload are what is varied:
-    whatever else then differs between arms is refused when it is seen."""
+    """Dotted keys that levels may set. By default, deployments, networks and the workload are what varies; any
+    other difference between arms is refused when it is observed."""
     levels: Annotated[Mapping[Name, Patch], Field(min_length=1)]
 
 
@@ -87,16 +87,16 @@ class ArmSpec(Strict):
 
 
 class ScaleSpec(Strict):
-    """One size to run the study at: what it sets, and what it departs in from the published study."""
+    """A size to run the study at: what it sets, and how it deviates from the published study."""
 
     set: Patch = Field(default_factory=dict)
     only: LevelRule | None = None
-    """Levels that are run at this size; the arms with others are left out."""
+    """Levels that run at this size; arms with other levels are left out."""
     deviations: tuple[Text, ...] = ()
 
 
 class PublishedSpec(Strict):
-    """One published figure, as the file has it; see `Published`. A list: levels that are one to the source."""
+    """One published figure in a file; see `Published`. A list: levels that the source does not separate."""
 
     levels: LevelRule
     metric: PublishedMetric
@@ -115,7 +115,7 @@ class SourceSpec(Source):
     url: str = Field(pattern=r"^https?://\S+$")
 
     def publication(self) -> Source:
-        """As plans and stores keep it."""
+        """Convert to the form of plans and stores."""
         return Source(title=self.title, authors=self.authors, year=self.year, url=self.url)
 
 

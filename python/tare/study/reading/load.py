@@ -1,4 +1,4 @@
-"""Study file → frozen Study at one scale, with every name known and every arm whole."""
+"""Study file → frozen Study at one scale, with every name known and every arm complete."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ _FILES = re.compile(r"(oci|tar):.+")
 def load(path: Path, registry: Registry, scale: str | None = None) -> Study:
     """Read the study file at `path`. Raises `StudyError` naming file, line, column and key path.
 
-    Every scale is checked, whichever is asked for, so that `full` does not rot while `demo` is used.
+    Every scale is checked, not only the requested one, so that `full` stays valid while `demo` is used.
     """
     return resolve(read(path), registry, scale)
 
 
 def loads(text: str, registry: Registry, scale: str | None = None, *, file: str = "study.yaml") -> Study:
-    """As `load`, from a text; `file` is what errors call it."""
+    """Read a study from a text; `file` is its name in errors."""
     return resolve(parse(text, file), registry, scale)
 
 
 def resolve(document: Document, registry: Registry, scale: str | None = None) -> Study:
-    """The study in `document` at `scale` (default: full)."""
+    """Return the study in `document` at `scale` (default: full)."""
     scales = _scales(document, registry)
     wanted = DEFAULT_SCALE if scale is None else scale
     if wanted not in scales:
@@ -65,7 +65,7 @@ def resolve(document: Document, registry: Registry, scale: str | None = None) ->
 
 
 def at_every_scale(path: Path, registry: Registry) -> Mapping[str, Study]:
-    """The study file at `path` as `load` reads it, once for all of its scales."""
+    """Read the study file at `path` at all of its scales."""
     document = read(path)
     return _at_each(document, registry, _scales(document, registry))
 
@@ -86,7 +86,7 @@ def _at_each(document: Document, registry: Registry, scales: Mapping[str, ScaleS
 
 
 def _check_format(document: Document) -> None:
-    """First of all: what a newer format means by its keys is not ours to judge."""
+    """Check the format first: this tare cannot know what a newer format means by its keys."""
     given = document.tree.get("format")
     if isinstance(given, bool):
         raise document.error(("format",), f"expected 1, got {shown(given)}")
@@ -96,7 +96,7 @@ def _check_format(document: Document) -> None:
 
 
 def _check_protocol(document: Document, registry: Registry) -> None:
-    """Before the keys: which keys there are depends on the protocol."""
+    """Check the protocol's name before the keys, which depend on it."""
     given = document.tree.get("protocol")
     name = given.get("name") if isinstance(given, Mapping) else None
     if isinstance(name, str) and name not in registry.protocols:
@@ -153,13 +153,13 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
 
 
 def _check_unused(registry: Registry, at: AtScale, arm: NamedLevels) -> None:
-    """Raise for what an arm that is run would be refused for."""
+    """Raise what an arm would be refused for if it ran."""
     document = with_levels(at.document, at.file, arm.levels)
     _check_arm(document, registry, at.file, _arm(document, registry, arm, at.file.protocol))
 
 
 def _check_idle_value(document: Document, registry: Registry, key: KeyPath) -> None:
-    """Raise for a value that is wrong by itself, in type, bounds or name: what goes with it is not asked."""
+    """Raise for a value that is wrong by itself, in type, bounds or name; other keys are not considered."""
     side, rest = key[:1], key[1:]
     if side == ("workload",):
         name = _workload_name(document, registry)
@@ -193,7 +193,7 @@ def _check_name(document: Document, registry: Registry, key: KeyPath) -> None:
 
 
 def _check_arm(document: Document, registry: Registry, file: StudyFile, arm: Arm) -> None:
-    """What only an arm that is whole can be refused for."""
+    """Check what only a complete arm can be refused for."""
     settings = arm.settings
     model = registry.workloads[settings.workload_name]
     parameters = model.model_validate_json(json.dumps(dict(settings.workload)))
@@ -203,13 +203,13 @@ def _check_arm(document: Document, registry: Registry, file: StudyFile, arm: Arm
         except StudyError as error:
             what = f"{error.what} (arm {arm.name!r})"
             raise document.error(
-                _blamed(document, (("workload", "name"), ("sut", "database"))), what, hint=error.hint
+                _key_to_blame(document, (("workload", "name"), ("sut", "database"))), what, hint=error.hint
             ) from error
     refusal = refuse_duet(file.protocol, settings, parameters)
     refusal = refusal or refuse_tls(settings, registry.tls_servers, registry.tls_clients)
     if refusal := refusal or refuse_cluster(settings, parameters, registry.clusters):
         what = f"{refusal.why} (arm {arm.name!r})"
-        raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)
+        raise document.error(_key_to_blame(document, refusal.keys), what, hint=refusal.hint)
 
 
 def _arm(document: Document, registry: Registry, arm: NamedLevels, protocol: Repetition) -> Arm:
@@ -223,10 +223,10 @@ def _arm(document: Document, registry: Registry, arm: NamedLevels, protocol: Rep
     )
     if refusal is not None:
         what = f"{refusal.why} (arm {arm.name!r})"
-        raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)
-    sut = sut.model_copy(update={"image": _rooted(document, sut.image), "vm": vm_settings(sut)})
+        raise document.error(_key_to_blame(document, refusal.keys), what, hint=refusal.hint)
+    sut = sut.model_copy(update={"image": _with_absolute_image(document, sut.image), "vm": vm_settings(sut)})
     if client is not None:
-        client = client.model_copy(update={"image": _rooted(document, client.image)})
+        client = client.model_copy(update={"image": _with_absolute_image(document, client.image)})
     settings = ArmSettings(
         sut=sut,
         client=client,
@@ -238,7 +238,7 @@ def _arm(document: Document, registry: Registry, arm: NamedLevels, protocol: Rep
 
 
 def _sides(document: Document, registry: Registry, workload: str) -> tuple[SutSpec, ClientSpec | None]:
-    """SUT and client, each whole and known by name; without a client where the workload needs no database."""
+    """Return SUT and client, complete and with known names; no client if the workload needs no database."""
     if workload in registry.programs:
         check_program(document, workload)
     sut = checked(SutSpec, document, ("sut",))
@@ -262,7 +262,7 @@ def _sides(document: Document, registry: Registry, workload: str) -> tuple[SutSp
     if kind not in registry.storages:
         raise _unknown(document, ("sut", "storage", "kind"), "storage", kind, registry.storages, registry.refused)
     if refusal := refuse_storage(sut, registry.storages[kind]):
-        raise document.error(_blamed(document, refusal.keys), refusal.why, hint=refusal.hint)
+        raise document.error(_key_to_blame(document, refusal.keys), refusal.why, hint=refusal.hint)
     if client is not None:
         _check_database(document, sut, registry)
     return sut, client
@@ -276,7 +276,7 @@ def _with_client(document: Document, workload: str) -> Document:
 
 
 def _monitors(document: Document, registry: Registry) -> Mapping[str, MonitorSpec]:
-    """Those that are switched on: `NAME: null` switches one off that stands in the template."""
+    """Return the enabled monitors: `NAME: null` disables a monitor of the template."""
     monitors = {}
     for name, written in document.tree.get("monitors", {}).items():
         if name not in registry.monitors:
@@ -301,22 +301,22 @@ def _workload(document: Document, registry: Registry, name: str) -> Mapping[str,
     without_name = _without_name(document)
     parameters = without_name.tree["workload"]
     for key in registry.workloads[name].paths:
-        parameters = _beside(Path(document.file).parent.absolute(), parameters, tuple(key.split(".")))
+        parameters = _with_absolute_path(Path(document.file).parent.absolute(), parameters, tuple(key.split(".")))
     whole = replace(without_name, tree={**without_name.tree, "workload": parameters})
     return checked(registry.workloads[name], whole, ("workload",)).model_dump(mode="json")
 
 
-def _beside(folder: Path, parameters: Any, key: Sequence[str]) -> Any:
-    """`parameters` with the path at `key`, where there is one, made one that holds anywhere."""
+def _with_absolute_path(folder: Path, parameters: Any, key: Sequence[str]) -> Any:
+    """Return `parameters` with the path at `key`, if any, made absolute."""
     if not key:
         return str(folder / parameters) if isinstance(parameters, str) else parameters
     if not isinstance(parameters, Mapping) or key[0] not in parameters:
         return parameters
-    return {**parameters, key[0]: _beside(folder, parameters[key[0]], key[1:])}
+    return {**parameters, key[0]: _with_absolute_path(folder, parameters[key[0]], key[1:])}
 
 
 def _check_database(document: Document, sut: SutSpec, registry: Registry) -> None:
-    """Known, and content with its settings: one more at a time, so that the one refused is known."""
+    """Check the database and its settings: one more setting at a time, to identify the refused one."""
     if sut.database is None:
         raise document.error(("sut", "database"), "this key is missing")
     if sut.database not in registry.databases:
@@ -349,16 +349,16 @@ def _check_image(document: Document, where: KeyPath, image: str, registry: Regis
     raise _unknown(document, where, "image recipe", image, registry.recipes)
 
 
-def _rooted(document: Document, image: str) -> str:
-    """A path of an image is relative to the study file, wherever `tare` is called from."""
+def _with_absolute_image(document: Document, image: str) -> str:
+    """Resolve a path of an image relative to the study file, wherever `tare` is called from."""
     kind, _, path = image.partition(":")
     if kind not in {"oci", "tar"} or Path(path).is_absolute():
         return image
     return f"{kind}:{Path(document.file).parent.absolute() / path}"
 
 
-def _blamed(document: Document, keys: Sequence[KeyPath]) -> KeyPath:
-    """Of the keys that clash, the one that a patch set, for that is where the clash was made."""
+def _key_to_blame(document: Document, keys: Sequence[KeyPath]) -> KeyPath:
+    """Return the key to blame: of those that clash, the one that a patch set."""
     patched = (key for key in keys if document.origin(key).path[:1] in {("factors",), ("scales",)})
     return next(patched, keys[0])
 
@@ -379,7 +379,7 @@ def _unknown(  # noqa: PLR0913, PLR0917 - what is unknown, where, and what is kn
 def _refuse_idle_patches(
     document: Document, source: KeyPath, spec: ScaleSpec, whole_arms: Sequence[Document]
 ) -> None:
-    """A scale's value that the levels of every arm replace would be read and never used."""
+    """Refuse a scale's value that the levels of every arm replace: it would never be used."""
     used = {
         origin.path[: len(source) + 1]
         for arm in whole_arms

@@ -9,13 +9,13 @@ from tare.study.reading.document import Document, KeyPath
 from tare.study.suggest import did_you_mean
 
 TEMPLATE = ("sut", "client", "workload", "monitors")
-"""What a level may patch."""
+"""Sections that a level may patch."""
 SCALABLE = (*TEMPLATE, "protocol", "quantities")
-"""What a scale may patch."""
+"""Sections that a scale may patch."""
 WHOLE_ROOT = "workload"
-"""What a patch may set as a whole, as other generators have other keys."""
+"""Section that a patch may set as a whole, since other generators have other keys."""
 _FLAT = (("sut", "settings"), ("workload", "properties"))
-"""The database's own settings and a generator's own properties are flat: their names may hold dots."""
+"""The database's own settings and a generator's own properties are flat: their names may contain dots."""
 
 
 _NAME = r"""(?:"[^"]+"|'[^']+'|[^.'"]+)"""
@@ -23,10 +23,10 @@ _WHOLE, _PART = re.compile(rf"{_NAME}(?:\.{_NAME})*"), re.compile(_NAME)
 
 
 def split(key: str) -> KeyPath:
-    """`workload.threads` → its path. A part in quotes is one name, dots and all: `workload.properties."a.b"`.
+    """Split a dotted key: `workload.threads`. A quoted part is one name with dots: `workload.properties."a.b"`.
 
-    What follows `sut.settings.` or `workload.properties.` is one name without quotes too. Raises `ValueError` where
-    a part is empty, or a quotation does not end with its part.
+    What follows `sut.settings.` or `workload.properties.` is one name without quotes, too. Raises `ValueError` if a
+    part is empty or a quotation is not closed.
     """
     head = key.split(".")[:2]
     rest = key[len(".".join(head)) + 1 :]
@@ -38,12 +38,12 @@ def split(key: str) -> KeyPath:
 
 
 def plain(key: str) -> str:
-    """The key without quotes, as settings and readings of runs are named."""
+    """Return the key without quotes, as settings and readings of runs are named."""
     return ".".join(map(str, split(key)))
 
 
 def path_of(document: Document, source: KeyPath, key: str) -> KeyPath:
-    """As `split`, with `StudyError` at `source` for what is no dotted key."""
+    """Split a key as `split` does. Raises `StudyError` at `source` for what is no dotted key."""
     try:
         return split(key)
     except ValueError as error:
@@ -52,7 +52,7 @@ def path_of(document: Document, source: KeyPath, key: str) -> KeyPath:
 
 
 def apply(document: Document, source: KeyPath, key: str, roots: Collection[str]) -> Document:
-    """`document` with what stands at `source` put where the dotted `key` says."""
+    """Return `document` with the value at `source` placed at the dotted `key`."""
     if "." not in key.strip("."):
         _must_be_root(document, source, key.strip("."), roots)
         if key == WHOLE_ROOT and isinstance(document.at(source), Mapping):
@@ -60,7 +60,7 @@ def apply(document: Document, source: KeyPath, key: str, roots: Collection[str])
         raise document.error(source, "a patch sets one dotted key", hint=f"such as {key.strip('.')}.KEY: VALUE")
     target = path_of(document, source, key)
     _must_be_root(document, source, str(target[0]), roots)
-    _check_way(document, source, target)
+    _check_parents(document, source, target)
     return document.patched(target, source)
 
 
@@ -71,13 +71,13 @@ def _must_be_root(document: Document, source: KeyPath, root: str, roots: Collect
 
 
 def apply_all(document: Document, source: KeyPath, patch: Mapping[str, object], roots: Collection[str]) -> Document:
-    """`document` with every key of the patch at `source` applied."""
+    """Return `document` with every key of the patch at `source` applied."""
     for key in patch:
         document = apply(document, (*source, key), key, roots)
     return document
 
 
-def _check_way(document: Document, source: KeyPath, target: KeyPath) -> None:
+def _check_parents(document: Document, source: KeyPath, target: KeyPath) -> None:
     value: object = document.tree
     for n, key in enumerate(target[:-1]):
         value = value.get(str(key)) if isinstance(value, Mapping) else None

@@ -1,4 +1,4 @@
-"""What a data model found wrong with a tree, said as one `StudyError` with position, key path and hint."""
+"""Validation errors of data models as one `StudyError` with position, key path and hint."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _CHOICES = {
 
 
 def checked(model: type[Model], document: Document, prefix: KeyPath = ()) -> Model:
-    """What stands at `prefix` as a `model`; the first thing wrong with it, in file order, is raised."""
+    """Validate the value at `prefix` as a `model`. Raises its first error in the order of the file."""
     tree = document.at(prefix)
     try:
         # JSON mode: strict types, yet a list may be a tuple and a text an enumeration's value.
@@ -63,7 +63,7 @@ def checked(model: type[Model], document: Document, prefix: KeyPath = ()) -> Mod
 
 
 def check_key(model: type[BaseModel], document: Document, prefix: KeyPath, key: KeyPath) -> None:
-    """As `checked`, and only what is wrong at `key` of `prefix` is raised: the value itself, in no combination."""
+    """Validate as `checked` does, but raise only an error at `key` of `prefix`, not of combinations."""
     tree = document.at(prefix)
     try:
         model.model_validate_json(json.dumps(tree))
@@ -87,14 +87,14 @@ def _first(
 
     path = min(placed, key=position)
     what, hint = _sentence(placed[path], _known_keys(model, path[:-1]))
-    hint = hint or _as_in(model, path)
+    hint = hint or _example_of(model, path)
     if not path:
         hint = hint or _patches(document, prefix)
     return document.error(prefix + path, what, hint=hint)
 
 
 def _patches(document: Document, prefix: KeyPath) -> str | None:
-    """Of a fault in no one key: what patches made of it, for that is where to look first."""
+    """Name the patches that made an invalid combination, as the place to look first."""
     origins = [origin for path, origin in document.origins.items() if path[:-1] == prefix != path]
     patched = [origin for origin in origins if origin.path[:1] in {("factors",), ("scales",)}]
     named = ", ".join(f"{dotted(origin.path)} on line {origin.line}" for origin in patched)
@@ -102,7 +102,7 @@ def _patches(document: Document, prefix: KeyPath) -> str | None:
 
 
 def _path(detail: ErrorDetails, tree: Any) -> KeyPath:
-    """The path of an error in `tree`: its `loc` without the names of union members, which are no keys."""
+    """Return the path of an error in `tree`: its `loc` without the names of union members, which are no keys."""
     path: KeyPath = ()
     value = tree
     for key in detail["loc"]:
@@ -115,7 +115,7 @@ def _path(detail: ErrorDetails, tree: Any) -> KeyPath:
 
 
 def _sentence(details: Sequence[ErrorDetails], known: Iterable[str]) -> Complaint:
-    """What is wrong and a hint. Several details at one path are the members of a union, none of which fits."""
+    """Describe an error, with a hint. Several details at one path are from members of a union."""
     detail = details[0]
     if len(details) > 1 and all(other["type"] in _EXPECTED for other in details):
         wanted = list(dict.fromkeys(_EXPECTED[other["type"]] for other in details))
@@ -183,7 +183,7 @@ def _type_hint(kind: str, given: Any) -> str | None:
 
 
 def shown(value: Any) -> str:
-    """A value as an error shows it."""
+    """Return a value as an error shows it."""
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, list | tuple):
@@ -197,7 +197,7 @@ def shown(value: Any) -> str:
 
 
 def _known_keys(model: type[BaseModel], path: KeyPath) -> Iterable[str]:
-    """The keys that `model` knows at `path`, from its JSON schema; none where any key may stand."""
+    """Return the keys that `model` knows at `path`, from its JSON schema; none if any key is allowed."""
     schema = _schema(model)
     schemas: list[Mapping[str, Any]] = [schema]
     for key in path:
@@ -205,8 +205,8 @@ def _known_keys(model: type[BaseModel], path: KeyPath) -> Iterable[str]:
     return sorted({name for outer in schemas for name in _resolved(outer, schema).get("properties", {})})
 
 
-def _as_in(model: type[BaseModel], path: KeyPath) -> str | None:
-    """The key as its model's example has it, of those that give one."""
+def _example_of(model: type[BaseModel], path: KeyPath) -> str | None:
+    """Quote the key's example in the model, if there is one."""
     while path and not isinstance(path[-1], str):
         path = path[:-1]
     if not path:
@@ -221,7 +221,7 @@ def _as_in(model: type[BaseModel], path: KeyPath) -> str | None:
 
 
 def _flow(value: object) -> str:
-    """A small value in YAML's short form."""
+    """Write a small value in YAML's flow style."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list):
@@ -231,7 +231,7 @@ def _flow(value: object) -> str:
 
 @cache
 def _schema(model: type[BaseModel]) -> Mapping[str, Any]:
-    """Made once a model: it takes 10 ms, and a study with many arms is refused for each of them in turn."""
+    """JSON schema of a model; cached, as it takes 10 ms and a study may be refused for each of many arms."""
     return model.model_json_schema()
 
 

@@ -1,4 +1,4 @@
-"""What a study file says and no run uses: levels that every scale leaves out, values that every level replaces."""
+"""What a study file contains and no run uses: levels that every scale omits, values that every level replaces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tare.study.reading.patches import TEMPLATE
 
 @dataclass(frozen=True)
 class AtScale:
-    """A study at one scale. `every`: its arms before `only`; `whole`: the documents of those that are run."""
+    """A study at one scale. `every`: its arms before `only`; `whole`: the documents of the arms that run."""
 
     study: Study
     document: Document
@@ -25,13 +25,13 @@ class AtScale:
 
 
 ArmCheck = Callable[[AtScale, NamedLevels], None]
-"""Raises `StudyError` for an arm that cannot be run."""
+"""Raises `StudyError` for an arm that cannot run."""
 
 
 def check_unused_levels(scales: Sequence[AtScale], check: ArmCheck) -> None:
-    """Raise for a level that no scale keeps and that no arm could be run with.
+    """Raise for a level that no scale keeps and that no arm could run with.
 
-    One arm that can be run is enough: a scale may leave an arm out because two levels do not go together.
+    One arm that could run is enough: a scale may omit an arm because two levels are incompatible.
     """
     used = {(factor, level) for scale in scales for arm in scale.study.arms for factor, level in arm.levels.items()}
     levels = dict.fromkeys(pair for scale in scales for arm in scale.every for pair in arm.levels.items())
@@ -41,7 +41,7 @@ def check_unused_levels(scales: Sequence[AtScale], check: ArmCheck) -> None:
 
 
 def _refusal(level: tuple[str, str], scales: Sequence[AtScale], check: ArmCheck) -> StudyError | None:
-    """Why the first arm with this level is refused; `None` where one can be run."""
+    """Return why the first arm with this level is refused; `None` if one can run."""
     first: StudyError | None = None
     for scale in scales:
         for arm in scale.every:
@@ -57,7 +57,7 @@ def _refusal(level: tuple[str, str], scales: Sequence[AtScale], check: ArmCheck)
 
 
 def idle_values(document: Document, scales: Sequence[AtScale]) -> Iterator[tuple[KeyPath, Document]]:
-    """Key of each value of the template that no arm keeps, with an arm's document in which it is put back."""
+    """Yield the key of each template value that no arm keeps, with an arm's document in which it is restored."""
     wholes = [whole for scale in scales for whole in scale.whole]
     used = {origin.path for whole in wholes for key, origin in whole.origins.items() if key and key[0] in TEMPLATE}
     for key in document.origins:

@@ -1,1 +1,1 @@
-"""What a study is refused for when it is read."""
+"""Rules that a study is checked against when it is read."""

@@ -1,4 +1,4 @@
-"""What `deployment: pod` is refused for: what a cluster decides by itself, and what its nodes cannot be given."""
+"""Rules for `deployment: pod`: what a cluster decides by itself, and what its nodes cannot provide."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_LIMITED = (
 
 
 def refuse_cluster_pod(sut: SutSpec, client: Placement | None) -> Refusal | None:
-    """The first reason why SUT or client cannot be a pod of a cluster so, `None` where they can or are none."""
+    """Return the first reason why SUT or client cannot be such a pod of a cluster; `None` if fine or no pods."""
     return next(_faults(sut, client), None)
 
 
@@ -50,7 +50,7 @@ def _faults(sut: SutSpec, client: Placement | None) -> Iterator[Refusal]:
 
 
 def _client_faults(sut: SutSpec, client: Placement) -> Iterator[Refusal]:
-    """Of a client in a pod. Outside the cluster it is sure to reach only what listens at the node's own address."""
+    """Check a client in a pod. Outside the cluster, it reliably reaches only what listens at the node's address."""
     keys: tuple[KeyPath, ...] = (("client", "network"), ("client", "deployment"))
     if client.network not in _OF_CLIENT:
         why = f"a client in a pod of a cluster cannot be on `{client.network}`"

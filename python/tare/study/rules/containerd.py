@@ -1,4 +1,4 @@
-"""What containers of containerd itself are refused for: networks, and who shares them."""
+"""Rules for containerd's own containers: networks, and who shares them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NETWORK: KeyPath = ("sut", "network")
 
 
 def refuse_containerd(sut: SutSpec, client: ClientSpec | None) -> Refusal | None:
-    """The first reason why the two cannot be placed so, `None` where they can or containerd has no part in it."""
+    """Return the first reason why the two cannot be placed so; `None` if fine or without containerd."""
     return next(_faults(sut, client), None)
 
 
@@ -35,7 +35,7 @@ def _faults(sut: SutSpec, client: ClientSpec | None) -> Iterator[Refusal]:
 
 
 def _faults_on_bridge(sut: SutSpec, client: ClientSpec | None) -> Iterator[Refusal]:
-    """Each container has a bridge for itself, on which only the host has an address, too."""
+    """Check containers on a bridge: each has its own bridge, on which only the host has an address, too."""
     keys: tuple[KeyPath, ...] = (("client", "network"), _NETWORK, ("sut", "deployment"))
     if sut.nodes > 1:
         why = f"{sut.nodes} containers of containerd's own would have a bridge each and not reach each other"

@@ -1,4 +1,4 @@
-"""What levels are refused for: as conditions, by the network they name, as disk-bound."""
+"""Rules for levels: as conditions, by the network that they name, as disk-bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORDS = frozenset(NetworkKind)
 def check_conditions(
     document: Document, file: StudyFile, names: Mapping[str, Sequence[str]], baseline: Baselines
 ) -> None:
-    """Raise `StudyError` where a condition or stratum is no such thing, or the baseline is not one of each."""
+    """Raise `StudyError` for an invalid condition or stratum, or a baseline that does not name other factors."""
     _refuse_unknown(document, "conditions", file.conditions, names, "factors")
     _refuse_unknown(document, "strata", file.strata, file.conditions, "conditions")
     if not file.conditions:
@@ -33,8 +33,8 @@ def check_conditions(
         raise document.error(("baseline",), what, hint=hint)
 
 
-def conditions_of(file: StudyFile, levels: Levels) -> dict[str, str]:
-    """Levels without those of conditions."""
+def without_conditions(file: StudyFile, levels: Levels) -> dict[str, str]:
+    """Return the levels without those of conditions."""
     return {factor: level for factor, level in levels.items() if factor not in file.conditions}
 
 
@@ -56,7 +56,7 @@ class _Wrong:
 
 
 def check_path_names(document: Document, file: StudyFile, arm: NamedLevels, settings: ArmSettings) -> None:
-    """Raise `StudyError` where the arm, or one of its levels, is called by a network that it is not on."""
+    """Raise `StudyError` if the arm, or one of its levels, is named after a network that it does not use."""
     for factor, level in arm.levels.items():
         spec = file.factors[factor]
         key: KeyPath = (level,) if isinstance(spec.levels, Mapping) else ()
@@ -68,7 +68,7 @@ def check_path_names(document: Document, file: StudyFile, arm: NamedLevels, sett
 
 
 def _side(word: str, keys: tuple[str, ...]) -> str:
-    """Whose network a name stands for: the client's where it shares, or where its factor varies no other."""
+    """Return the side that a network's name stands for: the client for `shared`, or if only its network varies."""
     client_only = "client.network" in keys and "sut.network" not in keys
     return "client" if word == NetworkKind.SHARED or client_only else "sut"
 
@@ -84,9 +84,9 @@ def _other_network(word: str, side: str, settings: ArmSettings) -> _Wrong | None
 
 
 def disk_bound_levels(document: Document, file: StudyFile, names: Mapping[str, Sequence[str]]) -> Rule:
-    """Factor → levels. Raises `StudyError` for what is no factor or level, and for a condition.
+    """Factor → levels. Raises `StudyError` for an unknown factor or level, and for a condition.
 
-    Reports tell arms that differ in conditions only as one, which then has no level of these.
+    Reports show arms that differ in conditions only as one, which then has no level of these.
     """
     where = ("disk_bound",)
     if file.disk_bound is None:
@@ -100,6 +100,6 @@ def disk_bound_levels(document: Document, file: StudyFile, names: Mapping[str, S
 
 
 def is_disk_bound(study: Study, name: str) -> bool:
-    """Whether the study means the disk to set the rate of an arm."""
+    """Whether the study expects the disk to limit the rate of an arm."""
     levels = next(arm.levels for arm in study.arms if arm.name == name)
     return bool(study.disk_bound) and fits(study.disk_bound, levels)

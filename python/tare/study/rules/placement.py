@@ -1,4 +1,4 @@
-"""What placements of SUT and client are refused for: networks, storages, virtual machines, clusters."""
+"""Rules for placements of SUT and client: networks, storages, virtual machines, clusters."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tare.study.values import OWN_ADDRESS, ROOTLESS_NETWORKS, CgroupPlace, Netwo
 from tare.workloads import Parameters
 
 SERVES_OTHERS = frozenset({NetworkKind.HOST, NetworkKind.BRIDGE, NetworkKind.PUBLISHED_ADDRESS, *OWN_ADDRESS})
-"""Of the SUT: the networks that other hosts reach; `bridge` where they have a route, which a run finds out."""
+"""SUT networks that other hosts reach; `bridge` if they have a route, which a run checks."""
 REACHES_OTHERS = frozenset({NetworkKind.HOST, NetworkKind.BRIDGE})
-"""Of the client: those from which it reaches another host."""
+"""Client networks from which another host is reachable."""
 _PUBLISHED = frozenset({NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS, *ROOTLESS_NETWORKS})
 _ON_LOOPBACK = frozenset({NetworkKind.HOST, NetworkKind.PUBLISHED_LOOPBACK, *ROOTLESS_NETWORKS})
 _ROOTLESS = "podman-rootless"
@@ -29,7 +29,7 @@ _ROOTLESS = "podman-rootless"
 _FOR_ALL = frozenset({"kind", "cache"})
 _NETWORKS = frozenset({NetworkKind.USER, NetworkKind.TAP})
 _DIRECT = frozenset({"none", "directsync"})
-"""Cache modes of QEMU's that open the disk's file with O_DIRECT (qemu(1), -drive cache=)."""
+"""Cache modes in which QEMU opens the disk's file with O_DIRECT (qemu(1), -drive cache=)."""
 _DEPLOYMENT: KeyPath = ("sut", "deployment")
 _SWAPPED = "a virtual machine cannot swap CPUs while it runs, as a duet does"
 _NODES: KeyPath = ("sut", "nodes")
@@ -39,7 +39,7 @@ _OF_ENGINE = ("engine", "runtime", "confinement")
 def refuse_placement(
     sut: SutSpec, client: ClientSpec | None, *, sut_isolates: bool, client_isolates: bool
 ) -> Refusal | None:
-    """The reason why the two cannot be placed so, `None` where they can. `client`: `None` where there is none.
+    """Return the reason why the two cannot be placed so; `None` if they can. `client`: `None` if there is none.
 
     `…_isolates`: whether the side's deployment can have a network namespace of its own.
     """
@@ -66,7 +66,7 @@ def refuse_placement(
 
 
 def _engine(side: str, placed: Placement, *, has_one: bool) -> Refusal | None:
-    """Only what is made by an engine can be made by another one, or otherwise by it."""
+    """Refuse engine, runtime or confinement for a side that no engine makes."""
     usual = Placement(image=placed.image, deployment=placed.deployment)
     differing = [key for key in _OF_ENGINE if getattr(placed, key) != getattr(usual, key)]
     if differing and not (has_one and placed.deployment not in MACHINES | {POD, CONTAINERD}):
@@ -81,7 +81,7 @@ def _engine(side: str, placed: Placement, *, has_one: bool) -> Refusal | None:
 
 
 def _rootless(side: str, placed: Placement) -> Refusal | None:
-    """A user's engine has networks of its own, and none that the host has a route to."""
+    """Refuse networks that do not fit a rootless engine: the host has no route to its own networks."""
     keys = ((side, "network"), (side, "engine"))
     if placed.network in ROOTLESS_NETWORKS and placed.engine != _ROOTLESS:
         why = f"`{placed.network}` is a network of rootless Podman"
@@ -94,18 +94,18 @@ def _rootless(side: str, placed: Placement) -> Refusal | None:
 
 
 def _engines_apart(sut: SutSpec, client: Placement) -> Refusal | None:
-    """Each engine has networks and namespaces of its own."""
+    """Refuse a shared network of two engines: each has networks and namespaces of its own."""
     if sut.engine == client.engine or client.network not in {NetworkKind.BRIDGE, NetworkKind.SHARED}:
         return None
     if CONTAINERD in {sut.deployment, client.deployment}:
-        return None  # made by none, and joins any namespace
+        return None  # containerd's tasks belong to no engine and join any namespace
     keys = (("client", "engine"), ("sut", "engine"), ("client", "network"))
     why = f"client and SUT use two engines, which share no network (`{client.network}`)"
     return Refusal(keys, why, "give both the same `engine`, or use `client.network: host`")
 
 
 def _cgroup(side: str, placed: Placement, *, bare: bool) -> Refusal | None:
-    """The root control group is where a program stands that nobody placed: no engine puts one there."""
+    """Refuse the root control group for tasks that an engine places, or with limits."""
     if placed.cgroup is not CgroupPlace.ROOT:
         return None
     keys = ((side, "cgroup"), (side, "deployment"))
@@ -161,7 +161,7 @@ def _pair(sut: SutSpec, client: ClientSpec) -> Refusal | None:
 
 
 def _apart(sut: SutSpec, client: ClientSpec) -> Refusal | None:
-    """Of a client on another host."""
+    """Refuse networks between a SUT and a client on another host."""
     for side, placed, far in (("sut", sut, SERVES_OTHERS), ("client", client, REACHES_OTHERS)):
         if placed.network not in far:
             why = f"`{placed.network.value}` ends at the host, and `own_host` puts the client on another"
@@ -171,7 +171,7 @@ def _apart(sut: SutSpec, client: ClientSpec) -> Refusal | None:
 
 
 def refuse_storage(sut: SutSpec, usable: Usable) -> Refusal | None:
-    """The reason why the SUT cannot have its storage so, `None` where it can."""
+    """Return the reason why the SUT cannot have its storage so; `None` if it can."""
     storage = sut.storage
     if sut.engine == _ROOTLESS and storage.kind != "bind":
         why = f"a rootless engine cannot use the storage `{storage.kind}`, which root makes"
@@ -208,12 +208,12 @@ def _claim(storage: StorageSpec) -> Refusal | None:
 
 
 def vm_settings(sut: SutSpec) -> VmSpec | None:
-    """How a SUT's machine is set up, the defaults where nothing is said; `None` of a SUT in no machine."""
+    """Return the SUT's virtual machine, with defaults; `None` for a SUT in no machine."""
     return sut.vm or VmSpec() if sut.deployment in MACHINES else None
 
 
 def refuse_machine(sut: SutSpec, client: Placement | None, protocol: Repetition) -> Refusal | None:
-    """The first reason why these do not go together, `None` where they do."""
+    """Return the first reason why these do not go together; `None` if they do."""
     return next(_machine_faults(sut, client, protocol), None)
 
 
@@ -237,7 +237,7 @@ def _machine_faults(sut: SutSpec, client: Placement | None, protocol: Repetition
 
 
 def _client_machine_faults(sut: SutSpec, client: Placement, protocol: Repetition) -> Iterator[Refusal]:
-    """QEMU's own network reaches all that the host reaches; the bridge of a tap leads to its one machine only."""
+    """Check a client in a virtual machine: QEMU's user network reaches all that the host does, a tap does not."""
     network, deployment = ("client", "network"), ("client", "deployment")
     if client.network is not NetworkKind.USER:
         why = f"on `{client.network}` a client in a virtual machine reaches no server"
@@ -291,9 +291,9 @@ def _disk_faults(sut: SutSpec, vm: VmSpec) -> Iterator[Refusal]:
 
 
 def refuse_cluster(settings: ArmSettings, parameters: Parameters, clusters: Collection[str]) -> Refusal | None:
-    """The first reason why an arm cannot have its nodes so, `None` where it can.
+    """Return the first reason why an arm cannot have its nodes so; `None` if it can.
 
-    `clusters`: databases of which several servers can be one.
+    `clusters`: databases that can form a cluster.
     """
     return next(_cluster_faults(settings, parameters, clusters), None)
 
@@ -336,7 +336,7 @@ def _nodes_in_words(nodes: int) -> str:
 
 
 def check_program(document: Document, workload: str) -> None:
-    """Raise `StudyError` for keys that would say nothing where there is neither a database nor a client."""
+    """Raise `StudyError` for keys without effect if there is neither a database nor a client."""
     tree = document.tree
     raw = tree.get("sut")
     sut: Mapping[str, object] = raw if isinstance(raw, Mapping) else {}

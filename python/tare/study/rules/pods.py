@@ -1,4 +1,4 @@
-"""What pods are refused for: where they stand, how they are reached, their class of service."""
+"""Rules for pods: their deployment, network and QoS class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WITHOUT_CNI = frozenset({NetworkKind.HOST, NetworkKind.BRIDGE})
 
 
 def refuse_pod(sut: SutSpec, client: Placement | None) -> Refusal | None:
-    """The first reason why the SUT cannot stand in its pod so, `None` where it can or is in none."""
+    """Return the first reason why the SUT cannot be in its pod so; `None` if it can, or is in none."""
     return next(_faults(sut, client), None)
 
 
@@ -63,7 +63,7 @@ def _network_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
 
 
 def qos_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
-    """By what makes a pod one of a class of service: kubelet takes it by requests and limits, not by name."""
+    """Check a QoS class: kubelet derives a pod's class from its requests and limits, not from a name."""
     limits = sut.limits
     for key in ("cpu_request", "memory_request"):
         if getattr(pod, key) is not None and pod.qos is not Qos.BURSTABLE:
@@ -87,7 +87,7 @@ def qos_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
 
 
 def _burstable_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
-    """By what is requested, which is as much as the limit where nothing is said (API defaults)."""
+    """Check the requests of a `burstable` pod; by default, they equal the limits (API defaults)."""
     cpus, memory = sut.limits.cpu_quota, _bytes(sut.limits.memory)
     cpu_request, memory_request = pod.cpu_request, _bytes(pod.memory_request)
     if cpus is None and memory is None and cpu_request is None and memory_request is None:

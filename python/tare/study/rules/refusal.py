@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Refusal:
-    """The keys that clash, the one to name first; the reason; what to write."""
+    """The clashing keys, the one to name first; the reason; what to write instead."""
 
     keys: tuple[tuple[str | int, ...], ...]
     why: str

@@ -1,4 +1,4 @@
-"""What a study's repetition is refused for: duets, measure phases chosen by a pilot, stages."""
+"""Rules for repetition: duets, measure phases chosen by a pilot, stages."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from tare.study.values import CgroupPlace, cpu_set
 from tare.workloads import Parameters
 
 FEWEST_WINDOWS = 5
-"""Of a measure phase: the first, the last and what touches the swap are dropped, and each half is to keep one."""
+"""Least windows of a duet's measure phase: the first, the last and those at the swap are dropped, and each half
+must keep one."""
 
 
 LEAST_WINDOWS = 4
-"""Of a measure phase that is chosen, and of the pilot that it is chosen from: fewer would hide a warm-up that is
-not over from the rule of validity that looks for it."""
+"""Least windows of a chosen measure phase and of the pilot: fewer would hide an unfinished warm-up from the
+validity rule that checks for it."""
 _WHERE: KeyPath = ("protocol", "measure")
 _THROUGHPUT = "throughput"
 
 
 def refuse_duet(spec: Repetition, settings: ArmSettings, parameters: Parameters) -> Refusal | None:
-    """The first reason why an arm cannot stand in a duet, `None` where it can or there is no duet."""
+    """Return the first reason why an arm cannot run in a duet; `None` if it can or there is no duet."""
     if not isinstance(spec, DuetSpec):
         return None
     return next(_duet_faults(spec, settings, parameters), None)
@@ -73,7 +74,7 @@ def _refusal(keys: tuple[KeyPath, ...], why: str, hint: str) -> Refusal:
 
 
 def check_measuring(document: Document, protocol: Repetition, arms: Sequence[Arm]) -> None:
-    """Raise `StudyError` where the arms differ in what is to be chosen, or a pilot would be too short to tell."""
+    """Raise `StudyError` if arms differ in what a pilot chooses, or the pilot would be too short."""
     if not isinstance(protocol, InterleaveSpec) or protocol.measure != "auto":
         return
     for key in ("measure_s", "window_s"):
@@ -92,7 +93,7 @@ def check_measuring(document: Document, protocol: Repetition, arms: Sequence[Arm
 
 
 def check_looks(document: Document, file: StudyFile) -> None:
-    """Raise `StudyError` where blocks are no mirrored pairs, or two margins of throughput differ."""
+    """Raise `StudyError` if sign flips lack mirrored pairs, or two margins of throughput differ."""
     protocol = file.protocol
     if not isinstance(protocol, Sequential):
         return
@@ -106,7 +107,7 @@ def check_looks(document: Document, file: StudyFile) -> None:
 
 
 def margins_of(file: StudyFile) -> Mapping[str, float]:
-    """The declared ones, and of throughput the one that the study ends by."""
+    """Return the declared margins, and for throughput the margin that the study ends by."""
     margin = file.protocol.margin if isinstance(file.protocol, Sequential) else None
     return {**({} if margin is None else {_THROUGHPUT: margin}), **(file.margins or {})}
 
@@ -114,7 +115,7 @@ def margins_of(file: StudyFile) -> Mapping[str, float]:
 def check_stages(
     document: Document, file: StudyFile, names: Mapping[str, Sequence[str]], baseline: Baselines
 ) -> None:
-    """Raise `StudyError` where a factor cannot be one of stages, or the baseline is not one of each stage."""
+    """Raise `StudyError` if a factor cannot form stages, or the baseline does not have one for each stage."""
     where: KeyPath = ("stages",)
     factor = file.stages
     if factor is None:
@@ -141,9 +142,9 @@ def check_stages(
 
 
 def instances(study: Study) -> tuple[tuple[Arm, ...], ...]:
-    """The arms by the instance that they are stages of; an arm by itself where there are no stages.
+    """Return the arms grouped by the instance that they are stages of; without stages, each arm by itself.
 
-    Instances in the study's order, and the stages of each in the order of the factor's levels.
+    Instances are in the study's order, and the stages of each in the order of the factor's levels.
     """
     factor = study.stages
     if factor is None:

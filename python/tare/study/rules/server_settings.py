@@ -1,4 +1,4 @@
-"""What can be the value of no setting of any server; what one setting takes is its database's to say."""
+"""Values that no setting of any server accepts; what one setting accepts is checked by its database."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tare.study.model import Scalar
 _LARGEST = 2**64
 """Servers count in 64 bits."""
 _LONGEST = 2000
-"""The longest lists of options that servers take (`optimizer_switch`) have a third of it."""
+"""Three times the longest list of options that servers accept (`optimizer_switch`)."""
 
 
 def check_setting_value(name: str, value: Scalar) -> None:
-    """Raise `StudyError` for a number beyond 64 bits, control characters, or a text of an absurd length."""
+    """Raise `StudyError` for a number beyond 64 bits, control characters, or an absurdly long text."""
     if isinstance(value, str):
         if len(value) > _LONGEST:
             raise StudyError(

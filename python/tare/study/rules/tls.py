@@ -1,4 +1,4 @@
-"""What TLS is refused for: a server or a generator that has none."""
+"""Rules for TLS: server and generator must support it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tare.study.rules.refusal import Refusal
 
 
 def refuse_tls(settings: ArmSettings, servers: Collection[str], clients: Collection[str]) -> Refusal | None:
-    """The reason why the two cannot speak TLS, `None` where they can or are not to.
+    """Return the reason why the two cannot use TLS; `None` if they can or need not.
 
-    `servers`, `clients`: databases and workloads that can.
+    `servers`, `clients`: databases and workloads that support it.
     """
     sut, workload = settings.sut, settings.workload_name
     if not sut.tls:

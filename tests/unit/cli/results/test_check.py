@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from tare.cli import app
 from tare.cli.results.check import limit
 from tare.errors import StoreError, StudyError
-from tare.report.check.content import Asked, build_check
+from tare.report.check.content import CheckRequest, build_check
 from tare.report.check.json_file import CheckFile, HeldEntry
 from tare.report.check.junit import render as as_junit
 from tare.report.check.markdown import render as as_markdown
@@ -157,7 +157,7 @@ HOSTILE = "<script>alert(1)</script>\n# | \x1b[31m\u202e\x00" + "x" * 10_000
 def test_hostile_names_break_no_format() -> None:
     arms = ("bare", HOSTILE, f"{HOSTILE}2")
     study = synthetic.study(arms).model_copy(update={"name": f"{HOSTILE}s"})
-    made_up = build_check(study, synthetic.records(arms, 4), Asked(("throughput", "latency_p95"), 0.05))
+    made_up = build_check(study, synthetic.records(arms, 4), CheckRequest(("throughput", "latency_p95"), 0.05))
     xml = as_junit(made_up)
     cases = [case.name for suite in JUnitXml.fromstring(xml) for case in suite]
     assert len(set(cases)) == 2

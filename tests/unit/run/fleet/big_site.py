@@ -7,7 +7,7 @@ import sys
 import time
 
 from bench.fleet.made_up import made_up
-from tare.run.fleet.block_task import BlockTask, Tell, spool_of
+from tare.run.fleet.block_task import BlockTask, Send, spool_of
 from tare.run.fleet.handover import hand_over, staged_name
 from tare.run.fleet.site_process import main
 from tare.run.interrupts import Interrupts
@@ -22,7 +22,7 @@ class BigSite:
         del interrupts
         self._site = spec.name
 
-    def make(self, task: BlockTask, tell: Tell) -> int:
+    def make(self, task: BlockTask, tell: Send) -> int:
         """As `Maker`."""
         spool = spool_of(task)
         for times, run in enumerate(task.plan.runs, start=1):

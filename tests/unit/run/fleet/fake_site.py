@@ -17,7 +17,7 @@ from tests.unit.run.conftest import make_rig
 
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
-from tare.run.fleet.block_task import Post
+from tare.run.fleet.block_task import ConnectedMaker
 from tare.run.fleet.site_process import main
 from tare.run.interrupts import Interrupts
 from tare.run.local import Engine, sweep_abandoned
@@ -59,4 +59,4 @@ def fake(spec: SiteSpec, plan: Plan, store: Path, interrupts: Interrupts) -> Ite
 
 
 if __name__ == "__main__":
-    sys.exit(main(lambda spec, interrupts: Post(spec, fake, interrupts)))
+    sys.exit(main(lambda spec, interrupts: ConnectedMaker(spec, fake, interrupts)))

@@ -29,10 +29,10 @@ def board_of(plan: Plan, made: tuple[RunRecord, ...] = ()) -> Board:
 
 def test_each_idle_site_gets_one_block_and_each_block_one_site(plans: Any) -> None:
     board = board_of(plans(blocks=6, arms=("a", "b")))
-    begun = dict(board.to_begin(set(SITES), ()))
+    begun = dict(board.next_blocks(set(SITES), ()))
     assert set(begun) == set(SITES)
     assert all(board.site_of(block) == site for site, block in begun.items())
-    assert not set(begun.values()) & {block for _, block in board.to_begin(set(SITES), set(begun.values()))}
+    assert not set(begun.values()) & {block for _, block in board.next_blocks(set(SITES), set(begun.values()))}
 
 
 def test_a_block_is_open_until_all_its_runs_are_good_or_it_was_tried(plans: Any) -> None:
@@ -41,11 +41,11 @@ def test_a_block_is_open_until_all_its_runs_are_good_or_it_was_tried(plans: Any)
     site = board.site_of(1)
     for index in (0, 1):
         board.note(site, (record(plan, index, site),))
-    assert [block for _, block in board.to_begin(set(SITES), ())] == [2]
+    assert [block for _, block in board.next_blocks(set(SITES), ())] == [2]
     board.note(board.site_of(2), (record(plan, 2, board.site_of(2), ok=False),))
-    assert board.may_begin(())
+    assert board.can_start(())
     board.tried(2)
-    assert not board.may_begin(())
+    assert not board.can_start(())
 
 
 def test_what_is_decided_is_what_all_records_say_in_whatever_order_they_come(plans: Any) -> None:
@@ -87,9 +87,9 @@ def test_blocks_that_were_begun_on_a_site_which_went_are_stranded_once(plans: An
     lost = board.site_of(1)
     board.note(lost, (record(plan, 0, lost),))
     assert board.stranded() == ()
-    board.without(lost)
+    board.remove_site(lost)
     (stranded,) = board.stranded()
     assert (stranded.block, stranded.site, [run.id for run in stranded.runs]) == (1, lost, [plan.runs[1].id])
     assert board.stranded() == ()
     rest = set(SITES) - {lost}
-    assert {site for site, _ in board.to_begin(rest, ())} <= rest
+    assert {site for site, _ in board.next_blocks(rest, ())} <= rest

@@ -22,7 +22,7 @@ from tare.run.events import Event, FromSite, Notice, PhaseStarted
 from tare.run.execute import Destination
 from tare.run.fleet.cluster import ClusterCrew, Scheduler
 from tare.run.fleet.coordinator import execute_on
-from tare.run.fleet.delivery import Line
+from tare.run.fleet.delivery import WorkerLink
 from tare.run.fleet.dispatcher import Fleet
 from tare.run.record import Phase, RunRecord
 from tare.run.resume import StudyState
@@ -220,7 +220,7 @@ def test_a_trace_goes_through_nobody_s_memory_as_a_whole(
 ) -> None:
     monkeypatch.setenv("BIG_BYTES", str(size))
     if not direct:
-        monkeypatch.setattr(Line, "_reached", lambda _: False)
+        monkeypatch.setattr(WorkerLink, "_reached", lambda _: False)
     cluster, plan = clusters(), plans(blocks=1)
     workers = [cluster.worker(site, ("-m", "tests.unit.run.fleet.big_site")) for site in SITES]
     pids = [os.getpid(), cluster.process.pid, *(worker.pid for worker in workers)]

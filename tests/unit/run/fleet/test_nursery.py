@@ -15,7 +15,7 @@ from typing import IO
 import pytest
 
 from tare.errors import EnvironmentLacks
-from tare.run.fleet.nursery import UNKNOWN, Forked, Nursery, last_words
+from tare.run.fleet.nursery import UNKNOWN, Forked, Nursery, last_line
 
 PROGRAM = """
 import os, sys, time
@@ -56,7 +56,7 @@ def test_each_process_has_its_own_orders_words_session_and_code(nursery: Nursery
         assert (good.wait(20), bad.wait(20)) == (0, 7)
         assert (good.poll(), bad.poll()) == (0, 7)
         assert content(one) == f"told go, of session {good.pid}\n"
-        assert last_words(other) == f"told fail, of session {bad.pid}"
+        assert last_line(other) == f"told fail, of session {bad.pid}"
 
 
 def test_a_process_that_was_killed_tells_by_which_signal(nursery: Nursery) -> None:

@@ -11,7 +11,7 @@ from tare.deployments.network.path import Hop
 from tare.errors import NotComparable
 from tare.run.events import RunEnded
 from tare.run.execute import execute
-from tare.run.parity.compare import Server, changed_during, differences
+from tare.run.parity.compare import KnownVariables, changed_during, differences
 from tare.run.parity.declared import promised_hops, undeclared
 from tare.run.parity.properties import parent_cgroup
 from tare.run.parity.references import References, until_refused
@@ -81,7 +81,7 @@ def record(arm: str, *, sut: Mapping[str, Any] | None = None, ok: bool = True, *
     return RunRecord(**{**fields, **changes})
 
 
-SERVER = Server(per_run=frozenset({"port"}))
+SERVER = KnownVariables(per_run=frozenset({"port"}))
 
 
 def found(one: RunRecord, other: RunRecord, whole: Study | None = None) -> list[str]:
@@ -213,7 +213,7 @@ def test_a_seccomp_filter_is_the_nature_of_a_container_but_not_of_two_containers
 
 
 def test_variables_that_the_server_derives_follow_what_is_named() -> None:
-    server = Server(frozenset({"port"}), {"sut.limits.cpus": frozenset({"thread_pool_size"})})
+    server = KnownVariables(frozenset({"port"}), {"sut.limits.cpus": frozenset({"thread_pool_size"})})
     one, other = (
         record(arm, effective={"thread_pool_size": size}) for arm, size in (("bare", "2"), ("bridge", "1"))
     )
@@ -224,7 +224,7 @@ def test_variables_that_the_server_derives_follow_what_is_named() -> None:
 @pytest.mark.parametrize("name", ["maxmemory-policy", "storage.wiredTiger.engineConfig.cacheSizeGB"])
 def test_a_server_may_spell_its_variables_as_it_likes(name: str) -> None:
     one, other = (record(arm, effective={name: value}) for arm, value in (("bare", "1"), ("bridge", "2")))
-    server = Server(frozenset(), {f"sut.settings.{name}": frozenset({"derived"})})
+    server = KnownVariables(frozenset(), {f"sut.settings.{name}": frozenset({"derived"})})
     assert differences(study((f"sut.settings.{name}",)), one, other, server) == ()
     assert differences(study(), one, other, server) != ()
     one, other = (record(arm, effective={"derived": value}) for arm, value in (("bare", "1"), ("bridge", "2")))

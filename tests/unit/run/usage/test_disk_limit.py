@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tare.run.usage.disk import part_used, with_disk_limit
+from tare.run.usage.disk import share_used, with_disk_limit
 from tare.run.usage.driven import Span
 
 S = 1_000_000_000
@@ -35,7 +35,7 @@ def group(
 
 
 def used(*groups: pl.DataFrame) -> float | None:
-    return part_used(pl.concat(groups), PHASE, 500)
+    return share_used(pl.concat(groups), PHASE, 500)
 
 
 def test_the_more_of_both_ways_counts() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.run.usage.driven import BEGIN_TOLERANCE_S, Bounds, Driven, Span, Word, driven, driving, spans_of
+from tare.run.usage.driven import BEGIN_TOLERANCE_S, Bounds, Driven, ReportedStart, Span, driven, driving, spans_of
 from tare.workloads import Measurement
 from tare.workloads.cassandra_stress.histograms import read_histograms
 from tare.workloads.cassandra_stress.measurement import Expected as AskedOfStress
@@ -27,8 +27,8 @@ WALL_S, MONOTONIC_S = datetime(2026, 11, 22, 12, 0, tzinfo=UTC).timestamp(), 500
 PHASE = Span(MONOTONIC_S + 0.5, MONOTONIC_S + 30.5)
 
 
-def announced(started_at: float | None) -> Word:
-    return Word(started_at, WALL_S - MONOTONIC_S)
+def announced(started_at: float | None) -> ReportedStart:
+    return ReportedStart(started_at, WALL_S - MONOTONIC_S)
 
 
 def at(seconds: float) -> float:
@@ -102,7 +102,7 @@ def test_windows_of_real_output_lie_where_they_were(generator: object, by: str) 
     began_at = result.started_at or WALL_S
     ahead_s = began_at - at(3.0)
     phase = Span(at(0.0), at(3.7) + result.duration_s)
-    drove = driven(phase, result.duration_s, Word(result.started_at, ahead_s))
+    drove = driven(phase, result.duration_s, ReportedStart(result.started_at, ahead_s))
     assert drove.by == by
     ends = [window.end_s for window in result.windows]
     placed = spans_of(ends, drove.began_monotonic_s)
