@@ -65,8 +65,8 @@ def ip(argv: Sequence[str], _stdin: bytes) -> Completed:
     [
         (Completed((), 0, ADDED), Verdict.OK, "/usr/lib/cni: works, a namespace was attached"),
         (Completed((), 1, b'{"code": 999, "msg": "unknown device type"}'), Verdict.WARNING,
-         "does not: the CNI plug-in bridge does not attach"),
-        (RunFailed("bridge cannot be run"), Verdict.WARNING, "does not: bridge cannot be run"),
+         "does not work: the CNI plug-in bridge does not attach"),
+        (RunFailed("bridge cannot be run"), Verdict.WARNING, "does not work: bridge cannot be run"),
     ],
 )  # fmt: skip
 def test_a_plugin_works_when_a_namespace_has_its_address(answer: Answer, verdict: Verdict, found: str) -> None:
@@ -82,7 +82,7 @@ def test_an_attached_namespace_without_its_address_does_not_work() -> None:
 
     line = lines(Machine({"bridge": Completed((), 0, ADDED), "ip": another}, plugins=ALL))["CNI bridge"]
     assert line.verdict is Verdict.WARNING
-    assert line.found == "does not: the namespace was attached, but has not its address 10.231.0.2"
+    assert line.found == "does not work: the namespace was attached, but has not its address 10.231.0.2"
 
 
 def test_what_is_not_installed_is_no_fault_and_makes_nothing() -> None:
@@ -115,7 +115,7 @@ def test_rules_work_when_the_kernel_tells_them() -> None:
     assert listed["Services by nftables"] == Line(
         "Services by nftables",
         Verdict.WARNING,
-        "does not: rules as kube-proxy's mode nftables writes them need nft, which is missing",
+        "does not work: rules as kube-proxy's mode nftables writes them need nft, which is missing",
         "only needed by arms with `sut.pod`: apt-get install nftables",
     )
 

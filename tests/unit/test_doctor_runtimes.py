@@ -66,7 +66,7 @@ def test_a_user_who_is_not_root_is_not_told_that_a_runtime_does_not_work(monkeyp
     monkeypatch.setattr(runtimes, "_found", lambda _host: ())
     host = FakeHost(answers={("id", "-u"): Completed((), 0, b"1000\n"), ("runc",): running(1)})
     line = runtimes._runtime(host, "runc", "/bin/tare-probe")
-    assert (line.verdict, line.found) == (Verdict.WARNING, "runc version 1.2: cannot be tried: it takes root")
+    assert (line.verdict, line.found) == (Verdict.WARNING, "runc version 1.2: cannot be tried without root")
     assert not any("run" in argv for argv in host.ran())
 
 
@@ -75,12 +75,12 @@ def test_a_user_who_is_not_root_is_not_told_that_a_runtime_does_not_work(monkeyp
     [
         (
             running(1, stderr=b"x\ninvalid configuration: hybrid cgroups\n"),
-            "does not: invalid configuration: hybrid",
+            "does not work: invalid configuration: hybrid",
         ),
-        (running(0), "does not: it printed nothing"),
+        (running(0), "does not work: it printed nothing"),
         (
             running(255, stderr=b"ERROR youki: PATH is not set\n\nStack backtrace:\n   0: <unknown>\n"),
-            "does not: ERROR youki: PATH is not set",
+            "does not work: ERROR youki: PATH is not set",
         ),
     ],
 )
@@ -207,7 +207,7 @@ def test_of_another_host_only_its_runtimes_are_tried(monkeypatch: pytest.MonkeyP
     ("answer", "verdict", "found"),
     [
         (Completed((), 0, SAID), Verdict.OK, "works, a container ran without an engine"),
-        (Completed((), 1, b"", b"ctr: failed to dial\n"), Verdict.WARNING, "does not: ctr: failed to dial"),
+        (Completed((), 1, b"", b"ctr: failed to dial\n"), Verdict.WARNING, "does not work: ctr: failed to dial"),
         (
             RunFailed("ctr cannot be run on fake: No such file"),
             Verdict.WARNING,
@@ -239,4 +239,4 @@ def test_a_users_engine_without_numbers_for_others_is_told(monkeypatch: pytest.M
     maps = {kind: [{"container_id": 0, "host_id": 1000, "size": 1}] for kind in ("uidmap", "gidmap")}
     line = lines(monkeypatch, lambda _name, timeout_s: Engine(SAID), maps)["engine podman-rootless"]
     assert line.verdict is Verdict.WARNING
-    assert line.found.startswith("4.3.1: a container ran, and the user of rootless Podman has no numbers in")
+    assert line.found.startswith("4.3.1: a container ran, and the user of rootless Podman has no range of ids in")

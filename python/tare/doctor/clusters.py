@@ -32,14 +32,14 @@ def cluster_lines(host: Host, ledger: Ledger, reach: Callable[[], Cluster] = con
         yield ok(_LINE, error.what)
         return
     if host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
-        yield warning(_LINE, f"{cluster.server}: cannot be tried: it takes root", f"{_ADVICE}: run it with sudo")
+        yield warning(_LINE, f"{cluster.server}: cannot be tried without root", f"{_ADVICE}: run it with sudo")
         return
     try:
         node = usable_node(host, reach)
         seconds = _trial(host, ledger, reach)
     except TareError as error:
         hint = "" if error.hint is None else f": {error.hint}"
-        yield warning(_LINE, f"{cluster.server}: does not: {error.what}", f"{_ADVICE}{hint}")
+        yield warning(_LINE, f"{cluster.server}: does not work: {error.what}", f"{_ADVICE}{hint}")
         return
     what = f"node {node.name}, kubelet {node.kubelet}, {node.runtime.replace('://', ' ')}"
     yield ok(_LINE, f"{cluster.server}: works, a pod was started and ended in {seconds:.1f} s ({what})")

@@ -28,7 +28,7 @@ _ADVICE = "only needed by arms with `sut.pod`"
 def pod_lines(host: Host) -> Iterator[Line]:
     """A line for each way to attach a pod, and for each kind of Service rules."""
     if host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
-        yield warning("pods", "cannot be tried: it takes root", f"{_ADVICE}: run `tare doctor` with sudo")
+        yield warning("pods", "cannot be tried without root", f"{_ADVICE}: run `tare doctor` with sudo")
         return
     for kind, port in (("bridge", None), ("bridge", _PORT), ("macvlan", None)):
         plugin = kind if port is None else "portmap"
@@ -51,7 +51,7 @@ def _tried(host: Host, line: str, plugins: Sequence[str], trial: _Trial) -> Line
             reason = trial(Within(host, node.pid), place)
     except TareError as error:
         return warning(
-            line, f"does not: {error.what}", f"{_ADVICE}{'' if error.hint is None else f': {error.hint}'}"
+            line, f"does not work: {error.what}", f"{_ADVICE}{'' if error.hint is None else f': {error.hint}'}"
         )
     finally:
         host.run(["rm", "-rf", "--one-file-system", place], timeout_s=_CALL_S, check=False)

@@ -108,7 +108,7 @@ def _user_networks(host: Host, program: str) -> Iterator[Line]:
         yield ok(line, "works, a program ran behind it")
     else:
         reason = _short(done.stderr.decode(errors="replace"))
-        yield warning(line, f"does not: {reason}", "only needed by arms that name it: apt-get install passt")
+        yield warning(line, f"does not work: {reason}", "only needed by arms that name it: apt-get install passt")
 
 
 def _user_network(host: Host, client: DockerClient, program: str, kind: NetworkKind) -> Line:
@@ -116,7 +116,7 @@ def _user_network(host: Host, client: DockerClient, program: str, kind: NetworkK
     try:
         output = _in_engine(host, client, host.read(program) or b"", given, _service_ceilings(host))
     except (RunFailed, DockerException, RequestException) as error:
-        return warning(line, f"does not: {_short(str(error))}", "only needed by arms that name it")
+        return warning(line, f"does not work: {_short(str(error))}", "only needed by arms that name it")
     if _SAYS not in output:
         return warning(line, f"a container started, but printed {_short(output)!r}", "look at the engine's log")
     return ok(line, "works, a container ran behind it")
@@ -161,7 +161,7 @@ def _runtime(host: Host, name: str, program: str) -> Line:
     if host.run(["id", "-u"], timeout_s=_CALL_S, check=False).text.strip() not in ("", "0"):
         return warning(
             line,
-            f"{words}: cannot be tried: it takes root",
+            f"{words}: cannot be tried without root",
             "only needed by arms that name it: run `tare doctor` with sudo",
         )
     why = _why_not(host, name, (), program)
@@ -171,7 +171,7 @@ def _runtime(host: Host, name: str, program: str) -> Line:
         if _why_not(host, name, options, program) is None:
             given = f"works with {' '.join(options)}, which the engine has to give it (runtimeArgs of daemon.json)"
             return ok(line, f"{words}: {given}; without: {why}")
-    return warning(line, f"{words}: does not: {why}", "arms cannot use it here; another release may")
+    return warning(line, f"{words}: does not work: {why}", "arms cannot use it here; another release may")
 
 
 def _why_not(host: Host, name: str, options: tuple[str, ...], program: str) -> str | None:
@@ -221,7 +221,7 @@ def containerd_line(host: Host, program: str) -> Line:
     if done.code == 0 and _SAYS in done.text:
         return ok(line, f"{address}: works, a container ran without an engine")
     reason = _short((done.stderr.decode(errors="replace") + done.text).strip())
-    return warning(line, f"{address}: does not: {reason}", _OF_CONTAINERD)
+    return warning(line, f"{address}: does not work: {reason}", _OF_CONTAINERD)
 
 
 def bundle(ident: str) -> dict[str, object]:

@@ -125,9 +125,9 @@ def why_no_user_ranges(facts: Mapping[str, Any]) -> str | None:
         rows = maps.get(kind)
         if rows is not None and sum(row["size"] for row in rows) <= 1:
             return (
-                f"the user of rootless Podman has no numbers in /etc/{file} for the users of a container (as root: "
-                "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER; then as that user: podman "
-                "system migrate)"
+                f"the user of rootless Podman has no range of ids in /etc/{file} for the users of a container "
+                "(as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER; then as that user:"
+                " podman system migrate)"
             )
     return None
 

@@ -245,7 +245,7 @@ def test_a_user_without_numbers_for_others_is_told_before_anything_is_made(
         client = connect_to("podman-rootless")
         task = replace(make_task("true"), image=replace(image, engine_id="sha256:0"))
         of_user = DEPLOYMENTS["container"](host, EngineLedger(ledger, "podman-rootless"), client)
-        with pytest.raises(EnvironmentLacks, match=r"has no numbers in /etc/subuid .*usermod --add-subuids"):
+        with pytest.raises(EnvironmentLacks, match=r"has no range of ids in /etc/subuid .*usermod --add-subuids"):
             of_user.start(task)
         client.close()
     assert ledger.entries() == ()

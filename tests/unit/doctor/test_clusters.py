@@ -57,7 +57,7 @@ def test_a_pod_that_does_not_start_is_the_reason(bench: Bench) -> None:
     bench.status = state("waiting", reason="CreateContainerError", message="no space left on device")
     one = line(bench)
     assert one.verdict is Verdict.WARNING
-    assert "does not: the pod" in one.found
+    assert "does not work: the pod" in one.found
     assert "CreateContainerError: no space left on device" in one.found
     assert bench.ledger.entries() == ()
 
@@ -72,7 +72,7 @@ def test_missing_rights_are_named_and_nothing_is_made(bench: Bench) -> None:
 def test_without_root_nothing_is_asked(bench: Bench) -> None:
     bench.host.answers["id", "-u"] = Completed((), 0, b"1000\n")
     one = line(bench)
-    assert (one.verdict, "takes root" in one.found, bench.client.asked) == (Verdict.WARNING, True, [])
+    assert (one.verdict, "without root" in one.found, bench.client.asked) == (Verdict.WARNING, True, [])
 
 
 def test_no_cluster_is_no_fault(bench: Bench) -> None:

@@ -95,7 +95,7 @@ def test_a_user_without_numbers_for_others_is_told_how_to_have_them(
         assert why is None
     else:
         assert why is not None
-        assert f"no numbers in /etc/{file} " in why
+        assert f"no range of ids in /etc/{file} " in why
         assert "usermod --add-subuids" in why
 
 

@@ -71,11 +71,11 @@ def split_frames(raw: bytes) -> tuple[bytes, bytes]:
     view = memoryview(raw)
     while view:
         if len(view) < _HEADER.size:
-            raise RunFailed("the engine's answer to an exec breaks off in a frame's header")
+            raise RunFailed("the engine's answer to an exec ends in the middle of a frame's header")
         stream, length = _HEADER.unpack(view[: _HEADER.size])
         content = view[_HEADER.size : _HEADER.size + length]
         if len(content) < length:
-            raise RunFailed("the engine's answer to an exec breaks off in a frame")
+            raise RunFailed("the engine's answer to an exec ends in the middle of a frame")
         outputs[_STDERR if stream == _STDERR else 1] += content
         view = view[_HEADER.size + length :]
     return bytes(outputs[1]), bytes(outputs[_STDERR])

@@ -184,7 +184,7 @@ class ClusterPod:
         pid = process_of(self._host, self._cgroups, container)
         process = identify(self._host, pid)
         if process is None:
-            raise RunFailed(f"{task.name} ended before its program was let in")
+            raise RunFailed(f"{task.name} ended before its program started")
         self._limit(task, pid)
         self._host.run(["tee", "--", f"{gate}/{FIFO}"], timeout_s=_CALL_S, stdin=b"\n")
         self._pods[task.name] = pod

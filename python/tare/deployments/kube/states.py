@@ -80,7 +80,7 @@ def why_not_started(pod: Tree) -> Stuck:
     if (gone := why_removed(pod)) is not None:
         return Stuck(gone, None, at_once=True)
     if (how := ended(pod)) is not None:
-        why = f"the pod {name} ended with exit code {how.code} ({how.reason}) before its program was let in"
+        why = f"the pod {name} ended with exit code {how.code} ({how.reason}) before its program started"
         return Stuck(why, None, at_once=True)
     waiting = (_container(pod).get("state") or {}).get("waiting") or {}
     reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "").strip()

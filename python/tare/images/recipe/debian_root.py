@@ -150,7 +150,7 @@ def why_no_build(host: Host) -> str | None:
     said = _lines(done)
     reason = said[-1] if said else f"unshare ended with {done.code}"
     return (
-        f"without root it takes a user namespace with ids of one's own, and there is none here ({reason}): as "
+        f"without root it takes a user namespace with a range of user ids, and there is none here ({reason}): as "
         "root, apt-get install uidmap; usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER"
     )
 

@@ -50,7 +50,7 @@ def test_a_running_container_is_known_by_its_id_without_the_runtimes_name() -> N
         (with_state({"waiting": {"reason": "ImagePullBackOff", "message": "Back-off"}}),
          "the pod p cannot start, ImagePullBackOff: Back-off", True),
         (with_state({"terminated": {"exitCode": 128, "reason": "StartError"}}),
-         "the pod p ended with exit code 128 (StartError) before its program was let in", True),
+         "the pod p ended with exit code 128 (StartError) before its program started", True),
         (EVICTED,
          "the pod p was evicted from its node: The node was low on resource: memory. Threshold: 100Mi", True),
     ],

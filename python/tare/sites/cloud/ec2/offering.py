@@ -86,7 +86,7 @@ def _unfit(about: Any, plan: MachinePlan, image: Image) -> str | None:
         return f"cannot stand in a placement group of the kind {plan.placement}"
     usages = about.get("SupportedUsageClasses", [])
     if plan.spot and usages and "spot" not in usages:
-        return "is not to be had on the spot market"
+        return "is not sold on the spot market"
     return None
 
 
