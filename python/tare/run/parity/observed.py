@@ -60,7 +60,7 @@ class RunObserver:
     """Observes a run until the path of a client's connections to each server is proved; reads a few files of /proc.
 
     An observation without a path proves nothing: over SSH, readings lie so far apart that a connection may come or
-    go between them. A client opens its connections one after the other, so a path is observed again, at growing
+    go between them. A client opens its connections one after the other, so a path is observed again, later at growing
     intervals, until the client has all the connections that it `opens`, or if that number is unknown, until no more
     appear; not in a virtual machine, where it takes seconds. What is in force is read with the first proof, since
     the client may end soon. Without a server, the client is itself the SUT and there is no path to wait for.
@@ -71,7 +71,7 @@ class RunObserver:
         self, machine: Machine, sut: Sut | None, client: Client, *, known: bool, opens: int | None = None
     ) -> None:
         self._machine, self._sut, self._client, self._opens = machine, sut, client, opens
-        self._wait_s = _OPENING_S
+        self._wait_s = _RARELY_S
         self._began_s = self._next_s = machine.clock.monotonic()
         self._done = known
         self._reported: Seen | None = None
@@ -100,7 +100,7 @@ class RunObserver:
                 self._look_at(server, notices)
         proved = all(_proved(path) for path in self._paths.values())
         self._done = last or bool(notices) or self._settled.issuperset(self._paths)
-        self._next_s = now_s + (self._next_wait_s() if proved else _RARELY_S if late else 0.0)
+        self._next_s = now_s + (self._next_wait_s(late=late) if proved else _RARELY_S if late else 0.0)
         if self._reported is not None:
             return self._changed(self._reported, self._sut, notices) if self._done or proved else None
         if not (self._done or proved or late):
@@ -121,8 +121,10 @@ class RunObserver:
         if _proved(now) and (inside or (self._opens is not None and _connections(now) >= self._opens)):
             self._settled.add(name)
 
-    def _next_wait_s(self) -> float:
+    def _next_wait_s(self, *, late: bool) -> float:
         """Seconds until a proved path is observed again: clients that wait for a CPU may connect seconds later."""
+        if not late:
+            return _OPENING_S
         wait_s = self._wait_s
         self._wait_s = 2 * wait_s
         return wait_s
