@@ -60,7 +60,7 @@ class RunObserver:
     """Observes a run until the path of a client's connections to each server is proved; reads a few files of /proc.
 
     An observation without a path proves nothing: over SSH, readings lie so far apart that a connection may come or
-    go between them. A client opens its connections one after the other, so a path is observed again, later at growing
+    go between them. A client opens its connections one after the other, so a path is observed again, at growing
     intervals, until the client has all the connections that it `opens`, or if that number is unknown, until no more
     appear; not in a virtual machine, where it takes seconds. What is in force is read with the first proof, since
     the client may end soon. Without a server, the client is itself the SUT and there is no path to wait for.
