@@ -61,6 +61,10 @@ fuzz: setup ## Have tare read CASES damaged studies, outputs, stores, images, â€
 fuzz-load: ## Have tare-load read CASES (20000) damaged answers of each kind from servers of each protocol
 	@PROPTEST_CASES=$(if $(CASES),$(CASES),20000) nice cargo test --profile dev --locked --package tare-load --quiet -- bytes records_of_tls panic
 
+.PHONY: fuzz-probe
+fuzz-probe: ## Have tare-probe's and tare-agent's readers take CASES (20000) damaged files of the kernel's, journals, tails, frames each
+	@PROPTEST_CASES=$(if $(CASES),$(CASES),20000) nice cargo test --locked --package tare-record --package tare-probe --package tare-agent --quiet -- panic
+
 .PHONY: chaos
 chaos: setup ## Play FAULTS (50) faults at random moments of studies of fakes, or CHAOS_ARGS="--study â€¦"; print the seed
 	@$(PY) -m tools.chaos --faults $(if $(FAULTS),$(FAULTS),50) $(CHAOS_ARGS)

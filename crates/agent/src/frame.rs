@@ -127,6 +127,7 @@ fn frame(out: &mut Vec<u8>, id: u64, kind: u8, payload: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -175,6 +176,51 @@ mod tests {
         let mut wire = Vec::new();
         frame(&mut wire, 1, b'D', b"data of nothing");
         assert!(Messages::new(&wire[..]).next().is_err());
+    }
+
+    /// All that is in a stream, and each request in it looked at.
+    fn read_all(wire: &[u8]) {
+        let mut messages = Messages::new(wire);
+        while let Ok(Some(message)) = messages.next() {
+            assert!(message.data.len() <= MOST_DATA);
+            if let Ok((request, _)) = crate::request::parse(message.head) {
+                let _ = request.kept();
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_of_a_stream_make_it_panic(wire in prop::collection::vec(any::<u8>(), 0..400)) {
+            read_all(&wire);
+        }
+
+        /// Frames with heads like those of requests, whose values and lengths are anything, in any order, then cut.
+        #[test]
+        fn no_frames_in_any_order_make_it_panic(
+            frames in prop::collection::vec((0..3_u64, 0..8_usize, any::<u64>(), any::<f64>()), 0..12),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut wire = Vec::new();
+            for (id, kind, number, real) in frames {
+                let text = match kind {
+                    0 => json!({"op": "run", "argv": ["true"], "env": null, "limit_s": real, "data": number % 9}),
+                    1 => json!({"op": "put_part", "scratch": "/x", "offset": number, "data": number}),
+                    2 => json!({"op": "read", "path": "/x", "offset": number, "limit": number, "acks": [number]}),
+                    3 => json!({"op": "hello", "format": number, "epoch": "", "lease_s": real, "engine": ""}),
+                    4 => json!({"op": number, "data": real}),
+                    5 => json!([number]),
+                    _ => json!({"data": number % 40}),
+                };
+                if kind == 7 {
+                    frame(&mut wire, id, b'D', &[0; 40][..(number % 40) as usize]);
+                } else {
+                    frame(&mut wire, id, b'H', text.to_string().as_bytes());
+                }
+            }
+            read_all(&wire);
+            read_all(&wire[..cut.index(wire.len() + 1)]);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! `make fuzz-probe` sets `PROPTEST_CASES` to many more cases than a test takes.
 
 use proptest::prelude::*;
-use tare_probe::discover::hierarchy::Hierarchy;
+use tare_probe::discover::hierarchy::Hierarchies;
 use tare_probe::parse::keyed::{Plan, Wanted};
 use tare_probe::parse::stat::Line;
 use tare_probe::parse::{blkio, diskstats, fields, io_stat, net_dev, pid_stat, pressure, stat};
@@ -31,8 +31,20 @@ const WANTED: [Wanted; 3] = [
 ];
 /// What numbers, names and lines may turn into.
 const PIECES: [&[u8]; 14] = [
-    b"\n", b" ", b"", b"-1", b"18446744073709551615", b"99999999999999999999999999999999", b"(", b") Z 1",
-    b"cpu", b"cpu4294967296 1", b"total=", b"\0", b"\xff\xfe", b":",
+    b"\n",
+    b" ",
+    b"",
+    b"-1",
+    b"18446744073709551615",
+    b"99999999999999999999999999999999",
+    b"(",
+    b") Z 1",
+    b"cpu",
+    b"cpu4294967296 1",
+    b"total=",
+    b"\0",
+    b"\xff\xfe",
+    b":",
 ];
 
 /// A sample, a piece of it replaced by another piece, again and again, and then cut.
@@ -58,7 +70,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
 fn parse_all(bytes: &[u8]) {
     let mut of_disk = [ABSENT; disk::WIDTH];
     for (_, words) in diskstats::devices(bytes) {
-        let _used = diskstats::was_used(words.clone());
+        let _used = diskstats::was_used(words);
         diskstats::counters(words, &mut of_disk);
     }
     let mut of_interface = [ABSENT; interface::WIDTH];
@@ -75,14 +87,19 @@ fn parse_all(bytes: &[u8]) {
     let mut of_process = [ABSENT; process::WIDTH];
     pid_stat::counters(bytes, 4096, &mut of_process);
     let _ = (pid_stat::parent(bytes), pid_stat::flags(bytes), pid_stat::command(bytes));
-    let _ = (pid_stat::has_ended(bytes), pressure::totals(bytes), io_stat::sums(bytes), blkio::sums(bytes));
+    let _ = (
+        pid_stat::has_ended(bytes),
+        pressure::totals(bytes),
+        io_stat::sums(bytes),
+        blkio::sums(bytes),
+    );
     let _ = (fields::leading_number(bytes), fields::whole_number(bytes));
     let mut cells = [ABSENT; 3];
     Plan::learn(&WANTED, bytes).read(bytes, &mut cells);
     for sample in SAMPLES {
         Plan::learn(&WANTED, sample).read(bytes, &mut cells);
     }
-    let mounts = Hierarchy::parse(&String::from_utf8_lossy(bytes));
+    let mounts = Hierarchies::parse(&String::from_utf8_lossy(bytes));
     let _ = mounts.layout();
 }
 

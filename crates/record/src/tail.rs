@@ -114,6 +114,9 @@ pub struct Broken {
     pub why: &'static str,
 }
 
+/// No program writes so many; sums of positions and lengths below it fit 64 bits.
+const MOST_WORDS: u64 = 1 << 63;
+
 /// Reads rows from a ring of words.
 #[derive(Default)]
 pub struct Walker {
@@ -137,7 +140,7 @@ impl Walker {
         mut each: impl FnMut(Row<'_>, u64),
     ) -> Result<(), Broken> {
         let broken = |position, why| Err(Broken { position, why });
-        if from > to || to - from > capacity {
+        if from > to || to - from > capacity || to > MOST_WORDS {
             return broken(from, "the journal and its tail do not join");
         }
         let at = |position: u64| word((position & (capacity - 1)) as usize);

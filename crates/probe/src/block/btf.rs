@@ -176,7 +176,7 @@ impl Btf {
             let goes_deeper = member.name == 0 && depth > 0;
             let within =
                 goes_deeper.then(|| self.member_bits(member.kind, wanted, depth - 1)).flatten();
-            within.map(|within| bits + within)
+            within.and_then(|within| bits.checked_add(within))
         })
     }
 }
@@ -218,6 +218,7 @@ fn find_strings(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::io::Cursor;
 
     const NAMES: [&str; 6] = ["outer", "first", "b", "last", "alias", "none"];
@@ -254,6 +255,24 @@ mod tests {
         assert_eq!(btf.offset("outer", "last").expect("there"), 16);
         assert!(btf.offset("outer", "none").is_err());
         assert_eq!(btf.typedef("alias").expect("there"), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn no_damaged_types_make_it_panic(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        ) {
+            let mut bytes = sample();
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            if let Ok(btf) = Btf::find(&mut Cursor::new(bytes), &NAMES) {
+                for member in NAMES {
+                    let _ = (btf.offset("outer", member), btf.typedef(member));
+                }
+            }
+        }
     }
 
     #[test]
