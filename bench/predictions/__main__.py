@@ -18,9 +18,11 @@ from bench.tables import show
 from tare.errors import TareError
 from tare.knowledge.advice_text import interval, percent
 from tare.knowledge.claim import load_claims
+from tare.knowledge.predictions.measured import MOST_BEHIND, RateOutcome
 from tare.knowledge.predictions.model_error import CPU, LATENCY, THROUGHPUT
 from tare.knowledge.predictions.past import Judged, Past, error_of, judged, past_of, score_of
-from tare.knowledge.predictions.past_text import past_tree
+from tare.knowledge.predictions.past_text import FALLS_BEHIND, dropped, past_tree
+from tare.knowledge.predictions.prediction_text import blocks_behind
 from tare.plural import counted
 from tare.sites.layout import default_layout
 from tare.store_place import place_of
@@ -32,7 +34,7 @@ TITLES = {
 }
 
 
-_TOO_FEW = "fewer than three blocks were measured, or kept up with the rate"
+_TOO_FEW = "fewer than three blocks were measured or kept up with the rate"
 
 
 def table(found: Sequence[Judged], metric: str) -> Iterator[str]:
@@ -45,7 +47,7 @@ def table(found: Sequence[Judged], metric: str) -> Iterator[str]:
     yield "|---|---|---|---|"
     for each in of:
         ends = f"{percent(each.predicted)} {interval(each.predicted - each.half, each.predicted + each.half)}"
-        measured = percent(each.outcome.measured)
+        measured = percent(each.outcome.measured) + dropped(each.outcome.dropped)
         within = "yes" if each.within else "no"
         yield f"| {each.outcome.study}, {each.outcome.arm} | {ends} | {measured} | {within} |"
     yield ""
@@ -62,11 +64,26 @@ def table(found: Sequence[Judged], metric: str) -> Iterator[str]:
     yield f"- Variance of the intervals: {shares}."
 
 
+def rate_table(rates: Sequence[RateOutcome]) -> Iterator[str]:
+    """Markdown: whether each arm falls behind its rate; nothing of none."""
+    if not rates:
+        return
+    yield from ("", "## Arms that fall behind their rate", "", "| study, arm | predicted | measured | right |")
+    yield "|---|---|---|---|"
+    for each in rates:
+        right = "yes" if each.right else "no"
+        behind = FALLS_BEHIND[each.predicted]
+        yield f"| {each.study}, {each.arm} | {behind} | {blocks_behind(each.kept)} | {right} |"
+    yield from ("", f"- {sum(each.right for each in rates)} of {counted(len(rates), 'arm')} predicted rightly.")
+
+
 def unpredicted(pasts: Sequence[Past]) -> Iterator[str]:
     """Arms without a prediction or without three blocks to compare with, and why."""
     for past in pasts:
         for each in past.predictions:
-            why = each.why_none or (_TOO_FEW if each.measured_se is None else None)
+            kept = each.kept
+            too_few = _TOO_FEW if kept is None or kept.behind <= MOST_BEHIND else blocks_behind(kept)
+            why = each.why_none or (too_few if each.measured_se is None else None)
             if why is not None:
                 yield f"- {past.study.name}, {each.arm}, {each.metric}: {why}."
 
@@ -86,13 +103,15 @@ def main() -> int:
             print(f"{path} is left out: {error}", file=sys.stderr)
     found = judged(pasts, load_claims())
     lines = [line for metric in TITLES for line in table(found, metric)]
+    rates = [each for past in pasts for each in past.rates]
+    lines += rate_table(rates)
     without = list(unpredicted(pasts))
     rest = ["", "## Not predicted, or not measured", "", *without] if without else []
     show("\n".join(["# Predicted and measured", *lines, *rest]) + "\n", chosen.markdown)
     if chosen.json is not None:
-        tree = past_tree(found, error_of(pasts))
+        tree = past_tree(found, error_of(pasts), rates)
         chosen.json.write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return 0 if found else 1
+    return 0 if found or rates else 1
 
 
 if __name__ == "__main__":

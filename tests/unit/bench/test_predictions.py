@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.knowledge.test_past import past
+from tests.unit.knowledge.test_past import at_a_rate, past
 
-from bench.predictions.__main__ import table, unpredicted
-from tare.knowledge.predictions.model_error import CPU, THROUGHPUT
+from bench.predictions.__main__ import rate_table, table, unpredicted
+from tare.knowledge.predictions.model_error import CPU, LATENCY, THROUGHPUT
 from tare.knowledge.predictions.past import Past, judged
 from tare.knowledge.predictions.prediction import Prediction
 from tare.knowledge.unit_costs import FEWEST
@@ -35,6 +35,20 @@ def test_each_metric_has_a_table_with_its_score() -> None:
     assert list(table(judged(of, ()), CPU)) == []
 
 
+def test_arms_that_fell_behind_have_a_table_of_their_own_and_a_reason() -> None:
+    shown = list(rate_table(at_a_rate().rates))
+    assert "| percona-2016, bridge | keeps up | fell behind in 5 of 8 blocks | no |" in shown
+    assert "| percona-2016, shared | keeps up | fell behind in 1 of 8 blocks | yes |" in shown
+    assert "- 1 of 3 arms predicted rightly." in shown
+    assert list(rate_table(())) == []
+    assert list(unpredicted([at_a_rate()])) == [
+        "- percona-2016, host, latency_mean: its CPUs cannot keep up.",
+        "- percona-2016, bridge, latency_mean: fell behind in 5 of 8 blocks.",
+    ]
+    (row,) = [line for line in table(judged([at_a_rate()], ()), LATENCY) if "shared" in line]
+    assert "without 1 block behind the rate" in row
+
+
 def test_what_is_not_predicted_is_named_with_its_reason() -> None:
     study = past("a").study
     of = Past(
@@ -42,7 +56,7 @@ def test_what_is_not_predicted_is_named_with_its_reason() -> None:
     )
     assert list(unpredicted([of])) == [
         "- percona-2016, host, throughput: nothing is known.",
-        "- percona-2016, bridge, throughput: fewer than three blocks were measured, or kept up with the rate.",
+        "- percona-2016, bridge, throughput: fewer than three blocks were measured or kept up with the rate.",
     ]
 
 
@@ -71,7 +85,8 @@ def test_there_is_time_for_more_blocks_than_an_interval_needs_and_all_of_it_is_4
     assert len(minutes) == len(limits)
     weighing = load(find_study("unit-costs"), installed(), "quick").protocol
     assert isinstance(weighing, Sequential)
-    assert sum(minutes) + (weighing.max_minutes or 0) <= 45
+    assert weighing.max_minutes is not None
+    assert sum(minutes) + weighing.max_minutes <= 45
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)

@@ -20,8 +20,10 @@ from tare.cli import app
 from tare.errors import StoreError
 from tare.knowledge.claim import load_claims
 from tare.knowledge.kept_costs import keep
+from tare.knowledge.predictions.measured import Kept
 from tare.knowledge.predictions.model_error import (
     ASSUMED,
+    LATENCY,
     ModelError,
     Outcome,
     keep_error,
@@ -210,6 +212,50 @@ def test_nothing_measured_is_nothing_judged() -> None:
     unmeasured = Past("a", past("a").study, (Prediction("host", -0.1, -0.2, 0.0, "sut", of_costs=0.01),))
     assert score_of(judged([unmeasured], ())) is None
     assert "No arm" in next(iter(past_lines((), ASSUMED)))
+
+
+def at_a_rate() -> Past:
+    """Of arms at a rate: predicted to fall behind and did not, the other way round, and one block behind."""
+    fast = Prediction(
+        "host", why_none="its CPUs cannot keep up", metric=LATENCY, falls_behind=True, kept=Kept(8, 0, 0)
+    )
+    slow = Prediction(
+        "bridge", 0.1, 0.0, 0.2, of_costs=0.01, metric=LATENCY, falls_behind=False, kept=Kept(8, 5, 5)
+    )
+    close = Prediction(
+        "shared", 0.1, 0.0, 0.2, of_costs=0.01, measured=0.1, measured_se=0.01, metric=LATENCY,
+        falls_behind=False, kept=Kept(8, 1, 1),
+    )  # fmt: skip
+    return Past("a", past("a").study, (fast, slow, close))
+
+
+def test_falling_behind_a_rate_is_an_outcome_of_its_own_that_predictions_can_miss() -> None:
+    of = at_a_rate()
+    assert [each.arm for each in of.outcomes] == ["shared"]
+    rates = {each.arm: (each.predicted, each.measured, each.right) for each in of.rates}
+    assert rates == {
+        "host": (True, False, False), "bridge": (False, True, False), "shared": (False, False, True)
+    }  # fmt: skip
+    judgement = judged([of], ())
+    lines = list(past_lines(judgement, ASSUMED, of.rates))
+    (slow,) = [line for line in lines if "bridge" in line]
+    assert " ".join(slow.split()[2:]) == "keeps up fell behind in 5 of 8 blocks wrong"
+    assert "1 of 3 arms at a rate predicted rightly" in lines
+    (close,) = [line for line in lines if "shared, " in line]
+    assert close.endswith("without 1 block behind the rate")
+    assert [each["right"] for each in past_tree(judgement, ASSUMED, of.rates)["rates"]] == [False, False, True]
+
+
+def test_arms_that_only_fell_behind_are_shown_without_a_score() -> None:
+    lines = list(past_lines((), ASSUMED, at_a_rate().rates))
+    assert "1 of 3 arms at a rate predicted rightly" in lines
+    assert lines[-1].startswith("No arm")
+
+
+def test_advice_says_in_how_many_blocks_an_arm_fell_behind() -> None:
+    shown = "\n".join(prediction_lines(at_a_rate().predictions, 100))
+    assert "; fell behind in 5 of 8 blocks" in shown
+    assert "; fell behind in 0" not in shown
 
 
 def test_claims_stand_beside_a_prediction_and_whether_they_agree() -> None:

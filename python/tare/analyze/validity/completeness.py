@@ -122,7 +122,11 @@ def _unseen(run: RunRecord) -> tuple[bool, bool, bool, bool]:
 
 
 SHORT = 0.01
-"""Share of the requested operations: half of the target width of an overhead."""
+"""Share of the requested operations: half of the target width of an overhead.
+
+The one bound for "fell behind its rate", in advice and predictions, too. A queue that grows through a phase until a
+hundredth of the arrivals is left has the last of them wait for a hundredth of the phase: 20 ms of 2 s.
+"""
 
 
 def under_delivery(evidence: Evidence) -> Iterator[Alarm]:

@@ -192,8 +192,9 @@ def predicted(
 ) -> None:
     """Predict each arm of your stores from its bare runs, and compare with what was measured.
 
-    The model's error is learned from the other stores. Prints how often the 90 % interval holds, its median
-    half-width, and the mean absolute error beside the published figure and the mean of all claims.
+    The model's error is learned from the other stores. Prints which arms fall behind their rate, how often the
+    90 % interval holds, its median half-width, and the mean absolute error beside the published figure and the
+    mean of all claims.
     """
     from tare.knowledge.predictions.past import error_of, judged, past_of
     from tare.knowledge.predictions.past_text import past_lines, past_tree
@@ -201,10 +202,11 @@ def predicted(
     layout = default_layout()
     pasts = [past_of(store, layout) for store in stores]
     found, error = judged(pasts, every_claim(claims)), error_of(pasts)
+    rates = [each for past in pasts for each in past.rates]
     if as_json:
-        text = json.dumps(past_tree(found, error), indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(past_tree(found, error, rates), indent=2, ensure_ascii=False) + "\n"
     else:
-        text = "".join(f"{line}\n" for line in past_lines(found, error))
+        text = "".join(f"{line}\n" for line in past_lines(found, error, rates))
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
     if keep:
         from tare.knowledge.predictions.model_error import keep_error

@@ -1,9 +1,9 @@
 """What an arm costs at a rate that stays, in CPU time and mean latency, by an open network of queues.
 
-Each CPU is a station that many requests share. An operation that needs D of it takes D / (1 - u) there, u being the
-share of the CPU that is in use (Poisson arrivals; exact for processor sharing whatever the distribution of D, and
-for first come, first served if D is exponential: Baskett, Chandy, Muntz & Palacios, JACM 22(2), 1975). The latency
-of the bare runs is the anchor: what D / (1 - u) does not explain of it stays as it is.
+The CPUs of a side are a station that many requests share. An operation that needs D of one CPU takes D / (1 - u)
+there, u being the share in use (Poisson arrivals; exact for processor sharing whatever the distribution of D, and
+for first come, first served if D is exponential: Baskett, Chandy, Muntz & Palacios, JACM 22(2), 1975); of several
+CPUs, what M/M/c has. The latency of the bare runs is the anchor: what this does not explain of it stays as it is.
 """
 
 from __future__ import annotations
@@ -32,17 +32,22 @@ class Use:
     client: float
     proxy: float
 
+    @property
+    def keeps_up(self) -> bool:
+        """Whether no station has more to do than it can."""
+        return max(self.sut, self.client, self.proxy) < 1
+
 
 def cpu_at_rate(profile: Profile, path: PathCosts, *, shift: float) -> float:
     """Log ratio of the CPU time of an operation.
 
-    A server that is busy for a share u of its time finds requests waiting for that share of them, and is woken for
-    the others: a request costs u times what it does at full load, and 1 - u times what it does alone.
+    Where CPUs are busy for a share u of the time, that share of the requests finds them at work and costs what it
+    does at full load; the others wake them up and cost what they do alone.
     """
     assert profile.cpu_us is not None  # noqa: S101 - the caller has seen to it
     busy, alone = path.added.get("sut"), path.alone
-    used = _awake(use_of(profile, path, shift=shift), path)
-    known = [(share, cost) for share, cost in ((used, busy), (1 - used, alone)) if cost is not None]
+    awake = _awake(use_of(profile, path, shift=shift), path)
+    known = [(share, cost) for share, cost in ((awake, busy), (1 - awake, alone)) if cost is not None]
     if not known:
         return 0.0
     weight = sum(share for share, _ in known)
@@ -60,37 +65,56 @@ def latency_at_rate(
     assert profile.latency_us is not None  # noqa: S101 - the caller has seen to it
     others = others_share(profile)
     before, after = use_of(profile, None, others=others), use_of(profile, path, others=others, shift=shift)
-    own = {name: profile.stations[name].us for name in _SIDES if name in profile.stations}
-    bare = sum(sojourn(us, getattr(before, name)) for name, us in own.items())
+    own = {name: profile.stations[name] for name in _SIDES if name in profile.stations}
+    bare = sum(sojourn(each.us, getattr(before, name), each.cpus) for name, each in own.items())
     # CPU time that an operation does not wait for, of other threads or after the reply, queues no operation.
     waited_for = min(1.0, profile.latency_us / bare) if bare else 0.0
-    more = waited_for * (sum(sojourn(us, getattr(after, name)) for name, us in own.items()) - bare)
-    more += profile.requests * _a_request(path, after, _awake(use_of(profile, path, shift=shift), path), shift)
+    then = sum(sojourn(each.us, getattr(after, name), each.cpus) for name, each in own.items())
+    more = waited_for * (then - bare)
+    awake = _awake(use_of(profile, path, shift=shift), path)
+    more += profile.requests * _a_request(profile, path, after, awake, waited_for, shift)
     if storage is not None and profile.disk is not None:
         more += profile.disk.us * (storage.of(profile.disk.written, shift) - 1)
     return math.log(max(profile.latency_us + more, _LEAST * profile.latency_us) / profile.latency_us)
 
 
-def _a_request(path: PathCosts, after: Use, awake: float, shift: float) -> float:
-    """Time that a path adds to one request: its CPU time in each queue, and what a sleeping server takes more."""
+def _a_request(  # noqa: PLR0913, PLR0917 - a path, and the state of what it passes
+    profile: Profile, path: PathCosts, after: Use, awake: float, waited_for: float, shift: float
+) -> float:
+    """Time that a path adds to one request: its CPU time, the queues for it, and what a sleeping server takes more.
+
+    Unit costs show that a request alone waits for its CPU time. Queues are those of server and client, of which an
+    operation waits for `waited_for`.
+    """
     sut, client = path.us("sut", shift), path.us("client", shift)
     asleep = (1 - awake) * max(0.0, shifted(path.waited, shift) - sut - client)
-    return sojourn(sut, after.proxy if path.proxied else after.sut) + sojourn(client, after.client) + asleep
+    cpus = {name: profile.stations[name].cpus if name in profile.stations else 1.0 for name in _SIDES}
+    serving = sojourn(sut, after.proxy) if path.proxied else sojourn(sut, after.sut, cpus["sut"])
+    queues = serving + sojourn(client, after.client, cpus["client"]) - sut - client
+    return sut + client + waited_for * queues + asleep
 
 
 def _awake(use: Use, path: PathCosts) -> float:
-    """How often a request finds what serves it at work on another."""
+    """How often a request finds the CPUs of what serves it at work."""
     return min(1.0, use.proxy if path.proxied else use.sut)
 
 
-def carries(profile: Profile, path: PathCosts) -> bool:
-    """Whether the CPUs can do, at this rate, what a path makes of each operation."""
-    use = use_of(profile, path)
-    return max(use.sut, use.client, use.proxy) < 1
+def carries(profile: Profile, path: PathCosts, *, shift: float = 0.0) -> bool | None:
+    """Whether the CPUs can do, at this rate and beside what others use, what a path makes of each operation.
+
+    `None` where all of that fills them in the bare runs already, which did keep up: then others ran elsewhere.
+    """
+    others = others_share(profile)
+    if not use_of(profile, None, others=others).keeps_up:
+        return None
+    return use_of(profile, path, others=others, shift=shift).keeps_up
 
 
 def others_share(profile: Profile) -> float:
-    """Of the machine's CPU time: what neither server nor client has used; 0 where one of them is not known."""
+    """Of the machine's CPU time: what neither server nor client is charged with; 0 where one of them is not known.
+
+    The kernel's threads (ksoftirqd, writeback, a file system's journal) are in it, whomever they work for.
+    """
     machine = profile.stations.get("machine")
     if machine is None or any(name not in profile.stations for name in _SIDES):
         return 0.0

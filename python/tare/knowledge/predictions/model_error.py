@@ -79,7 +79,10 @@ ASSUMED = ModelError(base=_BASE, share=0.0)
 
 @dataclass(frozen=True)
 class Outcome:
-    """A prediction from unit costs alone, and what was measured: log ratios. `store`: digest of its plan."""
+    """A prediction from unit costs alone, and what was measured: log ratios. `store`: digest of its plan.
+
+    `dropped`: blocks without a latency, see `Kept`.
+    """
 
     store: str
     study: str
@@ -89,6 +92,7 @@ class Outcome:
     measured: float
     measured_se: float
     metric: str = THROUGHPUT
+    dropped: int = 0
 
 
 def learned_errors(outcomes: Sequence[Outcome]) -> ModelError:

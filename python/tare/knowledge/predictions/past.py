@@ -14,6 +14,7 @@ from tare.knowledge.claim import ClaimFile
 from tare.knowledge.comparable import key_for
 from tare.knowledge.forecast import comparable
 from tare.knowledge.kept_costs import read_costs
+from tare.knowledge.predictions.measured import RateOutcome
 from tare.knowledge.predictions.model_error import ModelError, Outcome, learned_errors
 from tare.knowledge.predictions.payload import loopback_payload
 from tare.knowledge.predictions.prediction import NINETY, Prediction, predictions
@@ -46,12 +47,24 @@ class Past:
                 each.measured,
                 each.measured_se,
                 each.metric,
+                0 if each.kept is None else each.kept.dropped,
             )
             for each in self.predictions
             if each.log_ratio is not None
             and each.of_costs is not None
             and each.measured is not None
             and each.measured_se is not None
+        )
+
+    @property
+    def rates(self) -> tuple[RateOutcome, ...]:
+        """Arms at a rate of which it is known whether they were predicted to fall behind, and whether they did."""
+        return tuple(
+            RateOutcome(self.digest, self.study.name, each.arm, each.falls_behind, fell_behind, each.kept)
+            for each in self.predictions
+            if each.falls_behind is not None
+            and each.kept is not None
+            and (fell_behind := each.kept.fell_behind) is not None
         )
 
 

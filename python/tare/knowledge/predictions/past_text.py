@@ -8,16 +8,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tare.knowledge.advice_text import interval, percent
+from tare.knowledge.predictions.measured import RateOutcome
 from tare.knowledge.predictions.model_error import ModelError
 from tare.knowledge.predictions.past import Judged, score_of
 from tare.knowledge.predictions.prediction import NINETY
-from tare.knowledge.predictions.prediction_text import named
+from tare.knowledge.predictions.prediction_text import blocks_behind, named
 from tare.one_line import plain
 from tare.plural import counted
 
 
-def past_lines(judged: Sequence[Judged], error: ModelError) -> Iterator[str]:
+def past_lines(judged: Sequence[Judged], error: ModelError, rates: Sequence[RateOutcome] = ()) -> Iterator[str]:
     """A line per arm, then the score; within 80 columns where names are short."""
+    if rates:
+        yield from rate_lines(rates)
+        yield ""
     score = score_of(judged)
     if score is None:
         yield "No arm was both predicted and measured in three blocks or more."
@@ -30,7 +34,8 @@ def past_lines(judged: Sequence[Judged], error: ModelError) -> Iterator[str]:
     for name, each in zip(names, judged, strict=True):
         of = each.outcome
         ends = f"{percent(each.predicted)} {interval(each.predicted - each.half, each.predicted + each.half)}"
-        yield f"{name:<{width}}  {ends:<30}  {percent(of.measured)}{'' if each.within else '  outside'}"
+        outside = "" if each.within else "  outside"
+        yield f"{name:<{width}}  {ends:<30}  {percent(of.measured)}{outside}{dropped(of.dropped)}"
     yield ""
     stores = counted(score.stores, "store")
     yield f"{score.within} of {counted(score.arms, 'arm')} of {stores} within the 90 % interval"
@@ -57,7 +62,26 @@ def past_lines(judged: Sequence[Judged], error: ModelError) -> Iterator[str]:
         yield f"too few to learn the model's own error from; {100 * error.base:.0f} % is assumed"
 
 
-def past_tree(found: Sequence[Judged], error: ModelError) -> dict[str, Any]:
+def rate_lines(rates: Sequence[RateOutcome]) -> Iterator[str]:
+    """Whether arms keep up with their rate, a line each, and how many were predicted rightly."""
+    names = [f"{plain(each.study)} {plain(each.arm)}" for each in rates]
+    width = max(map(len, names))
+    yield f"{'study and arm':<{width}}  {'predicted':<12}  measured"
+    for name, each in zip(names, rates, strict=True):
+        wrong = "" if each.right else "  wrong"
+        yield f"{name:<{width}}  {FALLS_BEHIND[each.predicted]:<12}  {blocks_behind(each.kept)}{wrong}"
+    yield f"{sum(each.right for each in rates)} of {counted(len(rates), 'arm')} at a rate predicted rightly"
+
+
+FALLS_BEHIND = {True: "falls behind", False: "keeps up"}
+
+
+def dropped(blocks: int) -> str:
+    """How many blocks a latency lacks; nothing of none."""
+    return f"  without {counted(blocks, 'block')} behind the rate" if blocks else ""
+
+
+def past_tree(found: Sequence[Judged], error: ModelError, rates: Sequence[RateOutcome] = ()) -> dict[str, Any]:
     """Log ratios as they are."""
     score = score_of(found)
     return {
@@ -75,6 +99,7 @@ def past_tree(found: Sequence[Judged], error: ModelError) -> dict[str, Any]:
             }
             for each in found
         ],
+        "rates": [{**dataclasses.asdict(each), "right": each.right} for each in rates],
         "score": None if score is None else dataclasses.asdict(score),
         "error": error.model_dump(),
     }

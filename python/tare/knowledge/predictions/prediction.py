@@ -17,22 +17,21 @@ them keeps it, and pays in CPU time and latency (at_rate.py); other storages are
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tare.analyze.metrics import METRICS
 from tare.analyze.runs import select_runs
 from tare.knowledge.benchmark import setup_of
 from tare.knowledge.claim import Setup
 from tare.knowledge.predictions.at_rate import carries, cpu_at_rate, latency_at_rate, others_share
+from tare.knowledge.predictions.measured import Kept, measured
 from tare.knowledge.predictions.model_error import ASSUMED, CPU, LATENCY, THROUGHPUT, ModelError
 from tare.knowledge.predictions.path_costs import PLAIN, PathCosts, path_costs, shifted
 from tare.knowledge.predictions.profile import Payload, Profile, Station, constant_rate, kept_rate, profile_of
 from tare.knowledge.predictions.queueing import slowest_demand, thinking_time, throughput
 from tare.knowledge.predictions.storage_costs import StorageRatios, same_place, storage_ratios
-from tare.knowledge.unit_costs import FEWEST, UnitCosts, path_of
+from tare.knowledge.unit_costs import UnitCosts, path_of
 from tare.run.record import RunRecord
 from tare.study.model import Study
 
@@ -50,7 +49,8 @@ class Prediction:
     `bound`: what sets the rate of a closed loop then: a station, `disk`, or `time` where the requests' own time
     does. `why_none`: a clause where nothing can be predicted. `of_costs`: standard deviation that comes of the unit
     costs alone. `measured`: the log ratio that the store itself has of the arm, if any, with its standard error.
-    `kib`: see `Profile`.
+    `kib`: see `Profile`. Of a latency at a rate, `falls_behind`: whether the arm is predicted to fall behind the
+    rate, `None` where that cannot be told; `kept`: how often it kept up.
     """
 
     arm: str
@@ -64,6 +64,8 @@ class Prediction:
     measured_se: float | None = None
     kib: float | None = None
     metric: str = THROUGHPUT
+    falls_behind: bool | None = None
+    kept: Kept | None = None
 
 
 def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
@@ -87,22 +89,34 @@ def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
     storage = storage_ratios(costs, setup.storage) if moved and beside == "host" else None
     if why := _lacks(profile, setup.storage, storage, moved=moved, metric=metric):
         return Prediction(arm, why_none=why, metric=metric)
+    falls_behind, why = _capacity(profile, known) if metric == LATENCY else (None, None)
+    if why is not None:
+        return Prediction(arm, why_none=why, metric=metric, falls_behind=falls_behind)
     if metric == THROUGHPUT:
         point, bound = _closed(profile, known, storage, shift=0.0)
         ends = [_closed(profile, known, storage, shift=shift)[0] for shift in (-1.0, 1.0)]
     else:
-        if metric == LATENCY and not carries(profile, known):
-            return Prediction(
-                arm, why_none="its CPUs cannot keep up with this rate, so requests pile up", metric=metric
-            )
         point, *ends = (_open(metric, profile, known, storage, shift=shift) for shift in (0.0, -1.0, 1.0))
         bound = None
     learned, of_costs = error.of(metric), abs(ends[0] - ends[1]) / 2
     reach, point = NINETY * learned.sd(point, of_costs), learned.corrected(point)
     counted = profile.kib if any(known.a_kib.values()) and metric != LATENCY else None
     return Prediction(
-        arm, point, point - reach, point + reach, bound, of_costs=of_costs, kib=counted, metric=metric
-    )
+        arm, point, point - reach, point + reach, bound,
+        of_costs=of_costs, kib=counted, metric=metric, falls_behind=falls_behind,
+    )  # fmt: skip
+
+
+def _capacity(profile: Profile, path: PathCosts) -> tuple[bool | None, str | None]:
+    """Whether an arm falls behind the rate, `None` if that cannot be told; and why there is no latency, if so."""
+    keeps_up = carries(profile, path)
+    if keeps_up is None:
+        return None, "its bare runs and other programs filled its CPUs, so its queues cannot be told"
+    if not keeps_up:
+        return True, "its CPUs cannot keep up with this rate, so requests pile up"
+    if not carries(profile, path, shift=1.0):
+        return False, "its CPUs may not keep up with this rate: not if unit costs are a standard error higher"
+    return False, None
 
 
 def _lacks(
@@ -209,25 +223,13 @@ def predictions(
             continue
         own = {block: run for (block, name), run in good.items() if name == arm.name}
         for metric in (THROUGHPUT,) if profile.flying is not None else (CPU, LATENCY):
-            logs = _measured(own, bare, metric)
+            of_store = measured(own, bare, metric)
             yield replace(
                 predicted(
                     arm.name, setup_of(arm), profile, costs, error,
                     metric=metric, beside=setup_of(baseline).storage,
                 ),
-                measured=statistics.fmean(logs) if logs else None,
-                measured_se=statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) >= FEWEST else None,
+                measured=of_store.log_ratio,
+                measured_se=of_store.se,
+                kept=of_store.kept,
             )  # fmt: skip
-
-
-def _measured(own: Mapping[int, RunRecord], bare: Mapping[int, RunRecord], metric: str) -> list[float]:
-    """Log ratios of a metric, block by block; at a rate, of blocks in which both kept up with it."""
-    of = METRICS[metric].of
-    return [
-        math.log(above / below)
-        for block, run in own.items()
-        if block in bare
-        and (metric == THROUGHPUT or (kept_rate(run) and kept_rate(bare[block])))
-        and (above := of(run))
-        and (below := of(bare[block]))
-    ]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tare.analyze.metrics import METRICS
 from tare.knowledge.advice_text import interval, percent
+from tare.knowledge.predictions.measured import Kept
 from tare.knowledge.predictions.model_error import ASSUMED, THROUGHPUT, ModelError
 from tare.knowledge.predictions.prediction import Prediction
 from tare.knowledge.prior import Prior
@@ -41,12 +42,12 @@ def prediction_lines(
     for each in predictions:
         arm = named(each.arm, each.metric)
         if each.log_ratio is None or each.low is None or each.high is None:
-            yield f"  {arm:<{name}}  no prediction: {each.why_none}"[:width]
+            yield f"  {arm:<{name}}  no prediction: {each.why_none}{_behind(each)}"[:width]
         else:
             beside = "" if each.measured is None else f"; measured {percent(each.measured)}"
             figures = f"{percent(each.log_ratio)} {interval(each.low, each.high)}"
             bound = "" if each.bound is None else f", limited by {_BOUNDS[each.bound]}"
-            yield f"  {arm:<{name}}  {figures}{bound}{beside}"
+            yield f"  {arm:<{name}}  {figures}{bound}{beside}{_behind(each)}"
         if each.metric == THROUGHPUT and (prior := (priors or {}).get(each.arm)):
             yield f"  {'':<{name}}  {_beside(each, prior)}"
     yield from _sources(predictions, error, width)
@@ -55,6 +56,17 @@ def prediction_lines(
 def named(arm: str, metric: str) -> str:
     """An arm with the metric that is told of it, where that is not the throughput."""
     return arm if metric == THROUGHPUT else f"{arm}, {METRICS[metric].short}"
+
+
+def _behind(prediction: Prediction) -> str:
+    """In how many blocks an arm fell behind its rate, if it did."""
+    kept = prediction.kept
+    return "" if kept is None or not kept.behind else f"; {blocks_behind(kept)}"
+
+
+def blocks_behind(kept: Kept) -> str:
+    """In how many blocks an arm fell behind its rate."""
+    return f"fell behind in {kept.behind} of {counted(kept.blocks, 'block')}"
 
 
 def _beside(prediction: Prediction, prior: Prior) -> str:
@@ -93,6 +105,9 @@ def prediction_trees(found: Sequence[Prediction]) -> list[dict[str, object]]:
             "why_none": each.why_none,
             "measured": _relative(each.measured),
             "kib_per_operation": each.kib,
+            "falls_behind": each.falls_behind,
+            "blocks_behind": None if each.kept is None else each.kept.behind,
+            "blocks_dropped": None if each.kept is None else each.kept.dropped,
         }
         for each in found
     ]

@@ -9,6 +9,7 @@ from typing import Literal
 
 from tare.analyze.derived import cpu_per_operation_us
 from tare.analyze.numbers import number_at, tree_at
+from tare.analyze.validity.completeness import SHORT
 from tare.knowledge.predictions.round_trips import requests_per_operation
 from tare.knowledge.unit_costs import (
     REQUEST_BYTES,
@@ -112,14 +113,10 @@ def constant_rate(run: RunRecord) -> bool:
     return bool(workload.get("rate"))
 
 
-KEPT = 0.95
-"""Share of a rate's arrivals that have to be served in time; with less, requests pile up while a run lasts."""
-
-
 def kept_rate(run: RunRecord) -> bool:
-    """Whether an open loop's arrivals were served while they came; true where nothing tells."""
+    """Whether an open loop's arrivals were served while they came, all but `SHORT`; true where nothing tells."""
     share = number_at(run.measurement, ("details", "delivered_share"))
-    return share is None or share >= KEPT
+    return share is None or share >= 1 - SHORT
 
 
 def _profile(run: RunRecord, sent: float | None) -> Profile | None:

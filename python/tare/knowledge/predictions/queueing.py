@@ -49,9 +49,21 @@ MOST_USED = 0.98
 """Share of a CPU in use beyond which a queue is taken as no longer: it would grow as long as a run takes."""
 
 
-def sojourn(demand: float, used: float) -> float:
-    """Mean time at a station of an open network: the demand, stretched by the share of the station in use."""
-    return demand / (1 - min(used, MOST_USED))
+def sojourn(demand: float, used: float, cpus: float = 1.0) -> float:
+    """Mean time at a station of an open network: the demand and the time in the queue for so many CPUs (M/M/c).
+
+    `used`: share of all of them in use; of CPUs in part, as a quota allows, the whole ones count, one at least.
+    """
+    servers, share = max(1, int(cpus + 1e-9)), min(used, MOST_USED)
+    return demand * (1 + _delayed(servers, share) / (servers * (1 - share)))
+
+
+def _delayed(servers: int, used: float) -> float:
+    """Erlang's C formula, by the recursion of his B formula: the share of arrivals that find all servers busy."""
+    offered, blocked = servers * used, 1.0
+    for count in range(1, servers + 1):
+        blocked = offered * blocked / (count + offered * blocked)
+    return blocked / (1 - used * (1 - blocked))
 
 
 def filled(lots: Sequence[tuple[float, float]], more: float) -> float:
