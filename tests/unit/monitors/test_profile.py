@@ -46,13 +46,13 @@ STATUS = b"Name:\tcat\nCapEff:\t%016x\nSeccomp:\t%d\n"
 """Of proc_pid_status(5); capability 21 is CAP_SYS_ADMIN, 38 CAP_PERFMON."""
 
 
-def confined(capabilities: int, seccomp: int, refused: bytes) -> FakeHost:
+def confined(capabilities: int, seccomp: int, refused: bytes, *, code: int | None = None) -> FakeHost:
     of = host()
     of.answers["mktemp", "-d"] = Completed((), 0, b"/tmp/place\n")
     of.answers["rm", "-rf", "/tmp/place"] = Completed((), 0, b"")
     for path in candidates(PROBE):
         tried = (path, "profile", "--out", f"/tmp/place/{PROFILE}", "--duration", "0.01")
-        of.answers[tried] = Completed((), 1 if refused else 0, b"", refused)
+        of.answers[tried] = Completed((), bool(refused) if code is None else code, b"", refused)
     of.files["/proc/self/status"] = STATUS % (capabilities, seccomp)
     return of
 
@@ -65,6 +65,31 @@ def test_root_behind_a_filter_or_without_capabilities_is_told_what_refuses_it(
     why = Profile().why_unavailable(confined(capabilities, seccomp, refused), 1.0, {})
     assert why == "stacks of all CPUs cannot be sampled: Operation not permitted (os error 1)"
     assert Profile().why_unavailable(confined(capabilities, seccomp, b""), 1.0, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [
+        (b"tare-probe: ring of CPU 3: Cannot allocate memory (os error 12)\n", "ring of CPU 3: Cannot allocate"),
+        (b"tare-probe: no names\ntare-probe: /tmp/place/profile.parquet: Permission denied\n", "Permission denied"),
+        (b"tare-probe: error while loading shared libraries: libm.so.6: cannot open\n", "libm.so.6: cannot open"),
+        (b"error: unexpected argument '--hz'\n\nFor more information, try '--help'.\n", "unexpected argument"),
+        (b"\nthread 'main' panicked at x.rs:1:2:\nno thread\n", "no thread"),
+        (b"", "tare-probe, tried for 10 ms, ended with 1 and printed nothing"),
+    ],
+)
+def test_whatever_else_fails_in_the_trial_is_a_reason_too(printed: bytes, why: str) -> None:
+    reason = Profile().why_unavailable(confined(0, 0, printed, code=1), 1.0, {}) or ""
+    assert reason.startswith("stacks cannot be sampled: ")
+    assert why in reason
+
+
+def test_a_trial_that_ends_well_without_a_profile_is_no_proof() -> None:
+    of = confined(0, 0, b"tare-probe: 3 samples of 2 CPUs\n", code=0)
+    assert Profile().why_unavailable(of, 1.0, {}) is None
+    of.answers["test", "-s", f"/tmp/place/{PROFILE}"] = Completed((), 1)
+    reason = Profile().why_unavailable(of, 1.0, {})
+    assert reason == "stacks cannot be sampled: tare-probe, tried for 10 ms, wrote no profile"
 
 
 @pytest.mark.parametrize("capability", [21, 38])

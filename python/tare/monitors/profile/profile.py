@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,6 +23,7 @@ _ALL_CPUS = 0
 """The highest `perf_event_paranoid` with which any user may sample all CPUs (perf-security.rst)."""
 _CALL_S = 10.0
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
+_PREFIX, _CANNOT = "tare-probe: ", "cannot be sampled"
 
 
 class Profile:
@@ -139,19 +140,32 @@ def _is_confined(host: Host) -> bool:
 
 
 def _refused(host: Host, binary: str) -> str | None:
-    """Why tare-probe cannot sample there, found by letting it try; `None` where it can."""
+    """Why tare-probe cannot sample there, found by letting it try; `None` where it wrote a profile."""
     try:
         place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
+        profile = f"{place}/{PROFILE}"
         try:
-            argv = [binary, "profile", "--out", f"{place}/{PROFILE}", "--duration", "0.01"]
+            argv = [binary, "profile", "--out", profile, "--duration", "0.01"]
             done = host.run(argv, timeout_s=_CALL_S, check=False)
+            written = host.run(["test", "-s", profile], timeout_s=_CALL_S, check=False).code == 0
         finally:
             host.run(["rm", "-rf", place], timeout_s=_CALL_S, check=False)
     except TareError as error:
-        return f"stacks cannot be sampled: {error}"
-    lines = done.stderr.decode(errors="replace").strip().splitlines()
-    refused = next((line for line in lines if "cannot be sampled" in line), None)
-    return None if refused is None else refused.removeprefix("tare-probe: ")
+        return f"stacks {_CANNOT}: {error}"
+    if done.code == 0:
+        return None if written else f"stacks {_CANNOT}: tare-probe, tried for 10 ms, wrote no profile"
+    reason = _reason(done.stderr.decode(errors="replace").splitlines())
+    if reason is None:
+        reason = f"tare-probe, tried for 10 ms, ended with {done.code} and printed nothing"
+    return reason if _CANNOT in reason else f"stacks {_CANNOT}: {reason}"
+
+
+def _reason(lines: Sequence[str]) -> str | None:
+    """The last message in what tare-probe printed to stderr, else the last line (the loader's, a panic's)."""
+    printed = [line.strip() for line in lines if line.strip()]
+    own = [line.removeprefix(_PREFIX) for line in printed if line.startswith((_PREFIX, "error: "))]
+    chosen = own or printed
+    return chosen[-1] if chosen else None
 
 
 def _last_line(directory: Path) -> str:
