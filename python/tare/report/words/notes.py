@@ -62,19 +62,25 @@ def _unwatched(records: Sequence[RunRecord]) -> Iterator[str]:
 
 
 def _throttled(records: Sequence[RunRecord]) -> Iterator[str]:
-    """Yield how often a CPU quota held the server back, for each arm with a quota."""
+    """Yield how often a CPU quota held the server back, the arms with a quota that it did, the most first."""
     shares: dict[str, list[float]] = {}
     for record in records:
         share = number_at(record.usage, ("saturation", "sut", "throttled"))
         if share is not None and record.outcome.ok:
             shares.setdefault(record.arm, []).append(share)
-    if any(map(any, shares.values())):
+    held = sorted(
+        (arm for arm, of_arm in shares.items() if any(of_arm)), key=lambda arm: (-median(shares[arm]), arm)
+    )
+    if held:
         each = ", ".join(
-            f"{plain(arm, 60)} {percent(median(of_arm), signed=False)}"
-            for arm, of_arm in list(shares.items())[:_NAMED_ARMS]
+            f"{plain(arm, 60)} {percent(median(shares[arm]), signed=False)}" for arm in held[:_NAMED_ARMS]
         )
-        more = "" if len(shares) <= _NAMED_ARMS else f" and {len(shares) - _NAMED_ARMS} more arms"
-        yield f"The server's CPU quota ran out in this share of its periods (median of the runs): {each}{more}."
+        more = "" if len(held) <= _NAMED_ARMS else f" and {counted(len(held) - _NAMED_ARMS, 'more arm')}"
+        others = "" if len(held) == len(shares) else "; others: none"
+        yield (
+            "The server's CPU quota ran out in this share of its periods (median of the runs): "
+            f"{each}{more}{others}."
+        )
 
 
 def warnings(alarms: Sequence[Alarm]) -> tuple[str, ...]:
