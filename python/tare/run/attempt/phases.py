@@ -272,7 +272,7 @@ class Phases:
     def _start(
         self, name: str, command: ClientCommand, context: RunContext, sut: Sut | None, opens: int | None
     ) -> Started:
-        """Start a client; the first one is also observed."""
+        """Start a client; it is also observed, unless all was seen of one before it."""
         client = context.start_client(name, command, sut)
         self._note_emulation("sut" if sut is None else "client", client.instance)
         stop = self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))

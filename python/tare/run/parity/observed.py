@@ -17,11 +17,13 @@ _WHOLE = "sut"
 
 
 EAGER_S = 5.0
-"""Seconds for which a client's connections are looked for at every poll; afterwards once in `_RARELY_S` for the
-rest of the phase, since each look costs some CPU time. A JVM on a busy machine may take a while to connect."""
+"""Seconds for which a client's first connections are looked for at every poll; afterwards once in `_RARELY_S` for
+the rest of the phase, since each look costs some CPU time. A JVM on a busy machine may take a while to connect."""
 _RARELY_S = 1.0
 _OPENING_S = 0.5
-"""Seconds without new connections after which all are assumed open: a client may wait for a CPU meanwhile."""
+"""Seconds until a proved path is observed for the second time: a client may wait for a CPU before it opens further
+connections. Each further wait is twice as long, so that arms that open slowly, which alone are looked at more than
+twice, spend little more CPU time on it than others: 4 looks in the first 5 s, 7 in a minute."""
 
 
 def by_node(record: RunRecord, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, RunRecord]:
@@ -71,7 +73,7 @@ class RunObserver:
         self, machine: Machine, sut: Sut | None, client: Client, *, known: bool, opens: int | None = None
     ) -> None:
         self._machine, self._sut, self._client, self._opens = machine, sut, client, opens
-        self._wait_s = _RARELY_S
+        self._wait_s = _OPENING_S
         self._began_s = self._next_s = machine.clock.monotonic()
         self._done = known
         self._reported: Seen | None = None
@@ -100,7 +102,7 @@ class RunObserver:
                 self._look_at(server, notices)
         proved = all(_proved(path) for path in self._paths.values())
         self._done = last or bool(notices) or self._settled.issuperset(self._paths)
-        self._next_s = now_s + (self._next_wait_s(late=late) if proved else _RARELY_S if late else 0.0)
+        self._next_s = now_s + (self._next_wait_s() if proved else _RARELY_S if late else 0.0)
         if self._reported is not None:
             return self._changed(self._reported, self._sut, notices) if self._done or proved else None
         if not (self._done or proved or late):
@@ -121,10 +123,8 @@ class RunObserver:
         if _proved(now) and (inside or (self._opens is not None and _connections(now) >= self._opens)):
             self._settled.add(name)
 
-    def _next_wait_s(self, *, late: bool) -> float:
-        """Seconds until a proved path is observed again: clients that wait for a CPU may connect seconds later."""
-        if not late:
-            return _OPENING_S
+    def _next_wait_s(self) -> float:
+        """Seconds until a proved path is observed again; twice as many each time."""
         wait_s = self._wait_s
         self._wait_s = 2 * wait_s
         return wait_s

@@ -1,4 +1,4 @@
-"""The connections of the client that measures are counted, whatever was seen of the one that warmed up."""
+"""The connections are the warm-up's where all of it were seen, else those of the client that measures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_warm_up_that_ended_before_all_had_come_does_not_count_for_the_measuri
     assert not record.notices
 
 
-def test_a_client_of_which_all_were_seen_is_not_looked_at_again(counted: Any) -> None:
+def test_where_all_of_the_warm_up_were_seen_the_client_that_measures_is_not_looked_at(counted: Any) -> None:
     record = counted(4, 1)
     assert record.path["connections"] == 4
     assert not record.notices

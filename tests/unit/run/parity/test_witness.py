@@ -208,7 +208,7 @@ def test_as_many_connections_as_the_client_opens_are_looked_for_as_long_as_it_la
     scene = MonitorContext({"sut": 1.0}, opening=(2, 2, 2, 2, 4))
     results = scene.observed(scene.onlooker(opens=4), 60.0)
     assert [(seen.path or {})["connections"] for _, seen in results] == [2, 4]
-    assert [at_s for at_s, _ in results] == pytest.approx([1.0, 3.0])
+    assert [at_s for at_s, _ in results] == pytest.approx([1.0, 8.5])
     assert len(scene.asked) == 20 + 5
 
 
@@ -220,11 +220,17 @@ def test_a_path_is_looked_at_once_where_all_that_the_client_opens_are_seen() -> 
     assert len(scene.asked) == 20 + 1
 
 
+def test_an_arm_that_opens_slowly_costs_few_looks_more_than_one_that_opens_at_once() -> None:
+    scene = MonitorContext({"sut": 0.0}, opening=(1, 2, 3, 4, 5, 6))
+    scene.observed(scene.onlooker(opens=9), EAGER_S)
+    assert len(scene.asked) == 4
+
+
 def test_connections_that_never_came_are_looked_for_ever_more_rarely() -> None:
     scene = MonitorContext({"sut": 0.0})
     onlooker = scene.onlooker(opens=9)
     ((_, seen),) = scene.observed(onlooker, 300.0)
-    assert len(scene.asked) == 2 * EAGER_S + 9  # then after 1, 2, 4 s and so on
+    assert len(scene.asked) == 10  # after 0.5, 1, 2, 4 s and so on
     assert onlooker.look(last=True) is None
     assert some_unseen(seen.path, 9) == (
         "8 of the client's 9 connections were seen: of the others the path is not known"
