@@ -21,13 +21,12 @@ from tare.deployments.cgroup.placement import clear, warden
 from tare.deployments.container.rootless import end_watchers
 from tare.deployments.containerd.client import remove_container
 from tare.deployments.directories import force_unmount, remove_tree
-from tare.deployments.kube.api import NoCluster
-from tare.deployments.kube.namespaces import remove_namespace
+from tare.deployments.kube.namespaces import may_be_gone, remove_namespace
 from tare.deployments.kube.node_image import remove_node_image
 from tare.deployments.network.bridge import is_ours
 from tare.deployments.pod import cni, rules
 from tare.deployments.vm.network import remove_link
-from tare.errors import EngineSilent, RunFailed, TareError
+from tare.errors import RunFailed, TareError
 from tare.sites import Host
 from tare.sites.engine import LABEL, RUN_LABEL
 from tare.sites.engines import Engines, parse_entry
@@ -123,10 +122,10 @@ def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None,
 
 
 def _instead(entry: Made, error: Exception) -> str:
-    """What to do where nobody answers who could be asked, and nobody ever will."""
-    if entry.kind is not Kind.NAMESPACE or not isinstance(error, EngineSilent | NoCluster):
+    """What to do where the cluster of a namespace was not reached."""
+    if entry.kind is not Kind.NAMESPACE or not may_be_gone(error):
         return ""
-    return f"; if that cluster is gone for good: tare clean --forget {entry.ident.partition('@')[0]}"
+    return f"; set KUBECONFIG to that cluster's file, or if it is gone for good: tare clean --forget {entry.ident}"
 
 
 def _id_of(engine: DockerClient, name: str) -> str | None:

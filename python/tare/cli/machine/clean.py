@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from tare.cli.machine.forgetting import forget as strike_out
+from tare.cli.machine.forgetting import forget as forget_namespace
 from tare.cli.machine.sites import DestroyOptions, destroy_all
 from tare.cli.site_options import SiteOption, SitesOption, chosen_site
 from tare.deployments.sweep import Swept, sweep
@@ -49,20 +49,21 @@ def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
     sites: SitesOption = None,
     site: SiteOption = None,
     forget: Annotated[
-        str | None, typer.Option("--forget", metavar="NAME", help="Forget a namespace of a cluster that is gone.")
+        str | None,
+        typer.Option("--forget", metavar="NAME@UID", help="Forget a namespace of a cluster that is gone."),
     ] = None,
 ) -> None:
     """Remove what tare made on this machine: containers, networks, cgroups, processes, copies, caches.
 
     It uses tare's ledger and the engine's labels. Results (stores) stay. If the file of --sites is a machine plan,
-    destroy all machines of that plan, also those of a tare that was killed. --forget removes nothing: it strikes
-    out of the ledger a namespace that nothing can remove, because its cluster does not exist any more.
+    destroy all machines of that plan, also those of a tare that was killed. --forget only removes from the ledger a
+    namespace whose cluster does not exist any more; it refuses if a context of the kubeconfig reaches that cluster.
     """
     if forget is not None:
         if sites is not None or site is not None or keep_images:
             raise StudyError("--forget goes with --yes, --dry-run and --format only")
         ledger = SqliteLedger(default_layout().ledger)
-        strike_out(forget, ledger, yes=yes, dry_run=dry_run, as_json=output is Format.JSON)
+        forget_namespace(forget, ledger, yes=yes, dry_run=dry_run, as_json=output is Format.JSON)
         return
     options = _Options(yes, keep_images, dry_run, output)
     if sites is not None and site is None and (plan := plan_in(sites)) is not None:

@@ -1,4 +1,4 @@
-"""`tare clean --forget NAME`: strike a namespace out of the ledger whose cluster is gone for good."""
+"""`tare clean --forget NAME@UID`: remove a namespace from the ledger whose cluster does not exist any more."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tare.sites.process import alive
 
 
 def forget(name: str, ledger: Ledger, *, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Ask the cluster first: only where nobody can be asked any more, and nobody uses it, is an entry struck out.
+    """Remove the entry of a namespace that no cluster of the kubeconfig has and no running tare uses.
 
-    `name`: as in the ledger, `NAME@CLUSTER`, or without the cluster where that is plain enough.
+    `name`: as in the ledger, `NAME@UID`. That its cluster is gone, and not merely out of reach, is the user's word.
     """
-    entry = _only(name, ledger.entries())
+    entry = _named(name, ledger.entries())
     if alive(LocalHost(), entry.owner):
         raise EnvironmentLacks(
             f"a running tare (process {entry.owner.pid}) made {entry.ident}",
@@ -32,7 +32,7 @@ def forget(name: str, ledger: Ledger, *, yes: bool, dry_run: bool, as_json: bool
         sys.stderr.write(
             f"namespace {where} of the cluster whose kube-system has the uid {cluster}\n"
             f"It cannot be removed: {why}.\n"
-            "If that cluster comes back, what is left in it stays: tare will know nothing of it.\n"
+            "If that cluster exists, what is left in it stays: tare will know nothing of it.\n"
         )
         typer.confirm("Forget it?", abort=True, err=True)
     if not dry_run:
@@ -44,8 +44,8 @@ def forget(name: str, ledger: Ledger, *, yes: bool, dry_run: bool, as_json: bool
     sys.stdout.write(f"{'would forget' if dry_run else 'forgot'} {entry}: {why}\n")
 
 
-def _only(name: str, entries: Sequence[Made]) -> Made:
-    """The namespace of this name."""
+def _named(name: str, entries: Sequence[Made]) -> Made:
+    """The namespace of this full name."""
     named = [each for each in entries if name in {each.ident, each.ident.partition("@")[0]}]
     spaces = [each for each in named if each.kind is Kind.NAMESPACE]
     if not named:
@@ -55,7 +55,11 @@ def _only(name: str, entries: Sequence[Made]) -> Made:
             f"{named[0]} is not forgotten: only a namespace in a cluster that is gone is",
             hint="`tare clean` removes it",
         )
-    if len(spaces) > 1:
-        clusters = ", ".join(each.ident for each in spaces)
-        raise StudyError(f"the ledger has {len(spaces)} of the name {name}: {clusters}", hint="name one in full")
-    return spaces[0]
+    full = next((each for each in spaces if each.ident == name), None)
+    if full is None:
+        idents = ", ".join(each.ident for each in spaces)
+        raise StudyError(
+            f"{name} does not say of which cluster, by the uid of its kube-system: the ledger has {idents}",
+            hint="name it in full, if that cluster is gone for good",
+        )
+    return full

@@ -98,20 +98,20 @@ class Cluster:
         return tree
 
 
-def connect(kubeconfig: str | None = None) -> Cluster:
+def connect(kubeconfig: str | None = None, context: str | None = None) -> Cluster:
     """Connect through the given file, else the user's chain: KUBECONFIG, ~/.kube/config, a pod's account.
 
-    Sends no request yet. Raises `NoCluster`, or `EnvironmentLacks` if the client package is not installed.
+    `context`: of the file, by default its current one. Sends no request yet. Raises `NoCluster`, or
+    `EnvironmentLacks` if the client package is not installed.
     """
-    try:
-        from kubernetes import client, config
-    except ImportError as error:
-        raise EnvironmentLacks("the package `kubernetes` is missing", hint=_INSTALL) from error
+    client, config = _package()
     settings = client.Configuration()
     chain = kubeconfig or os.environ.get("KUBECONFIG")
     try:
-        config.load_kube_config(config_file=chain, client_configuration=settings)
+        config.load_kube_config(config_file=chain, context=context, client_configuration=settings)
     except config.ConfigException as error:
+        if context is not None:
+            raise NoCluster(f"the context {context} of the kubeconfig cannot be used: {error}") from error
         try:
             config.load_incluster_config(client_configuration=settings)
         except config.ConfigException:
@@ -121,6 +121,35 @@ def connect(kubeconfig: str | None = None) -> Cluster:
             ) from error
     settings.retries = _RETRIES
     return Cluster(client.ApiClient(settings), str(settings.host))
+
+
+def connect_all() -> tuple[Cluster | NoCluster, ...]:
+    """Connect through every context of the user's chain; a context that cannot be used is its error.
+
+    Without contexts as `connect`. Sends no request yet. Raises as `connect`.
+    """
+    _, config = _package()
+    try:
+        contexts, _ = config.list_kube_config_contexts(config_file=os.environ.get("KUBECONFIG"))
+    except config.ConfigException:  # no file, or none of its contexts is the current one
+        return (connect(),)
+    return tuple(_connected(str(each["name"])) for each in contexts)
+
+
+def _connected(context: str) -> Cluster | NoCluster:
+    try:
+        return connect(context=context)
+    except NoCluster as error:
+        return error
+
+
+def _package() -> tuple[Any, Any]:
+    """Import the client and its configuration."""
+    try:
+        from kubernetes import client, config
+    except ImportError as error:
+        raise EnvironmentLacks("the package `kubernetes` is missing", hint=_INSTALL) from error
+    return client, config
 
 
 def _refused(method: str, path: str, status: int, tree: Tree) -> ApiRefused:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
+from http import HTTPStatus
 
-from tare.deployments.kube.api import ApiRefused, Cluster, NoCluster, connect
+from tare.deployments.kube.api import ApiRefused, Cluster, NoCluster, connect, connect_all
 from tare.deployments.kube.manifest import MANAGED
-from tare.errors import EngineSilent, RunFailed, TimedOut
+from tare.errors import EngineSilent, RunFailed, TareError, TimedOut
 from tare.sites import Host, Process
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import to_ident
@@ -19,6 +20,10 @@ _DIGITS = 12
 _EXISTS = 409
 _OF_CLUSTER = "/api/v1/namespaces/kube-system"
 """Every cluster has this namespace, and its uid is commonly used to identify the cluster."""
+
+
+class ElsewhereOrGone(RunFailed):
+    """What answers is not the cluster of a namespace."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Namespaces:
         return name
 
     def _ident(self, name: str) -> str:
-        return f"{name}@{self.cluster.must_get(_OF_CLUSTER)['metadata']['uid']}"
+        return f"{name}@{_uid_of(self.cluster)}"
 
     def _wait_for_account(self, name: str) -> None:
         """Wait for the default service account: no pod is admitted before its controller has made it."""
@@ -86,16 +91,13 @@ def name_of(owner: Process) -> str:
 def remove_namespace(ident: str) -> bool:
     """Remove a namespace that the ledger lists as `NAME@CLUSTER`, with everything in it; return whether it existed.
 
-    Raises `RunFailed` for another cluster, for a namespace without tare's mark, and if it is not removed in time.
+    Raises `ElsewhereOrGone` for another cluster, `RunFailed` for a namespace without tare's mark, and if it is not
+    removed in time.
     """
     name, _, of = ident.partition("@")
     cluster = connect()
-    uid = cluster.must_get(_OF_CLUSTER)["metadata"]["uid"]
-    if uid != of:
-        raise RunFailed(
-            f"it is in another cluster than {cluster.server}",
-            hint=f"set KUBECONFIG to that cluster's file; if it is gone for good: tare clean --forget {name}",
-        )
+    if _uid_of(cluster) != of:
+        raise ElsewhereOrGone(f"it is in another cluster than {cluster.server}")
     path = f"/api/v1/namespaces/{name}"
     tree = cluster.get(path)
     if tree is None:
@@ -114,19 +116,52 @@ def remove_namespace(ident: str) -> bool:
 
 
 def why_out_of_reach(ident: str) -> str:
-    """Why the cluster of a namespace, as it stands in the ledger, cannot be asked.
+    """Why no cluster of the user's kubeconfig is that of a namespace, as it stands in the ledger.
 
-    Raises `RunFailed` where it answers, or where one answers that does not tell whether it is that one, and
-    `EnvironmentLacks` where this Python has no client to ask by.
+    Whether that cluster exists cannot be known from here. Raises `RunFailed` where it answers, or where one answers
+    that does not permit asking which it is, and `EnvironmentLacks` where this Python has no client to ask by.
     """
+    try:
+        clusters = connect_all()
+    except NoCluster as error:
+        return error.what
+    return "; ".join(dict.fromkeys(_why_not(each, ident) for each in clusters)) or "the kubeconfig has no contexts"
+
+
+def _why_not(cluster: Cluster | NoCluster, ident: str) -> str:
+    """Why a cluster is not that of a namespace. Raises `RunFailed` where it is, or may be."""
+    if isinstance(cluster, NoCluster):
+        return cluster.what
     name, _, of = ident.partition("@")
     try:
-        cluster = connect()
-        uid = cluster.must_get(_OF_CLUSTER)["metadata"]["uid"]
-    except (EngineSilent, NoCluster) as error:
-        return error.what
+        uid = _uid_of(cluster)
+    except TareError as error:
+        if may_be_gone(error):
+            return error.what
+        raise RunFailed(
+            f"the cluster at {cluster.server} does not say whether it has the namespace {name}: {error.what}",
+            hint="use a context with this right, or set KUBECONFIG to a file without this cluster",
+        ) from error
     if uid == of:
         raise RunFailed(
-            f"the cluster that has the namespace {name} answers at {cluster.server}", hint="`tare clean` removes it"
+            f"the cluster that has the namespace {name} answers at {cluster.server}",
+            hint="`tare clean` with its context as the current one removes it: kubectl config use-context",
         )
     return f"it is in another cluster than {cluster.server}"
+
+
+def may_be_gone(error: Exception) -> bool:
+    """Whether an error leaves open if a namespace's cluster exists: nobody, or something else, answered for it."""
+    if isinstance(error, ApiRefused):  # what forbids the question knows the user, and may be that cluster
+        return error.status != HTTPStatus.FORBIDDEN
+    return isinstance(error, EngineSilent | NoCluster | ElsewhereOrGone)
+
+
+def _uid_of(cluster: Cluster) -> str:
+    """Which cluster it is. Raises `ElsewhereOrGone` if what answers is none."""
+    tree = cluster.must_get(_OF_CLUSTER)
+    metadata = tree.get("metadata")
+    uid = metadata.get("uid") if isinstance(metadata, dict) else None
+    if not isinstance(uid, str):
+        raise ElsewhereOrGone(f"what answers at {cluster.server} is not the API of a Kubernetes cluster")
+    return uid
