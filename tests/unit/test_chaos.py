@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tools.chaos import __main__ as chaos
-from tools.chaos.canaries import Canaries, differences
+from tools.chaos.canaries import Canaries, differences, own_mounts
 from tools.chaos.disks import Disk
 from tools.chaos.faults import FAULTS, POWER_CUT
 from tools.chaos.ground import Here
@@ -111,6 +111,27 @@ def test_what_came_or_went_is_told() -> None:
     before = {"mount": Counter({"/a": 1, "/b": 1})}
     assert differences(before, {"mount": Counter({"/a": 1, "/b": 1})}) == []
     assert differences(before, {"mount": Counter({"/a": 2})}) == ["mount left: /a", "mount gone: /b"]
+
+
+def mountinfo(*points: str) -> str:
+    return "".join(f"{n} 1 0:{n} / {point} rw - tmpfs tmpfs rw\n" for n, point in enumerate(points, start=20))
+
+
+def test_a_mount_that_another_program_takes_away_is_no_violation_and_one_of_tares_is() -> None:
+    place, pod = "/tmp/tare-chaos-x", "/var/lib/kubelet/pods/1/volumes/token"
+    outside = ["/", "/proc", pod, f"{place}/disk"]
+    inside = [*outside, "/proc", "/run/engine"]
+    before = {"mount": own_mounts(Counter(inside), mountinfo(*outside), place)}
+    assert before["mount"] == Counter({"/proc": 1, "/run/engine": 1, f"{place}/disk": 1})
+    inside.remove(pod)
+    outside.remove(pod)
+    assert differences(before, {"mount": own_mounts(Counter(inside), mountinfo(*outside), place)}) == []
+    inside = ["/", "/proc", "/proc", "/", "/tmp/tare-chaos-other/disk", "/run/netns/tare-1"]
+    assert differences(before, {"mount": own_mounts(Counter(inside), mountinfo(*outside), place)}) == [
+        "mount left: /",
+        f"mount gone: {place}/disk",
+        "mount gone: /run/engine",
+    ]
 
 
 def test_a_process_that_is_no_part_has_no_name() -> None:

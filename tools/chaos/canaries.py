@@ -150,11 +150,7 @@ def footprint(ground: OnTestHost) -> Mapping[str, Counter[str]]:
         "loop device": ("losetup", "--list", "--noheadings", "--output", "BACK-FILE"),
     }
     found = {kind: _lines(ground.inside(words, check=False).stdout) for kind, words in shown.items()}
-    own = str(ground.place)
-    found["mount"] = Counter(  # test hosts that others make and remove meanwhile are seen, too
-        {line: count for line, count in found["mount"].items()
-         if "/run/netns/tare-" not in line and ("tare-chaos-" not in line or own in line)}
-    )  # fmt: skip
+    found["mount"] = own_mounts(found["mount"], text("/proc/self/mountinfo"), str(ground.place))
     found["loop device"] = Counter(
         {line: count for line, count in found["loop device"].items() if str(ground.place) in line}
     )
@@ -170,6 +166,21 @@ def footprint(ground: OnTestHost) -> Mapping[str, Counter[str]]:
     ]
     found["control group"] = Counter(_HEX.sub("*", path) for path in groups)
     return found
+
+
+def own_mounts(inside: Counter[str], outside: str, place: str) -> Counter[str]:
+    """The mounts that a test host has beside those of the namespace that it copied, and those below `place`.
+
+    A mount of somebody else's, such as a pod's, goes from every copy when its directory is removed (detach_mounts,
+    fs/namespace.c in the kernel), at any time. `outside`: this process's mountinfo, which is a copy too. Test hosts
+    that others make and remove meanwhile are seen as well.
+    """
+    points = [point for line in outside.splitlines() for point in line.split()[4:5]]
+    copied = _lines("\n".join(point for point in points if place not in point))
+    return Counter(
+        {line: count for line, count in (inside - copied).items()
+         if "/run/netns/tare-" not in line and ("tare-chaos-" not in line or place in line)}
+    )  # fmt: skip
 
 
 def _lines(shown: str) -> Counter[str]:
