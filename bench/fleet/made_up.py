@@ -88,7 +88,7 @@ class MadeUp:
         self._site, self._interrupts = spec.name, interrupts
         self._seconds = float(os.environ.get(SECONDS, "0"))
 
-    def make(self, task: BlockTask, tell: Send) -> int:
+    def make(self, task: BlockTask, send: Send) -> int:
         """As `Maker`; runs of a block are kept one by one."""
         spool, times = spool_of(task), 0
         for run in task.plan.runs:
@@ -101,7 +101,7 @@ class MadeUp:
             attempt = task.done.attempts[run.id] + 1
             measured = PhaseTime(phase=Phase.MEASURE, began_at=began_at, seconds=self._seconds)
             hand_over(spool, times, (made_up(task.plan, run, attempt, self._site, measured),))
-            tell({"what": "kept", "task": task.name})
+            send({"what": "kept", "task": task.name})
         return times
 
     def leave(self) -> None:

@@ -30,7 +30,7 @@ class Tiny(FakeDatabase):
 class NoShutdown:
     """As `Tiny`, and one method is not there."""
 
-    per_run = follows = frozenset[str]()
+    per_run = frozenset[str]()
 
     def __init__(self) -> None:
         for name in ("initialise", "serve", "ready", "effective", "per_run", "safe_to_kill", "slow_start_s"):

@@ -32,5 +32,8 @@ class Plan(Strict):
     digest: str
 
     def arm(self, name: str) -> Arm:
-        """Return the arm of that name. Raises `StopIteration` if there is none."""
-        return next(arm for arm in self.study.arms if arm.name == name)
+        """Return the arm of that name. Raises `KeyError` with the name if there is none."""
+        arm = next((arm for arm in self.study.arms if arm.name == name), None)
+        if arm is None:
+            raise KeyError(name)
+        return arm

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALLED = 128
 
 
 class Interrupted(KeyboardInterrupt):
@@ -20,6 +21,11 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.number = number
+
+    @property
+    def exit_code(self) -> int:
+        """Of a command that the signal ended, as in shells: 128 and the signal's number."""
+        return _SIGNALLED + self.number
 
 
 class Interrupts:

@@ -113,6 +113,11 @@ def test_every_block_has_a_second_instance_of_the_baseline() -> None:
     assert [run.block for run in plan.runs if run.arm == control.name] == [1, 2, 3]
 
 
+def test_an_arm_that_the_plan_has_not_is_a_key_error_with_its_name() -> None:
+    with pytest.raises(KeyError, match="arm99"):
+        expand(a_study()).arm("arm99")
+
+
 def test_a_plan_made_of_a_planned_study_has_one_control() -> None:
     assert expand(expand(a_study()).study) == expand(a_study())
 

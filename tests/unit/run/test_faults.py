@@ -57,6 +57,10 @@ def _take(rig: Any, plan: Plan, observer: Observer, into: list[RunRecord]) -> No
         into.extend(kept)
 
 
+def test_a_command_that_a_signal_ended_has_the_exit_code_of_shells() -> None:
+    assert [Interrupted(number).exit_code for number in (signal.SIGINT, signal.SIGTERM)] == [130, 143]
+
+
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_study_resumes_after_a_crash_in_any_phase(rig: Any, plans: Any, phase: Phase) -> None:
     plan = plans(blocks=2)

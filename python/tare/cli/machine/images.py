@@ -28,7 +28,6 @@ from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 
 DIFFERS = 1
-SIGNALLED = 128
 _SHORT = 12
 
 app = typer.Typer(help="List, build, verify and remove images.", no_args_is_help=True)
@@ -133,7 +132,7 @@ def _ending_cleanly() -> Iterator[Interrupts]:
                 pass
         except Interrupted as interrupted:
             sys.stderr.write(f"tare: interrupted by {interrupted}; nothing incomplete is left.\n")
-            raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
+            raise typer.Exit(interrupted.exit_code) from interrupted
 
 
 def _show(images: Sequence[StoredImage], *, as_json: bool) -> None:

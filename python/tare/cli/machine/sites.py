@@ -36,7 +36,6 @@ from tare.sites.layout import default_layout
 from tare.sites.ledger import Kind
 
 NOT_ALL_REMOVED = 1
-SIGNALLED = 128
 _READY: Ready = ready
 
 app = typer.Typer(help="Make, list and destroy machines from a cloud.")
@@ -368,7 +367,7 @@ def _ending_cleanly() -> Iterator[Waits]:
             yield Waits(pause=partial(_pause, interrupts))
         except Interrupted as interrupted:
             sys.stderr.write(f"tare: interrupted by {interrupted}\n")
-            raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
+            raise typer.Exit(interrupted.exit_code) from interrupted
 
 
 def _pause(interrupts: Interrupts, seconds: float) -> None:

@@ -44,8 +44,6 @@ from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.workloads.registry import WORKLOADS
 
-SIGNALLED = 128
-"""Added to a signal's number, the exit code of a command that the signal ended, as in shells."""
 _BUSY = 0.25
 """Load average of the last minute per CPU above which a machine counts as busy."""
 _DEPLOYMENTS = {**DEPLOYMENTS, **INJECTING}
@@ -189,7 +187,7 @@ def _calibrate(
             "resumes.\n"
         )
         _print(archive.summarise(where.identity), as_json=False)
-        raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
+        raise typer.Exit(interrupted.exit_code) from interrupted
 
 
 def _print(summary: Summary, *, as_json: bool) -> None:

@@ -55,8 +55,6 @@ def unfinished(plan: Plan, records: tuple[RunRecord, ...]) -> str | None:
 
 _NAMED = 5
 """Number of leftovers that a message names."""
-SIGNALLED = 128
-"""Added to a signal's number, the exit code of a command that the signal ended, as in shells."""
 
 
 @contextmanager
@@ -95,7 +93,7 @@ def carried_out(  # noqa: PLR0913 - what a command may choose
                 f"tare: interrupted by {interrupted} with {good} of at most {len(plan.runs)} runs done; "
                 f"{cleaned_up(reached)}. The same command resumes (store: {place}).\n"
             )
-            raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
+            raise typer.Exit(interrupted.exit_code) from interrupted
         yield writer
 
 

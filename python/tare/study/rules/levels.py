@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tare.study.model import ArmSettings, Study
 from tare.study.reading.baselines import Baselines
 from tare.study.reading.document import Document, KeyPath
-from tare.study.reading.factors import Levels, NamedLevels, Rule, allowed, fits, sets
+from tare.study.reading.factors import NamedLevels, Rule, allowed, fits, sets
 from tare.study.reading.file import StudyFile
 from tare.study.suggest import did_you_mean
 from tare.study.values import NetworkKind
@@ -31,11 +31,6 @@ def check_conditions(
         hint = f"baseline: {{{', '.join(f'{factor}: LEVEL' for factor in asked)}}}"
         what = "with conditions, the baseline must name a level of each other factor, and of no condition"
         raise document.error(("baseline",), what, hint=hint)
-
-
-def without_conditions(file: StudyFile, levels: Levels) -> dict[str, str]:
-    """Return the levels without those of conditions."""
-    return {factor: level for factor, level in levels.items() if factor not in file.conditions}
 
 
 def _refuse_unknown(document: Document, key: str, given: Sequence[str], known: Iterable[str], kind: str) -> None:

@@ -22,7 +22,7 @@ class BigSite:
         del interrupts
         self._site = spec.name
 
-    def make(self, task: BlockTask, tell: Send) -> int:
+    def make(self, task: BlockTask, send: Send) -> int:
         """As `Maker`."""
         spool = spool_of(task)
         for times, run in enumerate(task.plan.runs, start=1):
@@ -33,7 +33,7 @@ class BigSite:
                 trace.truncate(int(os.environ["BIG_BYTES"]))
                 trace.write(run.id.encode())
             hand_over(spool, times, (record,))
-            tell({"what": "kept", "task": task.name})
+            send({"what": "kept", "task": task.name})
         return len(task.plan.runs)
 
     def leave(self) -> None:
