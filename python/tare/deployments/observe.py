@@ -27,8 +27,8 @@ _LIMIT_FILES = (
     ("blkio", "blkio.throttle.write_iops_device"),
     ("io", "io.max"),
 )
-"""Files of the control groups, by controller. These and the files of /proc/PID are each read in one call, as every
-call takes a round trip over SSH."""
+"""Files of the control groups, by controller. They are read in one call, and the files of /proc/PID in another, as
+every call takes a round trip over SSH."""
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 _SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
 """Numbers of SCHED_* in include/uapi/linux/sched.h."""

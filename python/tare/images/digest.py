@@ -36,7 +36,7 @@ class Entry:
     def line(self) -> str:
         """One line of ASCII that equals another's only if the entries are equal.
 
-        non-UTF-8 bytes are escaped surrogates.
+        Bytes that are not UTF-8 are escaped surrogates.
         """
         return json.dumps(astuple(self), separators=(",", ":")) + "\n"
 

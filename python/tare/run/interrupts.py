@@ -37,7 +37,10 @@ class Interrupts:
 
     @contextmanager
     def installed(self, also: Iterable[signal.Signals] = ()) -> Iterator[None]:
-        """Take over the signals and those of `also` for the block; ignored ones (nohup) stay ignored."""
+        """Take over the signals and those of `also` while the `with` statement lasts; ignored ones stay ignored.
+
+        A signal is ignored under nohup(1), for example.
+        """
         before = {number: signal.getsignal(number) for number in (*SIGNALS, *also)}
         taken = {number: old for number, old in before.items() if old is not signal.SIG_IGN}
         for number in taken:

@@ -83,7 +83,7 @@ class Engine:
 
 @contextmanager
 def local_engine() -> Iterator[Engine]:
-    """Connect to the local engine for the duration of the block."""
+    """Connect to the local engine while the `with` statement lasts."""
     others = Engines(LocalHost())
     try:
         client = connect(timeout_s=_PING_S)
@@ -189,7 +189,7 @@ def _preparer(  # noqa: PLR0913, PLR0917 - all that preparing an image may take
     layout: Layout,
     deployments: Mapping[str, DeploymentFactory],
 ) -> Callable[[str], Image]:
-    """Return the function that prepares images; it does nothing if no deployment of the plan opens them."""
+    """Return the function that prepares images; a placeholder for each if no deployment of the plan opens them."""
     if not looks_into_images(plan, deployments):
         return _unopened
     return lambda reference: prepare(reference, host=host, layout=layout, ledger=ledger, engine=engine)

@@ -123,7 +123,7 @@ class RunRecord(Strict):
     alike.
     """
     usage: Mapping[str, Any] | None = None
-    """CPU time and clock rates over the measure phase, a `run.usage.Usage`."""
+    """CPU time, and length by two clocks, of the measure phase: a `run.usage.cpu.Usage`."""
     monitors: Mapping[str, Any] | None = None
     """Monitor → what it reports about itself: docs/reference/monitors.md."""
     chronicle: Mapping[str, Any] | None = None

@@ -310,7 +310,7 @@ def _duet(plan: Plan, means: Means) -> Iterator[str]:
 
 
 def _at_once(plan: Plan) -> Mapping[str, int]:
-    """Arm → bytes of memory wanted at a time; in a duet, of the arm and the baseline together."""
+    """Who wants memory → bytes wanted at a time: each arm, in a duet each `ARM with BASELINE` together."""
     wanted = {arm.name: _wanted_memory(arm.settings) for arm in plan.study.arms}
     if not isinstance(plan.study.protocol, DuetSpec):
         return wanted

@@ -14,7 +14,7 @@ class SoundsWire(Protocol):
     def echo(self, address: str) -> AbstractContextManager[int]:
         """Answer at one of the host's own addresses inside the context; gives the port.
 
-        `RunFailed` for another's address.
+        Raises `RunFailed` if the address is not the host's own.
         """
         ...
 

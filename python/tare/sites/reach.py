@@ -11,7 +11,7 @@ class CanBeLost(Protocol):
     """A host behind a connection."""
 
     def lost_for_good(self) -> str | None:
-        """Why the host cannot come back any more; `None` if it answers. Waits until one of both is certain."""
+        """Why the host cannot come back any more; `None` if it answers. Waits while neither is certain."""
         ...
 
     def tell_losses(self, tell: Callable[[str], None]) -> None:

@@ -132,7 +132,10 @@ def _sync_several(paths: Sequence[Path]) -> None:
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Hold the lock (flock(2), released even by `kill -9`). Raises `StoreError` if another process holds it."""
+    """Hold the lock (flock(2), released even by `kill -9`).
+
+    Raises `StoreError` if another process holds it, or if the file cannot be written or locked.
+    """
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o644)

@@ -189,7 +189,10 @@ class Sustained:
 
 @dataclass(frozen=True)
 class Encryption:
-    """TLS version and cipher of the first connection, as the generator reports; `handshake_ms`: median of all."""
+    """TLS version and cipher of the first connection, as the generator reports.
+
+    `handshake_ms`: median over all connections.
+    """
 
     version: str
     cipher: str

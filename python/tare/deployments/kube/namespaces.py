@@ -116,7 +116,7 @@ def remove_namespace(ident: str) -> bool:
 
 
 def why_out_of_reach(ident: str) -> str:
-    """Why no cluster of the user's kubeconfig is that of a namespace, as it stands in the ledger.
+    """Why no cluster of the user's kubeconfig is that of a namespace, as the ledger lists it.
 
     Whether that cluster exists cannot be known from here. Raises `RunFailed` where it answers, or where one answers
     that does not permit asking which it is, and `EnvironmentLacks` where this Python has no client to ask by.

@@ -21,7 +21,7 @@ _ASK_INSIDE_S = 30.0
 
 @contextmanager
 def with_free_space(context: RunContext, sut: Sut | None) -> Iterator[None]:
-    """Add the free space of the data to a failure inside the block, if little is left."""
+    """Add the free space of the data to a failure inside the `with` statement, if little is left."""
     try:
         yield
     except RunFailed as error:

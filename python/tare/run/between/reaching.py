@@ -108,7 +108,7 @@ def reached_site(
     layout: Layout | None = None,
     deployments: Mapping[str, DeploymentFactory] = DEPLOYMENTS,
 ) -> Iterator[ReachedSite]:
-    """Connect to the site for the duration of the block. `store`: the store of the study that resumes there.
+    """Connect to the site while the `with` statement lasts. `store`: of the study that resumes there.
 
     Raises `EnvironmentLacks` if a host is unreachable or another tare runs that study there, and `StudyError` for a
     site that no run is possible on.

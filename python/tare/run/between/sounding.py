@@ -215,7 +215,7 @@ class Wire:
 
     @contextmanager
     def _echo_servers(self) -> Iterator[Mapping[str, int]]:
-        """Host → port on which it answers at its measured address, for the duration of the block."""
+        """Host → port on which it answers at its measured address while the `with` statement lasts."""
         with ExitStack() as stack:
             yield {
                 host.name: stack.enter_context(self._sounder(host).echo(self.addresses[host.name]))

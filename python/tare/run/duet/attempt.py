@@ -20,7 +20,7 @@ from tare.run.record import RunRecord
 from tare.workloads import Parameters
 
 MOST_BYTES_PER_S = 1 << 20
-"""64 pages of 16 KiB a second: about half the load of a single spinning disk, little for anything faster."""
+"""64 pages of 16 KiB a second: about half of what a single spinning disk can do, little for anything faster."""
 
 
 _POLL_S = 0.02
@@ -131,8 +131,8 @@ def half_way_s(under_load: Sequence[ArmUnderLoad], parameters: Sequence[Paramete
     """Return when half of the time in which both clients drive load should be over, on the monotonic clock.
 
     A generator takes seconds to start, as its warm-up shows: that part of the warm-up's process time in which it
-    drove no load. How much of it came before the load is unknown; taking half of it, neither half of the measure
-    phase is short by more than as much.
+    drove no load. How much of it came before the load is unknown, so half of it is assumed; neither half of the
+    measure phase is then shorter by more than that.
     """
     start = max(map(_load_starts_s, under_load, parameters))
     return start + min(each.measure_s for each in parameters) / 2
@@ -157,7 +157,7 @@ def _swap(barrier: DuetBarrier, machine: Machine) -> None:
 
 
 def _both_or_neither(both: Sequence[Attempt], machine: Machine) -> None:
-    """Void a run without its partner, and refuse two that compete for a disk or are not comparable."""
+    """Void a run without its partner; refuse a run with too much disk traffic, and two that are not comparable."""
     first, second = both
     for each in both:
         if each.outcome.ok and (why := why_too_much_io(each.record())):

@@ -130,7 +130,7 @@ class Board:
             self._decide()
 
     def _is_over(self, block: int) -> bool:
-        """Whether a block is finished and belongs to, or extends, the finished blocks from the first on."""
+        """Whether a block is finished and all blocks before it are, so that the decision may change."""
         again = finished_block(self._plan, self.done, block, self._runs[block])
         if again is None:
             return False

@@ -124,7 +124,7 @@ class OwnCrew:
             code = member.process.poll()
             if code is None:
                 continue
-            last = last_line(member.stderr) or "it last nothing"
+            last = last_line(member.stderr) or "it printed nothing"
             addresses[name] = f"its process ended with {code}: {last}"
             _close(member)
             self._members[name] = self._started(member.spec)

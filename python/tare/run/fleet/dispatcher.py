@@ -108,7 +108,7 @@ class Dispatcher:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Dispatch blocks for the duration of the block."""
+        """Dispatch blocks while the `with` statement lasts."""
         thread = threading.Thread(target=self._work, name="dispatcher", daemon=True)
         thread.start()
         try:

@@ -86,8 +86,8 @@ class Nursery:
     def __init__(self, command: Sequence[str]) -> None:
         self._lock = threading.Lock()
         self._stderr = TemporaryFile()  # noqa: SIM115 - closed with the process
-        self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._door.settimeout(_ANSWER_S)
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel.settimeout(_ANSWER_S)
         with theirs:
             self._process = subprocess.Popen(
                 command,
@@ -117,7 +117,7 @@ class Nursery:
 
     def close(self) -> None:
         """End the nursery; forked processes continue."""
-        self._door.close()
+        self._channel.close()
         try:
             self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
@@ -134,8 +134,8 @@ class Nursery:
     def _ask(self, request: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Mapping[str, Any]:
         with self._lock:
             try:
-                socket.send_fds(self._door, [json.dumps(request).encode()], descriptors)
-                answer: Mapping[str, Any] = json.loads(self._door.recv(_LONGEST))
+                socket.send_fds(self._channel, [json.dumps(request).encode()], descriptors)
+                answer: Mapping[str, Any] = json.loads(self._channel.recv(_LONGEST))
             except (OSError, ValueError):
                 self._process.kill()  # a late answer would be taken for the next request's
                 raise
@@ -152,20 +152,20 @@ def tend(prepare: Callable[[], None]) -> bool:
     prepare()
     gc.collect()
     gc.freeze()  # a collection would write to every object, and so copy it
-    with socket.socket(fileno=os.dup(0)) as door:
+    with socket.socket(fileno=os.dup(0)) as channel:
         while True:
-            request, descriptors, _, _ = socket.recv_fds(door, _LONGEST, 2)
+            request, descriptors, _, _ = socket.recv_fds(channel, _LONGEST, 2)
             if not request:
                 return False
             asked = json.loads(request)
             if "reap" in asked:
-                door.send(json.dumps({"code": _code_of(asked["reap"])}).encode())
+                channel.send(json.dumps({"code": _code_of(asked["reap"])}).encode())
                 continue
             try:
                 pid = os.fork()
             except OSError as error:
                 os.write(2, f"fork: {error.strerror}\n".encode())
-                door.send(b"{}")
+                channel.send(b"{}")
                 pid = None
             if pid == 0:
                 os.setsid()
@@ -176,7 +176,7 @@ def tend(prepare: Callable[[], None]) -> bool:
             if pid == 0:
                 return True
             if pid is not None:
-                door.send(json.dumps({"pid": pid}).encode())
+                channel.send(json.dumps({"pid": pid}).encode())
 
 
 def _code_of(pid: int) -> int:

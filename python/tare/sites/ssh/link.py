@@ -113,7 +113,7 @@ class Link:
     def ask(self, op: str, data: bytes = b"", *, timeout_s: float = QUIET_S, **fields: Any) -> Answer:
         """Send a request and return the answer. Raises `Refused`, and `TimedOut` or `HostSilent` if there is none.
 
-        `timeout_s`: an answer some seconds later still counts while the connection stands.
+        `timeout_s`: an answer some seconds later still counts while the connection is up.
         """
         (pending,) = self._sent([Request(op, fields, data)], timeout_s)
         return self._awaited(pending, timeout_s, timeout_s)
@@ -155,7 +155,7 @@ class Link:
         return _answer_of(pending.answer)
 
     def lost_for_good(self) -> str | None:
-        """Why the host is lost, once its lease is over; `None` while it stands.
+        """Why the host is lost, once its lease is over; `None` while the lease lasts.
 
         Waits while it is down: at most a lease.
         """
@@ -274,7 +274,7 @@ class Link:
         raise EnvironmentLacks(f"the agent on {self.name} does not answer: {words or 'the connection ended'}")
 
     def _keep(self, line: Line) -> None:
-        """Listen while the connection stands, then make another."""
+        """Listen while the connection is up, then make a new one."""
         while True:
             why = self._listen(line)
             self._line, self._down_since = None, time.monotonic()

@@ -151,7 +151,10 @@ class Plan(_Reported):
 
 
 class Tls(_Reported):
-    """`suite`: of the first connection, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`; `handshake_ns`: of all."""
+    """`suite`: of the first connection, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`.
+
+    `handshake_ns`: over all connections.
+    """
 
     suite: str
     handshake_ns: Quantiles | None

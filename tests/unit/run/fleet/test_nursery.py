@@ -99,7 +99,7 @@ def test_a_nursery_whose_answer_would_come_late_is_ended(nursery: Nursery) -> No
     with TemporaryFile() as words:
         ordered(nursery.start(words), "go").wait(20)
         nursery._process.send_signal(signal.SIGSTOP)
-        nursery._door.settimeout(0.05)
+        nursery._channel.settimeout(0.05)
         with pytest.raises(EnvironmentLacks, match="no process can be started for a site"):
             nursery.start(words)
         nursery._process.wait(20)
