@@ -29,8 +29,8 @@ from tare.sites.ledger import Kind, Ledger
 from tare.sites.local import LocalHost
 
 FORMAT, _OF_ROOT = 2, 1
-"""Newest format that this tare reads, which it writes for a tree that a user unpacked; and the format that it writes
-for a tree unpacked by root. An older tare reads only the latter."""
+"""Newest format that this tare reads, which it writes for a tree that a user unpacked; and the format that it
+writes for a tree unpacked by root. An older tare reads only the latter."""
 _FLOCK = "hhqqi4x"
 """struct flock of 64-bit Linux: type, whence, start, length, process."""
 _LEAST_DIGITS = 4

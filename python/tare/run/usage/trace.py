@@ -74,8 +74,8 @@ def span_of(usage: Mapping[str, Any] | None) -> Span | None:
 def growth(table: pl.DataFrame, at: str, column: str, phase: Span) -> float | None:
     """Return the growth of a counter over the phase, summed over targets; linear between samples.
 
-    A target that appeared meanwhile starts at zero; one that disappeared counts up to its last sample. `None` if all
-    samples lie before the phase, or all after it.
+    A target that appeared meanwhile starts at zero; one that disappeared counts up to its last sample. `None` if
+    all samples lie before the phase, or all after it.
     """
     began_ns, ended_ns = phase.began_s * _NS, phase.ended_s * _NS
     known = table.drop_nulls([at, column])
