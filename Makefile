@@ -21,8 +21,8 @@ demo-pair: ## Two test hosts, grambow-2018's setups I to IV between them, the pa
 	@scripts/demo_pair.sh
 
 .PHONY: demo-kube
-demo-kube: ## A Kubernetes cluster of one node, kube-2026 with pods on it; the cluster is removed (root, half an hour to build it once)
-	@scripts/demo_kube.sh
+demo-kube: ## A Kubernetes cluster of one node, kube-2026 with pods on it, BLOCKS (8) at most; the cluster is removed (root, half an hour to build it once)
+	@scripts/demo_kube.sh $(if $(BLOCKS),--blocks $(BLOCKS))
 
 .PHONY: demo-fleet
 demo-fleet: ## Three pairs of test hosts, one study on all at once, one pair loses power; the hosts are removed (root)

@@ -144,10 +144,14 @@ def sweep_abandoned(host: Host, engine: Engine, ledger: Ledger) -> tuple[str, ..
 
 
 def sweep_own(host: Host, engine: Engine, ledger: SqliteLedger) -> tuple[str, ...]:
-    """Remove what this process noted in the ledger and did not remove; only while nothing of it is in use."""
+    """Remove what this process noted in the ledger and did not remove; only while nothing of it is in use.
+
+    Not namespaces of clusters, which last as long as the study: `leave_clusters`.
+    """
     if isinstance(host, UserHost):
         host.calls.rest()
-    entries = [entry for entry in ledger.entries() if entry.owner == ledger.owner and not entry.keep]
+    own = [entry for entry in ledger.entries() if entry.owner == ledger.owner and not entry.keep]
+    entries = [entry for entry in own if entry.kind is not Kind.NAMESPACE]
     return sweep(entries, {host.name: host}, engine.client, ledger, engine.others).sentences(
         "what a failed teardown had left"
     )

@@ -35,6 +35,14 @@ def test_only_what_this_process_noted_and_does_not_keep_is_removed(tmp_path: Pat
         os.kill(kept.pid, 9)
 
 
+def test_a_namespace_of_a_cluster_is_no_remains_of_a_failed_teardown(tmp_path: Path) -> None:
+    """It lasts as long as the study. Every study in pods ended with the sentence that a teardown had failed."""
+    ledger = SqliteLedger(tmp_path / "ledger.sqlite")
+    ledger.note(Kind.NAMESPACE, "tare-0123456789ab@cluster")
+    assert sweep_own(LocalHost(), Engine(None, "none"), ledger) == ()
+    assert [entry.kind for entry in ledger.entries()] == [Kind.NAMESPACE]
+
+
 def test_it_is_told_at_the_end_of_a_study(rig: Any, plans: Any) -> None:
     events: list[Event] = []
     rig.swap(sweep_own=lambda: ("removed container x on local",))
