@@ -8,6 +8,7 @@ from typing import Any
 
 from tare.analyze.numbers import number_at
 from tare.run.record import RunRecord
+from tare.store.files import raw_name
 
 TRACE = "monitors/probe/trace"
 """Path of the SUT host's recording among a run's raw files."""
@@ -24,8 +25,8 @@ class OtherHost:
 
     @property
     def trace(self) -> str:
-        """Path of the host's recording among the run's raw files."""
-        return f"monitors/{self.of}-host/trace"
+        """Path of the host's recording among the run's raw files. Raises `StoreError` for a name that leads out."""
+        return raw_name(f"monitors/{self.of}-host/trace")
 
 
 def other_hosts(record: RunRecord) -> tuple[OtherHost, ...]:

@@ -11,10 +11,10 @@ from sqlalchemy import RowMapping, insert, select
 from tare.errors import StoreError
 from tare.run.record import RunRecord
 from tare.store.files import attempt_name
-from tare.store.raw import RawFile, file_digest
+from tare.store.raw import RawFile, copy_as_committed
 from tare.store.read import Store, open_store
 from tare.store.resume import adopt_store
-from tare.store.rows import REFERENCES, Facts, Rows, from_row, stored_digest
+from tare.store.rows import REFERENCES, Facts, Rows, fault_of, from_row
 from tare.store.schema import endings, facts, raw_files, runs, study
 from tare.store.write import Writer
 from tare.store_place import Place
@@ -67,10 +67,9 @@ def _copy_some(
     known: list[RawFile] = []
     names: list[str] = []
     for row in rows:
-        name, own = attempt_name(row["run_id"], row["attempt"]), files.get((row["run_id"], row["attempt"]), ())
-        if stored_digest(row, shared) != row["digest"]:
-            raise _damaged(source, f"the record of {name}")
-        _stage(source, writer, from_row(row, shared), name, own)
+        record = _committed(source, row, shared)
+        name, own = attempt_name(record.run_id, record.attempt), files.get((record.run_id, record.attempt), ())
+        _stage(source, writer, record, name, own)
         digests = [row[part] for part in REFERENCES if row[part] is not None]
         taken.append(Rows(dict(row), {digest: shared.bodies[digest] for digest in digests}))
         known += own
@@ -79,15 +78,26 @@ def _copy_some(
     writer.insert(taken, known)
 
 
+def _committed(source: Store, row: RowMapping, shared: Facts) -> RunRecord:
+    """The record of a row. Raises `StoreError` if it cannot be read, or is not what was committed in this row."""
+    what = f"the record of {attempt_name(row['run_id'], row['attempt'])}"
+    try:
+        if fault_of(row, shared) is not None:
+            raise _damaged(source, what)
+        return from_row(row, shared)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(source, what) from error
+
+
 def _stage(source: Store, writer: Writer, record: RunRecord, name: str, files: Sequence[RawFile]) -> None:
     staged = writer.staging / name
     try:
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir()
         for file in files:
-            (staged / file.name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source.raw(record, file.name), staged / file.name)
-            if file_digest(staged / file.name) != file.sha256:
+            with source.files.open(record, file.name) as content:
+                whole = copy_as_committed(content, staged / file.name, file)
+            if not whole:
                 raise _damaged(source, f"the raw file {name}/{file.name}")
     except OSError as error:
         raise StoreError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import StoreError, is_thread_refused
+from tare.plain_files import NOT_PLAIN, open_plain
 
 
 @dataclass(frozen=True)
@@ -53,25 +55,59 @@ class StoreLayout:
         return self.root / "now.json"
 
 
-def attempt_name(run_id: str, attempt: int) -> str:
-    """Name of an attempt's directory under `raw` and `staging`. Raises `StoreError` for one that leads out."""
-    if "/" in run_id or "\0" in run_id:
+def attempt_name(run_id: object, attempt: object) -> str:
+    """Name of an attempt's directory under `raw` and `staging`, from a run's ID and a whole number.
+
+    Raises `StoreError` for anything else, such as a name that leads out: SQLite keeps any value in any column.
+    """
+    if not isinstance(run_id, str) or not run_id or "/" in run_id or "\0" in run_id:
         raise _no_name("a run", run_id)
+    if type(attempt) is not int or attempt < 0:
+        raise _no_name("an attempt", attempt)
     return f"{run_id}-{attempt}"
 
 
-def raw_name(name: str) -> str:
+def raw_name(name: object) -> str:
     """Name of a raw file below its attempt's directory, whose own is empty. Raises `StoreError` likewise."""
-    if name.startswith("/") or "\0" in name or ".." in name.split("/"):
+    if not isinstance(name, str) or name.startswith("/") or "\0" in name or ".." in name.split("/"):
         raise _no_name("a raw file", name)
     return name
 
 
-def _no_name(what: str, name: str) -> StoreError:
+def store_name(store_id: object) -> str:
+    """Name of a store's directory under `copies`, which is its ID. Raises `StoreError` likewise."""
+    if not isinstance(store_id, str) or not store_id.replace("-", "").replace("_", "").isalnum():
+        raise _no_name("an ID", store_id)
+    return store_id
+
+
+def _no_name(what: str, name: object) -> StoreError:
     return StoreError(
         f"the store has {what} named {name!r}, which no tare gives it",
         hint="somebody made it so that files outside of the store are read or written: do not use it",
     )
+
+
+def must_be_plain_store(layout: StoreLayout) -> None:
+    """Raise `StoreError` unless tare's names in a store's directory are plain files and directories, or missing.
+
+    Through a link, a command on somebody else's store would read, write or remove other files.
+    """
+    ends = ("", "-wal", "-shm", "-journal")
+    files = (layout.lock, *(layout.root / f"{layout.database.name}{end}" for end in ends))
+    for path, right in (
+        *((file, stat.S_ISREG) for file in files),
+        *((directory, stat.S_ISDIR) for directory in (layout.raw, layout.staging, layout.copies)),
+    ):
+        try:
+            mode = path.lstat().st_mode
+        except OSError:
+            continue  # missing, or whoever uses it says why it cannot be reached
+        if stat.S_ISLNK(mode):
+            raise StoreError(f"{path} is a link, and a store has none", hint=NOT_PLAIN)
+        if not right(mode):
+            kind = "directory" if right is stat.S_ISDIR else "regular file"
+            raise StoreError(f"{path} is no {kind}", hint="no tare makes a store like that: use another one")
 
 
 _MOST_SYNCED_ALONE = 256
@@ -140,11 +176,10 @@ def held(path: Path) -> Iterator[None]:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o644)
     except OSError as error:
-        raise StoreError(
-            f"the store {path.parent} cannot be written: {error.strerror}",
-            hint="`tare report` can still read it",
-        ) from error
+        raise _not_written(path, error) from error
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise StoreError(f"{path} is no regular file", hint="no tare makes a store like that: use another one")
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:  # flock(2) on NFS is fcntl(2), which may raise either
@@ -158,11 +193,20 @@ def held(path: Path) -> Iterator[None]:
                 f"the store {path.parent} cannot be locked: {error.strerror}",
                 hint="without locks, as on some network file systems, two runs may write at once: use another",
             ) from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            raise _not_written(path, error) from error
         yield
     finally:
         os.close(descriptor)
+
+
+def _not_written(lock: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"the store {lock.parent} cannot be written: {error.strerror}", hint="`tare report` can still read it"
+    )
 
 
 def holder(path: Path, locks: Path = Path("/proc/locks")) -> int | None:
@@ -172,7 +216,8 @@ def holder(path: Path, locks: Path = Path("/proc/locks")) -> int | None:
     make a `tare run` fail that starts at the same moment.
     """
     try:
-        inode, pid = str(path.stat().st_ino), path.read_text(errors="replace").strip()
+        with open_plain(path.parent, path.name) as lock:
+            inode, pid = str(os.fstat(lock.fileno()).st_ino), lock.read(32).decode(errors="replace").strip()
         lines = [line.split() for line in locks.read_text().splitlines()]
     except OSError:
         return None

@@ -7,17 +7,17 @@ import hashlib
 import os
 import re
 import shutil
-import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from tare.errors import EnvironmentLacks, StoreError
+from tare.plain_files import must_be_plain, open_plain
 from tare.run.record import RunRecord
 from tare.store.files import StoreLayout, attempt_name, move_all_durably, raw_name, sync_file
 
@@ -40,8 +40,14 @@ class RawFile:
     sha256: str
 
     def __post_init__(self) -> None:
-        """Raises `StoreError`: a store of somebody else may name any file."""
+        """Raises `StoreError`: a store of somebody else may name any file, and SQLite keeps any value anywhere."""
+        attempt_name(self.run_id, self.attempt)
         raw_name(self.name)
+        if type(self.bytes) is not int or not isinstance(self.sha256, str):
+            raise StoreError(
+                f"the store has no size or digest of the raw file {self.name!r} of {self.run_id}",
+                hint="`tare store repair` saves the other attempts",
+            )
 
 
 class RawFiles(Protocol):
@@ -50,8 +56,12 @@ class RawFiles(Protocol):
     def path(self, record: RunRecord, name: str) -> Path:
         """Path of a file, or of a directory of files, on this machine.
 
-        Files at another place are copied here first.
+        Files at another place are copied here first. Raises `StoreError` for links and all else that no tare makes.
         """
+        ...
+
+    def open(self, record: RunRecord, name: str) -> BinaryIO:
+        """Open a file; no link in the store is followed. Raises `OSError`, `StoreError`."""
         ...
 
     def holds(self, record: RunRecord, name: str) -> bool:
@@ -73,12 +83,24 @@ class OwnFiles:
         self._layout = layout
 
     def path(self, record: RunRecord, name: str) -> Path:
-        """Path of the file, whether or not it exists."""
-        return self._layout.raw / attempt_name(record.run_id, record.attempt) / raw_name(name)
+        """Path of the file, whether or not it exists.
+
+        Each name on the way and below is looked at first; whoever may write to the store can still change it later.
+        """
+        inside = self._name(record, name)
+        must_be_plain(self._layout.root, inside)
+        return self._layout.root / inside
+
+    def open(self, record: RunRecord, name: str) -> BinaryIO:
+        """Open the file one component after the other."""
+        return open_plain(self._layout.root, self._name(record, name))
 
     def holds(self, record: RunRecord, name: str) -> bool:
-        """Whether the directory has such a file."""
-        return self.path(record, name).is_file()
+        """Whether the directory has such a file; `path` looks at the names on the way."""
+        return (self._layout.root / self._name(record, name)).is_file()
+
+    def _name(self, record: RunRecord, name: str) -> str:
+        return f"{self._layout.raw.name}/{attempt_name(record.run_id, record.attempt)}/{raw_name(name)}"
 
     def keep(self, staging: Path, files: Sequence[RawFile], names: Sequence[str]) -> None:  # noqa: ARG002 - one shape
         """Move the directories by renames."""
@@ -102,7 +124,7 @@ class SharedFiles:
 
     def path(self, record: RunRecord, name: str) -> Path:
         """Copy a file here and verify its digest. Raises `StoreError`."""
-        own = self._copies / attempt_name(record.run_id, record.attempt)
+        own, name = self._copies / attempt_name(record.run_id, record.attempt), raw_name(name)
         known = self._listing(record)
         wanted = [file for key, file in known.items() if not name or key == name or key.startswith(f"{name}/")]
         lacking = [file for file in wanted if not _is_copy(own / file.name, file)]
@@ -112,6 +134,10 @@ class SharedFiles:
         except OSError as error:
             raise StoreError(f"raw files cannot be copied to {own}: {error}", hint="free disk space") from error
         return own / name
+
+    def open(self, record: RunRecord, name: str) -> BinaryIO:
+        """Copy a file here, verify its digest, and open it."""
+        return self.path(record, name).open("rb")
 
     def holds(self, record: RunRecord, name: str) -> bool:
         """Whether the record lists such a file."""
@@ -261,10 +287,22 @@ def file_system(url: str) -> tuple[AbstractFileSystem, str]:
 
 def file_digest(path: Path) -> str:
     """sha256 of a file's content. Raises `OSError` for all that is no regular file: a FIFO would never end."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
+    with open_plain(path.parent, path.name) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def copy_as_committed(source: BinaryIO, target: Path, file: RawFile) -> bool:
+    """Copy a raw file to a new path; returns whether it is what was committed. Raises `OSError`.
+
+    Of a longer file, at most one chunk more than the committed size is written.
+    """
+    digest = hashlib.sha256()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("xb") as copy:
+        for chunk in _chunks(source, file.bytes):
+            digest.update(chunk)
+            copy.write(chunk)
+    return digest.hexdigest() == file.sha256
 
 
 def _key(root: str, sha256: str) -> str:

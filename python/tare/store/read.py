@@ -18,7 +18,7 @@ from tare.errors import StoreError
 from tare.plan.model import Plan
 from tare.run.ending import Ending
 from tare.run.record import RunRecord
-from tare.store.files import StoreLayout
+from tare.store.files import StoreLayout, must_be_plain_store, store_name
 from tare.store.raw import OwnFiles, RawFile, RawFiles, SharedFiles
 from tare.store.rows import REFERENCES, Facts, from_row, put_together
 from tare.store.schema import (
@@ -144,7 +144,7 @@ class Store:
     def _files_of(self, place: StorePlace) -> RawFiles:
         if place.is_directory:
             return OwnFiles(self._layout)
-        return SharedFiles(place.raw, self._layout.copies / self.id, self._listing)
+        return SharedFiles(place.raw, self._layout.copies / store_name(self.id), self._listing)
 
     def _listing(self, record: RunRecord) -> Mapping[str, RawFile]:
         columns = (raw_files.c.run_id, raw_files.c.attempt, raw_files.c.name, raw_files.c.bytes, raw_files.c.sha256)
@@ -185,6 +185,7 @@ def _unreadable(place: StorePlace, error: Exception) -> StoreError:
 def _in_directory(place: StorePlace) -> Store:
     path = place.directory
     layout = StoreLayout(path)
+    must_be_plain_store(layout)
     if not layout.database.is_file():
         raise StoreError(f"there is no store at {path}", hint="`tare run STUDY --store DIR` makes one")
     engine = connect(layout.database, read_only=True)

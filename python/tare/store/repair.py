@@ -6,15 +6,15 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from sqlalchemy import Table
 
 from tare.errors import StoreError
-from tare.run.record import RunRecord
-from tare.store.files import StoreLayout, attempt_name, holder
-from tare.store.raw import RawFile, file_digest
+from tare.plain_files import open_plain
+from tare.store.files import StoreLayout, holder, must_be_plain_store
+from tare.store.raw import OwnFiles
 from tare.store.saved import BEGIN_ANEW, Repaired, Row, Saved, by_attempt, intact_bodies, only_study, write_repaired
 from tare.store.schema import bring_up_to_date, connect, endings, facts, raw_files, runs, study
 from tare.store_place import Place, place_of
@@ -34,6 +34,7 @@ def repair(source: Place, target: Path) -> Repaired:
 
         return write_repaired(str(place), read_at_url(place), StoreLayout(target))
     layout = StoreLayout(place.directory)
+    must_be_plain_store(layout)
     if not layout.database.is_file():
         raise StoreError(f"there is no store at {place}", hint="name the directory that `tare run` wrote")
     if (writer := holder(layout.lock)) is not None:
@@ -45,9 +46,19 @@ def repair(source: Place, target: Path) -> Repaired:
 def _copied(layout: StoreLayout, scratch: Path) -> Path:
     """Copy the database with the log that a crash left, so that reading it changes nothing in the store."""
     for end in ("", "-wal"):
-        source = layout.database.with_name(layout.database.name + end)
-        if source.is_file():
-            shutil.copyfile(source, scratch / source.name)
+        name = layout.database.name + end
+        try:
+            with (
+                suppress(FileNotFoundError),
+                open_plain(layout.root, name) as source,
+                (scratch / name).open("xb") as copy,
+            ):
+                shutil.copyfileobj(source, copy)
+        except OSError as error:
+            raise StoreError(
+                f"{layout.root / name} cannot be copied: {error.strerror}",
+                hint="check the disk, and the room in TMPDIR",
+            ) from error
     return scratch / layout.database.name
 
 
@@ -65,7 +76,7 @@ def _read(layout: StoreLayout, database: Path) -> Saved:
                 files=by_attempt(_rows(source, raw_files)),
                 ends=list(_rows(source, endings)),
                 missing=_count(source, runs) - len(attempts),
-                bring=lambda record, files, to: _bring(layout, record, files, to),
+                open=lambda record, file: OwnFiles(layout).open(record, file.name),
             )
     except StoreError:
         raise
@@ -103,19 +114,3 @@ def _count(source: sqlite3.Connection, table: Table) -> int:
         return int(source.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0])  # noqa: S608 - a table of ours
     except sqlite3.Error:
         return 0
-
-
-def _bring(layout: StoreLayout, record: RunRecord, files: Sequence[RawFile], to: Path) -> str | None:
-    name = attempt_name(record.run_id, record.attempt)
-    for file in files:
-        path = layout.raw / name / file.name
-        try:
-            if path.is_symlink() or file_digest(path) != file.sha256:
-                return f"its raw file {file.name} is not what was committed"
-        except OSError as error:
-            return f"its raw file {file.name} cannot be read: {error.strerror}"
-    try:
-        shutil.copytree(layout.raw / name, to, symlinks=True)
-    except shutil.Error as error:  # a FIFO, for one
-        return f"its raw files cannot be copied: {error.args[0][0][2]}"
-    return None

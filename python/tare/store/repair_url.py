@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from sqlalchemy import Engine, Select, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -48,7 +47,7 @@ def read_at_url(place: StorePlace) -> Saved:
             files=by_attempt(iter(reading.of_runs(raw_files.c.run_id, select(raw_files)))),
             ends=reading.whole(select(endings)),
             missing=missing,
-            bring=lambda record, files, to: _bring(store.raw, record, files, to),
+            open=lambda record, file: _open(store.raw, record, file),
         )
     except SQLAlchemyError as error:
         if _is_damage(error):
@@ -104,18 +103,9 @@ def _is_damage(error: SQLAlchemyError) -> bool:
     return getattr(getattr(error, "orig", None), "sqlstate", None) in _DAMAGED
 
 
-def _bring(
-    raw: Callable[[RunRecord, str], Path], record: RunRecord, files: Sequence[RawFile], to: Path
-) -> str | None:
-    to.mkdir()
-    for file in files:
-        try:
-            path = raw(record, file.name)
-            if file_digest(path) != file.sha256:
-                path.unlink()  # remove this machine's copy, not the original
-                path = raw(record, file.name)
-        except StoreError as error:
-            return f"its raw file {file.name} cannot be read: {error.what}"
-        (to / file.name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, to / file.name)
-    return None
+def _open(raw: Callable[[RunRecord, str], Path], record: RunRecord, file: RawFile) -> BinaryIO:
+    path = raw(record, file.name)
+    if file_digest(path) != file.sha256:
+        path.unlink()  # remove this machine's copy, not the original
+        path = raw(record, file.name)
+    return path.open("rb")

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tare.errors import StoreError
 from tare.plan.extension import changes_between, extends
 from tare.plan.model import Plan
-from tare.store.files import StoreLayout, attempt_name, held, sync_directory
+from tare.store.files import StoreLayout, attempt_name, held, must_be_plain_store, sync_directory
 from tare.store.raw import file_system
 from tare.store.schema import bring_up_to_date, connect, study
 from tare.store.write import Writer
@@ -92,11 +92,7 @@ def _at_url(place: StorePlace, layout: StoreLayout, enrol: Enrol) -> Iterator[Wr
 
 def _make_directory(layout: StoreLayout) -> None:
     """Raises `StoreError` for links: somebody else's store would have other files written or removed by them."""
-    for path in (layout.lock, layout.database, layout.raw, layout.staging, layout.copies):
-        if path.is_symlink():
-            raise StoreError(
-                f"{path} is a link, and a store that is written to has none", hint="give --store a new directory"
-            )
+    must_be_plain_store(layout)
     try:
         if layout.root.is_dir() and not layout.lock.exists() and not _half_made(layout):
             raise StoreError(

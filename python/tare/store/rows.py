@@ -109,6 +109,21 @@ def stored_digest(row: Stored, facts: Facts) -> str:
     return digest_of(canonical(tree | _parts(row, facts)))
 
 
+def fault_of(row: Stored, facts: Facts) -> str | None:
+    """What is wrong with a record: "is not what was committed"; `None` if nothing.
+
+    The digest does not cover the keys of the row, so that they are compared with the record's. Raises `KeyError`,
+    `TypeError` or `ValueError` if the record cannot be read.
+    """
+    if stored_digest(row, facts) != row["digest"]:
+        return "is not what was committed"
+    tree = json.loads(row["record"])
+    own, keys = (tree.get("run_id"), tree.get("attempt")), (row["run_id"], row["attempt"])
+    if own != keys or [type(key) for key in own] != [type(key) for key in keys]:
+        return "belongs to another attempt"
+    return None
+
+
 def to_rows(record: RunRecord, committed_at: float) -> Rows:
     """Split a record into rows."""
     tree = record.model_dump(mode="json")

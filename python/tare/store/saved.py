@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 from sqlalchemy import insert
@@ -17,8 +18,8 @@ from tare.errors import StoreError
 from tare.plan.model import Plan
 from tare.run.record import RunRecord
 from tare.store.files import StoreLayout, attempt_name, sync_directory, sync_file
-from tare.store.raw import RawFile
-from tare.store.rows import Facts, digest_of, from_row, stored_digest
+from tare.store.raw import RawFile, copy_as_committed
+from tare.store.rows import Facts, digest_of, fault_of, from_row
 from tare.store.schema import bring_up_to_date, connect, endings, facts, raw_files, runs, study
 
 _UNREADABLE = (sqlite3.Error, ValidationError, ValueError, KeyError, TypeError, OSError)
@@ -39,8 +40,7 @@ class Repaired:
 class Saved:
     """Readable content of a database. `missing`: number of attempts that could not be read.
 
-    `bring`: copies the raw files of an attempt into a directory; returns why it cannot, or `None` if all are
-    intact.
+    `open`: opens a raw file of an attempt, without following a link in the store. Raises `OSError`, `StoreError`.
     """
 
     header: Row
@@ -49,7 +49,7 @@ class Saved:
     files: Mapping[tuple[str, int], Sequence[RawFile]]
     ends: Sequence[Row]
     missing: int
-    bring: Callable[[RunRecord, Sequence[RawFile], Path], str | None]
+    open: Callable[[RunRecord, RawFile], BinaryIO]
 
 
 BEGIN_ANEW = "nothing can be saved without it: use another store with `tare run --store`"
@@ -69,11 +69,20 @@ def intact_bodies(rows: Iterator[Row]) -> Mapping[str, str]:
 
 
 def by_attempt(rows: Iterator[Row]) -> Mapping[tuple[str, int], Sequence[RawFile]]:
-    """(run, attempt) → its raw files."""
+    """(run, attempt) → its raw files, without rows of which damage left another kind of value.
+
+    Raises `StoreError` for a name that leads out of the store.
+    """
     files: dict[tuple[str, int], list[RawFile]] = {}
     for row in rows:
+        if any(type(row[column]) is not kind for column, kind in _KINDS.items()):
+            continue
         files.setdefault((row["run_id"], row["attempt"]), []).append(RawFile(**row))
     return files
+
+
+_KINDS = {"run_id": str, "attempt": int, "name": str, "bytes": int, "sha256": str}
+"""Columns of `raw_files`, with the kind of value that tare writes."""
 
 
 def _is_intact(row: Row) -> bool:
@@ -83,9 +92,8 @@ def _is_intact(row: Row) -> bool:
 def _record_or_fault(row: Row, shared: Facts) -> RunRecord | str:
     """The record as it was committed, or why it is not."""
     try:
-        if stored_digest(row, shared) != row["digest"]:
-            return "its record is not what was committed"
-        return from_row(row, shared)
+        fault = fault_of(row, shared)
+        return from_row(row, shared) if fault is None else f"its record {fault}"
     except _UNREADABLE:
         return "its record cannot be read"
 
@@ -126,13 +134,11 @@ def _with_files(saved: Saved, new: StoreLayout) -> tuple[list[Row], dict[str, st
         if isinstance(record, str):
             lost[name] = record
             continue
-        files = saved.files.get((record.run_id, record.attempt), ())
+        files = _files_of(saved, record)
         unknown = next((each for each in record.raw if each not in {file.name for file in files}), None)
         if unknown is not None:
             lost[name] = f"the digest of its raw file {unknown} cannot be read"
-        elif (
-            why := saved.bring(record, [file for file in files if file.name in record.raw], new.raw / name)
-        ) is not None:
+        elif (why := _bring(saved, record, files, new.raw / name)) is not None:
             lost[name] = why
             shutil.rmtree(new.raw / name, ignore_errors=True)
         else:
@@ -143,8 +149,38 @@ def _with_files(saved: Saved, new: StoreLayout) -> tuple[list[Row], dict[str, st
     return kept, lost
 
 
+def _files_of(saved: Saved, record: RunRecord) -> Sequence[RawFile]:
+    """The raw files that the record names, as the database lists them."""
+    listed = saved.files.get((record.run_id, record.attempt), ())
+    return [file for file in listed if file.name in record.raw]
+
+
+def _bring(saved: Saved, record: RunRecord, files: Sequence[RawFile], to: Path) -> str | None:
+    """Copy the raw files of an attempt into a new directory; return why it cannot be done, or `None`.
+
+    Raises `OSError` if there is no room.
+    """
+    to.mkdir()
+    for file in files:
+        try:
+            with saved.open(record, file) as source:
+                if not copy_as_committed(source, to / file.name, file):
+                    return f"its raw file {file.name} is not what was committed"
+        except StoreError as error:
+            return f"its raw file {file.name} cannot be read: {error.what}"
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise
+            return f"its raw file {file.name} cannot be copied: {error.strerror or error}"
+    return None
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
 def _write(saved: Saved, kept: Sequence[Row], new: StoreLayout) -> None:
-    files = [vars(file) for row in kept for file in saved.files.get((row["run_id"], row["attempt"]), ())]
+    known = Facts(saved.bodies)
+    files = [vars(file) for row in kept for file in _files_of(saved, from_row(row, known))]
     bodies = [{"digest": digest, "body": body} for digest, body in saved.bodies.items()]
     with connect(new.database, read_only=False).begin() as connection:
         bring_up_to_date(connection, new.root)

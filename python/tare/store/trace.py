@@ -12,6 +12,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from tare.errors import StoreError, is_panic, is_thread_refused
+from tare.plain_files import must_be_regular
 
 VERSION = 1
 """Version of the trace's format, as `header.trace_version` states it."""
@@ -78,6 +79,8 @@ def is_trace(path: Path) -> bool:
 
 def read_trace(path: Path) -> Trace:
     """Read a recording. Raises `StoreError` if there is none, or if it is damaged or of another format."""
+    for file in (path / TRACE_HEAD, *path.glob("*.parquet")):
+        must_be_regular(file)
     try:
         head = json.loads((path / "trace.json").read_text())
     except FileNotFoundError as error:

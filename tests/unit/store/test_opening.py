@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from tests import preloaded
 
 from tare.errors import StoreError
 from tare.store import open_store, resume_store, verify
-from tare.store.files import held
+from tare.store.copying import copy
+from tare.store.files import held, holder, store_name
+from tare.store.repair import repair
 from tare.store.schema import APPLICATION_ID, FORMAT
 
 
@@ -243,7 +246,7 @@ def test_a_store_that_only_others_may_write_is_read(path: Path, plan: Any, monke
     assert not list(path.glob("store.sqlite-*"))
 
 
-@pytest.mark.parametrize("name", ["lock", "store.sqlite", "raw", "staging"])
+@pytest.mark.parametrize("name", ["lock", "store.sqlite", "store.sqlite-wal", "raw", "staging"])
 def test_links_in_a_store_of_somebody_else_let_nothing_outside_be_written_or_removed(
     path: Path, plan: Any, committed: Any, tmp_path: Path, name: str
 ) -> None:
@@ -256,8 +259,73 @@ def test_links_in_a_store_of_somebody_else_let_nothing_outside_be_written_or_rem
         shutil.rmtree(inside)
         inside.symlink_to(outside)
     else:
-        inside.unlink()
+        inside.unlink(missing_ok=True)
         inside.symlink_to(outside / "thesis" / "text")
     with pytest.raises(StoreError, match="is a link"), resume_store(path, plan):
         pass
+    acts: list[Callable[[Path], object]] = [
+        open_store,
+        lambda store: copy(store, tmp_path / "copy"),
+        lambda store: repair(store, tmp_path / "new"),
+    ]
+    for act in acts:
+        with pytest.raises(StoreError, match="is a link"):
+            act(path)
     assert (outside / "thesis" / "text").read_text() == "ten years of work"
+
+
+def test_a_fifo_in_place_of_the_lock_is_a_store_error(
+    path: Path, plan: Any, committed: Any, tmp_path: Path
+) -> None:
+    assert committed.outcome.ok
+    (path / "lock").unlink()
+    os.mkfifo(path / "lock")
+    with pytest.raises(StoreError, match="lock is no regular file"), held(path / "lock"):
+        pytest.fail("it is held")
+    with pytest.raises(StoreError, match="lock is no regular file"), resume_store(path, plan):
+        pytest.fail("it is written to")
+    with pytest.raises(StoreError, match="lock is no regular file"):
+        repair(path, tmp_path / "new")
+    assert holder(path / "lock") is None
+
+
+def test_a_lock_that_cannot_be_written_is_a_store_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tare.store.files.os.pwrite", full)
+    with pytest.raises(StoreError, match="cannot be written: No space left"), held(tmp_path / "lock"):
+        pytest.fail("it is held")
+
+
+@pytest.mark.parametrize("where", ["raw/{run}-1", "raw/{run}-1/measure.stdout", "raw/{run}-1/monitors"])
+def test_the_path_of_a_raw_file_leads_over_no_link(path: Path, committed: Any, tmp_path: Path, where: str) -> None:
+    """Reports, explanations and frames read below such paths."""
+    inside, outside = path / where.format(run=committed.run_id), tmp_path / "outside"
+    if inside.exists():
+        inside.rename(outside)
+    inside.symlink_to(outside)
+    store = open_store(path)
+    with pytest.raises(StoreError, match="is a link, and a store has none"):
+        store.raw(committed, "")
+    if where.endswith("monitors"):
+        assert store.raw(committed, "measure.stdout").read_text() == "out\n"
+    else:
+        with pytest.raises(StoreError, match="is a link, and a store has none"):
+            store.raw(committed, "measure.stdout")
+
+
+def test_a_fifo_below_a_raw_directory_is_refused_before_it_is_opened(path: Path, committed: Any) -> None:
+    trace = path / "raw" / f"{committed.run_id}-1" / "monitors" / "probe" / "trace"
+    trace.mkdir(parents=True)
+    os.mkfifo(trace / "cpu.parquet")
+    for name in ("", "monitors", "monitors/probe/trace", "monitors/probe/trace/cpu.parquet"):
+        with pytest.raises(StoreError, match=r"cpu\.parquet is no regular file"):
+            open_store(path).raw(committed, name)
+
+
+@pytest.mark.parametrize("store_id", ["../../thesis", "/etc", "", "..", None, 1])
+def test_the_copies_of_a_store_whose_id_leads_out_are_refused(store_id: object) -> None:
+    with pytest.raises(StoreError, match="an ID named"):
+        store_name(store_id)
+    assert store_name("0123456789abcdef0123456789abcdef") == "0123456789abcdef0123456789abcdef"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import StoreError
+from tare.plain_files import must_be_regular
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,6 +57,7 @@ def read_facts(path: Path) -> ProfileFacts:
     import polars as pl  # slow to import, and plans do without
     from polars.exceptions import PolarsError
 
+    must_be_regular(path)
     try:
         facts = json.loads(pl.read_parquet_metadata(path)[_FACTS])
     except FileNotFoundError as error:
