@@ -62,7 +62,7 @@ fuzz-load: ## Have tare-load read CASES (20000) damaged answers of each kind fro
 	@PROPTEST_CASES=$(if $(CASES),$(CASES),20000) nice cargo test --profile dev --locked --package tare-load --quiet -- bytes records_of_tls panic
 
 .PHONY: fuzz-probe
-fuzz-probe: ## Have tare-probe's and tare-agent's readers take CASES (20000) damaged files of the kernel's, journals, tails, frames each
+fuzz-probe: ## Fuzz the readers of tare-probe and tare-agent with CASES (20000) damaged inputs of each kind
 	@PROPTEST_CASES=$(if $(CASES),$(CASES),20000) nice cargo test --locked --package tare-record --package tare-probe --package tare-agent --quiet -- panic
 
 .PHONY: chaos

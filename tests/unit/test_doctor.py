@@ -59,6 +59,7 @@ GOOD_ENGINE: Mapping[str, Any] = {
     "engine_cgroup_version": "2",
     "engine_cgroup_driver": "systemd",
     "engine_rootless": False,
+    "engine_security": ["name=seccomp,profile=builtin", "name=cgroupns"],
     "engine_containers_running": 0,
 }
 RIGHTS = ok("rights", "root")
@@ -157,6 +158,7 @@ def test_a_fact_gets_its_verdict_and_advice_where_there_is_something_to_do(
         ("engine's storage", {"engine_storage_driver": "vfs"}),
         ("userland-proxy", {"engine_userland_proxy": None}),
         ("engine's rights", {"engine_rootless": True}),
+        ("engine's users", {"engine_security": ["name=seccomp,profile=builtin", "name=userns"]}),
         ("other containers", {"engine_containers_running": 2}),
     ],
 )

@@ -25,6 +25,13 @@ def engine_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
             "it runs without root: its network and cgroups differ from those of a bare process",
             "use an engine that runs as root, so that arms differ only in what the study names",
         )
+    if any("name=userns" in option for option in facts["engine_security"]):
+        yield warning(
+            "engine's users",
+            "it maps the users of containers to others (userns-remap), who may not enter the run directories "
+            "of root's tare, nor own their files",
+            "use an engine without userns-remap",
+        )
     if running := facts["engine_containers_running"]:
         yield warning("other containers", f"{running} running", "stop them while measuring")
 

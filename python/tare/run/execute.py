@@ -26,6 +26,7 @@ from tare.run.record import RunRecord
 from tare.run.resume import StudyState, choice_of, decision, plan_of, remaining
 from tare.run.rights import lowered_limits, missing_without_root
 from tare.sites import Host
+from tare.sites.layout import close_caches
 from tare.study.model import ArmSettings, Placement
 from tare.study.rules.repetition import instances
 
@@ -99,6 +100,7 @@ def prepare(
             observer(Notice(f"{line} ({host.name})" if machine.site.nodes else line))
     every = {host.name: host for each in machines.values() for host in each.site.hosts}
     for name, host in every.items():
+        close_caches(host, machine.layout_on(host))
         for line in missing_without_root(host):
             observer(Notice(f"{line} ({name})" if len(every) > 1 else line))
     images = _prepare_images(session, runs)

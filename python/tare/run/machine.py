@@ -164,12 +164,22 @@ class Machine:
         ledger, engine = self._engine_of(placed, host)
         return into(image, layout=self.layout, ledger=ledger, engine=cast("DockerClient", engine))
 
-    def facts_of_engine(self, settings: ArmSettings, host: Host | None = None) -> Tree | None:
-        """Return the record's facts of the engine on a separate host, else of the SUT's or the client's engine."""
+    def facts_of_engines(self, settings: ArmSettings, host: Host | None = None) -> tuple[Tree | None, ...]:
+        """Return facts of each engine that sides use on a host; of a separate host, of its one engine.
+
+        The record keeps the first: of an engine that a side names, else of the default engine.
+        """
         if host is not None and (part := self.parts.get(host.name)) is not None:
-            return part.engine_facts()
-        named = [placed.engine for placed in settings.sides.values() if placed.engine is not None]
-        return self.engines.facts(named[0]) if named else self.engine_facts()
+            return (part.engine_facts(),)
+        sides = settings.sides.values()
+        named = dict.fromkeys(placed.engine for placed in sides if placed.engine is not None)
+        facts = tuple(self.engines.facts(name) for name in named)
+        if named and not any(placed.engine is None and self._needs_engine(placed) for placed in sides):
+            return facts
+        return (*facts, self.engine_facts())
+
+    def _needs_engine(self, placed: Placement) -> bool:
+        return Right.ENGINE in self.deployments[placed.deployment].needs
 
     def deployment(self, placed: Placement, host: Host) -> Deployment:
         """Return the deployment of a side on one of the site's hosts."""
@@ -188,7 +198,7 @@ class Machine:
         if settings.client is not None:
             every.append((settings.client, self.site.client))
         for placed, host in every:
-            if Right.ENGINE not in self.deployments[placed.deployment].needs:
+            if not self._needs_engine(placed):
                 continue
             try:
                 _, engine = self._engine_of(placed, host)

@@ -58,10 +58,9 @@ def take_hosts(job: Job, machine: Machine, draft: Draft, teardown: Teardown) -> 
 
 def _taken(machine: Machine, settings: ArmSettings, workdir: WorkDirectory) -> _Facts:
     host = workdir.host
-    facts = _Facts(machine.facts_of(host), machine.facts_of_engine(settings, host))
-    closed = closed_to_others(facts.host, facts.engine)
-    make_work_directory(workdir, machine.ledger_on(host), closed=closed)
-    return facts
+    facts, engines = machine.facts_of(host), machine.facts_of_engines(settings, host)
+    make_work_directory(workdir, machine.ledger_on(host), closed=closed_to_others(facts, engines))
+    return _Facts(facts, engines[0])
 
 
 def with_wire(context: RunContext, draft: Draft) -> RunContext:

@@ -120,7 +120,7 @@ def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Con
     client_workdir = client_workdir_for(machine, settings, token)
     try:
         for each in (workdir, *other_workdirs(machine, settings, token)):
-            closed = closed_to_others(machine.facts_of(each.host), machine.facts_of_engine(settings, each.host))
+            closed = closed_to_others(machine.facts_of(each.host), machine.facts_of_engines(settings, each.host))
             ledger = machine.ledger_on(each.host)
             take_work_directory(each, ledger, teardown, named=bool(machine.parts), closed=closed)
         ports = ports_for(machine, settings, token)

@@ -5,34 +5,40 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from tests.unit.run.conftest import Plans, Rig
 
+from tare.deployments import Right
+from tare.deployments.fake import FakeDeployment
 from tare.run.attempt.directory import WorkDirectory, closed_to_others, make_work_directory
+from tare.sites.engines import Engines
+from tare.sites.layout import close_caches
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.values import EngineName
 
 NOBODY = 65534
 
 
 @pytest.mark.parametrize(
-    ("host", "engine", "closed"),
+    ("host", "engines", "closed"),
     [
-        ({"tare_is_root": True}, None, True),
-        ({"tare_is_root": True}, {"engine_rootless": False}, True),
-        ({"tare_is_root": True}, {"engine_rootless": True}, False),
-        ({"tare_is_root": False}, None, False),
-        ({}, None, False),
+        ({"tare_is_root": True}, (None,), True),
+        ({"tare_is_root": True}, ({"engine_rootless": False},), True),
+        ({"tare_is_root": True}, ({"engine_rootless": True},), False),
+        ({"tare_is_root": True}, ({"engine_rootless": False}, {"engine_rootless": True}), False),
+        ({"tare_is_root": False}, (None,), False),
+        ({}, (None,), False),
     ],
 )
 def test_roots_is_closed_but_to_a_users_engine(
-    host: Mapping[str, Any], engine: Mapping[str, Any] | None, closed: bool
+    host: Mapping[str, Any], engines: Sequence[Mapping[str, Any] | None], closed: bool
 ) -> None:
-    assert closed_to_others(host, engine) == closed
+    assert closed_to_others(host, engines) == closed
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="takes root and setpriv")
@@ -62,3 +68,68 @@ def test_an_attempt_of_roots_closes_its_directory(rig: Rig, plans: Plans, monkey
     monkeypatch.setattr(WorkDirectory, "give", seen)
     assert rig.execute(plans())[0].outcome.ok
     assert modes == {0o700}
+
+
+class NamedEngines(Engines):
+    """Engines that answer with their name, and whether a user runs them."""
+
+    def facts(self, name: str) -> Mapping[str, Any]:
+        """Facts by the name alone."""
+        return {"name": name, "engine_rootless": name == "podman-rootless"}
+
+
+class ByEngine(FakeDeployment):
+    """A fake whose tasks an engine makes."""
+
+    needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
+
+
+@pytest.mark.parametrize(
+    ("engines", "names", "closed"),
+    [
+        (("docker", "podman-rootless"), ["docker", "podman-rootless"], False),
+        (("podman-rootless", "docker"), ["podman-rootless", "docker"], False),
+        (("docker", "docker"), ["docker"], True),
+        ((None, "podman-rootless"), ["podman-rootless", "default"], False),
+        (("podman", None), ["podman", "default"], True),
+        ((None, None), ["default"], True),
+    ],
+)
+def test_every_engine_of_a_run_decides_whether_its_directory_is_closed(
+    rig: Rig, plans: Plans, engines: tuple[EngineName | None, EngineName | None], names: list[str], closed: bool
+) -> None:
+    """Found by review: the SUT's Docker alone was asked, and each start of a client in a user's Podman failed."""
+    rig.swap(
+        engines=NamedEngines(),
+        engine_facts=lambda: {"name": "default", "engine_rootless": False},
+        deployments={"fake": ByEngine},
+    )
+    settings = plans().study.arms[0].settings
+    assert settings.client is not None
+    sides = {"sut": settings.sut.model_copy(update={"engine": engines[0]}),
+             "client": settings.client.model_copy(update={"engine": engines[1]})}  # fmt: skip
+    facts = rig.machine.facts_of_engines(settings.model_copy(update=sides), rig.machine.site.sut)
+    assert [(each or {}).get("name") for each in facts] == names
+    assert closed_to_others({"tare_is_root": True}, facts) is closed
+
+
+def test_a_bare_side_asks_no_engine_besides_the_named_one(rig: Rig, plans: Plans) -> None:
+    rig.swap(engines=NamedEngines(), engine_facts=lambda: pytest.fail("the default engine is asked"))
+    settings = plans().study.arms[0].settings
+    named = settings.model_copy(update={"sut": settings.sut.model_copy(update={"engine": "podman"})})
+    assert [(each or {}).get("name") for each in rig.machine.facts_of_engines(named)] == ["podman"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's tare closes its directories")
+def test_the_caches_of_an_older_home_are_closed_when_a_study_starts(rig: Rig, plans: Plans, tmp_path: Path) -> None:
+    layout, other = rig.machine.layout, tmp_path / "somebody"
+    for folder in (layout.images, layout.snapshots):
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755)
+    assert rig.execute(plans())[0].outcome.ok
+    assert [folder.stat().st_mode & 0o777 for folder in (layout.images, layout.snapshots)] == [0o700, 0o700]
+    other.mkdir(mode=0o755)
+    shutil.rmtree(layout.images)
+    layout.images.symlink_to(other)
+    close_caches(LocalHost(), layout)
+    assert other.stat().st_mode & 0o777 == 0o755, "a link is left alone"
