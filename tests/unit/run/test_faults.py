@@ -197,10 +197,10 @@ def test_a_teardown_that_fails_voids_no_good_data(rig: Any, plans: Any) -> None:
 
 
 def test_an_unexpected_error_fails_the_run_and_keeps_its_trace(rig: Any, plans: Any) -> None:
-    def broken() -> Any:
+    def broken(server: Any, client: Any, hosts: Any) -> Any:
         raise ZeroDivisionError("a mistake of ours")
 
-    rig.swap(host_facts=broken)
+    rig.swap(observe_path=broken)
     (record,) = rig.execute(plans())
     assert record.outcome.reason == "ZeroDivisionError: a mistake of ours"
     trace = rig.staging / f"{record.run_id}-1" / "traceback.txt"
