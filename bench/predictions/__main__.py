@@ -18,7 +18,7 @@ from bench.tables import show
 from tare.errors import TareError
 from tare.knowledge.advice_text import interval, percent
 from tare.knowledge.claim import load_claims
-from tare.knowledge.predictions.measured import MOST_BEHIND, RateOutcome
+from tare.knowledge.predictions.measured import MOST_BEHIND, Kept, RateOutcome
 from tare.knowledge.predictions.model_error import CPU, LATENCY, THROUGHPUT
 from tare.knowledge.predictions.past import Judged, Past, error_of, judged, past_of, score_of
 from tare.knowledge.predictions.past_text import FALLS_BEHIND, dropped, past_tree
@@ -77,13 +77,20 @@ def rate_table(rates: Sequence[RateOutcome]) -> Iterator[str]:
     yield from ("", f"- {sum(each.right for each in rates)} of {counted(len(rates), 'arm')} predicted rightly.")
 
 
+def _too_little(kept: Kept | None) -> str:
+    """Why an arm has no measurement to compare with."""
+    if kept is None or kept.dropped <= MOST_BEHIND:
+        return _TOO_FEW
+    if kept.behind > MOST_BEHIND:
+        return blocks_behind(kept)
+    return f"it or its baseline fell behind in {kept.dropped} blocks"
+
+
 def unpredicted(pasts: Sequence[Past]) -> Iterator[str]:
     """Arms without a prediction or without three blocks to compare with, and why."""
     for past in pasts:
         for each in past.predictions:
-            kept = each.kept
-            too_few = _TOO_FEW if kept is None or kept.behind <= MOST_BEHIND else blocks_behind(kept)
-            why = each.why_none or (too_few if each.measured_se is None else None)
+            why = each.why_none or (_too_little(each.kept) if each.measured_se is None else None)
             if why is not None:
                 yield f"- {past.study.name}, {each.arm}, {each.metric}: {why}."
 

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.knowledge.test_past import at_a_rate, past
 
 from bench.predictions.__main__ import rate_table, table, unpredicted
+from tare.knowledge.predictions.measured import Kept
 from tare.knowledge.predictions.model_error import CPU, LATENCY, THROUGHPUT
 from tare.knowledge.predictions.past import Past, judged
 from tare.knowledge.predictions.prediction import Prediction
@@ -44,6 +45,10 @@ def test_arms_that_fell_behind_have_a_table_of_their_own_and_a_reason() -> None:
     assert list(unpredicted([at_a_rate()])) == [
         "- percona-2016, host, latency_mean: its CPUs cannot keep up.",
         "- percona-2016, bridge, latency_mean: fell behind in 5 of 8 blocks.",
+    ]
+    slow_baseline = Prediction("host", 0.1, 0.0, 0.2, metric=LATENCY, falls_behind=False, kept=Kept(6, 0, 2))
+    assert list(unpredicted([Past("a", past("a").study, (slow_baseline,))])) == [
+        "- percona-2016, host, latency_mean: it or its baseline fell behind in 2 blocks.",
     ]
     (row,) = [line for line in table(judged([at_a_rate()], ()), LATENCY) if "shared" in line]
     assert "without 1 block behind the rate" in row
