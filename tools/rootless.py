@@ -84,7 +84,8 @@ def _served(name: str, state: Path, *, fuse: bool) -> Iterator[Rootless]:
         "XDG_RUNTIME_DIR": str(RUNTIME / str(user.pw_uid)),
     }
     with (state / "log").open("wb") as log:
-        service = subprocess.Popen(argv, stdout=log, stderr=log, env=env, cwd="/")
+        # In a session of its own: a signal to the caller's group is the command's, which still needs the service.
+        service = subprocess.Popen(argv, stdout=log, stderr=log, env=env, cwd="/", start_new_session=True)
         try:
             deadline = time.monotonic() + _START_S
             while not (state / "podman.sock").exists():
@@ -169,6 +170,20 @@ def _run(*argv: str) -> None:
         raise RootlessFailed(f"{argv[0]} ended with {done.returncode}: {done.stderr.strip()}")
 
 
+def _passing_on_signals(command: list[str], env: dict[str, str]) -> int:
+    """Run the command; SIGINT and SIGTERM end it, and only after it the service and the user."""
+    with subprocess.Popen(command, env=env) as child:
+        before = {
+            number: signal.signal(number, lambda given, _: child.send_signal(given))
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            return child.wait()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
 def main(words: list[str]) -> int:
     """The words of the command line."""
     if words[:1] != ["run"] or not words[1:]:
@@ -178,7 +193,7 @@ def main(words: list[str]) -> int:
     try:
         with made(fuse=fuse) as rootless:
             command = words[2:] if fuse else words[1:]
-            return subprocess.run(command, check=False, env={**os.environ, VARIABLE: rootless.address}).returncode
+            return _passing_on_signals(command, {**os.environ, VARIABLE: rootless.address})
     except RootlessFailed as error:
         sys.stderr.write(f"tools.rootless: {error}\n")
         return 3

@@ -249,3 +249,16 @@ def test_a_user_without_numbers_for_others_is_told_before_anything_is_made(
             of_user.start(task)
         client.close()
     assert ledger.entries() == ()
+
+
+def test_a_command_ended_by_a_signal_to_its_group_leaves_no_user() -> None:
+    """As `timeout` sends it. The service went before the command, and the user stayed with its processes."""
+    argv = [sys.executable, "-m", "tools.rootless", "run", "sh", "-c", f"echo ${rootless.VARIABLE}; exec sleep 60"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        name = Path(process.stdout.readline().strip().removeprefix("unix://")).parent.name
+        assert name in [each.pw_name for each in pwd.getpwall()]
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(60) != 0
+    assert name not in [each.pw_name for each in pwd.getpwall()]
+    assert not (rootless.STATE / name).exists()
