@@ -11,7 +11,7 @@ use tare_record::journal::{Entry, Reader, Writer, recover};
 use tare_record::row::{Key, Row};
 use tare_record::schema::Ticks;
 use tare_record::tables::{self, tick};
-use tare_record::tail::{Framer, Walker};
+use tare_record::tail::{Framer, Walker, framed_words};
 
 fn header() -> Header {
     Header {
@@ -145,17 +145,34 @@ proptest! {
 
     #[test]
     fn a_row_at_any_position_of_a_tail_comes_back_or_is_refused_without_panic(from in any::<u64>()) {
-        let key = Key { table: tables::TICK, target: 0, tick: 1 };
-        let cells = [7; tick::WIDTH];
-        let mut words = vec![0_u64; 64];
-        let row = [key.words().to_vec(), cells.to_vec()].concat();
-        let head = Framer::default().word(from, key.words(), &cells);
-        for (step, word) in [head].into_iter().chain(row).enumerate() {
-            words[(from.wrapping_add(step as u64) & 63) as usize] = word;
-        }
-        let to = from.saturating_add(head >> 32);
-        let mut rows = 0;
-        let walked = Walker::default().walk(64, from, to, |at| words[at], |_, _| rows += 1);
-        prop_assert_eq!(walked.is_ok() && rows == 1, from < (1 << 63) - (head >> 32));
+        prop_assert_eq!(comes_back(from), from <= LAST);
     }
+}
+
+/// Words of a row with its frame, of the table that `comes_back` writes.
+const ROW_WORDS: u64 = framed_words(tick::WIDTH) as u64;
+/// Last position of such a row: it ends at 2^63 words.
+const LAST: u64 = (1 << 63) - ROW_WORDS;
+
+/// Whether a row that a tail holds at this position is read.
+fn comes_back(from: u64) -> bool {
+    let key = Key { table: tables::TICK, target: 0, tick: 1 };
+    let cells = [7; tick::WIDTH];
+    let mut words = vec![0_u64; 64];
+    let row = [key.words().to_vec(), cells.to_vec()].concat();
+    let head = Framer::default().word(from, key.words(), &cells);
+    assert_eq!(head >> 32, ROW_WORDS);
+    for (step, word) in [head].into_iter().chain(row).enumerate() {
+        words[(from.wrapping_add(step as u64) & 63) as usize] = word;
+    }
+    let to = from.saturating_add(ROW_WORDS);
+    let mut rows = 0;
+    let walked = Walker::default().walk(64, from, to, |at| words[at], |_, _| rows += 1);
+    walked.is_ok() && rows == 1
+}
+
+#[test]
+fn the_last_row_of_a_tail_comes_back_and_the_next_is_refused_without_panic() {
+    assert!(comes_back(LAST));
+    assert!(!comes_back(LAST + 1));
 }
