@@ -5,9 +5,8 @@ mod groups;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use groups::{Group, finish, number, rows, start, text};
+use groups::{Group, number, rows, start, stop, text, wait_until};
 use tare_record::parquet::read::Value;
 
 #[test]
@@ -18,16 +17,15 @@ fn block_requests_are_counted_for_the_group_and_its_parent() {
     let home = tempfile::tempdir_in("/var/tmp").expect("a directory on a disk");
     let out = home.path().join("trace");
     let (outer, inner) = (format!("outer=/{}", group.path), format!("inner=/{}", child.path));
-    let arguments = ["--cgroup", &outer, "--cgroup", &inner, "--hz", "20", "--duration", "2.5"];
+    let arguments = ["--cgroup", &outer, "--cgroup", &inner, "--hz", "20", "--duration", "60"];
     let recording = start(&out, &arguments);
-    std::thread::sleep(Duration::from_millis(500));
     let file = home.path().join("file");
     let script = format!(
         "dd if=/dev/zero of={0} bs=1M count=16 oflag=direct 2>/dev/null; dd if={0} of=/dev/null bs=1M count=8 iflag=direct 2>/dev/null",
         file.display()
     );
     child.shell(&script).status().expect("written and read");
-    finish(recording);
+    stop(recording);
     for name in ["outer", "inner"] {
         let mine: Vec<_> = rows(&out, "cgroup")
             .into_iter()
@@ -51,13 +49,12 @@ fn a_group_that_is_two_targets_is_counted_for_both_from_when_each_was_opened() {
     let (out, targets) = (home.path().join("trace"), home.path().join("targets"));
     fs::write(&targets, "").expect("no targets yet");
     let asked = format!(
-        "--cgroup named=/{} --children /{} --targets {} --hz 20 --duration 6",
+        "--cgroup named=/{} --children /{} --targets {} --hz 20 --duration 60",
         child.path,
         group.path,
         targets.display()
     );
     let recording = start(&out, &asked.split(' ').collect::<Vec<_>>());
-    std::thread::sleep(Duration::from_millis(500));
     let write = |mib: u32| {
         let file = home.path().join("file");
         let script = format!(
@@ -69,9 +66,13 @@ fn a_group_that_is_two_targets_is_counted_for_both_from_when_each_was_opened() {
     write(16);
     fs::write(&targets, format!("cgroup later=/{}\n", child.path)).expect("handed in");
     Command::new("kill").args(["-HUP", &recording.id().to_string()]).status().expect("signalled");
-    std::thread::sleep(Duration::from_millis(1500));
+    // A target stands in the journal once it is open.
+    wait_until("the target in the journal", || {
+        let journal = fs::read(out.join("journal.tare")).expect("a journal");
+        String::from_utf8_lossy(&journal).contains(r#""name":"later""#)
+    });
     write(4);
-    finish(recording);
+    stop(recording);
     // A file's metadata comes on top.
     for (name, mib) in [("named", 20), ("db", 20), ("later", 4)] {
         let name = Value::Text(name.to_owned());
@@ -90,12 +91,11 @@ fn bytes_of_a_loop_device_are_counted_once_at_the_disk_below() {
     fs::File::create(&file).and_then(|file| file.set_len(64 << 20)).expect("a file");
     let device = Loop::over(&file);
     let named = format!("g=/{}", group.path);
-    let recording = start(&out, &["--cgroup", &named, "--hz", "20", "--duration", "2.5"]);
-    std::thread::sleep(Duration::from_millis(500));
+    let recording = start(&out, &["--cgroup", &named, "--hz", "20", "--duration", "60"]);
     let script =
         format!("dd if=/dev/zero of={} bs=1M count=16 oflag=direct 2>/dev/null", device.path);
     group.shell(&script).status().expect("written");
-    finish(recording);
+    stop(recording);
     let last = rows(&out, "cgroup").pop().expect("rows");
     let written = number(&last, "block_written_bytes").expect("counted");
     assert!((16 << 20..(16 << 20) + (2 << 20)).contains(&written), "{written}");

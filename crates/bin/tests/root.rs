@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use groups::{Group, PROBE, finish, number, rows, start, text};
+use groups::{Group, PROBE, finish, number, rows, start, stop, text, wait_until};
 use tare_record::parquet::read::Value;
 
 fn last_number(out: &Path, column: &str) -> Option<i64> {
@@ -25,12 +25,11 @@ fn cpu_of_a_group_is_what_its_process_used() {
     let out = home.path().join("trace");
     let path = format!("g=/{}", group.path);
     let own = format!("own={}", std::process::id());
-    let arguments = ["--cgroup", &path, "--pid", &own, "--hz", "20", "--duration", "3"];
+    let arguments = ["--cgroup", &path, "--pid", &own, "--hz", "20", "--duration", "60"];
     let recording = start(&out, &arguments);
-    std::thread::sleep(Duration::from_millis(300));
     let burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; cat /proc/$$/schedstat";
     let output = group.shell(burn).output().expect("burnt");
-    finish(recording);
+    stop(recording);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let shell_ns: i64 =
         printed.split(' ').next().and_then(|word| word.parse().ok()).expect("schedstat");
@@ -213,10 +212,13 @@ fn interfaces_of_a_namespace_end_with_the_process_that_lent_it() {
     let home = tempfile::tempdir().expect("a directory");
     let out = home.path().join("trace");
     let mut lender =
-        Command::new("unshare").args(["--net", "sleep", "1.5"]).spawn().expect("unshare runs");
-    std::thread::sleep(Duration::from_millis(200));
+        Command::new("unshare").args(["--net", "sleep", "60"]).spawn().expect("unshare runs");
+    let network = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
+    wait_until("the namespace", || network(&lender.id().to_string()) != network("self"));
     let space = format!("inner={}", lender.id());
     let recording = start(&out, &["--netns", &space, "--hz", "10", "--duration", "3.5"]);
+    std::thread::sleep(Duration::from_secs(1));
+    lender.kill().expect("SIGKILL");
     lender.wait().expect("reaped");
     finish(recording);
     let interfaces = rows(&out, "interface");
@@ -232,10 +234,9 @@ fn performance_counters_of_a_group_count_its_context_switches() {
     let home = tempfile::tempdir().expect("a directory");
     let out = home.path().join("trace");
     let path = format!("g=/{}", group.path);
-    let recording = start(&out, &["--cgroup", &path, "--perf", "--hz", "20", "--duration", "2"]);
-    std::thread::sleep(Duration::from_millis(400));
+    let recording = start(&out, &["--cgroup", &path, "--perf", "--hz", "20", "--duration", "60"]);
     group.shell("for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.01; done").status().expect("slept");
-    finish(recording);
+    stop(recording);
     let switches =
         rows(&out, "perf").iter().filter_map(|row| number(row, "context_switches")).next_back();
     assert!(switches.expect("counted") >= 10, "{switches:?}");

@@ -4,12 +4,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
 
 use tare_record::RecordError;
 use tare_record::parquet::read::{self, Value};
 
 pub(crate) const PROBE: &str = env!("CARGO_BIN_EXE_tare-probe");
 const HIERARCHIES: [&str; 7] = ["cpu", "cpuacct", "memory", "blkio", "pids", "unified", ""];
+
+/// Twenty ticks of 20 Hz: one of them comes even where the machine is busy.
+const MANY_TICKS: Duration = Duration::from_secs(1);
 
 /// Column → value.
 pub(crate) type Row = std::collections::HashMap<String, Value>;
@@ -73,12 +77,32 @@ impl Drop for Group {
     }
 }
 
+/// Starts a recording and returns once its targets are open: the journal is made after that.
 pub(crate) fn start(out: &Path, arguments: &[&str]) -> Child {
     let mut command = Command::new(PROBE);
     command.arg("record").arg("--out").arg(out).args(arguments);
-    command.spawn().expect("tare-probe starts")
+    let child = command.spawn().expect("tare-probe starts");
+    wait_until("the journal", || out.join("journal.tare").exists());
+    child
 }
 
+/// Waits until something is so, for as long as a busy machine may need.
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ends a recording once everything that happened before was sampled, and converts it.
+pub(crate) fn stop(mut child: Child) {
+    std::thread::sleep(MANY_TICKS);
+    Command::new("kill").arg(child.id().to_string()).status().expect("kill runs");
+    assert!(child.wait().expect("reaped").success());
+}
+
+/// Waits for a recording that ends by itself.
 pub(crate) fn finish(mut child: Child) {
     assert!(child.wait().expect("reaped").success());
 }

@@ -324,16 +324,25 @@ mod tests {
         let stop = AtomicBool::new(false);
         let specs =
             vec![Spec::Process { name: "me".to_owned(), pid: std::process::id(), tree: false }];
-        let config = Config { rate_hz: 199, specs, mailbox: None, duration_ns: Some(600_000_000) };
+        let longest_ns = Some(60_000_000_000);
+        let config = Config { rate_hz: 199, specs, mailbox: None, duration_ns: longest_ns };
+        let (ready, sampling) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            let busy = scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    std::hint::black_box(std::fs::read("/proc/self/stat").ok());
-                }
+            let recording = scope.spawn(|| {
+                let tell = || {
+                    ready.send(()).expect("awaited");
+                    Ok(())
+                };
+                record(&config, &stop, tell).expect("allowed")
             });
-            let profile = record(&config, &AtomicBool::new(false), || Ok(())).expect("allowed");
+            sampling.recv().expect("sampling");
+            // On a busy machine it takes long to get as much CPU time: some 120 samples.
+            let enough_ns = clock::process_cpu_ns() + 600_000_000;
+            while clock::process_cpu_ns() < enough_ns && !recording.is_finished() {
+                std::hint::black_box(std::fs::read("/proc/self/stat").ok());
+            }
             stop.store(true, Ordering::Relaxed);
-            busy.join().expect("busy");
+            let profile = recording.join().expect("recorded");
             let reads = |row: &&Row| {
                 row.stack.contains("vfs_read_[k]") && row.stack.contains("[tare_probe")
             };
