@@ -6,16 +6,19 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tare.errors import EnvironmentLacks
+from tare.sites.layout import Layout
 from tools.chaos import __main__ as chaos
 from tools.chaos.canaries import Canaries, differences, own_mounts
 from tools.chaos.disks import Disk
-from tools.chaos.faults import FAULTS, POWER_CUT
-from tools.chaos.ground import Here
+from tools.chaos.faults import FAULTS, POWER_CUT, output_of, without_cpu_s
+from tools.chaos.ground import Here, _bring_kernel
 from tools.chaos.processes import below, part_of
 from tools.chaos.real_faults import REAL
 from tools.chaos.reasons import REASONS, wrong
@@ -80,6 +83,56 @@ def test_a_fault_explains_only_attempts_that_it_came_into() -> None:
     assert wrong(reason, 90.0, 95.0, [played("kill -9 server")]) == "no fault came into it"
     assert wrong(reason, 110.0, 115.0, [played("kill -9 server")]) is None
     assert wrong(reason, 0.0, 1.0, [played("kill -9 server"), played("clock of tare's stepped by 1 h")]) is None
+
+
+def test_a_second_tare_that_hangs_is_a_violation_and_one_without_a_cpu_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(seconds: str, within_s: float) -> bytes:
+        with subprocess.Popen(["sh", "-c", f"sleep {seconds}; echo over >&2"], stderr=subprocess.PIPE) as beside:
+            try:
+                return output_of(beside, beside.pid, within_s)
+            finally:
+                beside.kill()
+
+    with pytest.raises(AssertionError, match=r"did not end within 0\.2 s in which it had a CPU"):
+        run("2", 0.2)
+    monkeypatch.setattr("tools.chaos.faults.without_cpu_s", lambda _: 1.5)
+    assert run("2", 1.5) == b"over\n"
+    monkeypatch.setattr("tools.chaos.faults.without_cpu_s", lambda _: 0.7)
+    with pytest.raises(BrokenOff, match="too busy: a second tare waited 1 s for a CPU"):
+        run("3", 0.2)
+
+
+def test_time_without_a_cpu_is_read_from_the_kernel() -> None:
+    assert 0.0 < without_cpu_s(os.getpid()) < time.monotonic()
+    assert without_cpu_s(2**22 + 1) == 0.0
+
+
+def test_a_test_host_gets_the_kernel_of_virtual_machines_without_the_result_of_a_trial_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetched(_host: object, _ledger: object, layout: Layout) -> None:
+        (layout.machines / "kernel").mkdir(parents=True)
+        (layout.machines / "kernel" / "vmlinuz").write_bytes(b"kernel")
+        (layout.machines / "accelerator.json").write_text("{}")
+
+    monkeypatch.setattr("tools.chaos.ground.kernel_of", fetched)
+    (tmp_path / "to").mkdir()
+    _bring_kernel(tmp_path / "home", tmp_path / "to")
+    brought = [path.relative_to(tmp_path / "to") for path in (tmp_path / "to").rglob("*") if path.is_file()]
+    assert brought == [Path("machines/kernel/vmlinuz")]
+
+
+def test_a_call_without_a_kernel_for_virtual_machines_says_why_it_cannot_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise EnvironmentLacks("apt knows no package", hint="apt-get update")
+
+    monkeypatch.setattr("tools.chaos.ground.kernel_of", refused)
+    with pytest.raises(BrokenOff, match="no kernel for virtual machines: apt knows no package"):
+        _bring_kernel(tmp_path, tmp_path)
 
 
 def test_counts_of_several_calls_add_up(tmp_path: Path) -> None:

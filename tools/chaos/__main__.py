@@ -4,8 +4,7 @@
     python -m tools.chaos --study redis --faults 50 --json out.json   # a real one on a test host: root, dockerd
     python -m tools.chaos --merge out.json other.json                 # the sum of several calls, as a table
 
-Real studies: redis, mariadb, duet, stages, cassandra, vm (once a study with a virtual machine ran in TARE_HOME,
-which gets its kernel), or one that comes with tare, with `--scale`. A session is
+Real studies: redis, mariadb, duet, stages, cassandra, vm, or one that comes with tare, with `--scale`. A session is
 one `tare run`; it meets up to three faults and is then killed or left to end. The next goes on with the same store.
 Exit code 0 if all held; 1 too where a call could not go on, with what it had counted until then. The seed that is
 printed first plays the same faults again, at the same moments.
@@ -117,7 +116,7 @@ def _on_real(given: argparse.Namespace, place: Path, tally: Tally) -> None:
         Path(study).write_text(chosen.text)
     else:
         study, options = given.study, ["--scale", given.scale]
-    with ground.on_test_host(place, chosen.images) as host:
+    with ground.on_test_host(place, chosen.images, machines=chosen.machines) as host:
         also = on_engine(host)
         trial = Chaos(
             [*ground.TARE, "run", study, *options, "--quiet"],

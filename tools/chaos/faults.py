@@ -14,7 +14,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tools.chaos import clock
+from tools.chaos.processes import text
 from tools.chaos.session import Session
+from tools.chaos.tally import BrokenOff
 
 Fault = Callable[[Session], bool]
 """Returns whether it struck: there may be no such process at that moment."""
@@ -256,7 +258,7 @@ def another_user(session: Session) -> bool:
 
 
 def _beside(session: Session, prefix: Sequence[str]) -> bool:
-    """Its images are copies of the first home's."""
+    """Its images, and its kernel of virtual machines, are copies of the first home's."""
     where = session.place / "home" if "home" in session.ground.disks else session.place
     place = where / f"beside-{len(session.played)}-{session.pid}"
     place.mkdir(mode=0o777)
@@ -268,6 +270,9 @@ def _beside(session: Session, prefix: Sequence[str]) -> bool:
             (place / "home" / "images").mkdir(parents=True)
             ready = [str(path) for path in images.iterdir() if not path.name.startswith(".")]
             subprocess.run(["cp", "-a", *ready, str(place / "home" / "images")], check=True, timeout=60)
+        if (kernel := session.place / "home" / "machines" / "kernel").is_dir():
+            (place / "home" / "machines").mkdir()
+            subprocess.run(["cp", "-a", str(kernel), str(place / "home" / "machines")], check=True, timeout=60)
         env = {**session.env, "TARE_HOME": str(place / "home"), "HOME": str(place)}
         _must_end(session, [*prefix, *words, "--blocks", "1"], env, {0})
     finally:
@@ -277,13 +282,39 @@ def _beside(session: Session, prefix: Sequence[str]) -> bool:
 
 def _must_end(session: Session, words: Sequence[str], env: Mapping[str, str], codes: set[int]) -> None:
     with session.ground.start(words, subprocess.PIPE, env) as beside:
+        pid = session.ground.pid(beside)
         try:
-            _, stderr = beside.communicate(timeout=SESSION_S)
-        except subprocess.TimeoutExpired:
-            session.signal([session.ground.pid(beside)], signal.SIGKILL)
-            raise AssertionError(f"a second tare did not end within {SESSION_S:g} s") from None
+            stderr = output_of(beside, pid)
+        except (AssertionError, BrokenOff):
+            session.signal([pid], signal.SIGKILL)
+            raise
     if beside.returncode not in codes or b"Traceback" in stderr:
         raise AssertionError(f"a second tare ended with {beside.returncode}: {stderr.decode()[-400:]}")
+
+
+def output_of(beside: subprocess.Popen[bytes], pid: int, within_s: float = SESSION_S) -> bytes:
+    """Its output, once it has ended: within so many seconds in which it had a CPU or wanted none.
+
+    Raises `BrokenOff` where it had to wait for a CPU longer than that.
+    """
+    began, waited_s = time.monotonic(), 0.0
+    while (left_s := began + within_s + waited_s - time.monotonic()) > 0:
+        try:
+            return beside.communicate(timeout=left_s)[1]
+        except subprocess.TimeoutExpired:
+            waited_s = without_cpu_s(pid)
+        if waited_s > within_s:
+            raise BrokenOff(f"this machine is too busy: a second tare waited {waited_s:.0f} s for a CPU")
+    at = text(f"/proc/{pid}/wchan") or "nothing"
+    raise AssertionError(
+        f"a second tare did not end within {within_s:g} s in which it had a CPU; it waits for {at}"
+    )
+
+
+def without_cpu_s(pid: int) -> float:
+    """How long a process was ready to run and did not (proc(5), schedstat); 0 where nobody counts."""
+    counts = text(f"/proc/{pid}/schedstat").split()
+    return int(counts[1]) / 1e9 if len(counts) > 1 else 0.0
 
 
 FAULTS: Mapping[str, Fault] = {

@@ -14,9 +14,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tare.deployments.vm.kernel import kernel_of
+from tare.errors import TareError
 from tare.sites.facts import host_facts
-from tare.sites.layout import default_layout
+from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
 from tools import hosts
 from tools.chaos.clock import steppable
 from tools.chaos.disks import Disk, run
@@ -216,8 +219,11 @@ def here(place: Path) -> Iterator[Here]:
 
 
 @contextmanager
-def on_test_host(place: Path, images: Sequence[str]) -> Iterator[OnTestHost]:
-    """A new test host with an engine, on which `place` is seen by the same name."""
+def on_test_host(place: Path, images: Sequence[str], *, machines: bool = False) -> Iterator[OnTestHost]:
+    """A new test host with an engine, on which `place` is seen by the same name.
+
+    `machines`: it has a kernel for virtual machines, which it could not fetch by itself.
+    """
     disks = {
         "store": Disk(place / "disk", 256, place / "below"),
         "home": Disk(place / "home", 3072, place / "under"),
@@ -228,8 +234,8 @@ def on_test_host(place: Path, images: Sequence[str]) -> Iterator[OnTestHost]:
             disk.make()
         for name in images:
             _bring(name, home, place / "home")
-        if (home / "machines").is_dir():  # a test host has neither a network nor apt's lists to get a kernel by
-            run(["cp", "-a", str(home / "machines"), str(place / "home")])
+        if machines:
+            _bring_kernel(home, place / "home")
         with hosts.made(1, engines=True) as (host,):
             ground = OnTestHost(place, host, disks=disks)
             ground.env = {**environment(place), "PATH": f"{os.environ.get('PATH', '')}:{PATH}"}
@@ -251,6 +257,17 @@ def on_test_host(place: Path, images: Sequence[str]) -> Iterator[OnTestHost]:
                 run(["losetup", "--detach", name], check=False)
         for disk in disks.values():
             disk.remove()
+
+
+def _bring_kernel(home: Path, to: Path) -> None:
+    """The one that this machine has, or fetches now; whether KVM works is tried anew."""
+    here, layout = LocalHost(), Layout(home)
+    try:
+        kernel_of(here, SqliteLedger(layout.ledger), layout)
+    except TareError as error:
+        raise BrokenOff(f"there is no kernel for virtual machines: {error}") from None
+    Path(Layout(to).machines).mkdir(mode=0o755)
+    run(["cp", "-a", f"{layout.machines}/kernel", str(Layout(to).machines)])
 
 
 def _bring(name: str, home: Path, to: Path) -> None:

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Chosen:
-    """`images`: that it needs; `longest_s`: from a fault to the next; `end_s`: of the whole study, undisturbed."""
+    """`images`: that it needs; `longest_s`: from a fault to the next; `end_s`: of the whole study, undisturbed.
+
+    `machines`: whether a server of it is in a virtual machine.
+    """
 
     text: str
     images: tuple[str, ...] = ()
     longest_s: float = 8.0
     end_s: float = 900.0
+    machines: bool = False
 
 
 FAKES = """
@@ -187,6 +191,6 @@ STUDIES: Mapping[str, Chosen] = {
     "mariadb": Chosen(MARIADB, ("mariadb", "sysbench")),
     "duet": Chosen(DUET, ("mariadb", "sysbench"), longest_s=12.0),
     "stages": Chosen(STAGES, ("redis-7", "tare-load")),
-    "vm": Chosen(MACHINE, ("redis-7", "tare-load"), longest_s=40.0, end_s=1800.0),
+    "vm": Chosen(MACHINE, ("redis-7", "tare-load"), longest_s=40.0, end_s=1800.0, machines=True),
     "cassandra": Chosen(CASSANDRA, ("cassandra-3.11",), longest_s=40.0, end_s=1800.0),
 }
