@@ -189,7 +189,9 @@ def network_of(settings: ArmSettings) -> str:
     if settings.client is None:
         return "none"
     alone = settings.sut.deployment == "bare"
-    own = "host" if alone else settings.sut.network
+    own = "host" if alone else str(settings.sut.network)
+    if own == "pod" and settings.sut.pod is not None and settings.sut.pod.cni == "macvlan":
+        own = "pod-macvlan"
     return path_in_words(own, settings.client.deployment, settings.client.network)
 
 

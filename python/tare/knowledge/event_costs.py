@@ -27,14 +27,17 @@ from tare.study.values import Strict
 if TYPE_CHECKING:
     from docker import DockerClient
 
-Event = Literal["syscall", "fault", "wakeup", "read", "fsync"]
+Event = Literal["syscall", "fault", "wakeup", "read", "fsync", "packet"]
 EVENTS: Mapping[Event, str] = {
     "syscall": "system call",
     "fault": "page fault",
     "wakeup": "wake-up across CPUs",
     "read": "read of 4 KiB",
     "fsync": "fsync of 4 KiB",
+    "packet": "packet",
 }
+_BY_PROGRAM: Sequence[Event] = ("syscall", "fault", "wakeup", "read", "fsync")
+"""Events that `PROGRAM` measures; packets are measured by link_costs.py."""
 PROGRAM = Path(__file__).parent.parent / "calibrate" / "kernel_events.py"
 REPEATS = 9
 _TIME_S = 180.0
@@ -52,7 +55,8 @@ _PLACES = ("layer=/tmp", "bind=/bind", "volume=/volume")
 class EventCost(Strict):
     """Nanoseconds of one event: mean over repeats of the first way, and of the second beside it.
 
-    `where`: `bare` or `container`; `seccomp`: the filter of a container; `storage`: of reads and writes to disk.
+    `where`: `bare` or `container`; `seccomp`: the filter of a container; `storage`: of reads and writes to disk;
+    `link`: of packets.
     `low`, `high`: 95 % intervals (Student's t over repeats).
     """
 
@@ -60,6 +64,7 @@ class EventCost(Strict):
     where: Literal["bare", "container"]
     seccomp: Literal["default", "unconfined"] | None = None
     storage: str | None = None
+    link: str | None = None
     ns: float
     low: float
     high: float
@@ -67,6 +72,11 @@ class EventCost(Strict):
     second_ns: float
     second_low: float
     second_high: float
+
+    @property
+    def name(self) -> str:
+        """The event with its storage or link."""
+        return ", ".join(filter(None, (EVENTS[self.event], self.storage, self.link)))
 
     @property
     def agree(self) -> bool:
@@ -80,7 +90,7 @@ class EventCost(Strict):
 def bare_events(host: Host, storages: Mapping[str, str]) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
     """All events outside of any container, and what could not be measured. `storages`: name → directory."""
     places = [f"{name}={path}" for name, path in storages.items()]
-    argv = [sys.executable, "-I", "-S", str(PROGRAM), str(REPEATS), ",".join(EVENTS), *places]
+    argv = [sys.executable, "-I", "-S", str(PROGRAM), str(REPEATS), ",".join(_BY_PROGRAM), *places]
     done = host.run(argv, timeout_s=_TIME_S)
     return costs_of(done.stdout, "bare", None)
 
@@ -101,7 +111,7 @@ def contained_events(
             host,
             client,
             _image(),
-            [python, "-I", "-S", _INSIDE, str(REPEATS), ",".join(EVENTS), *_PLACES],
+            [python, "-I", "-S", _INSIDE, str(REPEATS), ",".join(_BY_PROGRAM), *_PLACES],
             prefix="tare-weigh",
             timeout_s=_TIME_S,
             volumes={
@@ -139,17 +149,28 @@ def costs_of(
         tree = json.loads(printed)
         for event, of in tree["events"].items():
             for storage, ways in of.items():
-                first, second = _mean(ways["first"]), _mean(ways["second"])
-                found.append(
-                    EventCost(
-                        event=event, where=where, seccomp=seccomp, storage=storage or None,
-                        ns=first[0], low=first[1], high=first[2], n=len(ways["first"]),
-                        second_ns=second[0], second_low=second[1], second_high=second[2],
-                    )
-                )  # fmt: skip
+                found.append(event_cost(event, ways, where=where, seccomp=seccomp, storage=storage or None))
         return tuple(found), tuple(f"{where}: {why}" for why in tree["lacks"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise RunFailed(f"what {PROGRAM.name} printed is not whole: {error}") from error
+
+
+def event_cost(  # noqa: PLR0913 - all that tells events apart
+    event: Event,
+    ways: Mapping[str, Sequence[float]],
+    *,
+    where: Literal["bare", "container"],
+    seccomp: Literal["default", "unconfined"] | None = None,
+    storage: str | None = None,
+    link: str | None = None,
+) -> EventCost:
+    """From figures of both ways, one a repeat. Raises `KeyError`, `TypeError` or `ValueError` where one lacks."""
+    first, second = _mean(ways["first"]), _mean(ways["second"])
+    return EventCost(
+        event=event, where=where, seccomp=seccomp, storage=storage, link=link,
+        ns=first[0], low=first[1], high=first[2], n=len(ways["first"]),
+        second_ns=second[0], second_low=second[1], second_high=second[2],
+    )  # fmt: skip
 
 
 def _mean(values: Sequence[float]) -> tuple[float, float, float]:
@@ -175,10 +196,9 @@ def event_lines(costs: Sequence[EventCost]) -> Iterator[str]:
     yield ""
     for each in costs:
         place = _PLACE[each.seccomp]
-        name = f"{EVENTS[each.event]}{'' if each.storage is None else f', {each.storage}'}"
         figure = f"{_us(each.ns)} \N{PLUS-MINUS SIGN}{_us(each.high - each.ns)}"
         agree = "" if each.agree else " differs"
-        yield f"{name:<23}{place:<27}{figure:>13} {_us(each.second_ns):>7}{agree}".rstrip()
+        yield f"{each.name:<23}{place:<27}{figure:>13} {_us(each.second_ns):>7}{agree}".rstrip()
     added = filter_cost(costs)
     if added is not None:
         yield ""

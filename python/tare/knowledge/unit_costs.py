@@ -42,6 +42,11 @@ LARGE_BYTES, SMALL_BYTES = 16384, 100
 REQUEST_BYTES = 22
 """`GET 100` in Redis' protocol, what the study's requests are."""
 FEWEST = 3
+LINKS = ("macvlan", "ipvlan", "pod-macvlan")
+"""Networks whose cost is that of a link, measured between bare ends, on top of a container's on the host's network.
+
+`pod-macvlan`: server and node each on a macvlan of one parent.
+"""
 
 
 class UnitCost(Strict):
@@ -115,15 +120,14 @@ def unit_costs(study: Study, records: Sequence[RunRecord]) -> tuple[UnitCost, ..
                 for block, value in values.items()
                 if value is not None and (other := below.get(block)) is not None
             ]
-            if cost := _cost(path, load, quantity, more):
-                found.append(cost)
-    return (*found, *_per_kib(found))
+            if more:
+                found.append(unit_cost(path, load, quantity, more))
+    return (*found, *costs_per_kib(found))
 
 
-def _cost(path: Path, load: Load, quantity: Quantity, values: Sequence[float]) -> UnitCost | None:
+def unit_cost(path: Path, load: Load, quantity: Quantity, values: Sequence[float]) -> UnitCost:
+    """One cost with its interval, from a figure of each block, in microseconds."""
     n = len(values)
-    if not n:
-        return None
     mean = statistics.fmean(values)
     se = statistics.stdev(values) / math.sqrt(n) if n >= FEWEST else None
     reach = None if se is None else float(stdtrit(n - 1, 0.975)) * se
@@ -133,7 +137,7 @@ def _cost(path: Path, load: Load, quantity: Quantity, values: Sequence[float]) -
     )  # fmt: skip
 
 
-def _per_kib(costs: Sequence[UnitCost]) -> list[UnitCost]:
+def costs_per_kib(costs: Sequence[UnitCost]) -> list[UnitCost]:
     """CPU of a KiB: what a large reply costs more than a small one, over the KiB that it has more."""
     kib = (LARGE_BYTES - SMALL_BYTES) / 1024
     small = {(each.path, each.quantity): each for each in costs if each.load == "busy"}

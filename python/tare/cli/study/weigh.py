@@ -20,7 +20,8 @@ from tare.cli.study.running import carried_out
 from tare.errors import RunFailed, StudyError
 from tare.knowledge.event_costs import EventCost, event_lines, measured_events
 from tare.knowledge.kept_costs import keep, place_of, read_costs
-from tare.knowledge.unit_costs import STUDY, Load, Quantity, UnitCost, UnitCosts, unit_costs
+from tare.knowledge.link_costs import link_costs
+from tare.knowledge.unit_costs import LINKS, STUDY, Load, Quantity, UnitCost, UnitCosts, unit_costs
 from tare.knowledge.unit_costs import Path as NetworkPath
 from tare.report.content import readable
 from tare.run.local import local_engine
@@ -86,26 +87,29 @@ def _measured(layout: Layout, identity: Identity, *, full: bool, quiet: bool) ->
     if not costs.costs:
         raise StudyError("every run of the unit costs failed", hint=f"`tare report {store}` says why")
     keep(layout, costs)  # before the events, which may fail
-    costs = costs.model_copy(update={"events": _events(layout, identity, quiet=quiet)})
+    links, packets, lacks = link_costs(LocalHost())
+    costs = costs.model_copy(update={"costs": (*costs.costs, *links), "events": packets})
+    keep(layout, costs)
+    events, more = _events(layout, identity)
+    if not quiet:
+        for why in (*lacks, *more):
+            typer.echo(f"not measured: {why}", err=True)
+    costs = costs.model_copy(update={"events": (*events, *packets)})
     keep(layout, costs)
     return costs
 
 
-def _events(layout: Layout, identity: Identity, *, quiet: bool) -> tuple[EventCost, ...]:
-    """Measure what single kernel events cost, in some seconds; name on stderr what could not be measured."""
+def _events(layout: Layout, identity: Identity) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
+    """Measure what single kernel events cost, in some seconds; and say what could not be measured."""
     folder = place_of(layout, identity) / "events"
     folder.mkdir(exist_ok=True)
     try:
         with local_engine() as engine:
-            found, lacks = measured_events(LocalHost(), engine.client, folder)
+            return measured_events(LocalHost(), engine.client, folder)
     except RunFailed as error:
-        found, lacks = (), (str(error),)
+        return (), (str(error),)
     finally:
         folder.rmdir()
-    if not quiet:
-        for why in lacks:
-            typer.echo(f"not measured: {why}", err=True)
-    return found
 
 
 def render(costs: UnitCosts, *, width: int = 100) -> str:
@@ -139,6 +143,8 @@ def render(costs: UnitCosts, *, width: int = 100) -> str:
 
 def _path_name(path: NetworkPath) -> str:
     server, client, network = path
+    if network in LINKS:
+        return f"{network} link"
     if server == client == "bare":
         return "bare"
     return f"{network}, both inside" if client != "bare" else network

@@ -15,7 +15,6 @@ from tare.errors import StudyError
 from tare.knowledge.advice_text import context_words, effect_words, setup_words, source_words
 from tare.knowledge.claim import ClaimFile
 from tare.knowledge.dispute import all_disputes
-from tare.knowledge.event_costs import EVENTS
 from tare.knowledge.kept_costs import every_cost
 from tare.knowledge.own import as_json
 from tare.knowledge.site.forest import axis_of, head, mark_of, row
@@ -237,7 +236,7 @@ def _events(costs: Sequence[UnitCosts]) -> Sequence[tuple[str, Sequence[tuple[st
     for at, machine in enumerate(costs):
         for each in machine.events:
             place = each.where if each.seccomp is None else f"container, seccomp {each.seccomp}"
-            name = ", ".join(filter(None, (EVENTS[each.event], each.storage, place)))
+            name = f"{each.name}, {place}"
             cells = rows.setdefault(name, [""] * len(costs))
             cells[at] = f"{each.ns / 1000:.2f} ± {(each.high - each.ns) / 1000:.2f}"
     return [("Events of the kernel", list(rows.items()))] if rows else []
