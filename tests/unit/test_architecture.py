@@ -22,7 +22,7 @@ BEHIND_HOST = ("deployments", "databases", "workloads", "monitors", "storage")
 ON_HOST = {
     "deployments/bare/launcher.py", "deployments/vm/guest_line.py", "deployments/cgroup/warden.py",
     "deployments/container/handover.py", "deployments/containerd/supervisor.py",
-    "calibrate/delay_proxy.py", "calibrate/kernel_events.py",
+    "calibrate/delay_proxy.py", "calibrate/kernel_events.py", "calibrate/link_costs.py",
     "monitors/cpu_clock.py",
     "monitors/stamper.py", "monitors/stats_reader.py", "monitors/cadvisor_server.py",
     "monitors/prometheus_reader.py", "databases/cassandra/cql_query.py", "databases/mongodb/mongo_query.py",
