@@ -28,8 +28,8 @@ def links_of(pid: int | None = None) -> list[str]:
 
 def test_links_are_measured_or_left_out_with_a_reason_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tare.knowledge.link_costs.REPEATS", 2)
-    found, packets, lacks = link_costs(LocalHost())
-    measured = {each.network for each in found}
+    weighed, packets, lacks = link_costs(LocalHost())
+    measured = {each.network for each in weighed}
     for link in LINKS:
         assert link in measured or any(why.startswith(link) for why in lacks)
     assert {"loopback", "wire"} <= {each.link for each in packets}

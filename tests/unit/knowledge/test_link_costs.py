@@ -46,34 +46,34 @@ def printed(**more: Any) -> bytes:
     return json.dumps({**tree, **more}).encode()
 
 
-def of(found: Sequence[UnitCost], network: str, quantity: str, load: str = "busy") -> UnitCost | None:
+def of(weighed: Sequence[UnitCost], network: str, quantity: str, load: str = "busy") -> UnitCost | None:
     wanted = (network, quantity, load, False)
-    return next((e for e in found if (e.network, e.quantity, e.load, e.per_kib) == wanted), None)
+    return next((e for e in weighed if (e.network, e.quantity, e.load, e.per_kib) == wanted), None)
 
 
 def test_between_hosts_all_that_a_link_adds_is_the_server_s_host_s() -> None:
-    found, _, _ = costs_of_links(printed())
-    server, client = of(found, "macvlan", "sut-cpu"), of(found, "macvlan", "client-cpu")
+    weighed, _, _ = costs_of_links(printed())
+    server, client = of(weighed, "macvlan", "sut-cpu"), of(weighed, "macvlan", "client-cpu")
     assert server is not None
     assert server.us == pytest.approx(0.5)  # 200 ns of the server's process and 300 ns of the client's
     assert (server.deployment, server.client, server.n) == ("bare", "bare", 4)
     assert client is None
-    time = of(found, "macvlan", "time", "alone")
+    time = of(weighed, "macvlan", "time", "alone")
     assert time is not None
     assert time.us == pytest.approx(1.0)
 
 
 def test_a_pod_s_macvlan_costs_each_side_its_own_beside_loopback() -> None:
-    found, _, _ = costs_of_links(printed())
+    weighed, _, _ = costs_of_links(printed())
     for quantity, us in (("sut-cpu", 1.0), ("client-cpu", 0.5), ("machine-cpu", 1.5)):
-        each = of(found, "pod-macvlan", quantity)
+        each = of(weighed, "pod-macvlan", quantity)
         assert each is not None
         assert each.us == pytest.approx(us)
 
 
 def test_pairs_of_one_repeat_are_compared_so_that_drift_over_repeats_is_no_error() -> None:
-    found, _, _ = costs_of_links(printed())
-    server = of(found, "macvlan", "sut-cpu")
+    weighed, _, _ = costs_of_links(printed())
+    server = of(weighed, "macvlan", "sut-cpu")
     assert server is not None
     assert server.se == pytest.approx(0.0, abs=1e-9)
 
@@ -82,14 +82,14 @@ def test_a_kib_is_what_large_replies_add() -> None:
     heavier = requests(8200.0, 8300.0, 71_000.0)
     heavier["large"] = {name: [ns + 1000.0 for ns in of] for name, of in heavier["large"].items()}
     links = {"loopback": requests(1.0, 1.0, 1.0), "wire": requests(8000.0, 8000.0, 7e4), "macvlan": heavier}
-    found, _, _ = costs_of_links(printed(requests=links))
-    (a_kib,) = [each for each in found if each.per_kib and each.quantity == "sut-cpu"]
+    weighed, _, _ = costs_of_links(printed(requests=links))
+    (a_kib,) = [each for each in weighed if each.per_kib and each.quantity == "sut-cpu"]
     assert a_kib.us == pytest.approx(2.0 / ((16384 - 100) / 1024))
 
 
 def test_a_link_without_its_path_to_compare_with_has_no_cost() -> None:
-    found, _, _ = costs_of_links(printed(requests={"macvlan": requests(1.0, 1.0, 1.0)}))
-    assert found == ()
+    weighed, _, _ = costs_of_links(printed(requests={"macvlan": requests(1.0, 1.0, 1.0)}))
+    assert weighed == ()
 
 
 def test_what_this_kernel_lacks_is_named_and_packets_are_told_in_two_ways() -> None:
@@ -161,8 +161,8 @@ def test_a_link_that_was_not_weighed_is_not_predicted() -> None:
 
 
 def test_links_have_rows_of_their_own_and_packets_lines_below() -> None:
-    found, packets, _ = costs_of_links(printed())
-    known = costs(*found).model_copy(update={"events": packets})
+    weighed, packets, _ = costs_of_links(printed())
+    known = costs(*weighed).model_copy(update={"events": packets})
     text = render(known, width=80)
     assert "macvlan link" in text
     assert "packet, wire" in text
