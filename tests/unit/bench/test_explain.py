@@ -9,11 +9,11 @@ from tests.unit.report.explain.test_words import arm, part
 from bench.explain.__main__ import CAUSES, judge, table, told_cost
 from bench.explain.cases import CASES
 from tare.analyze.explain.components import components
-from tare.analyze.explain.explanation import ENGINE, HELPERS, wait_title
+from tare.analyze.explain.explanation import HELPERS, SHIM, wait_title
 from tare.analyze.explain.waiting import Wait
 
 EXPECTED = YAML(typ="safe").load(CAUSES)["arms"]
-KNOWN = {each.name for each in components().components} | {HELPERS, ENGINE} | {wait_title(kind) for kind in Wait}
+KNOWN = {each.name for each in components().components} | {HELPERS, SHIM} | {wait_title(kind) for kind in Wait}
 
 
 def test_every_case_has_an_expectation_and_every_expectation_a_case() -> None:

@@ -26,10 +26,12 @@ from tare.study.model import Study
 METHOD = "paired-difference-t"
 HELPERS = "helpers"
 """Cause of all time of docker-proxy and similar programs, in whatever function."""
-ENGINE = "engine"
-"""Cause of all time of an engine's daemons and shims."""
-_CAUSES = {CpuSide.HELPER: HELPERS, CpuSide.ENGINE: ENGINE}
-_TITLES = {HELPERS: "docker-proxy", ENGINE: "the engine"}
+SHIM = "shim"
+"""Cause of all time of the shims of an arm's containers."""
+DAEMONS = "daemons"
+"""Part of the machine's time: the engine's daemons, and its programs for other containers."""
+_CAUSES = {CpuSide.HELPER: HELPERS, CpuSide.SHIM: SHIM}
+_TITLES = {HELPERS: "docker-proxy", SHIM: "its shim"}
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,9 @@ class ArmExplanation:
     `causes`: CPU time by cause, most added first; helpers are one cause. `cells`: CPU time by side and component,
     with keys `side:component`. `sides`: CPU time by side. `waits`: time in which a thread waited. `total`: CPU time
     of all causes; `overhead`: its ratio to the baseline's, paired by block. `whole`: time of all CPUs for an
-    operation; `rest`: its parts that belong to no operation: idle CPUs, other programs. `counts`: events for one
-    operation. `unnamed`: share of the kernel's CPU time without a rule. `unsampled`: share of the server's CPU
-    time, by the kernel's counters, that is missing from the samples.
+    operation; `rest`: its parts that belong to no operation: idle CPUs, the engine's daemons, other programs.
+    `counts`: events for one operation. `unnamed`: share of the kernel's CPU time without a rule. `unsampled`: share
+    of the server's CPU time, by the kernel's counters, that is missing from the samples.
     """
 
     arm: str
@@ -234,6 +236,7 @@ def explain_arm(
             part
             for part in (
                 pairing.one("idle", "idle CPUs", lambda run: run.idle_us),
+                pairing.one(DAEMONS, "the engine's daemons", lambda run: run.daemons_us),
                 pairing.one("others", "other programs, and tare", lambda run: run.others_us),
             )
             if part is not None
@@ -265,7 +268,7 @@ def _causes(run: RunTimes) -> Values | None:
 
 
 def cause_of(side: CpuSide, component: str) -> str:
-    """Cause of a cell: helpers and the engine are one cause each; own code is one cause for each side."""
+    """Cause of a cell: helpers and shims are one cause each; own code is one cause for each side."""
     if side in _CAUSES:
         return _CAUSES[side]
     return f"{USER}:{side}" if component == USER else component

@@ -34,9 +34,10 @@ class RunTimes:
 
     `cpu_us`: (side, component) → sampled CPU time; `None` without a profile. `counted_us`: side → CPU time by the
     kernel's counters, which know no components. `waited_us`: (side, kind) → time in which a thread waited.
-    `idle_us`: idle CPU time. `others_us`: CPU time of other programs and of tare. `machine_us`: time of all CPUs
-    together, which is the sum of sampled, others' and idle time except for lost samples. `counts`: events for one
-    operation. `lacks`: what is missing, and why.
+    `idle_us`: idle CPU time. `daemons_us`: CPU time of the engine's daemons. `others_us`: CPU time of other
+    programs and of tare. `machine_us`: time of all CPUs together, which is the sum of the operation's, the
+    daemons', others' and idle time except for lost samples. `counts`: events for one operation. `lacks`: what is
+    missing, and why.
     """
 
     operations: float
@@ -45,6 +46,7 @@ class RunTimes:
     waited_us: Mapping[tuple[str, Wait], float]
     counts: Mapping[str, float]
     idle_us: float | None = None
+    daemons_us: float | None = None
     others_us: float | None = None
     machine_us: float | None = None
     stacks_us: Mapping[tuple[CpuSide, str], float] = field(default_factory=dict)
@@ -112,6 +114,7 @@ def times_of(
         waited_us=waited_us,
         counts={},
         idle_us=profile.idle_s * whole,
+        daemons_us=profile.of_side(CpuSide.ENGINE) * whole,
         others_us=sum(profile.of_side(side) for side in (CpuSide.TARE, CpuSide.OTHER)) * whole,
         machine_us=profile.cpus * (phase.ended_s - phase.began_s) * each,
         stacks_us={key: used * whole for key, used in profile.stacks.items()},

@@ -18,37 +18,44 @@ _NS = 1e9
 
 
 class CpuSide(StrEnum):
-    """User of CPU time. The first six make up an operation; the others do not belong to the run.
+    """User of CPU time. The first six make up an operation; the others do not belong to the arm.
 
-    `helper`: a program that carries an operation's bytes between client and server, such as docker-proxy.
+    `helper`: a program that carries this arm's bytes between client and server, such as its docker-proxy. `shim`:
+    the parents of this arm's containers. `engine`: the engine's daemons, and its programs for other containers;
+    nothing tells what of their work is this arm's.
     """
 
     SERVER = "server"
     CLIENT = "client"
     HELPER = "helper"
-    ENGINE = "engine"
+    SHIM = "shim"
     KERNEL = "kernel"
     SOFTIRQ = "softirq"
+    ENGINE = "engine"
     TARE = "tare"
     OTHER = "other"
 
 
 OF_OPERATION = (
-    CpuSide.SERVER, CpuSide.CLIENT, CpuSide.HELPER, CpuSide.ENGINE, CpuSide.KERNEL, CpuSide.SOFTIRQ
+    CpuSide.SERVER, CpuSide.CLIENT, CpuSide.HELPER, CpuSide.SHIM, CpuSide.KERNEL, CpuSide.SOFTIRQ
 )  # fmt: skip
-_ENGINE = frozenset({"shim", "client-shim", "dockerd", "containerd", "podman", "engine"})
-_CARRIERS = frozenset({"docker-proxy", "pasta", "slirp4netns", "rootlessport"})
-"""Commands of programs that carry bytes, to recognise them without a target."""
+_ENGINE = frozenset({"dockerd", "containerd", "podman", "engine"})
+"""Daemons, and `engine`: programs of engines that no target names, such as another container's docker-proxy."""
+_SHIMS = frozenset({"shim", "client-shim"})
+_CARRIERS = frozenset({"proxy", "pasta", "slirp4netns", "rootlessport"})
+"""Targets that carry the bytes of this arm: only the programs that hold its port have these names."""
 _OWN = frozenset({"tare", "tare-probe"})
 IDLE = "idle"
 
 
-def side_of(subject: str, command: str = "") -> CpuSide:
-    """Side of a subject and a command, as tare-probe names them: docs/reference/profile.md."""
+def side_of(subject: str) -> CpuSide:
+    """Side of a subject, as tare-probe names it: docs/reference/profile.md."""
     if re.match(OF_SUT, subject) or subject == "storage":
         return CpuSide.SERVER
-    if subject == "proxy" or (subject == "engine" and command in _CARRIERS):
+    if subject in _CARRIERS:
         return CpuSide.HELPER
+    if subject in _SHIMS:
+        return CpuSide.SHIM
     if subject in _ENGINE:
         return CpuSide.ENGINE
     if subject in _OWN:
@@ -99,7 +106,7 @@ def sampled(profile: StackProfile, phase: Span, table: Table) -> Sampled:
         if subject == IDLE:
             idle_s += used
             continue
-        side = side_of(subject, command)
+        side = side_of(subject)
         component = (side, table.of_stack(stack))
         by_component[component] = by_component.get(component, 0.0) + used
         line = (side, f"{command or subject};{stack}".rstrip(";"))

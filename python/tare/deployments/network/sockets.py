@@ -1,4 +1,4 @@
-"""Established TCP connections of a network namespace and the holders of their sockets, from /proc."""
+"""TCP connections and listening sockets of a network namespace and their holders, from /proc."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tare.deployments import Endpoint
 from tare.sites import Host
 from tare.sites.read_ahead import fetched
 
-_ESTABLISHED = "01"
+_ESTABLISHED, _LISTENING = "01", "0A"
 _CALL_S = 10.0
 
 
@@ -34,6 +34,20 @@ def parse_tcp(text: str) -> tuple[Connection, ...]:
         for row in rows
         if len(row) > 9 and row[3] == _ESTABLISHED
     )
+
+
+def listening(text: str, port: int) -> frozenset[int]:
+    """Inodes of the sockets of one table that listen on a port, at whatever address."""
+    rows = [line.split() for line in text.splitlines()[1:]]
+    return frozenset(
+        int(row[9]) for row in rows if len(row) > 9 and row[3] == _LISTENING and _endpoint(row[1]).port == port
+    )
+
+
+def listeners(host: Host, port: int) -> frozenset[int]:
+    """Inodes of the sockets in the host's own network namespace that listen on a port."""
+    tables = [host.read(f"/proc/net/{name}") or b"" for name in ("tcp", "tcp6")]
+    return frozenset(inode for table in tables for inode in listening(table.decode(), port))
 
 
 def connections(host: Host, pid: int) -> tuple[Connection, ...]:

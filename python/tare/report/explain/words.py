@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tare.analyze.explain.explanation import DAEMONS
 from tare.plural import counted
 from tare.report.figures import NONE, amount, interval, percent
 from tare.report.plain import plain
@@ -17,9 +18,9 @@ _NAMED = 3
 _WORTH_NAMING = 0.1
 """Share of the whole difference; smaller parts are in `other`."""
 READING = (
-    "CPU time of server, client, helpers and kernel per operation, by what the CPU was doing. Added: arm minus "
-    "baseline, with a 95 % interval over blocks; points: the same in percent of the baseline's CPU time. Waiting "
-    "is time in which a thread of server or client waited; it is not part of the sum."
+    "CPU time of server, client, helpers (docker-proxy, shim) and kernel per operation, by what the CPU was doing. "
+    "Added: arm minus baseline, with a 95 % interval over blocks; points: the same in percent of the baseline's "
+    "CPU time. Waiting is time in which a thread of server or client waited; it is not part of the sum."
 )
 
 
@@ -111,12 +112,29 @@ def notes(explanation: Explanation, arms: Sequence[ArmExplanation]) -> tuple[str
         for arm in arms
         if arm.unsampled is not None and abs(arm.unsampled) > FAR
     ]
+    lacks += [words for arm in arms if (words := _daemons(arm)) is not None]
     thin = next((part.change.why for arm in arms for part in arm.causes if part.change.why is not None), None)
     if thin is not None:
         lacks.append(f"no intervals: {thin}")
     return tuple(lacks)
 
 
+def _daemons(arm: ArmExplanation) -> str | None:
+    """What the engine's daemons did meanwhile, if that is much beside an operation."""
+    part = next((part for part in arm.rest if part.name == DAEMONS), None)
+    if part is None or arm.total is None or arm.total.baseline_us <= 0:
+        return None
+    if max(part.us, part.baseline_us) < _MUCH_OF_DAEMONS * arm.total.baseline_us:
+        return None
+    return (
+        f"{plain(arm.arm, 60)}: beside it the engine's daemons used {amount(part.us)} µs of CPU for each "
+        f"operation, and {amount(part.baseline_us)} beside the baseline; they serve all containers of this "
+        "machine, so no arm is charged with it"
+    )
+
+
+_MUCH_OF_DAEMONS = 0.02
+"""Share of the baseline's CPU time an operation from which on a note tells what the daemons used."""
 FAR = 0.1
 """Share of the server's CPU time from which on a difference between counters and samples is reported."""
 

@@ -7,14 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from tare.deployments import CONTAINERD, POD, Instance
+from tare.deployments.network.path import CARRIERS, Hop
+from tare.deployments.network.sockets import listeners, socket_inodes
 from tare.errors import TareError
 from tare.monitors import OF_SUT, WatchedProcess
 from tare.sites import Host, Process
 from tare.sites.local import own_process
-from tare.study.values import OWN_ADDRESS, POD_NETWORKS, NetworkKind
+from tare.study.values import OWN_ADDRESS, POD_NETWORKS, ROOTLESS_NETWORKS, NetworkKind
 
 _DAEMONS = ("dockerd", "containerd", "podman")
 _PROXY = "docker-proxy"
+_USERS = {name: hop.value for name, hop in CARRIERS.items() if hop is not Hop.DOCKER_PROXY}
+"""Process name → name in traces, for programs that carry connections to containers without root."""
 _SHIMS = ("containerd-shim", "conmon")
 """What an engine leaves as the parent of a container's first process; the kernel cuts command names at 15
 letters."""
@@ -40,8 +44,12 @@ def processes_on(
         for pid, command in running.items()
         if command == _PROXY and any(_carries(host, pid, instance) for instance in sut.values())
     ]
+    carriers = [
+        WatchedProcess(_USERS[running[pid]], pid)
+        for pid in sorted({pid for instance in sut.values() for pid in _carriers(host, running, instance)})
+    ]
     serving = (WatchedProcess("storage", process.pid, tree=True) for process in storages)
-    return (*servers, *proxies, *serving, *others)
+    return (*servers, *proxies, *carriers, *serving, *others)
 
 
 def processes_of(host: Host, name: str, instance: Instance) -> tuple[WatchedProcess, ...]:
@@ -72,7 +80,7 @@ def processes_of(host: Host, name: str, instance: Instance) -> tuple[WatchedProc
 
 def _running(host: Host) -> Iterator[tuple[int, str]]:
     """Yield pid and command of the engine's processes."""
-    wanted = "|".join((*_DAEMONS, _PROXY))
+    wanted = "|".join(re.escape(name) for name in (*_DAEMONS, _PROXY, *_USERS))
     try:
         listed = host.run(["pgrep", "-l", "-x", wanted], timeout_s=_CALL_S, check=False).text
     except TareError:
@@ -87,6 +95,17 @@ def _carries(host: Host, pid: int, sut: Instance) -> bool:
     words = (host.read(f"/proc/{pid}/cmdline") or b"").decode(errors="replace").split("\0")
     options = dict(pairwise(words))
     return options.get("-container-ip") == sut.address and options.get("-container-port") == str(sut.task.port)
+
+
+def _carriers(host: Host, running: Mapping[int, str], sut: Instance) -> Iterator[int]:
+    """Yield the programs that hold the SUT's published port on a network without root, others' of this name not."""
+    if sut.task.network not in ROOTLESS_NETWORKS or sut.published is None:
+        return
+    candidates = [pid for pid, command in running.items() if command in _USERS]
+    held = socket_inodes(host, candidates)
+    for inode in listeners(host, sut.published.port):
+        if inode in held:
+            yield held[inode]
 
 
 def _shim(host: Host, pid: int) -> int | None:

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze.explain.components import USER
-from tare.analyze.explain.explanation import HELPERS, ArmExplanation, Pairing, change, explain, explain_arm
+from tare.analyze.explain.explanation import DAEMONS, HELPERS, ArmExplanation, Pairing, change, explain, explain_arm
 from tare.analyze.explain.run_times import RunTimes
 from tare.analyze.explain.sampled import CpuSide
 from tare.analyze.explain.waiting import Wait
@@ -70,6 +70,19 @@ def test_time_of_others_is_no_part_of_an_operation() -> None:
     answer = explained({"bare": times(BASE), "bridge": times(busy)})
     assert answer.total is not None
     assert answer.total.change.added_us == pytest.approx(0.0)
+
+
+def test_the_engine_s_daemons_are_told_beside_an_operation_and_charge_no_arm() -> None:
+    busy = {**BASE, (CpuSide.ENGINE, USER): 900.0, (CpuSide.SHIM, USER): 3.0}
+    answer = explained({"bare": times(BASE), "bridge": times(busy)})
+    assert answer.total is not None
+    assert answer.total.change.added_us == pytest.approx(3.0)
+    assert [part.title for part in answer.causes if part.change.added_us > 0] == ["its shim"]
+    assert "engine" not in {part.name for part in answer.sides}
+    blocks = [times(BASE, daemons_us=50.0)] * 4, [times(BASE, daemons_us=10.0)] * 4
+    beside = explain_arm("bridge", "bare", Pairing(*blocks), paired_log_ratio_t)
+    (daemons,) = [part for part in beside.rest if part.name == DAEMONS]
+    assert (daemons.us, daemons.baseline_us, daemons.change.added_us) == (50.0, 10.0, 40.0)
 
 
 def test_docker_proxy_is_one_cause_whatever_functions_it_is_in() -> None:

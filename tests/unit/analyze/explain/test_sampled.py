@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from tare.analyze.explain.components import NOT_NAMED, components
-from tare.analyze.explain.sampled import CpuSide, sampled, side_of
+from tare.analyze.explain.sampled import OF_OPERATION, CpuSide, sampled, side_of
 from tare.monitors.profile.stacks import ProfileFacts, StackProfile, read_profile
 from tare.run.usage.driven import Span
 
@@ -58,17 +58,20 @@ def test_lost_samples_are_a_share_of_all_that_were_due() -> None:
 
 @pytest.mark.parametrize(
     ("subject", "side"),
-    [("sut", "server"), ("sut-3", "server"), ("storage", "server"), ("warm-up", "other"), ("shim", "engine"),
+    [("sut", "server"), ("sut-3", "server"), ("storage", "server"), ("warm-up", "other"), ("shim", "shim"),
+     ("client-shim", "shim"), ("proxy", "helper"), ("pasta", "helper"), ("slirp4netns", "helper"),
+     ("rootlessport", "helper"), ("dockerd", "engine"), ("containerd", "engine"), ("engine", "engine"),
      ("ksoftirqd", "other"), ("softirq", "softirq"), ("kernel", "kernel"), ("tare-probe", "tare")],
 )  # fmt: skip
 def test_subjects_are_sides(subject: str, side: str) -> None:
     assert side_of(subject) == side
 
 
-def test_what_carries_bytes_for_the_engine_is_a_helper_though_no_target_names_it() -> None:
-    assert side_of("engine", "pasta") is CpuSide.HELPER
-    assert side_of("engine", "dockerd") is CpuSide.ENGINE
-    assert side_of("other", "pasta") is CpuSide.OTHER
+@pytest.mark.parametrize("command", ["docker-proxy", "pasta", "containerd-shim"])
+def test_the_engine_s_programs_for_other_containers_are_no_part_of_an_operation(command: str) -> None:
+    shares = sampled(profile((10 * S, 10, "engine", command, "[x]")), Span(10, 14), components())
+    assert {side for side, _ in shares.cpu_s} == {CpuSide.ENGINE}
+    assert CpuSide.ENGINE not in OF_OPERATION
 
 
 def test_a_real_profile_tells_netfilter_and_the_bridge_and_hides_little() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tare.analyze.estimate import Estimate
-from tare.analyze.explain.explanation import ArmExplanation, Change, Explanation, Part
+from tare.analyze.explain.explanation import DAEMONS, ArmExplanation, Change, Explanation, Part
 from tare.report.explain import json_file, terminal
 from tare.report.explain.words import notes, sentence
 
@@ -121,3 +121,12 @@ def test_json_has_every_part_with_its_interval_and_the_first_cause() -> None:
     assert told["causes"][0]["added"] == pytest.approx(4.1)
     assert told["causes"][0]["high"] == pytest.approx(4.6)
     assert tree["components"]["titles"]["netfilter"] == "netfilter, conntrack, NAT"
+
+
+def test_a_note_tells_what_the_engine_s_daemons_did_meanwhile_if_it_is_much() -> None:
+    busy = arm(rest=(part(DAEMONS, 30.0, 4.0),))
+    (words,) = [note for note in notes(explanation(busy), [busy]) if "daemons" in note]
+    assert "used 30.0 µs of CPU for each operation, and 4.00 beside the baseline" in words
+    assert words.endswith("so no arm is charged with it")
+    idle = arm(rest=(part(DAEMONS, 1.0, 1.0),))
+    assert not [note for note in notes(explanation(idle), [idle]) if "daemons" in note]
