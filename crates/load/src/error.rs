@@ -36,6 +36,22 @@ impl LoadError {
     }
 }
 
+/// Most characters that are shown of what a server says.
+const MOST_SHOWN: usize = 512;
+
+/// What a server says, for a terminal: one line, in which nothing moves the cursor or reorders text.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    let moves = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars()
+        .take(MOST_SHOWN)
+        .map(|letter| if moves(letter) { char::REPLACEMENT_CHARACTER } else { letter })
+        .collect()
+}
+
 /// Error of one connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -47,17 +63,17 @@ pub enum Fault {
     TimedOut(f64),
     #[error("the server closed the connection")]
     Closed,
-    #[error("the server closed the connection: {0}")]
+    #[error("the server closed the connection: {}", plain(.0))]
     Dismissed(String),
-    #[error("the server takes no connections yet: {0}")]
+    #[error("the server takes no connections yet: {}", plain(.0))]
     NotReady(String),
     #[error("the server reset the connection")]
     Reset,
     #[error("TLS: {0}")]
     Tls(String),
-    #[error("the server refused the log-in: {0}")]
+    #[error("the server refused the log-in: {}", plain(.0))]
     Login(String),
-    #[error("the server refused a statement: {message} (in: {statement})")]
+    #[error("the server refused a statement: {} (in: {statement})", plain(.message))]
     Statement { statement: String, message: String },
     #[error("the server's answer is not {protocol}: {reason}")]
     Malformed { protocol: &'static str, reason: &'static str },

@@ -1,6 +1,7 @@
 //! Figures of one window of one thread, which can be added up over threads and windows.
 
 use super::{Latencies, Parts, Split, Usage, latencies};
+use crate::error::plain;
 use crate::protocol::{Label, Reply, Status};
 use crate::workload::Expect;
 
@@ -73,6 +74,10 @@ pub struct Counts {
     pub disconnects: u64,
     pub reconnects: u64,
 }
+
+/// Codes of errors that are told apart in a window; each kind of operation may add [`OTHER_CODES`] to them.
+const MOST_CODES: usize = 128;
+const OTHER_CODES: &[u8] = b"other";
 
 #[derive(Clone, Debug)]
 pub struct ErrorCount {
@@ -220,11 +225,18 @@ impl Window {
     }
 
     pub fn error(&mut self, kind: u8, code: Label, message: &str) {
-        match self.errors.iter_mut().find(|error| error.kind == kind && error.code == code) {
-            Some(error) => error.count += 1,
-            None => {
-                self.errors.push(ErrorCount { kind, code, count: 1, message: message.to_owned() });
-            }
+        self.count(kind, code, 1, message);
+    }
+
+    /// Errors of more codes than a server has in earnest are counted together.
+    fn count(&mut self, kind: u8, code: Label, count: u64, message: &str) {
+        let same = |error: &&mut ErrorCount| error.kind == kind && error.code == code;
+        if let Some(error) = self.errors.iter_mut().find(same) {
+            error.count += count;
+        } else if self.errors.len() < MOST_CODES || code == Label::new(OTHER_CODES) {
+            self.errors.push(ErrorCount { kind, code, count, message: plain(message) });
+        } else {
+            self.count(kind, Label::new(OTHER_CODES), count, "errors of other codes");
         }
     }
 
@@ -260,11 +272,7 @@ impl Window {
         counts.disconnects += more.disconnects;
         counts.reconnects += more.reconnects;
         for error in &other.errors {
-            let same = |own: &&mut ErrorCount| own.kind == error.kind && own.code == error.code;
-            match self.errors.iter_mut().find(same) {
-                Some(own) => own.count += error.count,
-                None => self.errors.push(error.clone()),
-            }
+            self.count(error.kind, error.code, error.count, &error.message);
         }
     }
 
@@ -318,6 +326,20 @@ mod tests {
         window.end(0, Outcome::Error(Label::new(b"ERR")), 10, Some(10));
         let kind = &window.kinds[0];
         assert_eq!((kind.ended(), kind.failed(), kind.latency.len()), (3, 2, 1));
+    }
+
+    #[test]
+    fn errors_of_very_many_codes_are_counted_and_not_all_kept() {
+        let (mut first, mut second) = (Window::new(2), Window::new(2));
+        for number in 0..10_000 {
+            first.error(0, Label::number(number), "no\x1b");
+            second.error(1, Label::number(number), "no\x1b");
+        }
+        assert_eq!((first.errors.len(), second.errors.len()), (MOST_CODES + 1, MOST_CODES + 1));
+        first.merge(&second);
+        assert_eq!(first.errors.len(), MOST_CODES + 2);
+        assert_eq!(first.errors.iter().map(|error| error.count).sum::<u64>(), 20_000);
+        assert_eq!(first.errors[0].message, "no\u{fffd}");
     }
 
     #[test]

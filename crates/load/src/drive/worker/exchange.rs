@@ -173,6 +173,11 @@ impl<P: Protocol> Worker<'_, P> {
                     if count < room && reading != Reading::ToEnd {
                         return;
                     }
+                    // A server that sends faster than this reads would keep it here for ever.
+                    self.check(read_ns);
+                    if self.is_finished(read_ns) {
+                        return;
+                    }
                 }
                 Err(error) => match error.kind() {
                     std::io::ErrorKind::WouldBlock => return,

@@ -6,8 +6,10 @@ use super::{HEADER_BYTES, opcode, segment};
 use crate::error::Fault;
 use crate::protocol::{Access, Statement, Wire};
 
-/// What is answered before requests is far smaller.
-const MOST_BYTES: usize = 16 << 20;
+/// What is answered to a log-in and to preparing is far smaller; up to 16 connections do so at once.
+const MOST_BYTES: usize = 1 << 20;
+/// What a statement may answer, on one connection: a large cluster has many tokens.
+const MOST_BYTES_OF_ROWS: usize = 16 << 20;
 /// Every server from Cassandra 2.2 on has it.
 const OLDER: u8 = 4;
 
@@ -73,8 +75,9 @@ impl<'a> Link<'a> {
         }
         let length = [header[5], header[6], header[7], header[8]];
         let length = u32::from_be_bytes(length) as usize;
-        if length > MOST_BYTES {
-            return Err(malformed("a frame of more than 16 MiB"));
+        let most = if opcode == opcode::QUERY { MOST_BYTES_OF_ROWS } else { MOST_BYTES };
+        if length > most {
+            return Err(malformed("a frame that is longer than its contents can be"));
         }
         let body = self.take(length)?;
         if header[0] != 0x80 | self.version && header[4] != opcode::ERROR {

@@ -23,7 +23,8 @@ impl Kept {
 
     /// Adds to the value that is coming in.
     pub(super) fn add(&mut self, piece: &[u8]) -> Result<(), &'static str> {
-        if self.bytes.len() + piece.len() > MOST_BYTES {
+        // Keys without a letter take room, too.
+        if self.bytes.len() + piece.len() + self.ends.len() * size_of::<usize>() > MOST_BYTES {
             return Err("more keys than 16 MiB");
         }
         self.bytes.extend_from_slice(piece);
@@ -116,5 +117,21 @@ impl Each {
         }
         self.next += 1;
         self.stage = Stage::Answer;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_without_a_letter_are_bounded_too() {
+        let mut kept = Kept::default();
+        let number = (0_usize..10_000_000).find(|_| {
+            let full = kept.add(b"").is_err();
+            kept.end();
+            full
+        });
+        assert_eq!(number, Some(MOST_BYTES / size_of::<usize>() + 1));
     }
 }
