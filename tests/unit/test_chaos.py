@@ -220,15 +220,27 @@ def test_what_a_process_of_tares_may_have_been_is_named(reason: str, kind: str) 
     assert wrong(reason, 90.0, 105.0, [played(kind)]) is None
 
 
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (BrokenOff("the engine of tare-host-1\ndoes not answer"), "the engine of tare-host-1 does not answer"),
+        (KeyboardInterrupt(), "the call was interrupted"),
+    ],
+    ids=["engine", "interrupted"],
+)
 def test_a_call_that_cannot_go_on_prints_what_it_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    why: str,
 ) -> None:
     struck = iter((True, True))
 
     def fault(_session: Session) -> bool:
         if next(struck, False):
             return True
-        raise BrokenOff("the engine of tare-host-1\ndoes not answer")
+        raise error
 
     monkeypatch.setenv("DOCKER_HOST", "")  # which the call sets for itself
     monkeypatch.setattr(chaos, "FAULTS", {"a second tare": fault})
@@ -238,8 +250,8 @@ def test_a_call_that_cannot_go_on_prints_what_it_counted(
     assert code == 1
     assert counts == json.loads((tmp_path / "out.json").read_text())
     assert sum(counts["cells"]["a second tare"].values()) == 2
-    assert (counts["violations"], counts["broken_off"]) == (0, ["the engine of tare-host-1 does not answer"])
-    assert "chaos: the engine of tare-host-1 does not answer\n" in printed.err
+    assert (counts["violations"], counts["broken_off"]) == (0, [why])
+    assert f"chaos: {why}\n" in printed.err
     assert chaos.main(["--merge", str(tmp_path / "out.json")]) == 1
     assert "1 calls were broken off" in capsys.readouterr().out
 

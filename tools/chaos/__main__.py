@@ -55,9 +55,9 @@ def main(words: Sequence[str] | None = None) -> int:
                 _on_fakes(given, place, tally)
             else:
                 _on_real(given, place, tally)
-        except BrokenOff as error:
-            tally.broken_off.append(str(error))
-            print(f"chaos: {error}", file=sys.stderr)
+        except (BrokenOff, KeyboardInterrupt) as error:
+            tally.broken_off.append(str(error) or "the call was interrupted")
+            print(f"chaos: {tally.broken_off[-1]}", file=sys.stderr)
     tally.seconds = round(time.monotonic() - began)
     print("".join(f"VIOLATION: {problem}\n" for problem in tally.violations), end="", file=sys.stderr)
     print(json.dumps(tally.tree(), indent=1))

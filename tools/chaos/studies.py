@@ -161,7 +161,7 @@ workload:
   connections: 2
 {_JOB}  measure_s: 3
   window_s: 1
-protocol: {{name: fixed, blocks: 2, retries: 500, seed: 1, control: false}}
+protocol: {{name: fixed, blocks: 1, retries: 500, seed: 1, control: false}}
 factors:
   model:
     sets: [sut.deployment, sut.network]

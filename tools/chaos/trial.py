@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import tempfile
@@ -58,7 +59,7 @@ class Chaos(Trial):
                 under_way = Session(tare, command, self.ground, self.rng, self.store)
                 try:
                     code = self._faults(under_way, faults)
-                except BrokenOff:
+                except (BrokenOff, KeyboardInterrupt):
                     under_way.signal([under_way.pid, tare.pid], signal.SIGKILL)
                     raise
                 finally:
@@ -139,7 +140,12 @@ class Chaos(Trial):
         code, words = None, b""
         for _ in range(_MOST_TRIES):  # a run that failed for good in a session is made good by a later one
             with self.ground.start(command, subprocess.PIPE, self.env) as tare:
-                _, words = tare.communicate(timeout=self.end_s)
+                try:
+                    _, words = tare.communicate(timeout=self.end_s)
+                except subprocess.TimeoutExpired:
+                    os.kill(self.ground.pid(tare), signal.SIGKILL)
+                    self.problems.append(f"the last tare run did not end within {self.end_s:g} s, undisturbed")
+                    return
             if (code := tare.returncode) == 0:
                 break
         if code != 0:
