@@ -117,7 +117,7 @@ def test_the_live_page_is_used_by_keys_alone_and_keeps_the_focus_while_runs_end(
         stack.enter_context(served(store, port))
         wait_for_port(port)
         page = viewer.page
-        viewer.open(f"http://127.0.0.1:{port}/?token=a-token-of-the-tests")
+        viewer.open(f"http://127.0.0.1:{port}/a-token-of-the-tests/")
         for step in ("start", "figures"):
             take(step)
         viewer.shows({"r": 1})
@@ -160,7 +160,7 @@ def test_the_knowledge_base_is_found_and_searched_by_keys(browser: Browser, tmp_
         stack.callback(viewer.context.close)
         stack.enter_context(served(store, port))
         wait_for_port(port)
-        viewer.open(f"http://127.0.0.1:{port}/?token=a-token-of-the-tests")
+        viewer.open(f"http://127.0.0.1:{port}/a-token-of-the-tests/")
         viewer.page.get_by_role("link", name="knowledge base").focus()
         viewer.page.keyboard.press("Enter")
         viewer.page.wait_for_url("**/knowledge")

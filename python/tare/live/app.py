@@ -145,7 +145,7 @@ class Page:
 
 
 def application(
-    reader: StoreReader, watch: Watch, token: str, port: int, script: Callable[[], bytes] = charting_script
+    reader: StoreReader, watch: Watch, token: str, script: Callable[[], bytes] = charting_script
 ) -> ASGIApp:
     """Make the page's application for one store."""
     page = Page(reader, watch, script)
@@ -159,4 +159,4 @@ def application(
         Route("/report/{name}", page.report),
         Route("/knowledge", page.knowledge),
     ]
-    return Guard(Starlette(routes=routes), token, port)
+    return Guard(Starlette(routes=routes), token)

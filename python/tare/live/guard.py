@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 import secrets
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from h11 import LocalProtocolError
 from starlette.datastructures import MutableHeaders
@@ -17,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 HOSTS = frozenset({"127.0.0.1", "localhost"})
 """Names of this machine in a browser on it. Another name in `Host` belongs to another site whose name was made to
 lead here (DNS rebinding, https://developer.chrome.com/blog/private-network-access-update)."""
-TOKEN = "token"  # noqa: S105 - the name of a parameter
+REPORT = "/report/"
 _TOKEN_BYTES = 32
 _PEER_CLOSES_S = 5.0
 """How long a peer that broke off its request may keep its other side open."""
@@ -41,16 +45,22 @@ def new_token() -> str:
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
+def report_key(token: str, name: str) -> str:
+    """What opens one report, and nothing else: a report may send its address to others."""
+    made = hmac.digest(token.encode(), f"{REPORT}{name}".encode("utf-8", "surrogateescape"), hashlib.sha256)
+    return urlsafe_b64encode(made).rstrip(b"=").decode()
+
+
 @dataclass(frozen=True)
 class Guard:
-    """Lets requests with the token pass: first from the link, then from a cookie.
+    """Lets requests pass whose path begins with the token, and strips it off.
 
-    Cookies are shared by all ports of a host, so the port is part of the cookie's name.
+    No cookie has the token: browsers send those to servers on all ports of a host (RFC 6265, section 8.5). The
+    address of a page goes nowhere: links are relative, and `Referrer-Policy` forbids it.
     """
 
     app: ASGIApp
     token: str
-    port: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on."""
@@ -59,9 +69,10 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        refusal = self._answer(Request(scope))
+        refusal, path = self._answer(Request(scope)), _Path.of(scope["path"])
+        inner = {**scope, "path": path.rest, "raw_path": path.rest.encode("utf-8", "surrogateescape")}
         try:
-            await (refusal or self.app)(scope, receive, _with_headers(send))
+            await (refusal or self.app)(inner, receive, _with_headers(send))
         except LocalProtocolError:  # the peer closed its side during its request, so no answer can be sent
             with suppress(TimeoutError):
                 async with asyncio.timeout(_PEER_CLOSES_S):
@@ -74,29 +85,41 @@ class Guard:
             return PlainTextResponse("This page answers on 127.0.0.1 and localhost only.\n", 421)
         if request.method not in _METHODS:
             return PlainTextResponse("This page is read-only.\n", 405, {"Allow": "GET, HEAD"})
-        given = request.query_params.get(TOKEN)
-        if given is not None and self._is_ours(given):
-            return self._let_in(request)
-        if given is None and self._is_ours(request.cookies.get(self.cookie, "")):
+        return self._lead(request.scope["path"])
+
+    def _lead(self, path: str) -> Response | None:
+        """Refuse a path without a key, or lead to the one that is meant; `None` if the page has it."""
+        given = _Path.of(path)
+        first, rest = given.first, given.rest
+        name = rest.removeprefix(REPORT)
+        is_report = name != rest
+        if is_report and _equal(first, report_key(self.token, name)):
             return None
-        return PlainTextResponse("Open this page by the link that `tare serve` printed.\n", 403)
+        if not _equal(first, self.token):
+            return PlainTextResponse("Open this page by the link that `tare serve` printed.\n", 403)
+        if is_report:
+            quoted = quote(name, safe="", errors="surrogateescape")
+            return RedirectResponse(f"/{report_key(self.token, name)}{REPORT}{quoted}", 303)
+        if path == f"/{self.token}":  # links are relative
+            return RedirectResponse(f"/{self.token}/", 303)
+        return None
 
-    @property
-    def cookie(self) -> str:
-        """Name of the cookie."""
-        return f"tare-live-{self.port}"
 
-    def _is_ours(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode(), self.token.encode())
+@dataclass(frozen=True)
+class _Path:
+    """A path's first part and the rest, which begins with a slash."""
 
-    def _let_in(self, request: Request) -> Response:
-        """Redirect to the same page without the token, so that it is in no history and no bookmark.
+    first: str
+    rest: str
 
-        `Lax` instead of `Strict`: the link may be opened from a terminal that is itself a web page.
-        """
-        answer = RedirectResponse(request.url.path, 303)
-        answer.set_cookie(self.cookie, self.token, httponly=True, samesite="lax", path="/")
-        return answer
+    @classmethod
+    def of(cls, path: str) -> _Path:
+        first, _, rest = path.removeprefix("/").partition("/")
+        return cls(first, f"/{rest}")
+
+
+def _equal(given: str, wanted: str) -> bool:
+    return secrets.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
 
 
 def _host(request: Request) -> str:

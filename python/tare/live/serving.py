@@ -17,7 +17,6 @@ import uvicorn
 
 from tare.errors import EnvironmentLacks
 from tare.live.app import application
-from tare.live.guard import TOKEN
 from tare.live.look import StoreReader
 from tare.live.watch import Watch
 from tare.store_place import Place, StorePlace, place_of
@@ -119,7 +118,7 @@ class Listener:
     @property
     def link(self) -> str:
         """Link that opens the page; whoever has it may see everything there."""
-        return f"http://{LOOPBACK}:{self.port}/?{TOKEN}={self.token}"
+        return f"http://{LOOPBACK}:{self.port}/{self.token}/"
 
 
 def open_listener(port: int, token: str) -> Listener:
@@ -142,7 +141,7 @@ def server_of(store: Place, listener: Listener) -> uvicorn.Server:
     """Make a server that is not running yet. Raises `StoreError` if there is no store that this tare can read."""
     watch = Watch(StoreReader.opened(store))
     config = uvicorn.Config(
-        application(watch.reader, watch, listener.token, listener.port),
+        application(watch.reader, watch, listener.token),
         log_level="error",
         access_log=False,  # would contain the token
         lifespan="off",

@@ -24,7 +24,8 @@ from tare.study.model import Arm
 TOKEN = "a-token-of-the-tests"
 PORT = 8273
 HOSTILE = "<script>alert(1)</script>\n\u202eright to left" + "x" * 10_000
-LINK = f"/?token={TOKEN}"
+LINK = "/"
+"""Of the page, for whoever has been given its token."""
 
 
 def plan_of(
@@ -51,12 +52,12 @@ def commit(writer: Writer, record: RunRecord) -> None:
     writer.commit(record)
 
 
-def page_of(path: Place, looks: int = 1) -> TestClient:
-    """A browser's place; its streams of events end after so many rounds."""
+def page_of(path: Place, looks: int = 1, token: str | None = TOKEN) -> TestClient:
+    """A browser that was given `token`; its streams of events end after so many rounds."""
     left = iter([False] * looks)
     watch = Watch(StoreReader.at(path), stopping=lambda: next(left, True))
-    return TestClient(application(watch.reader, watch, TOKEN, PORT, script=lambda: b"// no charts"),
-                      base_url=f"http://127.0.0.1:{PORT}")  # fmt: skip
+    return TestClient(application(watch.reader, watch, TOKEN, script=lambda: b"// no charts"),
+                      base_url=f"http://127.0.0.1:{PORT}" + (f"/{token}" if token is not None else ""))  # fmt: skip
 
 
 def status(page: TestClient, last_seen: str | None = None) -> tuple[Mapping[str, Any], str | None]:

@@ -36,7 +36,7 @@ def test_a_peer_that_closes_its_side_within_a_request_leaves_no_traceback(
     port: int, headers: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    request = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: tare-live-{port}={TOKEN}\r\n"
+    request = f"GET /{TOKEN}/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(f"{request}{headers}\r\n\r\n".encode())
         connection.shutdown(socket.SHUT_WR)
@@ -48,9 +48,9 @@ def test_a_peer_that_closes_its_side_within_a_request_leaves_no_traceback(
 
 
 def _asked(port: int, *headers: str) -> bytes:
-    lines = (f"Host: 127.0.0.1:{port}", f"Cookie: tare-live-{port}={TOKEN}", "Connection: close", *headers)
+    lines = (f"Host: 127.0.0.1:{port}", "Connection: close", *headers)
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
-        connection.sendall("\r\n".join(("GET / HTTP/1.1", *lines, "", "")).encode())
+        connection.sendall("\r\n".join((f"GET /{TOKEN}/ HTTP/1.1", *lines, "", "")).encode())
         return connection.recv(12)
 
 
@@ -60,7 +60,7 @@ def test_huge_headers_are_refused_and_the_next_visitor_is_answered(port: int) ->
 
 
 def test_readers_who_ask_and_never_read_keep_nobody_else_out(port: int) -> None:
-    request = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: tare-live-{port}={TOKEN}\r\n\r\n".encode()
+    request = f"GET /{TOKEN}/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()
     with ExitStack() as readers:
         for _ in range(60):
             reader = readers.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))

@@ -94,7 +94,7 @@ async function showArm(number) {
   if (number !== null && row.previousElementSibling !== gridRows[Number(number)]) gridRows[Number(number)].after(row);
   filterArms();
   if (number === null) return;
-  const answer = await fetch(`/arm/${number}`);
+  const answer = await fetch(`arm/${number}`);
   if (answer.ok && openArm === number) refill(place, await answer.text());
 }
 
@@ -147,7 +147,7 @@ async function draw(place, kind, key, title, rows, label) {
 
 async function embed(chart, kind, rows) {
   if (!window.vegaEmbed) return;
-  if (!specifications) specifications = fetch("/charts.json").then((answer) => answer.json());
+  if (!specifications) specifications = fetch("charts.json").then((answer) => answer.json());
   // No tooltips, which bring a style of their own; no warnings, which come of intervals that are not there yet.
   const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false, tooltip: false, logLevel: 1 };
   const made = await window.vegaEmbed(chart.canvas, { ...(await specifications)[kind], datasets: { rows } }, options);
@@ -225,7 +225,7 @@ function take(part) {
 }
 
 function listen() {
-  const source = new EventSource("/events");
+  const source = new EventSource("events");
   source.addEventListener("open", () => say(""));
   source.addEventListener("clock", (event) => { clockSkew = Number(event.data) - Date.now() / 1000; });
   source.addEventListener("part", (event) => take(JSON.parse(event.data)));
