@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -73,6 +74,13 @@ def test_csv_has_the_same_lines(views: Views) -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv(views))))
     assert len(rows) == len(views.lines)
     assert tuple(rows[0]) == COLUMNS
+
+
+@pytest.mark.parametrize("name", ["=1+2", "@cmd", '+a"b,c', "\t=1"])
+def test_no_name_of_a_process_or_container_is_a_formula_in_csv(views: Views, name: str) -> None:
+    hostile = replace(views, lines=tuple(replace(line, subject=name) for line in views.lines))
+    rows = list(csv.DictReader(io.StringIO(as_csv(hostile), newline="")))
+    assert {row["subject"] for row in rows} == {f"'{name}"}
 
 
 @pytest.mark.parametrize(

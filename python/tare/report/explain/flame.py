@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
-from xml.sax.saxutils import escape
+from xml.sax import saxutils
 
 from tare.analyze.explain.stacks import ArmStacks
 from tare.report.figures import amount
+from tare.report.plain import plain
 
 WIDTH_PX = 1200
 _ROW_PX = 17
 _TOP_PX = 64
 _LEAST_PX = 0.3
 """Narrower frames are left out: nobody can see or click them."""
+_LONGEST_TEXT = 2000
+"""Characters of a name; C++ has long ones."""
 _FULL_COLOUR = 0.05
 """A change of this share of the total has the full colour."""
 
@@ -120,13 +123,18 @@ g.f.hit rect {{ fill: #c2f }} g.f:hover rect {{ stroke: #000 }}
 """
 
 
+def escape(text: str) -> str:
+    """Make a text safe in XML, also in double quotes; control characters, which XML cannot have, become U+FFFD."""
+    return saxutils.escape(plain(text, _LONGEST_TEXT), {'"': "&quot;"})
+
+
 def _drawn(box: Box, whole_us: float, deepest: int, *, compared: bool) -> str:
     node = box.node
     y = _TOP_PX + (deepest - box.depth) * _ROW_PX
     title = f"{node.name}: {amount(node.us)} µs, {100 * node.us / whole_us:.1f} %"
     if compared:
         title += f"; {node.us - node.baseline_us:+.3g} µs, {amount(node.baseline_us)} µs in the baseline"
-    name = escape(node.name, {'"': "&quot;"})
+    name = escape(node.name)
     letters = int(box.width_px / 7.3)
     label = (
         "" if letters < 3 else escape(node.name if len(node.name) <= letters else f"{node.name[: letters - 1]}…")

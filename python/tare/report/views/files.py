@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from tare.analyze.views.summary import Line, Views
+from tare.report.frames.files import harmless
 
 FORMAT = 1
 COLUMNS = (
@@ -38,11 +39,13 @@ def as_json(views: Views) -> str:
 
 
 def as_csv(views: Views) -> str:
-    """Return all lines; unknown values are empty."""
+    """Return all lines; unknown values are empty. Names of processes and containers are no formulas."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(entry(views, line) for line in views.lines)
+    for line in views.lines:
+        cells = entry(views, line)
+        writer.writerow({name: harmless(cell) if isinstance(cell, str) else cell for name, cell in cells.items()})
     return out.getvalue()
 
 

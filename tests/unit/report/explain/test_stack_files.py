@@ -132,3 +132,10 @@ def test_names_from_a_program_cannot_break_out_of_the_picture() -> None:
     root = ElementTree.fromstring(flame.render(hostile))
     names = [each.get("data-n") for each in root.iter() if each.get("data-n")]
     assert '<script>"&' in names
+
+
+@pytest.mark.parametrize("name", ["\x1b[31mred", "a\x00b", "\u202eevil", "line\nend", "\udc80"])
+def test_names_that_xml_cannot_hold_leave_a_picture_that_can_be_shown(name: str) -> None:
+    drawn = flame.render(ArmStacks(name, name, name, {f"server;{name};[x]": 1.0}, {name: 1.0}, 1))
+    root = ElementTree.fromstring(drawn.encode())
+    assert "\ufffd" in "".join(each.get("data-n") or "" for each in root.iter())
