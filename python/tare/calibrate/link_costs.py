@@ -21,12 +21,10 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 _LOADS = {"busy": (16, 100, 0.3), "alone": (1, 100, 0.2), "large": (16, 16384, 0.3)}
@@ -275,14 +273,14 @@ def _serve(stack: ExitStack, program: str, path: NetworkPath) -> int:
 
 
 def _jobs(stack: ExitStack) -> Mapping[str, str]:
-    """Load → file of its job."""
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tare-links-")))
+    """Load → file of its job, in memory, so that nothing is left even by a signal."""
     jobs = {}
     for load, (_, size, _) in _LOADS.items():
         steps = [{"send": f"GET {size}", "expect": {"bytes": size}}]
-        job = folder / f"{load}.json"
-        job.write_text(json.dumps({"format": 1, "operations": [{"name": "get", "steps": steps}]}))
-        jobs[load] = str(job)
+        fd = os.memfd_create(f"tare-{load}")
+        stack.callback(os.close, fd)
+        os.write(fd, json.dumps({"format": 1, "operations": [{"name": "get", "steps": steps}]}).encode())
+        jobs[load] = f"/proc/{os.getpid()}/fd/{fd}"
     return jobs
 
 
