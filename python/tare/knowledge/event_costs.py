@@ -27,7 +27,7 @@ from tare.study.values import Strict
 if TYPE_CHECKING:
     from docker import DockerClient
 
-Event = Literal["syscall", "fault", "wakeup", "read", "fsync", "packet"]
+Event = Literal["syscall", "fault", "wakeup", "read", "fsync", "packet", "exit"]
 EVENTS: Mapping[Event, str] = {
     "syscall": "system call",
     "fault": "page fault",
@@ -35,9 +35,10 @@ EVENTS: Mapping[Event, str] = {
     "read": "read of 4 KiB",
     "fsync": "fsync of 4 KiB",
     "packet": "packet",
+    "exit": "VM exit",
 }
 _BY_PROGRAM: Sequence[Event] = ("syscall", "fault", "wakeup", "read", "fsync")
-"""Events that `PROGRAM` measures; packets are measured by link_costs.py."""
+"""Events that `PROGRAM` measures; packets are measured by link_costs.py, `exit` in a guest."""
 PROGRAM = Path(__file__).parent.parent / "calibrate" / "kernel_events.py"
 REPEATS = 9
 _TIME_S = 180.0
@@ -56,15 +57,16 @@ class EventCost(Strict):
     """Nanoseconds of one event: mean over repeats of the first way, and of the second beside it.
 
     `where`: `bare` or `container`; `seccomp`: the filter of a container; `storage`: of reads and writes to disk;
-    `link`: of packets.
+    `link`: of packets; `accelerator`: of a VM exit.
     `low`, `high`: 95 % intervals (Student's t over repeats).
     """
 
     event: Event
-    where: Literal["bare", "container"]
+    where: Literal["bare", "container", "vm"]
     seccomp: Literal["default", "unconfined"] | None = None
     storage: str | None = None
     link: str | None = None
+    accelerator: Literal["kvm"] | None = None
     ns: float
     low: float
     high: float
@@ -159,15 +161,17 @@ def event_cost(  # noqa: PLR0913 - all that tells events apart
     event: Event,
     ways: Mapping[str, Sequence[float]],
     *,
-    where: Literal["bare", "container"],
+    where: Literal["bare", "container", "vm"],
     seccomp: Literal["default", "unconfined"] | None = None,
     storage: str | None = None,
     link: str | None = None,
+    accelerator: Literal["kvm"] | None = None,
 ) -> EventCost:
     """From figures of both ways, one a repeat. Raises `KeyError`, `TypeError` or `ValueError` where one lacks."""
     first, second = _mean(ways["first"]), _mean(ways["second"])
     return EventCost(
         event=event, where=where, seccomp=seccomp, storage=storage, link=link,
+        accelerator=accelerator,
         ns=first[0], low=first[1], high=first[2], n=len(ways["first"]),
         second_ns=second[0], second_low=second[1], second_high=second[2],
     )  # fmt: skip
@@ -195,7 +199,7 @@ def event_lines(costs: Sequence[EventCost]) -> Iterator[str]:
     yield "\N{MICRO SIGN}s an event, \N{PLUS-MINUS SIGN} half of the 95 % interval, and measured in a second way"
     yield ""
     for each in costs:
-        place = _PLACE[each.seccomp]
+        place = _PLACE[each.seccomp] if each.accelerator is None else f"virtual machine, {each.accelerator}"
         figure = f"{_us(each.ns)} \N{PLUS-MINUS SIGN}{_us(each.high - each.ns)}"
         agree = "" if each.agree else " differs"
         yield f"{each.name:<23}{place:<27}{figure:>13} {_us(each.second_ns):>7}{agree}".rstrip()

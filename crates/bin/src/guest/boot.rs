@@ -7,7 +7,7 @@ use std::process::Command;
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, finit_module, reboot};
 
-use crate::{Failure, OWN_PATH};
+use crate::{Failure, OWN_PATH, exits};
 
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
 const MODULES: &str = "/modules";
@@ -64,11 +64,15 @@ fn load_modules() -> Result<(), Failure> {
     Ok(())
 }
 
-/// For a machine that only reports what runs it: prints that and powers off.
+/// For a machine that only reports what runs it, or what that takes: prints it and powers off.
 fn trial() {
     let asked = fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    if asked.split_whitespace().any(|word| word == "tare.trial") {
-        println!("tare-guest: trial: run by {}", hypervisor());
+    for word in asked.split_whitespace() {
+        match word {
+            "tare.trial" => println!("tare-guest: trial: run by {}", hypervisor()),
+            "tare.exits" => println!("tare-guest: exits: {}", exits::figures(&hypervisor())),
+            _ => continue,
+        }
         power_off();
     }
 }

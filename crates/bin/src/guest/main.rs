@@ -9,6 +9,7 @@ mod bytes;
 mod container;
 mod counters;
 mod digest;
+mod exits;
 mod launch;
 mod line;
 mod machine;

@@ -21,6 +21,7 @@ from tare.errors import RunFailed, StudyError
 from tare.knowledge.event_costs import EventCost, event_lines, measured_events
 from tare.knowledge.kept_costs import keep, place_of, read_costs
 from tare.knowledge.link_costs import link_costs
+from tare.knowledge.machine_costs import machine_events
 from tare.knowledge.unit_costs import LINKS, STUDY, Load, Quantity, UnitCost, UnitCosts, unit_costs
 from tare.knowledge.unit_costs import Path as NetworkPath
 from tare.report.content import readable
@@ -29,6 +30,7 @@ from tare.sites.engine import engine_facts
 from tare.sites.facts import host_facts
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
 from tare.version import __version__
 
 _MEANING = (
@@ -91,10 +93,11 @@ def _measured(layout: Layout, identity: Identity, *, full: bool, quiet: bool) ->
     costs = costs.model_copy(update={"costs": (*costs.costs, *links), "events": packets})
     keep(layout, costs)
     events, more = _events(layout, identity)
+    of_guests, further = machine_events(LocalHost(), SqliteLedger(layout.ledger), layout)
     if not quiet:
-        for why in (*lacks, *more):
+        for why in (*lacks, *more, *further):
             typer.echo(f"not measured: {why}", err=True)
-    costs = costs.model_copy(update={"events": (*events, *packets)})
+    costs = costs.model_copy(update={"events": (*events, *packets, *of_guests)})
     keep(layout, costs)
     return costs
 

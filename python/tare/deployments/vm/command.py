@@ -77,9 +77,18 @@ def machine_argv(accelerator: Accelerator) -> tuple[str, ...]:
 
 def trial_argv(accelerator: Accelerator, kernel: str, initramfs: str) -> tuple[str, ...]:
     """A machine that prints on its console what runs it, and ends."""
+    return _printing(accelerator, kernel, initramfs, "tare.trial")
+
+
+def exits_argv(accelerator: Accelerator, kernel: str, initramfs: str) -> tuple[str, ...]:
+    """A machine that prints on its console what a VM exit takes, and ends."""
+    return _printing(accelerator, kernel, initramfs, "tare.exits")
+
+
+def _printing(accelerator: Accelerator, kernel: str, initramfs: str, asked: str) -> tuple[str, ...]:
     return (
         *machine_argv(accelerator),
-        *("-m", "256M", "-kernel", kernel, "-initrd", initramfs, "-append", f"{_BOOT} tare.trial"),
+        *("-m", "256M", "-kernel", kernel, "-initrd", initramfs, "-append", f"{_BOOT} {asked}"),
         *("-serial", "stdio"),
     )
 

@@ -236,6 +236,7 @@ def _events(costs: Sequence[UnitCosts]) -> Sequence[tuple[str, Sequence[tuple[st
     for at, machine in enumerate(costs):
         for each in machine.events:
             place = each.where if each.seccomp is None else f"container, seccomp {each.seccomp}"
+            place = place if each.accelerator is None else f"virtual machine, {each.accelerator}"
             name = f"{each.name}, {place}"
             cells = rows.setdefault(name, [""] * len(costs))
             cells[at] = f"{each.ns / 1000:.2f} ± {(each.high - each.ns) / 1000:.2f}"

@@ -1,0 +1,57 @@
+"""What a VM exit takes on this machine, by a guest that times it inside.
+
+There is one only where KVM runs the guest. Where QEMU emulates it (TCG), none is started, and the VM exit is left
+out with the reason why KVM runs no guest.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from tare.deployments.vm.accelerator import accelerator_of, why_no_machine
+from tare.deployments.vm.command import Accelerator, exits_argv
+from tare.deployments.vm.kernel import kernel_of
+from tare.errors import RunFailed, TareError, TimedOut
+from tare.knowledge.event_costs import EventCost, event_cost
+from tare.sites import Host
+from tare.sites.layout import Layout
+from tare.sites.ledger import Ledger
+
+_GUEST_S = 30.0
+"""A guest that takes longer is given up: `tare weigh` has ten minutes in all."""
+_LINE, _KVM = "tare-guest: exits: ", "KVMKVMKVM"
+_EXIT: Final = "exit"
+
+
+def machine_events(host: Host, ledger: Ledger, layout: Layout) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
+    """Start a guest and let it measure; and what could not be measured. Every `TareError` becomes such a lack."""
+    try:
+        if why := why_no_machine(host):
+            return (), (f"VM exit: {why}",)
+        kernel = kernel_of(host, ledger, layout)
+        verdict = accelerator_of(host, layout, kernel)
+        if verdict.accelerator is not Accelerator.KVM:
+            return (), (f"VM exit: emulation (TCG) has none, and KVM runs no guest here: {verdict.why}",)
+        argv = exits_argv(verdict.accelerator, kernel.image, kernel.initramfs)
+        return costs_of_guest(host.run(argv, timeout_s=_GUEST_S, check=False).text)
+    except TimedOut:
+        return (), (f"VM exit: a guest was not done within {_GUEST_S:g} s",)
+    except TareError as error:
+        return (), (f"VM exit: {error}",)
+
+
+def costs_of_guest(printed: str) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
+    """From the console of a guest under KVM. Raises `RunFailed` unless that is whole and KVM ran it."""
+    line = next((each for each in printed.splitlines() if _LINE in each), None)
+    if line is None:
+        raise RunFailed("the guest printed no figures", hint="a study with `deployment: vm` keeps its console")
+    try:
+        tree: Any = json.loads(line.partition(_LINE)[2])
+        run_by, ways, lacks = tree["run_by"], tree["events"], tuple(map(str, tree["lacks"]))
+        costs = (event_cost(_EXIT, ways[_EXIT], where="vm", accelerator="kvm"),) if _EXIT in ways else ()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise RunFailed(f"what the guest printed is not whole: {error}") from error
+    if run_by != _KVM:
+        raise RunFailed(f"the guest should be run by KVM, and reports {run_by or 'nothing'}")
+    return costs, lacks
