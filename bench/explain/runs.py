@@ -36,7 +36,7 @@ def probe() -> str:
     """The installed tare-probe."""
     program = shutil.which("tare-probe", path=sysconfig.get_path("scripts"))
     if program is None:
-        raise RuntimeError("tare-probe is not here; `make setup` builds it")
+        raise RuntimeError("tare-probe is missing; `make setup` builds it")
     return program
 
 

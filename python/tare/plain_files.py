@@ -14,8 +14,8 @@ from tare.errors import StoreError
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 NOT_PLAIN = (
-    "somebody else's store may lead to files outside of it: do not use it; "
-    "in one of your own, put the files themselves in the place of the link"
+    "links may lead to files outside the store: do not use somebody else's; "
+    "in your own store, replace the link by the files"
 )
 
 
@@ -78,5 +78,5 @@ def must_be_regular(path: Path) -> None:
 
 def _not_plain(path: Path, *, link: bool) -> StoreError:
     if link:
-        return StoreError(f"{path} is a link, and a store has none", hint=NOT_PLAIN)
-    return StoreError(f"{path} is no regular file", hint="remove it, or restore the file from a backup")
+        return StoreError(f"{path} is a link, and stores have no links", hint=NOT_PLAIN)
+    return StoreError(f"{path} is not a regular file", hint="remove it, or restore the file from a backup")

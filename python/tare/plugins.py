@@ -128,7 +128,7 @@ def breach_of(contract: type) -> Callable[[object], str | None]:
 
     def breach(implementation: object) -> str | None:
         if inspect.isclass(implementation):
-            return "is a class; let the entry point name an instance"
+            return "is a class; the entry point must name an instance"
         return next(_breaches(contract, implementation), None)
 
     return breach
@@ -143,7 +143,7 @@ def breach_of_factory(contract: type) -> Callable[[object], str | None]:
         try:
             inspect.signature(implementation).bind("host", "ledger", "engine")
         except TypeError as error:
-            return f"must be made of (host, ledger, engine), and {error}"
+            return f"must accept (host, ledger, engine), but {error}"
         return next(_breaches(contract, implementation), None)
 
     return breach

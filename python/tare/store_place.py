@@ -61,23 +61,23 @@ def place_of(text: str | Path | StorePlace) -> StorePlace:
     except ValueError as error:
         raise StoreError(f"the URL of the store cannot be read: {error}", hint=f"write it as {EXAMPLE}") from error
     if parts.scheme not in _SCHEMES:
-        what = f"a store cannot lie at {parts.scheme}://"
+        what = f"a store cannot be at {parts.scheme}://"
         raise StoreError(what, hint=f"name a directory, or a database as {EXAMPLE}")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if parts.password is not None or "password" in options:
-        raise StoreError("the URL of the store has a password in it, which others can see", hint=_HINT_FOR_LOGIN)
+        raise StoreError("the URL of the store contains a password, which others can see", hint=_HINT_FOR_LOGIN)
     name, raw = options.pop("store", _DEFAULT_NAME), options.pop("raw", "").rstrip("/")
     if not parts.path.strip("/"):
         raise StoreError("the URL of the store names no database", hint=f"write it as {EXAMPLE}")
     if not _NAME.fullmatch(name):
-        hint = "small letters, digits, - and _, beginning with a letter, 48 at most"
-        raise StoreError(f"store={name} is no name of a store", hint=hint)
+        hint = "lowercase letters, digits, - and _, starting with a letter; at most 48"
+        raise StoreError(f"store={name} is not a valid name of a store", hint=hint)
     if "://" not in raw:
         hint = "add raw=s3://BUCKET/PREFIX, or raw=file:///DIRECTORY that all machines share"
-        raise StoreError("the URL of the store does not say where the raw files lie", hint=hint)
+        raise StoreError("the URL of the store does not say where the raw files are", hint=hint)
     if "@" in urlsplit(raw).netloc:
         hint = "give it by the environment or the files of the provider's own tools"
-        raise StoreError("raw= has a user or a password in it, which others can see", hint=hint)
+        raise StoreError("raw= contains a user or a password, which others can see", hint=hint)
     query = urlencode(options, quote_via=quote, safe="/")
     database = f"postgresql+psycopg://{parts.netloc}{parts.path}{'?' if query else ''}{query}"
     return StorePlace(

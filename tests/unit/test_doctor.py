@@ -199,8 +199,8 @@ def test_what_fails_when_tried_gets_its_verdict(name: str, answers: Mapping[str,
     [
         (
             "tcg",
-            "no guest ran under KVM: kvm_buf_set_msrs",
-            (Verdict.WARNING, "no guest ran under KVM: kvm_buf_set_msrs"),
+            "no guest could run under KVM: kvm_buf_set_msrs",
+            (Verdict.WARNING, "no guest could run under KVM: kvm_buf_set_msrs"),
         ),
         ("kvm", None, (Verdict.OK, "a machine ran under it")),
     ],
@@ -264,8 +264,8 @@ def test_an_engine_that_stops_answering_is_a_finding_and_no_crash(tmp_path: Path
     [
         ("", Verdict.OK, "{top}"),
         ("not/yet/there", Verdict.OK, "{top}/not/yet/there, to be made in {top}"),
-        ("file/home", Verdict.CANNOT, "{top}/file/home cannot be made: {top}/file is no directory"),
-        ("dangling", Verdict.CANNOT, "{top}/dangling cannot be made: {top}/dangling is no directory"),
+        ("file/home", Verdict.CANNOT, "{top}/file/home cannot be made: {top}/file is not a directory"),
+        ("dangling", Verdict.CANNOT, "{top}/dangling cannot be made: {top}/dangling is not a directory"),
     ],
 )
 def test_what_tare_keeps_needs_a_directory(tmp_path: Path, below: str, verdict: Verdict, found: str) -> None:

@@ -94,7 +94,7 @@ def test_a_name_that_nobody_has_is_a_key_error(install: Installer) -> None:
     [
         ("redis", Tiny(), "that name is built in"),
         ("fakest", Tiny(), "names that begin with 'fake' are for tests"),
-        ("tiny", Tiny, "tare_tiny:tiny is a class; let the entry point name an instance"),
+        ("tiny", Tiny, "tare_tiny:tiny is a class; the entry point must name an instance"),
         ("tiny", NoShutdown(), "tare_tiny:tiny has no method shutdown"),
         ("tiny", OddServe(), "tare_tiny:tiny has a method serve with a wrong signature: it must take (plan)"),
         ("tiny", OddAttribute(), "tare_tiny:tiny has a wrong slow_start_s: 'soon' is no float"),

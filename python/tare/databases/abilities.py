@@ -42,5 +42,5 @@ STATEMENT_RUNNERS: Mapping[str, StatementRunner] = {
 def execute_statement(database: str, plan: ServerPlan, inside: Exec, statement: str) -> None:
     """Execute a statement. Raises `RunFailed` with the server's words, `StudyError` if the database takes none."""
     if database not in STATEMENT_RUNNERS:
-        raise StudyError(f"{database} takes no setup statements", hint=f"{', '.join(STATEMENT_RUNNERS)} do")
+        raise StudyError(f"{database} does not support setup statements", hint=f"{', '.join(STATEMENT_RUNNERS)} do")
     STATEMENT_RUNNERS[database](plan, inside, statement)

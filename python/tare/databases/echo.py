@@ -66,4 +66,6 @@ def _secret(plan: ServerPlan) -> str:
 def _must_have_no_settings(plan: ServerPlan) -> None:
     if plan.settings:
         name = next(iter(plan.settings))
-        raise StudyError(f"the echo server has no setting {name!r}", hint="it has none: leave `settings` out")
+        raise StudyError(
+            f"the echo server has no setting {name!r}", hint="it has no settings: leave `settings` out"
+        )

@@ -56,10 +56,12 @@ def check_settings(settings: Mapping[str, Setting], own: frozenset[str] = frozen
     seen: dict[str, str] = {}
     for name, value in settings.items():
         if not _NAME.fullmatch(name):
-            raise StudyError(f"{name!r} is not a server setting", hint="small letters, digits, `_` and `-` only")
+            raise StudyError(
+                f"{name!r} is not a server setting", hint="lowercase letters, digits, `_` and `-` only"
+            )
         plain = name.replace("-", "_")
         if plain in seen:
-            raise StudyError(f"the server setting {name!r} is given twice, the other time as {seen[plain]!r}")
+            raise StudyError(f"the server setting {name!r} is given twice, also as {seen[plain]!r}")
         seen[plain] = name
         _refuse_reserved(name, plain, RESERVED | own)
         _render(name, value)
@@ -101,7 +103,7 @@ def _render(name: str, value: Setting) -> str:
         return value
     if not _QUOTABLE.fullmatch(value):
         raise StudyError(
-            f"the value of the server setting {name!r} cannot stand in an option file: {value!r}",
+            f"the value of the server setting {name!r} cannot be written in an option file: {value!r}",
             hint="printable ASCII without quotes and backslashes",
         )
     return f'"{value}"'

@@ -79,7 +79,7 @@ def check_settings(settings: Mapping[str, Setting]) -> None:
     """Raise `StudyError` for the first setting that a study must not change; the server judges unknown names."""
     for name, value in settings.items():
         if not _NAME.fullmatch(name):
-            raise StudyError(f"{name!r} is not a setting of Redis", hint="small letters, digits and `-` only")
+            raise StudyError(f"{name!r} is not a setting of Redis", hint="lowercase letters, digits and `-` only")
         if name in _OWN:
             raise StudyError(f"the server setting {name!r} is reserved for tare", hint="remove it from `settings`")
         text = _render(name, value)
@@ -98,7 +98,7 @@ def _render(name: str, value: Setting) -> str:
     text = str(value)
     if not _VALUE.fullmatch(text):
         raise StudyError(
-            f"the value of the server setting {name!r} cannot stand in redis.conf: {text!r}",
+            f"the value of the server setting {name!r} cannot be written in redis.conf: {text!r}",
             hint="printable ASCII without quotes, backslashes and `#`",
         )
     return text if text.strip() else '""'

@@ -82,7 +82,7 @@ def mount_under(host: Host, path: str) -> Mount:
     real = host.run(["realpath", "--", path], timeout_s=_CALL_S).text.rstrip("\n")
     mount = covering(parse_mountinfo(text), real)
     if mount is None:
-        raise EnvironmentLacks(f"the kernel does not say on which file system {path} lies")
+        raise EnvironmentLacks(f"the kernel does not report the file system of {path}")
     return mount
 
 
@@ -94,7 +94,7 @@ def must_share_disk(host: Host, engines: str, ours: str) -> None:
         return
     there, here = (f"{each.fstype} on {each.source} ({each.device})" for each in (theirs, own))
     raise EnvironmentLacks(
-        f"the engine's {engines} lies on {there}, tare's {ours} on {here}: arms would differ by their disk",
+        f"the engine's {engines} is on {there}, tare's {ours} on {here}: arms would use different disks",
         hint="set TARE_HOME to a directory of the engine's file system, or move the engine's data (`data-root`)",
     )
 

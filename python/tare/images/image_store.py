@@ -102,7 +102,7 @@ class ImageStore:
         if fitting:
             listed = ", ".join(each.image.digest[: len(digits) + 4] for each in fitting)
             raise StudyError(f"{given!r} is ambiguous: {listed}", hint="give more digits")
-        raise StudyError(f"no image {given!r} is here", hint="`tare images list` shows what is")
+        raise StudyError(f"no image {given!r} is here", hint="`tare images list` lists the images")
 
     def all(self) -> tuple[StoredImage, ...]:
         """All images, the oldest first."""
@@ -216,7 +216,8 @@ class ImageStore:
             yield
         except BlockingIOError as error:
             raise EnvironmentLacks(
-                f"a running tare is using the image {digest[:12]}", hint="let it end, or stop it with Ctrl-C"
+                f"a running tare is using the image {digest[:12]}",
+                hint="wait until it ends, or stop it with Ctrl-C",
             ) from error
         finally:
             os.close(handle)
@@ -278,7 +279,7 @@ def _file_name(key: str) -> str:
     """File name of a key or digest: hexadecimal, some with an algorithm before a colon."""
     name = key.replace(":", "-")
     if not name or not all(letter.isalnum() or letter == "-" for letter in name):
-        raise StoreError(f"{key!r} is no digest")
+        raise StoreError(f"{key!r} is not a digest")
     return name
 
 

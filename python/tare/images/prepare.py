@@ -53,7 +53,7 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
     except OSError as error:
         raise EnvironmentLacks(
             f"the image {reference} cannot be prepared: {error.strerror or error}{_where(error)}",
-            hint="it needs disk space in $TARE_HOME, and all of that directory to be your own",
+            hint="it needs disk space in $TARE_HOME, and you must own everything in that directory",
         ) from error
 
 

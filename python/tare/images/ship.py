@@ -66,12 +66,12 @@ def _bring(image: Image, shipped: Image, image_store: ImageStore, destination: I
     except RunFailed as error:
         raise EnvironmentLacks(
             f"the image {image.reference} cannot be copied to {host.name}: {error.what}",
-            hint=f"unpacking it takes root, tar and room in {layout.home} on {host.name}",
+            hint=f"unpacking it needs root, tar and disk space in {layout.home} on {host.name}",
         ) from error
     if differs is not None:
         raise EnvironmentLacks(
             f"the image {image.reference} was changed on {host.name}: {differs}",
-            hint=f"remove {home} there, and it is copied anew",
+            hint=f"remove {home} there; tare then copies the image again",
         )
 
 

@@ -114,7 +114,7 @@ def _level(part: str, text: str, texts: Mapping[str, str] | str, place: str) -> 
         if known == text:
             return level
     hint = did_you_mean(text, texts.values(), kind="texts of its levels")
-    raise StudyError(f"{place}: {text!r} of {{{part}}} is no level that the mapping knows", hint=hint)
+    raise StudyError(f"{place}: {text!r} of {{{part}}} is not a level in the mapping", hint=hint)
 
 
 def _refuse_twice(readings: Sequence[_Reading]) -> None:

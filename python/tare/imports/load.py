@@ -18,7 +18,7 @@ from tare.study.suggest import did_you_mean
 _MOST_ARMS = 1000
 _SORT = Sort(
     "a mapping file",
-    "docs/reference/import.md has one to start from",
+    "docs/reference/import.md has an example",
     "name the mapping file, then the directory with the results",
 )
 
@@ -74,7 +74,7 @@ def _check_figures(document: Document, parser: CsvParser) -> None:
             raise document.error((*where, metric, "unit"), f"{metric} cannot be in {column.unit}", hint=hint)
     if "throughput" not in parser.figures:
         hint = "give its column; a row without it is a failed run"
-        raise document.error(where, "no column has the throughput", hint=hint)
+        raise document.error(where, "no column contains the throughput", hint=hint)
 
 
 def _check_parts(document: Document, file: MappingFile, pattern: PathPattern) -> None:
@@ -144,7 +144,7 @@ def _check_published(document: Document, file: MappingFile) -> None:
     seen: list[Published] = []
     for n, figure in enumerate(published(document, file)):
         if any(each.levels == figure.levels and each.metric == figure.metric for each in seen):
-            raise document.error(("published", n), f"a second {figure.metric} of the same arm and stratum")
+            raise document.error(("published", n), f"a second {figure.metric} for the same arm and stratum")
         seen.append(figure)
 
 

@@ -48,12 +48,12 @@ class PathPattern:
             if not _NAME.fullmatch(name):
                 raise ValueError(f"{{{name}}} is no name: letters, digits, dots and hyphens")
             if name in parts:
-                raise ValueError(f"the part {{{name}}} stands in it twice")
+                raise ValueError(f"the part {{{name}}} occurs twice")
             made += f"(?P<p{len(parts)}>{_PART})"
             parts.append(name)
         rest = text[at:]
         if "{" in rest or "}" in rest or "{" in re.sub(_TOKEN, "", text):
-            raise ValueError("a brace without its partner")
+            raise ValueError("unmatched brace")
         regex = made + re.escape(rest)
         longest = None if _ANY in made else re.compile(regex.replace(_PART, _LONGEST_PART))
         return cls(text, tuple(parts), re.compile(regex), longest)

@@ -104,7 +104,7 @@ def _figure(
         return None
     if value < 0:
         raise StudyError(
-            f"{place}: {metric} cannot be {value:g}", hint="an empty cell is a figure that is not known"
+            f"{place}: {metric} cannot be {value:g}", hint="leave the cell empty if the figure is unknown"
         )
     figure = value if column.unit == PER_SECOND else value * _TO_MS[column.unit]
     if figure > LARGEST_FIGURE:
@@ -130,14 +130,12 @@ def _number(cell: str | None, decimal: str, place: str) -> float | None:
             text.replace("_", "?").replace(other, "?").replace(decimal, ".")
         )  # Python takes 1_000 for 1000
     except ValueError as error:
-        mark = (
-            f"separators of thousands are refused; for decimals after {other!r}, set `decimal: {json.dumps(other)}`"
-        )
-        hint = mark if _GROUPED.fullmatch(text) else "an empty cell is a figure that is not known"
+        mark = f"thousands separators are refused; for decimals after {other!r}, set `decimal: {json.dumps(other)}`"
+        hint = mark if _GROUPED.fullmatch(text) else "leave the cell empty if the figure is unknown"
         raise StudyError(f"{place}: {text!r} is not a number", hint=hint) from error
     if not math.isfinite(value):
         raise StudyError(
-            f"{place}: {text} is not a finite number", hint="an empty cell is a figure that is not known"
+            f"{place}: {text} is not a finite number", hint="leave the cell empty if the figure is unknown"
         )
     return value
 

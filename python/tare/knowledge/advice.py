@@ -149,7 +149,7 @@ def _ranking(
     least = needed if needed > SAFE_GAP else LEAST_GAP
     answer = f"alternatives must differ by more than {100 * needed:.0f} %"
     left = f"; no comparable claim for {', '.join(unknown)}" if unknown else ""
-    left += f"; of {', '.join(borrowed)} by claims of other contexts" if borrowed else ""
+    left += f"; {', '.join(borrowed)} only by claims from other contexts" if borrowed else ""
     if benchmark.gap is None:
         return Verdict(Purpose.RANKING, Answer.IF, f"{answer}{left}", tuple(cited))
     gap = f"they are expected to differ by {100 * benchmark.gap:.0f} %: {answer}{left}"
@@ -170,7 +170,7 @@ def _production(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> Verdict:
         why = f"production is deployed as all arms are ({benchmark.production}); network and storage must match too"
         return Verdict(Purpose.PRODUCTION, Answer.YES, why, cited)
     if same:
-        why = f"production is as {', '.join(same)} ({benchmark.production}); figures of other arms do not apply"
+        why = f"production is like {', '.join(same)} ({benchmark.production}); figures of other arms do not apply"
         return Verdict(Purpose.PRODUCTION, Answer.IF, why, cited)
     return Verdict(
         Purpose.PRODUCTION, Answer.NO, f"no arm is deployed as production ({benchmark.production})", cited

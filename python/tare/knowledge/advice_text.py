@@ -140,10 +140,10 @@ def _whole(advice: Advice, proposed: Proposed) -> Iterator[_Line]:
         yield _Line(f"What overheads depend on: {', '.join(advice.background)}")
     if advice.unknown:
         yield _Line("")
-        yield _Line(f"Not known: anything of {', '.join(map(plain, advice.unknown))}.")
+        yield _Line(f"Nothing is known about {', '.join(map(plain, advice.unknown))}.")
     if borrowed := [arm for arm in advice.not_measured if arm not in advice.unknown]:
         yield _Line("")
-        yield _Line(f"Known from other contexts alone: {', '.join(map(plain, borrowed))}.")
+        yield _Line(f"Known only from other contexts: {', '.join(map(plain, borrowed))}.")
     yield from _study(proposed)
 
 
@@ -186,7 +186,7 @@ def _forecast(forecast: Forecast) -> Iterator[_Line]:
         cited = _cited(tuple(known.id for known in forecast.pool.listed))
         yield _Line(f"  {arm}, {metric}: {_pool(forecast.pool)}{_client(forecast)}{cited}", hang=4)
     if forecast.prior is not None:
-        head = "    with claims of other contexts: " if forecast.pool is not None else f"  {arm}, {metric}: "
+        head = "    with claims from other contexts: " if forecast.pool is not None else f"  {arm}, {metric}: "
         yield _Line(f"{head}{_prior(forecast.prior, alone=forecast.pool is None)}", hang=6)
         yield from (_Line(f"      {_contributor(each)}", hang=8) for each in forecast.prior.nearest)
     if forecast.nothing_known:
@@ -199,20 +199,20 @@ def _forecast(forecast: Forecast) -> Iterator[_Line]:
 
 
 def _prior(prior: Prior, *, alone: bool) -> str:
-    """`-18.5 % [-43.0 %, +16.5 %] (90 %), 27 claims of 5 studies, none of this context`."""
+    """`-18.5 % [-43.0 %, +16.5 %] (90 %), 27 claims of 5 studies, none from this context`."""
     studies = "one study" if prior.studies == 1 else f"{prior.studies} studies"
-    other = ", none of this context" if alone else ""
+    other = ", none from this context" if alone else ""
     ends = interval(prior.low, prior.high)
     return f"{percent(prior.point)} {ends} (90 %), {counted(prior.claims, 'claim')} of {studies}{other}"
 
 
 def _contributor(each: Contributor) -> str:
     """A claim behind a prior, its figure, and what its context has other."""
-    words = [f"other in {_parts(each.differs_in)}"] if each.differs_in else []
-    words += [f"not told: {_parts(each.untold)}"] if each.untold else []
+    words = [f"differs in {_parts(each.differs_in)}"] if each.differs_in else []
+    words += [f"not stated: {_parts(each.untold)}"] if each.untold else []
     effect = each.claim.claim.effect
     figure = percent(effect.log_ratio) if isinstance(effect, Measured) else effect_words(each.claim.claim)
-    return f"{each.claim.id} ({figure}): {'; '.join(words) or 'of this context'}"
+    return f"{each.claim.id} ({figure}): {'; '.join(words) or 'from this context'}"
 
 
 def _dispute(dispute: Dispute) -> str:
@@ -225,7 +225,7 @@ def _client(forecast: Forecast) -> str:
     if forecast.pool is None or not forecast.other_client:
         return ""
     of = len(forecast.pool.listed)
-    return "; client deployed otherwise" + (
+    return "; client deployed differently" + (
         "" if forecast.other_client == of else f" in {forecast.other_client} of {of}"
     )
 
@@ -233,8 +233,8 @@ def _client(forecast: Forecast) -> str:
 def _apart(near: Near) -> str:
     """What sets a claim apart from the arm, and what it does not tell."""
     words = "in words" if isinstance(near.claim.claim.effect, Qualitative) else ""
-    other = f"but other in {_parts(near.differs_in)}" if near.differs_in else ""
-    untold = f"not told: {_parts(near.untold)}" if near.untold else ""
+    other = f"but differs in {_parts(near.differs_in)}" if near.differs_in else ""
+    untold = f"not stated: {_parts(near.untold)}" if near.untold else ""
     return "; ".join(filter(None, (", ".join(filter(None, (words, other))), untold)))
 
 
@@ -262,7 +262,7 @@ def _untold(summed: Pool) -> str:
         name.replace("_", " ") + ("" if claims == of else f" by {claims} of {of}")
         for name, claims in summed.untold.items()
     ]
-    return f"; not told: {', '.join(words)}" if words else ""
+    return f"; not stated: {', '.join(words)}" if words else ""
 
 
 def _pooled(effect: Pooled) -> str:
@@ -286,7 +286,7 @@ def _study(proposed: Proposed) -> Iterator[_Line]:
         more = "" if rounds.enough else "more than "
         yield _Line(
             f"  {more}{rounds.blocks} rounds for ± {100 * rounds.target:g} %, {time} of machine time, "
-            f"if arms differ by {100 * rounds.spread:.2f} % from round to round ({rounds.spread_from}).",
+            f"if arms vary by {100 * rounds.spread:.2f} % from round to round ({rounds.spread_from}).",
             hang=2,
         )
 

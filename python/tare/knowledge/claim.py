@@ -19,7 +19,9 @@ from tare.study.reading.problems import checked
 from tare.study.suggest import did_you_mean
 from tare.study.values import Strict
 
-_CLAIM = Sort("a claim", "`tare knowledge show` has those to start from", "make it a readable file, or remove it")
+_CLAIM = Sort(
+    "a claim", "`tare knowledge show` prints claims to start from", "make it a readable file, or remove it"
+)
 FORMAT = 1
 ROUNDING = 0.0006
 """By how much a log ratio may differ from what the printed figures give: they have four digits at best."""
@@ -104,7 +106,7 @@ class Figures(ClaimModel):
         if self.relative is None and not all(pair):
             raise ValueError("needs `relative`, or `value` with `baseline` and `unit`")
         if self.relative is not None and any(pair):
-            raise ValueError("has both `relative` and a pair of values: give what the source prints")
+            raise ValueError("has both `relative` and a pair of values; give only what the source prints")
         return self
 
     @property
@@ -315,7 +317,7 @@ def load_claims(folders: Iterable[Path] | None = None) -> tuple[ClaimFile, ...]:
             known = load_claim(path)
             if known.id in claims:
                 raise StudyError(
-                    f"{path}: the claim {known.id!r} is there already, in {claims[known.id].file}",
+                    f"{path}: the claim {known.id!r} already exists, in {claims[known.id].file}",
                     hint="rename one",
                 )
             claims[known.id] = known

@@ -56,7 +56,9 @@ def checked(file: Path, known: Sequence[ClaimFile], now: datetime | None = None)
 def _faults(read: ClaimFile, known: Sequence[ClaimFile], now: datetime) -> Iterator[Fault]:
     claim = read.claim
     if not _ID.match(read.id):
-        yield Fault(f"the file's name {read.id!r} is no id", "use letters, digits, dots, dashes and underscores")
+        yield Fault(
+            f"the file's name {read.id!r} is not a valid id", "use letters, digits, dots, dashes and underscores"
+        )
     yield from _of_metric(claim, known)
     yield from _of_size(claim)
     yield from _of_source(claim, now)
@@ -70,7 +72,8 @@ def _of_metric(claim: Claim, known: Sequence[ClaimFile]) -> Iterator[Fault]:
     of_one_kind = metric is not None and re.fullmatch(r"[a-z_]+_latency_(mean|p\d+)", metric)
     if metric is not None and metric not in names and not of_one_kind:
         yield Fault(
-            f"no claim and no report has a metric {metric!r}", did_you_mean(metric, names, kind="metrics") or ""
+            f"neither claims nor reports have a metric {metric!r}",
+            did_you_mean(metric, names, kind="metrics") or "",
         )
 
 
@@ -91,7 +94,7 @@ def _of_size(claim: Claim) -> Iterator[Fault]:
 def _of_source(claim: Claim, now: datetime) -> Iterator[Fault]:
     if claim.source.year is not None and claim.source.year > now.year:
         yield Fault(
-            f"its source is of {claim.source.year}, which is to come", "give the year that the source tells"
+            f"its source is of {claim.source.year}, which is in the future", "give the year that the source states"
         )
     if claim.source.read == "notes":
         yield Fault("it was written from notes on its source", "read the source itself: `read: part` or `whole`")
@@ -100,26 +103,26 @@ def _of_source(claim: Claim, now: datetime) -> Iterator[Fault]:
 def _of_others(claim: Claim) -> Iterator[Fault]:
     if claim.evidence is not None:
         yield Fault(
-            "it has the evidence of a finding of one's own, and no store",
-            "give `source.store`, or take `evidence` away",
+            "it has `evidence`, as an own finding does, but no store",
+            "give `source.store`, or remove `evidence`",
         )
     if isinstance(claim.effect, Measured) and claim.effect.se is not None and (claim.effect.n or 0) < FEWEST_BLOCKS:
         yield Fault(
             f"a standard error of {claim.effect.n} is none",
-            f"{FEWEST_BLOCKS} independent units are the least; leave `se` and `n` out",
+            f"{FEWEST_BLOCKS} independent units are the minimum; leave `se` and `n` out",
         )
 
 
 def _own(claim: Claim) -> Iterator[Fault]:
     """Of a finding of one's own: whether it can be judged, and whether it may stand."""
-    hint = "`tare knowledge add STORE` writes it as it has to be"
+    hint = "`tare knowledge add STORE` writes it in the right form"
     if not _DIGEST.match(claim.source.store or ""):
-        yield Fault("its store is no digest of a plan", hint)
+        yield Fault("its store is not the digest of a plan", hint)
     if claim.evidence is None:
-        yield Fault("a finding of one's own needs `evidence`: machine, versions, seed, noise and control", hint)
+        yield Fault("an own finding needs `evidence`: machine, versions, seed, noise and control", hint)
         return
     if not isinstance(claim.effect, Measured) or claim.effect.se is None:
-        yield Fault("a finding of one's own is a figure with its standard error", hint)
+        yield Fault("an own finding is a figure with its standard error", hint)
         return
     if (claim.effect.n or 0) < FEWEST_BLOCKS:
         yield Fault(
@@ -128,10 +131,11 @@ def _own(claim: Claim) -> Iterator[Fault]:
         )
     expected = claim.evidence.spread / math.sqrt(claim.effect.n or 1)
     if abs(claim.effect.se / expected - 1) > _SE_SLACK:
-        yield Fault(f"its standard error is not what spread and n give, {expected:.4g}", hint)
+        yield Fault(f"its standard error does not follow from spread and n, which give {expected:.4g}", hint)
     if claim.how.parity != "known":
         yield Fault(
-            f"its parity is {claim.how.parity}", "tare proves parity on every run: write it anew from the store"
+            f"its parity is {claim.how.parity}",
+            "tare checks parity in every run: write the claim again from the store",
         )
     yield from _of_control(claim.evidence)
 
@@ -140,18 +144,18 @@ def _of_control(evidence: Evidence) -> Iterator[Fault]:
     low, high = evidence.control_low, evidence.control_high
     if evidence.control is None:
         yield Fault(
-            "its study has no control, so nothing tells what it calls a difference",
+            "its study has no control, so noise may look like a difference",
             "run it with `baseline-again`, as studies have by default",
         )
     elif low is None or high is None:
         yield Fault(
-            "its control has no interval, so nothing tells whether it differs",
+            "its control has no interval, so whether it differs is unknown",
             "measure more blocks: `tare run` goes on in its store",
         )
     elif not low <= 0 <= high:
         yield Fault(
             f"its control differs from the baseline, by {100 * math.expm1(evidence.control):+.1f} %",
-            "run the study anew on a quieter machine",
+            "run the study again on a quieter machine",
         )
 
 
@@ -160,9 +164,9 @@ def _known_already(read: ClaimFile, known: Sequence[ClaimFile]) -> Iterator[Faul
         if each.file.resolve() == read.file.resolve():
             continue
         if each.id == read.id:
-            yield Fault(f"there is a claim {read.id!r} already, in {each.file}", "rename the file, or leave it out")
+            yield Fault(f"there is a claim {read.id!r} already, in {each.file}", "rename the file, or remove it")
         elif _says_the_same(each.claim, read.claim):
-            yield Fault(f"{each.id} says the same", "leave it out; a claim counts once")
+            yield Fault(f"{each.id} says the same", "remove it; a claim counts only once")
 
 
 def _says_the_same(one: Claim, other: Claim) -> bool:

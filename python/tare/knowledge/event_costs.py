@@ -154,7 +154,7 @@ def costs_of(
                 found.append(event_cost(event, ways, where=where, seccomp=seccomp, storage=storage or None))
         return tuple(found), tuple(f"{where}: {why}" for why in tree["lacks"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise RunFailed(f"what {PROGRAM.name} printed is not whole: {error}") from error
+        raise RunFailed(f"the output of {PROGRAM.name} is incomplete: {error}") from error
 
 
 def event_cost(  # noqa: PLR0913 - all that tells events apart

@@ -115,7 +115,7 @@ def claims_of(
         raise StudyError(
             f"this study has ended without an interval for any arm: it needs {_FEWEST} blocks with the arm and "
             "its baseline",
-            hint="`tare report` tells which runs failed; with a higher cap on blocks, `tare run` resumes",
+            hint="`tare report` shows which runs failed; with a higher cap on blocks, `tare run` resumes",
         )
     return claims
 
@@ -130,7 +130,7 @@ def _refuse(plan: Plan, records: Sequence[RunRecord]) -> None:
     if PROTOCOLS[study.protocol.name].at_once:
         raise StudyError("two arms of a duet run at the same time: a different operating point from other claims")
     if getattr(study.protocol, "sequence", None) == "together":
-        raise StudyError("the runs of an arm were made together, not in pairs, so ratios have no error")
+        raise StudyError("the runs of an arm were made together, not in pairs, so ratios have no standard error")
     if ending_of(plan, StudyState.from_records(records)) is None:
         raise StudyError("this study has not ended; its figures may still change", hint="`tare run` resumes it")
 
@@ -148,7 +148,7 @@ def write_claims(claims: Mapping[str, Claim], folder: Path) -> tuple[Path, ...]:
     """Write each into `folder`; none is overwritten, and nothing is written where one is there already."""
     paths = {folder / f"{name}.yaml": claim for name, claim in claims.items()}
     if there := [path for path in paths if path.is_symlink() or path.exists()]:
-        raise StudyError(f"{there[0]} exists already", hint="these findings were added before; remove them first")
+        raise StudyError(f"{there[0]} exists already", hint="these findings were added already; remove them first")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, claim in paths.items():

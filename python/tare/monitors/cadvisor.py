@@ -50,7 +50,7 @@ class Cadvisor:
         binary = _binary(options)
         if not runs(host, [binary, "--version"]):
             return (
-                f"cAdvisor is not here: {binary} cannot be run; build it (in a clone of google/cadvisor: cd cmd && "
+                f"cAdvisor is missing: {binary} cannot be run; build it (in a clone of google/cadvisor: cd cmd && "
                 "go build -o PATH .) and set CADVISOR=PATH, or let the study run without it: `optional: true`"
             )
         return (

@@ -31,7 +31,7 @@ class DockerStats:
     def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
         """Check the interval; the arms need the engine anyway."""
         if interval_s != 1:
-            return f"the engine gives a frame a second, not one in {interval_s:g} s; set interval_s: 1"
+            return f"the engine sends one frame per second, not one every {interval_s:g} s; set interval_s: 1"
         return None
 
     def programs(self, context: MonitorContext) -> tuple[Program, ...]:
@@ -69,7 +69,7 @@ class DockerStats:
         except ValueError as error:
             raise RunFailed(f"a frame of the engine's statistics is cut short: {error}") from error
         if refused := next((one for one in frames if one["status"] != 200), None):
-            raise RunFailed(f"the engine gives no statistics: {refused['frame'].get('message')}")
+            raise RunFailed(f"the engine sends no statistics: {refused['frame'].get('message')}")
         whole = [one for one in frames if one["frame"].get("precpu_stats", {}).get("system_cpu_usage")]
         rows = [row for one in whole for row in _rows(one)]
         return Reading(len(whole), table("docker-stats", rows), {"dropped_frames": len(frames) - len(whole)})

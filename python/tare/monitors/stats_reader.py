@@ -68,7 +68,7 @@ def watch(address: str, ident: str, lock: threading.Lock) -> None:
         over = time.monotonic() + END_S  # the engine reports a container's end after its last frame
         while runs(address, ident):
             if time.monotonic() > over:
-                raise OSError(f"the engine ended the statistics of {ident}, which runs on")  # noqa: TRY301 - handled as all that ends it
+                raise OSError(f"the engine ended the statistics of {ident}, which is still running")  # noqa: TRY301 - handled as all that ends it
             time.sleep(POLL_S)
     except Exception as error:  # noqa: BLE001 - any error must end the program, as nobody would miss an ended thread
         sys.stderr.write(f"{type(error).__name__}: {error}\n")

@@ -25,7 +25,7 @@ _QUICK_S = 10.0
 def why_unavailable(host: Host, tool: str, interval_s: float) -> str | None:
     """Why a tool is not available, or not with this interval; `None` if it is."""
     if interval_s < 1 or interval_s % 1:
-        return f"{tool} samples every whole number of seconds, not every {interval_s:g}; change interval_s"
+        return f"{tool} samples at whole numbers of seconds, not every {interval_s:g}; change interval_s"
     try:
         host.run([tool, "-V"], timeout_s=_QUICK_S, env=ENVIRONMENT, check=False)
     except HostSilent:

@@ -72,7 +72,7 @@ def with_control(study: Study) -> Study:
         return study
     if any(arm.name == CONTROL for arm in study.arms):
         raise StudyError(
-            f"study {study.name}: an arm is called {CONTROL!r}, as the control arm that every study has",
+            f"study {study.name}: an arm is called {CONTROL!r}, the name of the control arm of every study",
             hint="rename the arm or its level",
         )
     baseline = next(arm for arm in study.arms if arm.name == study.baseline)
@@ -110,7 +110,7 @@ def expand(study: Study, seed: int | None = None, protocols: Mapping[str, RunPro
 
     seed = study.protocol.seed if seed is None else seed
     if seed < 0:
-        raise StudyError(f"a seed is a whole number from 0, not {seed}")
+        raise StudyError(f"a seed is a whole number of 0 or more, not {seed}")
     study = with_control(study)
     order_seed, run_seed = np.random.SeedSequence(seed).spawn(2)
     stages = {arms[0].name: [arm.name for arm in arms] for arms in instances(study)}

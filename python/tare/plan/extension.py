@@ -58,12 +58,16 @@ def changes_between(was: Plan, now: Plan) -> str:
     if changes and all(each.key in {BLOCKS, MINUTES} for each in changes):
         caps = " and ".join(map(str, changes))
         inner = now.runs[: len(was.runs)] != was.runs and now.study.protocol.blocks >= was.study.protocol.blocks
-        why = "the existing runs would not be its first ones" if inner else "caps can be raised, not lowered"
+        why = (
+            "the existing runs would not be the first ones of the new plan"
+            if inner
+            else "caps can be raised, not lowered"
+        )
         return f"{caps}; {why}"
     if arms := "; ".join(_arms_of_one(was, now)):
         return arms
     more = f", and {len(changes) - _SHOWN} more keys differ" if len(changes) > _SHOWN else ""
-    return f"{', '.join(map(str, changes[:_SHOWN])) or 'its runs are others'}{more}"
+    return f"{', '.join(map(str, changes[:_SHOWN])) or 'its runs differ'}{more}"
 
 
 def _arms_of_one(was: Plan, now: Plan) -> Iterator[str]:
@@ -163,5 +167,5 @@ def _refuse(differing: list[Difference]) -> None:
     )
     more = f"; {len(differing) - _SHOWN} more keys differ" if len(differing) > _SHOWN else ""
     raise NotComparable(
-        f"A and B are not the same study: {changes}{more}", hint="a comparison needs the same question in both"
+        f"A and B are not the same study: {changes}{more}", hint="compare two stores of the same study"
     )

@@ -72,20 +72,26 @@ class FindingEntry(Entry):
     resolution: float | None = Field(description="Relative width of the generator's histogram bucket.")
     control: bool = Field(description="The arm is a second instance of the baseline.")
     below_resolution: bool = Field(description="The point is within one bucket: no difference may be claimed.")
-    stratum: Mapping[str, str] = Field(description="Condition → level of the blocks that it is of; empty: all.")
-    as_published: PublishedWay | None = Field(description="By the publication's own way, where the study names it.")
-    margin: float | None = Field(description="The effect that the study declared not to matter.")
+    stratum: Mapping[str, str] = Field(
+        description="Condition → level of the blocks that the finding covers; empty: all blocks."
+    )
+    as_published: PublishedWay | None = Field(
+        description="Computed by the publication's own method, if the study names one."
+    )
+    margin: float | None = Field(description="Largest effect that the study declares irrelevant.")
     verdict: Literal["equivalent", "different", "inconclusive"] | None
-    withheld: str | None = Field(description="Why there is no verdict in spite of a margin.")
+    withheld: str | None = Field(description="Why there is no verdict although there is a margin.")
     p_zero: float | None = Field(description="p value of no effect, adjusted over the family.")
-    p_outside: float | None = Field(description="p value of an effect outside the margin, adjusted likewise.")
+    p_outside: float | None = Field(
+        description="p value of an effect outside the margin, adjusted over the family."
+    )
     family: int = Field(description="Metrics that the p values were adjusted over; 1: not adjusted.")
-    over_sites: SitesEntry | None = Field(description="Where the blocks are of several sites; else null.")
-    over_hosts: HostsEntry | None = Field(description="Where server and client change hosts; else null.")
+    over_sites: SitesEntry | None = Field(description="Present if the blocks were run on several sites; else null.")
+    over_hosts: HostsEntry | None = Field(description="Present if server and client swap hosts; else null.")
     blocks: tuple[BlockPoint, ...]
     dropped: tuple[DroppedBlock, ...]
     emulated: tuple[Side, ...] = Field(description="Sides of the arm that ran on an emulated CPU.")
-    baseline_emulated: tuple[Side, ...] = Field(description="The same of the baseline.")
+    baseline_emulated: tuple[Side, ...] = Field(description="The same for the baseline.")
 
 
 class ValueEntry(Entry):
@@ -96,7 +102,7 @@ class ValueEntry(Entry):
     smallest: float | None
     largest: float | None
     mean: float | None
-    stddev: float | None = Field(description="Of the sample (n - 1); null for one run.")
+    stddev: float | None = Field(description="Sample standard deviation (n - 1); null for one run.")
     published: float | None
     published_unit: str | None
 
@@ -104,18 +110,22 @@ class ValueEntry(Entry):
 class LimitsEntry(Entry):
     """Bottleneck of an arm's runs, medians from their traces; null: no run has a figure."""
 
-    sut_busy: float | None = Field(description="Part of the CPU time that the SUT could use.")
+    sut_busy: float | None = Field(description="Share of the CPU time available to the SUT that it used.")
     client_busy: float | None
-    sut_waiting_io: float | None = Field(description="Share of the time in which a thread of it waited for I/O.")
-    disk_busy: float | None = Field(description="Share of the time in which the busiest had a request under way.")
-    disk_depth: float | None = Field(description="Requests under way on it.")
+    sut_waiting_io: float | None = Field(
+        description="Share of the time in which a thread of the SUT waited for I/O."
+    )
+    disk_busy: float | None = Field(
+        description="Share of the time in which the busiest disk had a request in flight."
+    )
+    disk_depth: float | None = Field(description="Mean number of requests in flight on that disk.")
     reads_per_s: float | None
     writes_per_s: float | None
     disk_limit_used: float | None = Field(
-        description="Part of the time in which a limit on disk operations held the SUT up."
+        description="Share of the time in which a limit on disk operations delayed the SUT."
     )
     reached: tuple[Literal["client", "sut", "disk"], ...] | None = Field(
-        description="What was at its end in more than half of the runs; empty: something else; null: not known."
+        description="What was exhausted in more than half of the runs; empty: something else; null: not known."
     )
 
 
@@ -206,28 +216,32 @@ class FindingsFile(Entry):
         description="Levels that make an arm a baseline, where arms are compared with several; else empty."
     )
     protocol: str
-    published_baseline: bool = Field(description="The protocol is kept to be compared with, not to be trusted.")
+    published_baseline: bool = Field(
+        description="The protocol exists for comparison with publications; do not trust its intervals."
+    )
     different_operating_point: bool = Field(
         description="Two arms ran at once (duet): do not mix with overheads of arms that ran alone."
     )
-    valid: bool = Field(description="False where the control differs from the baseline.")
+    valid: bool = Field(description="False if the control differs from the baseline.")
     control: ControlEntry | None
     planned: int = Field(description="Runs of the plan.")
     attempts: int
     good: int = Field(description="Runs with a usable attempt.")
     machine_s: float = Field(description="Seconds of all phases of all attempts.")
     findings: tuple[FindingEntry, ...]
-    strata: tuple[FindingEntry, ...] = Field(description="Findings of single conditions, where they are asked for.")
+    strata: tuple[FindingEntry, ...] = Field(
+        description="Findings of single conditions, if the study declares strata."
+    )
     arms: tuple[ArmEntry, ...]
     failures: tuple[FailureEntry, ...]
-    quantities: tuple[QuantityEntry, ...] = Field(description="What the source reports by its own definitions.")
-    validity: tuple[AlarmEntry, ...] = Field(description="Rules of validity that the runs break.")
+    quantities: tuple[QuantityEntry, ...] = Field(
+        description="Quantities that the source reports, by its own definitions."
+    )
+    validity: tuple[AlarmEntry, ...] = Field(description="Validity rules that the runs break.")
     machines: MachinesEntry | None = Field(
-        description="What two machines differ by, where server and client change hosts; else null."
+        description="How two hosts differ, if server and client swap hosts; else null."
     )
-    calibration: str | None = Field(
-        description="What calibration says of the machine that the runs were made on, in words."
-    )
+    calibration: str | None = Field(description="What calibration showed for the machine of the runs, in words.")
     notices: tuple[str, ...]
     deviations: tuple[str, ...]
 

@@ -28,9 +28,11 @@ class HostsEntry(BaseModel):
     model_config = _WHOLE
 
     hosts: tuple[HostEntry, ...]
-    apart: float = Field(description="The effect on the second host against that on the first, a fraction.")
-    apart_p: float | None = Field(description="Of effects so far apart where none is.")
-    pooled_low: float | None = Field(description="The interval as if hosts made no difference, to compare with.")
+    apart: float = Field(description="Effect on the second host relative to the first, as a fraction.")
+    apart_p: float | None = Field(
+        description="Probability of effects at least this far apart if the hosts do not differ."
+    )
+    pooled_low: float | None = Field(description="Interval that ignores differences between hosts, for comparison.")
     pooled_high: float | None
 
 
@@ -39,7 +41,7 @@ class MachinesEntry(BaseModel):
 
     model_config = _WHOLE
 
-    own: str = Field(description="The server's host in the file of sites.")
+    own: str = Field(description="Name of the server's host in the file of sites.")
     turned: str
     point: float | None
     low: float | None

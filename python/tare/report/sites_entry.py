@@ -28,10 +28,16 @@ class SitesEntry(BaseModel):
 
     sites: tuple[SiteEntry, ...]
     between: float = Field(description="Standard deviation of the sites' own effects, on the log scale.")
-    between_p: float | None = Field(description="Of sites that differ as much where none does.")
-    next_low: float | None = Field(description="Where the effect on another such site is expected.")
+    between_p: float | None = Field(
+        description="Probability of a difference at least this large if the sites do not differ."
+    )
+    next_low: float | None = Field(
+        description="Interval in which the effect on another site of the same kind is expected."
+    )
     next_high: float | None
-    pooled_low: float | None = Field(description="The interval of all blocks as if of one site, to compare with.")
+    pooled_low: float | None = Field(
+        description="Interval over all blocks that ignores differences between sites, for comparison."
+    )
     pooled_high: float | None
 
 

@@ -43,7 +43,7 @@ def write(content: str | bytes, path: Path) -> None:
         else:
             _write_into(path, data)
     except OSError as error:
-        why = "nothing reads from this pipe" if error.errno == errno.ENXIO else error.strerror
+        why = "no program reads from this pipe" if error.errno == errno.ENXIO else error.strerror
         raise _refusal(path, why or "unknown reason") from error
 
 

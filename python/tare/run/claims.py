@@ -83,7 +83,7 @@ class Turns:
     def _announce_waiting(self) -> None:
         if not self._waiting_announced:
             self._waiting_announced = True
-            self.observer(Notice("waiting: another tare has the blocks that are left of this study"))
+            self.observer(Notice("waiting: another tare is running the remaining blocks of this study"))
 
     def _claim(self, done: StudyState, left: Sequence[PlannedRun]) -> bool:
         """Claim a block or find that another, absent site started it; whether either happened."""

@@ -203,7 +203,7 @@ class Machine:
             try:
                 _, engine = self._engine_of(placed, host)
                 if engine is None:
-                    return f"none answered on {host.name} when the study began"
+                    return f"none answered on {host.name} when the study started"
                 # A new connection, since an engine that shuts down still answers on existing ones.
                 engine.api.close()
                 engine.ping()

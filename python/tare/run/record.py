@@ -33,7 +33,7 @@ def _members(value: Any) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(
-        f"a record holds no {type(value).__name__}: only JSON, dataclasses and mappings ({value!r:.60})"
+        f"a record cannot contain {type(value).__name__}: only JSON, dataclasses and mappings ({value!r:.60})"
     )
 
 

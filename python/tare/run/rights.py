@@ -215,11 +215,11 @@ def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
         *lacking_disk(needs.disk_bytes, means.free_disk_bytes, otherwise="set TARE_HOME to a larger file system"),
         *(f"the image {reference} is not available: {why}" for reference, why in means.no_image.items()),
         *(f"the monitor {name} cannot run: {why}" for name, why in means.no_monitor.items()),
-        *([f"no virtual machine can be started: {means.no_machine}"] if means.no_machine else []),
+        *([f"virtual machines cannot be started: {means.no_machine}"] if means.no_machine else []),
         *([f"the storage nfs is not available: {means.no_nfs}"] if means.no_nfs else []),
         *(f"no pod can be made: {why}" for why in means.no_pods),
-        *([f"no cluster takes pods: {means.no_cluster}"] if means.no_cluster else []),
-        *([f"containerd makes no container: {means.no_containerd}"] if means.no_containerd else []),
+        *([f"no cluster accepts pods: {means.no_cluster}"] if means.no_cluster else []),
+        *([f"containerd cannot make containers: {means.no_containerd}"] if means.no_containerd else []),
     )
 
 

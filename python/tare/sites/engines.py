@@ -81,7 +81,7 @@ def service_at(address: str) -> Service:
     scheme, _, path = address.partition("://")
     if scheme != "unix":
         raise EnvironmentLacks(
-            f"a rootless engine must be on this machine, and {address} is no Unix socket",
+            f"a rootless engine must be on this machine, and {address} is not a Unix socket",
             hint="give the path of its socket: unix:///run/user/UID/podman/podman.sock",
         )
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocking:
@@ -113,7 +113,7 @@ def connect_to(name: str, *, timeout_s: float = _CALL_S) -> DockerClient:
         client.close()
         description = f"{facts['engine']}{', rootless' if facts['engine_rootless'] else ''}"
         raise EnvironmentLacks(
-            f"at {address} answers {description}, not the engine `{name}`", hint=f"set {known.variable}"
+            f"{description} answers at {address}, not the engine `{name}`", hint=f"set {known.variable}"
         )
     return client
 

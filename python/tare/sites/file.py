@@ -21,7 +21,7 @@ from tare.study.values import Strict
 FORMAT = 1
 LOCAL = "local"
 _SORT = Sort(
-    "a file of sites", "docs/reference/sites.md has one to start from", "name the file: tare run STUDY --sites FILE"
+    "a file of sites", "docs/reference/sites.md has an example", "name the file: tare run STUDY --sites FILE"
 )
 _DESTINATION = re.compile(r"(ssh://)?([^\s@/:-][^\s@/:]*@)?([A-Za-z0-9_[][^\s@/]*)")
 
@@ -30,7 +30,7 @@ _PORT = re.compile(r":\d+$")
 
 def _destination(text: str) -> str:
     if ":" in text.removeprefix("ssh://").rpartition("@")[0]:
-        raise ValueError("no password belongs here: use a key, and an agent where the key has a passphrase")
+        raise ValueError("passwords are not supported: use a key, and an agent if the key has a passphrase")
     if not _DESTINATION.fullmatch(text):
         raise ValueError("a destination of ssh(1) is needed: user@host, ssh://user@host:port, or an alias")
     return text
@@ -50,7 +50,9 @@ def _interface(text: str) -> str:
     except ValueError:
         raise ValueError(f"expected an IPv4 address with its prefix length, got {text!r}") from None
     if "/" not in text or parsed.network.num_addresses < 4:
-        raise ValueError(f"the prefix length of the measured network is wanted, as 192.168.7.102/24; got {text!r}")
+        raise ValueError(
+            f"the prefix length of the measured network is missing, as in 192.168.7.102/24; got {text!r}"
+        )
     return text
 
 
@@ -187,7 +189,7 @@ def resolve(document: Document) -> Sites:
         raise document.error(("format",), f"format {given} is newer than this tare", hint=hint)
     if "provider" in document.tree:
         hint = f"tare sites create {document.file} makes its machines and writes their file of sites"
-        raise document.error(("provider",), "this is a machine plan, no file of sites", hint=hint)
+        raise document.error(("provider",), "this is a machine plan, not a file of sites", hint=hint)
     file = checked(SitesFile, document)
     seen: dict[str, int] = {}
     for n, site in enumerate(file.sites):
@@ -219,16 +221,18 @@ def _check_address(document: Document, path: KeyPath, host: HostSpec, *, alone: 
         return
     if why := leads_nowhere(host.address):
         hint = "give the address of the interface on the measured network, as in `address: 192.168.7.2`"
-        raise document.error((*path, "address"), f"no other host is reached at {host.address}, {why}", hint=hint)
+        raise document.error(
+            (*path, "address"), f"no other host can be reached at {host.address}, {why}", hint=hint
+        )
 
 
 def leads_nowhere(address: str) -> str | None:
     """Why other hosts, wherever they are, cannot reach an address; `None` if nothing prevents it."""
     given = ipaddress.ip_address(address)
     if given.is_loopback:
-        return "which is each host's own"
+        return "which is local to each host"
     if given.is_unspecified or given.is_multicast:
-        return "which is no host's"
+        return "which no host can have"
     if given.version == 6 and given.is_link_local:
         return "which is valid on one interface only (link-local)"
     return None

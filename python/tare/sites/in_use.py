@@ -28,7 +28,8 @@ def in_use(home: Path) -> Iterator[None]:
     with _opened(home) as handle:
         if not _locked(handle, fcntl.LOCK_SH):
             raise EnvironmentLacks(
-                f"{home} is being cleaned by another tare{_by(handle)}", hint="repeat the command when that is done"
+                f"{home} is being cleaned by another tare{_by(handle)}",
+                hint="repeat the command when it has finished",
             )
         yield
 
@@ -43,7 +44,7 @@ def exclusive_use(home: Path) -> Iterator[None]:
         if not _locked(handle, fcntl.LOCK_EX):
             raise EnvironmentLacks(
                 f"a running tare{_by(handle)} is using what would be removed",
-                hint="let it end, or stop it with Ctrl-C, then clean again",
+                hint="wait until it ends, or stop it with Ctrl-C, then clean again",
             )
         yield
 
@@ -68,8 +69,8 @@ def only_user(what: str, name: str) -> Iterator[None]:
                     raise EnvironmentLacks(f"{what} cannot be marked as in use: {error.strerror}") from error
                 if time.monotonic() > deadline:
                     raise EnvironmentLacks(
-                        f"another tare is at work for {what}",
-                        hint="let it end, or stop it with Ctrl-C, then repeat the command",
+                        f"another tare is working for {what}",
+                        hint="wait until it ends, or stop it with Ctrl-C, then repeat the command",
                     ) from error
             time.sleep(_LOOK_S)
         yield

@@ -107,7 +107,7 @@ def home_on(host: Host, path: str) -> Home:
                 return Home(path, str(place))
             return Home(path, str(place), f"{path} cannot be made or written: {place} is read-only for this user")
         if _test(host, "-e", place) or _test(host, "-L", place):
-            return Home(path, str(place), f"{path} cannot be made: {place} is no directory")
+            return Home(path, str(place), f"{path} cannot be made: {place} is not a directory")
     return Home(path, "/", f"{path} cannot be looked at")
 
 

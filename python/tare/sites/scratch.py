@@ -30,7 +30,7 @@ def make_scratch(ledger: Ledger, purpose: str) -> Path:
         ledger.forget(Kind.PATH, str(path))
         raise EnvironmentLacks(
             f"no directory for temporary files can be made at {path}: {error.strerror}",
-            hint="make room there, or set TMPDIR to another directory",
+            hint="free disk space there, or set TMPDIR to another directory",
         ) from error
     return path
 

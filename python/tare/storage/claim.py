@@ -76,7 +76,7 @@ class ClaimStorage:
         place = place_on_host(self.host, instance.process.pid, _VOLUME)
         if place is None:
             raise EnvironmentLacks(
-                f"{self.host.name} does not see where a volume of the storage class `{spec.storage_class}` is",
+                f"{self.host.name} cannot see where a volume of the storage class `{spec.storage_class}` is",
                 hint="its driver must mount it in the node's own mount namespace, as kubelet shows it to pods",
             )
         data = data_below(place.path)

@@ -44,7 +44,7 @@ class VolumeStorage:
         try:
             volume = self._volumes().create(request.name, driver="local", labels=labels(request.name))
         except (DockerException, RequestException) as error:
-            raise EnvironmentLacks(f"the engine makes no volume: {error}") from error
+            raise EnvironmentLacks(f"the engine cannot make a volume: {error}") from error
         path = str(volume.attrs["Mountpoint"])
         if self.host.run(["test", "-d", path], timeout_s=CALL_S, check=False).code != 0:
             raise EnvironmentLacks(

@@ -61,8 +61,8 @@ class Leases:
         """Hold these blocks in the caller's transaction. Raises `StoreError` if another tare has one of them."""
         if (other := self._claim_or_holder(connection, blocks)) is not None:
             raise StoreError(
-                f"{other} writes the same blocks of the store {self._place}; what was just made is left out",
-                hint=f"it took them over after {self._lease_s:g} s without word from this one; run tare again",
+                f"{other} writes the same blocks of the store {self._place}; the latest results are left out",
+                hint=f"it took them over after {self._lease_s:g} s without contact with this tare; run tare again",
             )
 
     def _claim_or_holder(self, connection: Connection, blocks: Collection[int]) -> str | None:

@@ -83,8 +83,8 @@ def store_name(store_id: object) -> str:
 
 def _no_name(what: str, name: object) -> StoreError:
     return StoreError(
-        f"the store has {what} named {name!r}, which no tare gives it",
-        hint="somebody made it so that files outside of the store are read or written: do not use it",
+        f"the store has {what} named {name!r}, a name that tare does not use",
+        hint="it may make tare read or write files outside the store: do not use it",
     )
 
 
@@ -104,10 +104,10 @@ def must_be_plain_store(layout: StoreLayout) -> None:
         except OSError:
             continue  # missing, or whoever uses it says why it cannot be reached
         if stat.S_ISLNK(mode):
-            raise StoreError(f"{path} is a link, and a store has none", hint=NOT_PLAIN)
+            raise StoreError(f"{path} is a link, and stores have no links", hint=NOT_PLAIN)
         if not right(mode):
             kind = "directory" if right is stat.S_ISDIR else "regular file"
-            raise StoreError(f"{path} is no {kind}", hint="no tare makes a store like that: use another one")
+            raise StoreError(f"{path} is not a {kind}", hint="tare does not make such stores: use another store")
 
 
 _MOST_SYNCED_ALONE = 256
@@ -179,7 +179,9 @@ def held(path: Path) -> Iterator[None]:
         raise _not_written(path, error) from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise StoreError(f"{path} is no regular file", hint="no tare makes a store like that: use another one")
+            raise StoreError(
+                f"{path} is not a regular file", hint="tare does not make such stores: use another store"
+            )
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:  # flock(2) on NFS is fcntl(2), which may raise either

@@ -61,7 +61,7 @@ def connect(place: StorePlace, *, read_only: bool) -> Engine:
     Passwords come from libpq's own sources: PGPASSWORD, PGPASSFILE, a service file, certificates.
     """
     if place.database is None:
-        raise ValueError("a directory is no database")
+        raise ValueError("a directory is not a database")
     url = make_url(place.database)
     given = url.query.get("options", "")
     options = [given if isinstance(given, str) else " ".join(given), f"-csearch_path={place.name}",
@@ -108,7 +108,7 @@ def _format_of(connection: Connection, place: StorePlace) -> int:
         return 0
     if store_format.name not in tables:
         hint = "name another one by store=NAME"
-        raise StoreError(f"the schema {place.name} of {place} holds other things than a store", hint=hint)
+        raise StoreError(f"the schema {place.name} of {place} contains other things than a store", hint=hint)
     version = connection.execute(select(store_format.c.format)).scalar_one()
     if version > FORMAT:
         what = f"{place} was written by a newer tare (format {version}, this one knows {FORMAT})"

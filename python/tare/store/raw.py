@@ -227,7 +227,7 @@ class SharedFiles:
             # A missing bucket is not a missing object: obstore raises the same error for both.
             if _code(error) == "NoSuchBucket":
                 raise StoreError(f"the bucket of {self._url} is not there", hint=_MAKE_BUCKET) from error
-            hint = f"check that {self._url} is there and that nothing in it was removed"
+            hint = f"check that {self._url} exists and that nothing in it was removed"
             raise StoreError(f"the raw file {what} is not at {self._url}", hint=hint) from error
         except Exception as error:
             if isinstance(error, OSError) and str(self._copies) in str(error.filename or ""):
@@ -240,7 +240,7 @@ class SharedFiles:
             return StoreError(f"the bucket of {self._url} is not there", hint=_MAKE_BUCKET)
         if code in _FULL or getattr(error, "errno", None) in _NO_ROOM or "No space left" in str(error):
             hint = "free space there, then run the same command again; committed runs are kept"
-            return StoreError(f"{self._url} has no room for the raw file {what}", hint=hint)
+            return StoreError(f"{self._url} has no space for the raw file {what}", hint=hint)
         if code in _DENIED or isinstance(error, PermissionError):
             hint = "check the credentials, and that they may read, list and write there"
             return StoreError(f"access to {self._url} is denied: {code or _first_line(error)}", hint=hint)
@@ -250,7 +250,7 @@ class SharedFiles:
         )
 
 
-_MAKE_BUCKET = "make it with the provider's tools, or correct raw="
+_MAKE_BUCKET = "create it with the provider's tools, or correct raw="
 _FULL = {"QuotaExceeded", "InsufficientStorage", "XMinioStorageFull"}
 """S3 itself has no limit; these codes come from servers that have one."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)

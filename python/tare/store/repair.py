@@ -57,7 +57,7 @@ def _copied(layout: StoreLayout, scratch: Path) -> Path:
         except OSError as error:
             raise StoreError(
                 f"{layout.root / name} cannot be copied: {error.strerror}",
-                hint="check the disk, and the room in TMPDIR",
+                hint="check the disk, and the free space in TMPDIR",
             ) from error
     return scratch / layout.database.name
 

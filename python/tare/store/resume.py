@@ -96,7 +96,7 @@ def _make_directory(layout: StoreLayout) -> None:
     try:
         if layout.root.is_dir() and not layout.lock.exists() and not _half_made(layout):
             raise StoreError(
-                f"{layout.root} is a directory with other things in it, not a store",
+                f"{layout.root} is a directory with other content, not a store",
                 hint="give --store a new directory",
             )
         for directory in (layout.root, layout.raw, layout.staging):
@@ -122,7 +122,7 @@ def _adopt(connection: Connection, place: StorePlace, header: Mapping[str, Any])
     if there is None:
         connection.execute(insert(study).values(**header))
     elif there != header["store_id"]:
-        raise StoreError(f"{place} holds another study", hint="name a place where no store is yet")
+        raise StoreError(f"{place} holds another study", hint="name a place without a store")
 
 
 def _enrol(connection: Connection, place: StorePlace, plan: Plan) -> None:

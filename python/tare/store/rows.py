@@ -79,7 +79,7 @@ class Facts:
         if digest not in self._trees:
             tree = json.loads(self.bodies[digest])
             if not isinstance(tree, dict):
-                raise ValueError(f"the fact {digest} is no object")
+                raise ValueError(f"the fact {digest} is not an object")
             self._trees[digest] = tree
         return self._trees[digest]
 

@@ -111,11 +111,12 @@ def write_repaired(where: str, saved: Saved, new: StoreLayout) -> Repaired:
     except OSError as error:
         shutil.rmtree(new.root, ignore_errors=True)
         raise StoreError(
-            f"{new.root} cannot be written: {error.strerror}", hint="name a directory with room for the store"
+            f"{new.root} cannot be written: {error.strerror}",
+            hint="name a directory with enough free space for the store",
         ) from error
     except IntegrityError as error:
         shutil.rmtree(new.root, ignore_errors=True)
-        raise StoreError(f"a row of {where} lacks what it needs: {error.orig}", hint=BEGIN_ANEW) from error
+        raise StoreError(f"a row of {where} is incomplete: {error.orig}", hint=BEGIN_ANEW) from error
     except BaseException:
         shutil.rmtree(new.root, ignore_errors=True)
         raise

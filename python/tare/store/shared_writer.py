@@ -69,7 +69,7 @@ class SharedWriter(Writer):
         """Claim all blocks. Raises `StoreError` if another tare has one."""
         if not self.take(EVERYTHING):
             raise StoreError(
-                f"another tare makes blocks of the study in {self.place}",
+                f"another tare is running blocks of the study in {self.place}",
                 hint="give each tare one site (--sites FILE --site NAME), or wait for the other to end",
             )
 
@@ -94,7 +94,7 @@ class SharedWriter(Writer):
             raise StoreError(
                 f"another tare has made {rows[0].run['run_id']} of the store {self.place} meanwhile, so that "
                 "what was just made is left out",
-                hint="run the same command again: it goes on with what is left",
+                hint="run the same command again: it continues with the remaining blocks",
             ) from error
 
     def _news(self) -> Sequence[RunRecord]:

@@ -84,12 +84,12 @@ def read_trace(path: Path) -> Trace:
     try:
         head = json.loads((path / "trace.json").read_text())
     except FileNotFoundError as error:
-        raise StoreError(f"{path} holds no trace", hint=_what_makes_one(path)) from error
+        raise StoreError(f"{path} contains no trace", hint=_what_makes_one(path)) from error
     except (OSError, ValueError) as error:
         raise StoreError(f"{path / 'trace.json'} cannot be read: {error}") from error
     header = head.get("header") if isinstance(head, dict) else None
     if not isinstance(header, dict):
-        raise StoreError(f"{path / 'trace.json'} has no header", hint="it is not what tare-probe writes")
+        raise StoreError(f"{path / 'trace.json'} has no header", hint="tare-probe did not write it like this")
     version = header.get("trace_version")
     if version != VERSION:
         raise StoreError(f"{path} is a trace of version {version}, this tare reads version {VERSION}")
@@ -98,7 +98,7 @@ def read_trace(path: Path) -> Trace:
     tables = _tables(path)
     counted = head.get("rows", {})
     if not isinstance(counted, dict) or not isinstance(head.get("quanta", {}), dict):
-        raise StoreError(f"{path / 'trace.json'} names no rows", hint="it is not what tare-probe writes")
+        raise StoreError(f"{path / 'trace.json'} names no rows", hint="tare-probe did not write it like this")
     for name, rows in counted.items():
         if (there := len(tables.get(name, ()))) != rows:
             hint = "copy the directory again, with all its files"

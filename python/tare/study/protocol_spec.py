@@ -55,12 +55,12 @@ class Sequential(Repetition):
     @model_validator(mode="after")
     def _margin_needs_looks_any(self) -> Sequential:
         if self.looks != "any" or self.target is None:
-            wanted = "looks: any and a target, which set up looks at every block"
+            wanted = "`looks: any` and a target: together they allow a look after every block"
             if self.anytime != "t-mixture":
-                raise ValueError(f"anytime has no effect without {wanted}")
+                raise ValueError(f"`anytime` has no effect without {wanted}")
             if self.margin is not None:
                 raise ValueError(
-                    f"margin needs {wanted}: a t interval that ends a study by what it shows is too narrow"
+                    f"`margin` needs {wanted}; a plain t interval would be too narrow if it decided when to stop"
                 )
         return self
 
@@ -98,9 +98,9 @@ class DuetSpec(Sequential):
         first, second = (cpu_set(part) for part in cpus)
         if first & second:
             shared = ",".join(str(cpu) for cpu in sorted(first & second))
-            raise ValueError(f"CPU {shared} is in both sets, which the two arms would share")
+            raise ValueError(f"CPU {shared} is in both sets, so both arms would use it")
         if len(first) != len(second):
-            raise ValueError(f"{len(first)} against {len(second)} CPUs: both arms need as many")
+            raise ValueError(f"the sets have {len(first)} and {len(second)} CPUs; both arms need the same number")
         return cpus
 
 
@@ -118,7 +118,9 @@ class FixedSpec(Repetition):
     @model_validator(mode="after")
     def _pairs_need_spread(self) -> FixedSpec:
         if self.paired and self.sequence == "together":
-            raise ValueError("paired needs sequence: spread: runs of an arm together are far from the baseline's")
+            raise ValueError(
+                "`paired` needs `sequence: spread`; with `together`, an arm runs long after the baseline"
+            )
         return self
 
 

@@ -8,7 +8,7 @@ _STARTER = """\
 #   tare plan NAME                   what would run, in what order, about how long
 #   tare run NAME --scale demo       run it small first
 #
-# Any other key than those named here or in schemas/study.schema.json is refused, with its line.
+# A key that is neither here nor in schemas/study.schema.json is refused, with its line.
 
 format: 1
 name: "NAME"
@@ -54,7 +54,7 @@ protocol:
   retries: 1                # how often a failed run is tried again
   seed: 1                   # the same seed gives the same order
 
-# A factor's levels say what they set. The arms are all combinations of levels, but for `exclude`.
+# A factor's levels say what they set. The arms are all combinations of levels, except those in `exclude`.
 # A factor that varies one key is shorter:
 #   threads:
 #     sets: workload.threads
@@ -68,10 +68,10 @@ factors:
       bridge:
         sut.network: bridge
 
-# The arm that the others are compared with: by name, or by levels ({path: bare}).
+# The arm that the others are compared with: its name, or its levels ({path: bare}).
 baseline: bare
 
-# `full` is the study as written above. Other scales set dotted keys, and say what that departs in.
+# `full` is the study as written above. Other scales set dotted keys and list their deviations.
 scales:
   full: {}
   demo:

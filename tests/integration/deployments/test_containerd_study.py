@@ -93,5 +93,8 @@ def test_a_study_that_no_containerd_can_run_starts_nothing(monkeypatch: pytest.M
     monkeypatch.setenv("CONTAINERD_ADDRESS", "/run/no/such.sock")
     (tmp_path / "study.yaml").write_text(STUDY)
     printed = tare(tmp_path, "run", "study.yaml", "--store", "store", code=3)
-    assert "containerd makes no container: no containerd runs on local: /run/no/such.sock is no socket" in printed
+    assert (
+        "containerd cannot make containers: no containerd runs on local: /run/no/such.sock is not a socket"
+        in printed
+    )
     assert [each.name for each in tmp_path.iterdir()] == ["study.yaml"]

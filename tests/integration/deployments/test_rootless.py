@@ -176,7 +176,7 @@ def test_a_directory_that_the_user_may_not_enter_is_told(
     (room / "closed" / "data").mkdir(parents=True)
     (room / "closed").chmod(0o700)
     task = make_task("true", binds=(Bind(f"{room}/closed/data", "/data"),))
-    with pytest.raises(EnvironmentLacks, match=rf"user {user.uid}, who runs Podman, may not enter .*/closed "):
+    with pytest.raises(EnvironmentLacks, match=rf"user {user.uid}, who runs Podman, cannot enter .*/closed "):
         of_user.start(replace(task, image=users_image))
 
 

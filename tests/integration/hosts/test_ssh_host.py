@@ -88,7 +88,7 @@ def test_an_unknown_host_key_is_refused(sshd: Sshd, home: Path) -> None:
         sentence = refused(sshd, home)
     finally:
         trust(sshd, "host")
-    assert "the host key of far is not known here (compare it once by hand: ssh -F" in sentence
+    assert "the host key of far is not known here (log in once and compare the key: ssh -F" in sentence
     assert not (sshd.place / "known_hosts").read_text().count("\n") > 1
 
 
@@ -104,7 +104,7 @@ def test_a_changed_host_key_is_refused(sshd: Sshd, home: Path) -> None:
 def test_a_key_that_is_not_let_in_is_told(sshd: Sshd, home: Path, tmp_path: Path) -> None:
     config = tmp_path / "ssh_config"
     config.write_text(sshd.config.read_text().replace(f"{sshd.place}/client", f"{sshd.place}/stranger"))
-    assert "far lets none of this user's keys in (" in refused(sshd, home, ssh_config=str(config))
+    assert "far accepts none of this user's keys (" in refused(sshd, home, ssh_config=str(config))
 
 
 def test_a_host_out_of_reach_is_told(sshd: Sshd, home: Path, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_study_that_this_user_cannot_run_in_the_cluster_starts_nothing(
     monkeypatch.setenv("KUBECONFIG", str(Path(kubeconfig).with_name("stranger.kubeconfig")))
     (tmp_path / "study.yaml").write_text(STUDY)
     printed = tare(tmp_path, "run", "study.yaml", "--store", "store", code=3)
-    assert "no cluster takes pods: the user at https://127.0.0.1:" in printed
+    assert "no cluster accepts pods: the user at https://127.0.0.1:" in printed
     assert "may not create namespaces" in printed
     assert not (tmp_path / "store").exists()
 

@@ -101,7 +101,7 @@ def test_the_disk_of_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_disk_of_raw_files(place: StorePlace) -> None:
     with small_disk(8) as disk:
         there = place_of(str(place).replace(place.raw, f"file://{disk}/raw"))
-        full_and_emptied(there, make_plan(blocks=2), disk, "has no room for the raw file measure.stdout")
+        full_and_emptied(there, make_plan(blocks=2), disk, "has no space for the raw file measure.stdout")
 
 
 @pytest.mark.slow  # the server is built from its source

@@ -151,7 +151,7 @@ def test_a_schema_with_other_tables_is_left_alone(place: StorePlace, database: D
     database.query(f'CREATE SCHEMA "{place.name}" AUTHORIZATION tare', "benchmarks")
     database.query(f'CREATE TABLE "{place.name}".others (id int)', "benchmarks")
     database.query(f'ALTER TABLE "{place.name}".others OWNER TO tare', "benchmarks")
-    with pytest.raises(StoreError, match="holds other things than a store"), resume_store(place, make_plan()):
+    with pytest.raises(StoreError, match="contains other things than a store"), resume_store(place, make_plan()):
         pytest.fail("it was used")
 
 
@@ -176,7 +176,10 @@ def test_a_server_that_is_not_there_is_named(place: StorePlace) -> None:
 def test_verify_and_report_take_a_url(place: StorePlace) -> None:
     filled(place)
     done = CliRunner().invoke(app, ["store", "verify", str(place)])
-    assert (done.exit_code, done.stdout) == (0, f"{place} is whole: 2 attempts, each as it was committed\n")
+    assert (done.exit_code, done.stdout) == (
+        0,
+        f"{place} is whole: 2 attempts, each unchanged since it was committed\n",
+    )
     assert "Which?" in CliRunner().invoke(app, ["report", str(place)]).stdout
 
 

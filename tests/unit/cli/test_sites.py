@@ -53,7 +53,7 @@ def test_a_site_that_is_not_there_is_told(
 def test_a_site_of_one_host_is_refused_before_it_is_reached(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["run", "percona-2016", "--sites", "sites.yaml", "--site", "one"])
     assert isinstance(done.exception, StudyError)
-    assert "the site one has one host for both parts, on which no study can be run yet" in str(done.exception)
+    assert "the site one has one host for both parts, where no study can run yet" in str(done.exception)
 
 
 def test_hosts_do_not_change_places_on_several_sites_at_once(tmp_path: Path) -> None:

@@ -36,5 +36,5 @@ def test_the_server_is_told_and_its_refusal_is_one_line(database: str) -> None:
 
 
 def test_a_database_without_statements_is_told_none() -> None:
-    with pytest.raises(StudyError, match="redis takes no setup statements"):
+    with pytest.raises(StudyError, match="redis does not support setup statements"):
         execute_statement("redis", PLAN, lambda _argv, _timeout, _stdin: Completed((), 0, b""), STATEMENT)

@@ -116,7 +116,7 @@ def test_a_damaged_listing_is_told_as_such_and_hides_no_other_image(
 
 @pytest.mark.parametrize("key", ["", "../x", "a/b", "a b"])
 def test_a_key_that_would_be_another_path_is_refused(image_store: ImageStore, key: str) -> None:
-    with pytest.raises(StoreError, match="is no digest"):
+    with pytest.raises(StoreError, match="is not a digest"):
         image_store.find(key)
 
 

@@ -64,7 +64,7 @@ def test_a_right_mapping_is_read(tmp_path: Path) -> None:
         ("conditions: {threads: any}", "conditions: {}", 4, "the part {threads} is not used"),
         ("conditions: {threads: any}", "conditions: {threads: all}", 13, "threads"),
         ("repetition: repetition", "repetition: run", 14, "no part {run} is read"),
-        ("_{threads}_", "_{threads_", 4, "a brace without its partner"),
+        ("_{threads}_", "_{threads_", 4, "unmatched brace"),
         ("_{threads}_", "_{sut}_", 4, "stands in it twice"),
         ('sut: {bare: "false", docker: "true"}', 'sut: {bare: "true", docker: "true"}', 8, "'true' is the text"),
         ("parser: {name: ycsb}", "parser: {name: ycbs}", 5, "unknown value 'ycbs'"),
@@ -94,7 +94,7 @@ TABLE = GOOD.replace(
     [
         ("unit: /s", "unit: ms", "throughput cannot be in ms"),
         ("unit: us", "unit: /s", "latency_mean cannot be in /s"),
-        ("throughput: {column: ops, unit: /s}, ", "", "no column has the throughput"),
+        ("throughput: {column: ops, unit: /s}, ", "", "no column contains the throughput"),
         ("name: csv", "name: csv, decimal: x", "unknown value 'x'"),
     ],
 )

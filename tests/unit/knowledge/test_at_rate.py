@@ -202,7 +202,9 @@ def test_bare_runs_that_kept_up_on_cpus_full_by_this_account_say_nothing_of_fall
     known = of_path(cost("sut-cpu", 1.0), cost("time", 1.0, load_="alone"))
     forecast = predicted("arm", BRIDGE, of, known, metric=LATENCY)
     assert forecast.log_ratio is None
-    assert forecast.why_none == "its bare runs and other programs filled its CPUs, so its queues cannot be told"
+    assert (
+        forecast.why_none == "its bare runs and other programs filled its CPUs, so its queues cannot be predicted"
+    )
     assert forecast.falls_behind is None
 
 

@@ -154,7 +154,7 @@ def test_an_id_is_there_once(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         written(tmp_path / folder, RIGHT)
-    with pytest.raises(StudyError, match="is there already"):
+    with pytest.raises(StudyError, match="already exists"):
         load_claims([tmp_path])
 
 

@@ -37,7 +37,7 @@ def test_a_right_claim_is_accepted(tmp_path: Path) -> None:
     ("old", "new", "what", "hint"),
     [
         ("metric: throughput", "metric: througput", "has a metric 'througput'", "throughput"),
-        ("year: 2020", "year: 2031", "is of 2031, which is to come", "year that the source tells"),
+        ("year: 2020", "year: 2031", "is of 2031, which is in the future", "year that the source states"),
         ("read: whole", "read: notes", "notes on its source", "read the source"),
         ("  n: 8", "  n: 2", "a standard error of 2 is none", "leave `se` and `n` out"),
         ("log_ratio: -0.1054", "log_ratio: 9.2103", "a factor of 10000", "check units"),
@@ -124,4 +124,4 @@ def test_the_command_says_each_fault_and_ends_with_1(tmp_path: Path) -> None:
     assert (fine.exit_code, fine.stdout) == (0, f"{good}: accepted\n")
     refused = CliRunner().invoke(app, ["knowledge", "check", str(good), str(bad)])
     assert refused.exit_code == 1
-    assert f"{bad}: refused\n  no claim and no report has a metric 'nope'\n    " in refused.stdout
+    assert f"{bad}: refused\n  neither claims nor reports have a metric 'nope'\n    " in refused.stdout

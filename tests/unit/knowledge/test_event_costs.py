@@ -93,7 +93,7 @@ def test_an_engine_that_takes_no_image_is_lacking_and_what_was_measured_is_kept(
     engine: Any = SimpleNamespace(api=SimpleNamespace(import_image_from_data=refuse))
     found, lacks = measured_events(Printing(json.dumps(PRINTED).encode()), engine, Path("/data"))  # type: ignore[arg-type]  # all that is used of it
     assert len(found) == 2
-    assert "the engine takes no image: no space left on device" in lacks[-1]
+    assert "the engine cannot load the image: no space left on device" in lacks[-1]
 
 
 def test_the_filter_s_cost_is_what_unconfined_containers_do_without() -> None:

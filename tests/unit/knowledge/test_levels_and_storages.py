@@ -81,12 +81,12 @@ def test_a_storage_that_nobody_weighed_has_no_prediction_and_says_why() -> None:
     assert of is not None
     assert predicted("a", on("nfs"), of, weighed()).why_none == "there is no unit cost for the storage nfs"
     assert predicted("a", on("tmpfs"), profile(), weighed()).why_none == (
-        "the bare runs do not tell how long the disk was busy"
+        "the bare runs do not show how long the disk was busy"
     )
     at_rate = profile_of([on_disk(0.9, rate=10.0)])
     assert at_rate is not None
     assert predicted("a", on("tmpfs"), at_rate, weighed(), metric=CPU).why_none == (
-        "what another storage takes of the CPU is not weighed"
+        "the CPU cost of another storage was not measured"
     )
 
 

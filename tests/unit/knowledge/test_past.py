@@ -240,7 +240,7 @@ def test_falling_behind_a_rate_is_an_outcome_of_its_own_that_predictions_can_mis
     lines = list(past_lines(judgement, ASSUMED, of.rates))
     (slow,) = [line for line in lines if "bridge" in line]
     assert " ".join(slow.split()[2:]) == "keeps up fell behind in 5 of 8 blocks wrong"
-    assert "1 of 3 arms at a rate predicted rightly" in lines
+    assert "1 of 3 arms at a fixed rate predicted correctly" in lines
     (close,) = [line for line in lines if "shared, " in line]
     assert close.endswith("without 1 block behind the rate")
     assert [each["right"] for each in past_tree(judgement, ASSUMED, of.rates)["rates"]] == [False, False, True]
@@ -248,7 +248,7 @@ def test_falling_behind_a_rate_is_an_outcome_of_its_own_that_predictions_can_mis
 
 def test_arms_that_only_fell_behind_are_shown_without_a_score() -> None:
     lines = list(past_lines((), ASSUMED, at_a_rate().rates))
-    assert "1 of 3 arms at a rate predicted rightly" in lines
+    assert "1 of 3 arms at a fixed rate predicted correctly" in lines
     assert lines[-1].startswith("No arm")
 
 

@@ -234,8 +234,8 @@ def test_what_a_claim_does_not_tell_is_told_of_its_forecast(claims: tuple[ClaimF
     assert layer.pool is not None
     assert layer.pool.untold == {"storage": 1}
     text = " ".join(lines(advice, NOTHING_OPEN, 400))
-    assert "+0.0 % in 1 claim, no interval; not told: storage [percona-2016-host]" in text
-    assert "-1.3 % to +0.0 % in 2 claims, not pooled; not told: storage by 1 of 2 [moby" in text
+    assert "+0.0 % in 1 claim, no interval; not stated: storage [percona-2016-host]" in text
+    assert "-1.3 % to +0.0 % in 2 claims, not pooled; not stated: storage by 1 of 2 [moby" in text
 
 
 def test_of_claims_equally_near_those_of_the_same_database_are_named_first(claims: tuple[ClaimFile, ...]) -> None:
@@ -269,8 +269,8 @@ def test_of_virtual_machines_what_is_said_of_them_at_all_is_named(
     if machine.borrowed:
         return  # what its prior is made of is shown in place of what is near
     text = " ".join(lines(advice, NOTHING_OPEN, 1000))
-    assert f"in {', '.join(first[1])}; not told: network, " in text
-    assert "near, in words, but other in database, " in text
+    assert f"in {', '.join(first[1])}; not stated: network, " in text
+    assert "near, in words, but differs in database, " in text
 
 
 def test_a_machine_alone_is_not_told_what_a_container_in_one_costs(claims: tuple[ClaimFile, ...]) -> None:
@@ -336,7 +336,7 @@ def test_claims_too_few_to_pool_tell_how_far_their_own_intervals_reach_and_of_ot
     )
     text = " ".join(lines(advice, NOTHING_OPEN, 1000))
     assert "+10.0 % to +37.0 % in 2 claims, not pooled, own intervals within [-8" in text
-    assert "%]; client deployed otherwise in 1 of 2 [one, two]" in text
+    assert "%]; client deployed differently in 1 of 2 [one, two]" in text
     assert "docker, latency_p99: " in text
     assert "read_latency_p99" not in text
     assert "docker: 1 quantile of single kinds of operation in --json" in text

@@ -39,7 +39,9 @@ def test_runs_that_are_kept_together_cannot_be_extended() -> None:
         return expand(a_study().model_copy(update={"protocol": spec}), 5)
 
     assert not extends(kept(3), kept(4))
-    assert changes_between(kept(3), kept(4)).endswith("the existing runs would not be its first ones")
+    assert changes_between(kept(3), kept(4)).endswith(
+        "the existing runs would not be the first ones of the new plan"
+    )
 
 
 def test_spread_runs_can() -> None:

@@ -178,9 +178,9 @@ def test_a_margin_is_rarely_wrong_at_its_edge_however_often_it_is_looked_at() ->
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
-        ({"margin": 0.02}, "margin needs looks: any"),
+        ({"margin": 0.02}, "`margin` needs `looks: any`"),
         ({"anytime": "sign-flip"}, "anytime has no effect without looks: any"),
-        ({"looks": "any", "target": None, "margin": 0.02}, "margin needs looks: any and a target"),
+        ({"looks": "any", "target": None, "margin": 0.02}, "`margin` needs `looks: any` and a target"),
     ],
 )
 def test_keys_that_would_do_nothing_or_harm_are_refused(keys: Mapping[str, Any], why: str) -> None:

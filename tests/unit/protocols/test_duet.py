@@ -83,7 +83,11 @@ def test_before_the_first_block_nothing_is_decided() -> None:
 
 @pytest.mark.parametrize(
     ("cpus", "why"),
-    [(["0", "0"], "is in both sets"), (["0-1", "2"], "2 against 1 CPUs"), (["0-1", "1-2"], "CPU 1 is in both")],
+    [
+        (["0", "0"], "is in both sets"),
+        (["0-1", "2"], "the sets have 2 and 1 CPUs"),
+        (["0-1", "1-2"], "CPU 1 is in both"),
+    ],
 )
 def test_the_two_sets_of_cpus_are_disjoint_and_equal(cpus: list[str], why: str) -> None:
     with pytest.raises(ValueError, match=why):

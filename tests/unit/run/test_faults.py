@@ -259,7 +259,7 @@ def test_an_engine_that_was_away_when_the_study_began_costs_no_retries(
 
     rig.swap(engine=None, deployments={"fake": NeedsEngine})
     records: list[RunRecord] = []
-    with pytest.raises(EnvironmentLacks, match=r"stopped answering: none answered on local when the study began"):
+    with pytest.raises(EnvironmentLacks, match=r"stopped answering: none answered on local when the study started"):
         _take(rig, plans(retries=3, fault="crash"), lambda _: None, records)
     assert len(records) == 1
 
@@ -376,6 +376,6 @@ def test_a_server_that_ends_while_it_is_started_is_told_as_one_that_ends_a_momen
     (record,) = rig.execute(plans(blocks=1))
     assert record.outcome.reason == (
         "the server ended with exit code 1 before it answered its first query; its last output: Bad directive "
-        "(sut.stdout and sut.stderr among the raw files have all of it)"
+        "(sut.stdout and sut.stderr among the raw files contain all of it)"
     )
     assert rig.leftovers == []

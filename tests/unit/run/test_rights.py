@@ -71,10 +71,10 @@ def test_a_machine_that_has_everything_lacks_nothing(plan: Plan) -> None:
         ({"memory_bytes": 1 << 29}, r"arm boxed may use 1\.0 GiB .* has 0\.5 GiB"),
         ({"free_disk_bytes": 1 << 20}, r"needs about 1\.1 GB of disk, but 0\.0 GB"),
         ({"no_image": {"mariadb": "mmdebstrap is missing"}}, "mariadb is not available: mmdebstrap is missing"),
-        ({"no_machine": "no QEMU"}, "no virtual machine can be started: no QEMU"),
+        ({"no_machine": "no QEMU"}, "virtual machines cannot be started: no QEMU"),
         (
-            {"no_home": "/a/file/x cannot be made: /a/file is no directory"},
-            "/a/file is no directory; set TARE_HOME",
+            {"no_home": "/a/file/x cannot be made: /a/file is not a directory"},
+            "/a/file is not a directory; set TARE_HOME",
         ),
         ({"no_named": {"podman": "no engine `podman`: nobody answers"}}, "no engine `podman`: nobody answers"),
         ({"no_pods": ("nft is not there",)}, "no pod can be made: nft is not there"),

@@ -44,7 +44,7 @@ def test_dataclasses_mappings_and_tuples_become_objects_and_lists() -> None:
 @pytest.mark.parametrize("value", [Path("/x"), {1}, b"x", Plain.ONE, Leaf, object()])
 def test_what_json_has_no_word_for_is_refused_by_name(value: Any) -> None:
     for each in (value, Leaf(value), Leaf([value])):
-        with pytest.raises(TypeError, match=f"a record holds no {type(value).__name__}"):
+        with pytest.raises(TypeError, match=f"a record cannot contain {type(value).__name__}"):
             to_tree(each)
 
 

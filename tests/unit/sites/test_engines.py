@@ -100,7 +100,7 @@ def test_a_user_without_numbers_for_others_is_told_how_to_have_them(
 
 
 def test_a_users_engine_has_to_be_on_this_machine_and_listening(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentLacks, match=r"tcp://192\.0\.2\.1:8080 is no Unix socket"):
+    with pytest.raises(EnvironmentLacks, match=r"tcp://192\.0\.2\.1:8080 is not a Unix socket"):
         service_at("tcp://192.0.2.1:8080")
     with pytest.raises(EnvironmentLacks, match=r"nothing answers at unix:///.*/none: No such file"):
         service_at(f"unix://{tmp_path}/none")

@@ -90,7 +90,7 @@ def test_a_second_tare_of_a_session_is_refused_until_the_first_has_ended(
         with only_user("another study", f"{tmp_path} else"):
             pass
         with (
-            pytest.raises(EnvironmentLacks, match=r"another tare is at work for my study .*let it end"),
+            pytest.raises(EnvironmentLacks, match=r"another tare is working for my study .*wait until it ends"),
             only_user("my study", str(tmp_path)),
         ):
             pass

@@ -21,7 +21,7 @@ CHANGED = (
     [
         (255, f"{UNKNOWN}Host key verification failed.\n", "the host key of db is not known here (compare"),
         (255, CHANGED, "the host key of db is not the one that is known"),
-        (255, "root@db: Permission denied (publickey).\n", "db lets none of this user's keys in (root@db"),
+        (255, "root@db: Permission denied (publickey).\n", "db accepts none of this user's keys (root@db"),
         (1, "sudo: a password is required\n", "sudo on db does not start tare's agent without a password (sudo: a"),
         (127, "sh: 1: exec: sudo: not found\n", "sudo on db does not start tare's agent without a password"),
         (255, "ssh: connect to host db port 22: No route to host\n", "db cannot be reached: ssh: connect to host"),
@@ -42,4 +42,4 @@ def test_each_refusal_is_one_sentence(code: int | None, words: str, begin: str) 
 def test_sudo_s_refusal_has_the_line_for_sudoers() -> None:
     line = "bench ALL=(root) NOPASSWD: /home/bench/.local/share/tare/agent/tare-agent-*"
     sentence = str(refusal(SPEC, 1, "sudo: a password is required\n", line))
-    assert sentence.endswith(f"(root has to put a line into /etc/sudoers.d/tare there: {line})")
+    assert sentence.endswith(f"(as root, add this line to /etc/sudoers.d/tare there: {line})")

@@ -131,7 +131,7 @@ def test_a_pod_that_fails_with_a_bound_claim_is_told_as_any(bench: Bench) -> Non
 def test_a_volume_that_the_node_does_not_show_is_refused_and_let_go(bench: Bench) -> None:
     bench.host.answers["stat",] = Completed((), 0, b"7:2\n8:9\n")
     made = storage(bench)
-    with pytest.raises(EnvironmentLacks, match="fake does not see where a volume of the storage class `fast` is"):
+    with pytest.raises(EnvironmentLacks, match="fake cannot see where a volume of the storage class `fast` is"):
         made.prepare(request(), FAST)
     made.clear(request())
     assert bench.left == set()

@@ -280,11 +280,11 @@ def test_a_fifo_in_place_of_the_lock_is_a_store_error(
     assert committed.outcome.ok
     (path / "lock").unlink()
     os.mkfifo(path / "lock")
-    with pytest.raises(StoreError, match="lock is no regular file"), held(path / "lock"):
+    with pytest.raises(StoreError, match="lock is not a regular file"), held(path / "lock"):
         pytest.fail("it is held")
-    with pytest.raises(StoreError, match="lock is no regular file"), resume_store(path, plan):
+    with pytest.raises(StoreError, match="lock is not a regular file"), resume_store(path, plan):
         pytest.fail("it is written to")
-    with pytest.raises(StoreError, match="lock is no regular file"):
+    with pytest.raises(StoreError, match="lock is not a regular file"):
         repair(path, tmp_path / "new")
     assert holder(path / "lock") is None
 
@@ -306,12 +306,12 @@ def test_the_path_of_a_raw_file_leads_over_no_link(path: Path, committed: Any, t
         inside.rename(outside)
     inside.symlink_to(outside)
     store = open_store(path)
-    with pytest.raises(StoreError, match="is a link, and a store has none"):
+    with pytest.raises(StoreError, match="is a link, and stores have no links"):
         store.raw(committed, "")
     if where.endswith("monitors"):
         assert store.raw(committed, "measure.stdout").read_text() == "out\n"
     else:
-        with pytest.raises(StoreError, match="is a link, and a store has none"):
+        with pytest.raises(StoreError, match="is a link, and stores have no links"):
             store.raw(committed, "measure.stdout")
 
 
@@ -320,7 +320,7 @@ def test_a_fifo_below_a_raw_directory_is_refused_before_it_is_opened(path: Path,
     trace.mkdir(parents=True)
     os.mkfifo(trace / "cpu.parquet")
     for name in ("", "monitors", "monitors/probe/trace", "monitors/probe/trace/cpu.parquet"):
-        with pytest.raises(StoreError, match=r"cpu\.parquet is no regular file"):
+        with pytest.raises(StoreError, match=r"cpu\.parquet is not a regular file"):
             open_store(path).raw(committed, name)
 
 

@@ -104,7 +104,10 @@ def test_a_store_that_is_being_written_is_refused(path: Path, plan: Plan, tmp_pa
 
 def test_the_commands_say_what_is_wrong_and_end_with_1(whole: Path, tmp_path: Path, plan: Plan) -> None:
     good = CliRunner().invoke(app, ["store", "verify", str(whole)])
-    assert (good.exit_code, good.stdout) == (0, f"{whole} is whole: 4 attempts, each as it was committed\n")
+    assert (good.exit_code, good.stdout) == (
+        0,
+        f"{whole} is whole: 4 attempts, each unchanged since it was committed\n",
+    )
     (whole / "raw" / f"{plan.runs[3].id}-1" / "measure.stdout").unlink()
     bad = CliRunner().invoke(app, ["store", "verify", str(whole)])
     assert bad.exit_code == 1

@@ -30,7 +30,7 @@ def test_a_real_recording_is_read_whole() -> None:
 
 def test_a_directory_without_a_trace_is_told_with_what_makes_one(tmp_path: Path) -> None:
     assert not is_trace(tmp_path)
-    with pytest.raises(StoreError, match=r"holds no trace.*tare-probe record"):
+    with pytest.raises(StoreError, match=r"contains no trace.*tare-probe record"):
         read_trace(tmp_path)
 
 

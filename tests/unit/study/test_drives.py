@@ -34,10 +34,14 @@ def refusal(database: str, workload: str) -> str:
         (
             "mariadb",
             "name: cassandra-stress",
-            "cassandra-stress does not drive mariadb (arm 'bare') (it drives cass",
+            "cassandra-stress does not support mariadb (arm 'bare') (it supports c",
         ),
-        ("redis", "name: sysbench, script: oltp_point_select", "sysbench cannot drive redis"),
-        ("mariadb", "name: ycsb, binding: cql", "the binding cql does not drive mariadb (arm 'bare') (jdbc does)"),
+        ("redis", "name: sysbench, script: oltp_point_select", "sysbench does not support redis"),
+        (
+            "mariadb",
+            "name: ycsb, binding: cql",
+            "the binding cql does not support mariadb (arm 'bare') (jdbc does)",
+        ),
         (
             "mariadb",
             'name: ycsb, home: /opt/mine, properties: {table: "a b"}',

@@ -33,13 +33,13 @@ def test_a_quoted_key_is_the_key_without_quotes(text: str, registry: Registry) -
         (
             ("host: {}", "host: {'sut.settings.\"a.b': 1}"),
             'levels.host.sut.settings."a.b',
-            "a quotation is not closed",
+            "a quote is not closed",
         ),
         (("host: {}", "host: {sut.limits..cpus: 1}"), "levels.host.sut.limits..cpus", "a part of the key is empty"),
         (
             ("sets: workload.threads", "sets: 'workload.\"threads'"),
             "factors.load.sets",
-            "a quotation is not closed",
+            "a quote is not closed",
         ),
     ],
 )

@@ -39,7 +39,7 @@ def test_a_right_level_may_be_left_out_by_every_scale(text: str, registry: Regis
         ("sut.database: -1", "expected text"),
         ("sut.database: [1, 2]", "expected text"),
         ("sut.image: {}", "expected text"),
-        ("sut.image: ../../etc", "no image reference"),
+        ("sut.image: ../../etc", "not an image reference"),
         ("sut.deployment: train", "there is no deployment"),
         ("workload.threads: 0", "greater than 0"),
         ("sut.settings.socket: /run/x", "socket is not for studies"),

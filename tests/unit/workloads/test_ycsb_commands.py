@@ -106,7 +106,7 @@ def test_another_database_is_refused_by_name() -> None:
 
 
 def test_a_binding_that_does_not_drive_the_database_is_refused() -> None:
-    with pytest.raises(StudyError, match=r"the binding cql does not drive mariadb .jdbc does"):
+    with pytest.raises(StudyError, match=r"the binding cql does not support mariadb .jdbc does"):
         Ycsb().measure(asked(binding="cql"), TARGET, "/r")
     assert Ycsb().measure(asked(binding="jdbc"), TARGET, "/r")
 

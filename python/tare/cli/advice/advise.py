@@ -52,7 +52,7 @@ class Place(StrEnum):
 
 
 _COMPARING = f"What the benchmark is to compare: {', '.join(Comparing)}."
-_PROFILE = "Predict each arm from this store's bare runs and the unit costs of this machine (`tare weigh`)."
+_PROFILE = "Predict each arm from the bare runs in this store and this machine's unit costs (`tare weigh`)."
 _PRODUCTION = f"How production is deployed: {', '.join(Production)}."
 
 
@@ -65,11 +65,12 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     client_host: Annotated[Place | None, typer.Option(help="Host of the load generator (default: same).")] = None,
     storage: Annotated[str | None, typer.Option(help="Where containers keep data (default: bind).")] = None,
     write: Annotated[
-        Path | None, typer.Option(help="File for the smallest study that would answer what is unknown.")
+        Path | None,
+        typer.Option(help="Write the smallest study that would answer the open questions to this file."),
     ] = None,
     decide: Annotated[
         Path | None,
-        typer.Option("--try", help="Write the study that decides here what claims dispute to this file."),
+        typer.Option("--try", help="Write a study that settles disputed claims on this machine to this file."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
     profile: Annotated[Path | None, typer.Option(metavar="STORE", help=_PROFILE)] = None,
@@ -78,7 +79,7 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     """Predict from published and own findings what each arm costs, and whether that matters. Starts nothing."""
     known = every_claim(claims)
     if gap is not None and not math.isfinite(gap):
-        raise typer.BadParameter(f"{gap} is no difference", param_hint="--gap")
+        raise typer.BadParameter(f"{gap} is not a difference", param_hint="--gap")
     if study is None:
         _refuse_beside_dialogue(comparing, production, gap, scale, client_host, storage)
         question = asked()
@@ -96,7 +97,7 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
         if not advice.disputed:
             raise StudyError(
                 "no two claims about these arms contradict each other",
-                hint="--write FILE writes the study that would tell what is not known",
+                hint="--write FILE writes the study that would answer the open questions",
             )
     wanted = _open(advice) if decide is None else advice.disputed
     proposed = _proposed(advice, question, wanted, write or decide)
@@ -115,8 +116,8 @@ def _how_to_predict(width: int) -> Iterator[str]:
     if not default_layout().unit_costs.is_dir():
         return
     words = (
-        "Unit costs of a machine are known here: with --profile STORE, a store with bare runs, each arm is also "
-        "predicted from them."
+        "Unit costs of a machine are known here. With --profile STORE, a store with bare runs, tare also predicts "
+        "each arm from them."
     )
     yield ""
     yield from textwrap.wrap(words, width)
@@ -157,7 +158,7 @@ def _kind(storage: str, claims: tuple[ClaimFile, ...]) -> str:
     words = {*installed().storages, *(setup.storage for setup in setups if setup.storage is not None)} - {"none"}
     if storage not in words:
         raise StudyError(
-            f"no storage {plain(storage)!r} is known", hint=did_you_mean(storage, words, kind="storages")
+            f"there is no storage {plain(storage)!r}", hint=did_you_mean(storage, words, kind="storages")
         )
     return storage
 
@@ -180,7 +181,7 @@ def _proposed(advice: Advice, question: Asked, wanted: tuple[str, ...], write: P
     if not wanted or study is None:
         why = question.why_none if wanted else None
         if write is not None:
-            raise StudyError("there is no study to write", hint=why or "claims tell of every arm")
+            raise StudyError("there is no study to write", hint=why or "there are claims about every arm")
         return NOTHING_OPEN if why is None else Proposed(why_none=why)
     target = target_of(advice)
     spread = _spread()

@@ -98,7 +98,7 @@ def why_none(benchmark: Benchmark, registry: Registry) -> str | None:
     """Why tare cannot run the benchmark that the answers describe; `None` where it can."""
     served = SERVED.get(benchmark.database or "")
     if served is None or served.image not in registry.recipes:
-        return f"tare has no image of {benchmark.database!r}, but of {', '.join(SERVED)}"
+        return f"tare has no image of {benchmark.database!r}; it has images of {', '.join(SERVED)}"
     planned = [arm for arm in benchmark.arms if arm.setup != arm.baseline]
     if not planned:
         return "only the baseline is planned"
@@ -115,7 +115,7 @@ def _why_not(arm: PlannedArm, registry: Registry) -> str | None:
         return f"tare has no storage {kind}"
     usable = registry.storages[kind].deployments
     if usable is not None and deployment not in usable:
-        return f"data on {kind} need one of {', '.join(sorted(usable))}"
+        return f"data on {kind} needs one of {', '.join(sorted(usable))}"
     return None
 
 
@@ -193,7 +193,11 @@ def asked() -> Asked:
 def asked_where(suggestion: str) -> Path | None:
     """Ask where to save the smallest study, which overwrites nothing; `None`: do not save it."""
     with _answers():
-        return _prompt("Save the smallest study that would answer it as (-: do not save)", suggestion, _new_file)
+        return _prompt(
+            "Save the smallest study that would answer the open questions as (-: do not save)",
+            suggestion,
+            _new_file,
+        )
 
 
 def _arm(number: int, host: str) -> tuple[PlannedArm, NetworkKind]:
@@ -252,7 +256,7 @@ def _one_of(question: str, choices: tuple[str, ...], default: str) -> str:
     def understood(given: str) -> str:
         if given.lower() in choices:
             return given.lower()
-        raise typer.BadParameter(f"{_shown(given)} is no answer: {did_you_mean(given, choices, kind='one of')}")
+        raise typer.BadParameter(f"{_shown(given)} is not an answer: {did_you_mean(given, choices, kind='one of')}")
 
     return _prompt(f"{question} ({', '.join(choices)})", default, understood)
 
@@ -261,7 +265,7 @@ def _name(given: str) -> str:
     """Accept any name of a database, also of one that tare cannot run."""
     if given and given.isascii() and given.replace("-", "").isalnum():
         return given.lower()
-    raise typer.BadParameter(f"{_shown(given)} is no name of a database, as {', '.join(SERVED)} are")
+    raise typer.BadParameter(f"{_shown(given)} is not the name of a database, such as {', '.join(SERVED)} are")
 
 
 def _percent(given: str) -> float:
@@ -271,7 +275,7 @@ def _percent(given: str) -> float:
         percent = math.nan
     if math.isfinite(percent) and percent >= 0:
         return percent / 100
-    raise typer.BadParameter(f"{_shown(given)} is no difference in percent, as 20 is")
+    raise typer.BadParameter(f"{_shown(given)} is not a difference in percent, such as 20")
 
 
 def _new_file(given: str) -> Path | None:

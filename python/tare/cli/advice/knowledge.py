@@ -183,10 +183,12 @@ def predicted(
     stores: Annotated[
         list[StorePlace],
         typer.Argument(
-            parser=place_of, metavar="STORE", help="Stores of studies that tare has run on weighed machines."
+            parser=place_of,
+            metavar="STORE",
+            help="Stores of studies that tare ran on machines with unit costs (`tare weigh`).",
         ),
     ],
-    keep: Annotated[bool, typer.Option("--keep", help="Let `tare advise` use the error that they teach.")] = False,  # noqa: FBT002 - an option, given by name
+    keep: Annotated[bool, typer.Option("--keep", help="Let `tare advise` use the error learned here.")] = False,  # noqa: FBT002 - an option, given by name
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
     claims: Folder = None,
 ) -> None:

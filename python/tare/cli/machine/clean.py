@@ -137,7 +137,7 @@ def _refuse_in_use(entries: Sequence[Made], hosts: Mapping[str, Host], own: froz
         pids = ", ".join(str(pid) if host == _HERE.name else f"{pid} on {host}" for pid, host in running)
         raise EnvironmentLacks(
             f"a running tare (process {pids}) is using what would be removed",
-            hint="let it end, or stop it with Ctrl-C, then clean again",
+            hint="wait until it ends, or stop it with Ctrl-C, then clean again",
         )
 
 

@@ -24,7 +24,7 @@ def forget(name: str, ledger: Ledger, *, yes: bool, dry_run: bool, as_json: bool
     if alive(LocalHost(), entry.owner):
         raise EnvironmentLacks(
             f"a running tare (process {entry.owner.pid}) made {entry.ident}",
-            hint="let it end, or stop it with Ctrl-C: it removes it",
+            hint="wait until it ends, or stop it with Ctrl-C: it then removes the namespace",
         )
     why = why_out_of_reach(entry.ident)
     if not dry_run and not yes:
@@ -32,7 +32,7 @@ def forget(name: str, ledger: Ledger, *, yes: bool, dry_run: bool, as_json: bool
         sys.stderr.write(
             f"namespace {where} of the cluster whose kube-system has the uid {cluster}\n"
             f"It cannot be removed: {why}.\n"
-            "If that cluster exists, what is left in it stays: tare will know nothing of it.\n"
+            "If that cluster exists, the leftovers in it stay, and tare will not know about them.\n"
         )
         typer.confirm("Forget it?", abort=True, err=True)
     if not dry_run:
@@ -49,17 +49,17 @@ def _named(name: str, entries: Sequence[Made]) -> Made:
     named = [each for each in entries if name in {each.ident, each.ident.partition("@")[0]}]
     spaces = [each for each in named if each.kind is Kind.NAMESPACE]
     if not named:
-        raise StudyError(f"the ledger has no {name}", hint="`tare clean --dry-run` lists what stands in it")
+        raise StudyError(f"the ledger has no {name}", hint="`tare clean --dry-run` lists its entries")
     if not spaces:
         raise StudyError(
-            f"{named[0]} is not forgotten: only a namespace in a cluster that is gone is",
+            f"{named[0]} is not forgotten: only namespaces of a cluster that is gone can be forgotten",
             hint="`tare clean` removes it",
         )
     full = next((each for each in spaces if each.ident == name), None)
     if full is None:
         idents = ", ".join(each.ident for each in spaces)
         raise StudyError(
-            f"{name} does not say of which cluster, by the uid of its kube-system: the ledger has {idents}",
-            hint="name it in full, if that cluster is gone for good",
+            f"{name} does not name the cluster by the uid of its kube-system; the ledger has {idents}",
+            hint="give its full name, if that cluster is gone for good",
         )
     return full

@@ -175,7 +175,7 @@ def _made(stored: StoredImage) -> datetime:
 
 def _verdict(stored: StoredImage, verified: Verified) -> str:
     """One line for the tree and one for the engine's image."""
-    tree = "is as it was made" if verified.tree is None else verified.tree
+    tree = "is unchanged" if verified.tree is None else verified.tree
     engine = "is the same" if verified.engine is None else verified.engine
     if not verified.engine_checked:
         engine = "was not checked: it was not imported, or no engine answers"

@@ -18,7 +18,7 @@ def probe(context: typer.Context) -> None:
     """Record, show, export or serve (`--prometheus :PORT`) the kernel's counters: runs tare-probe."""
     program = next((path for path in candidates(PROBE) if os.access(path, os.X_OK)), None)
     if program is None:
-        raise EnvironmentLacks("tare-probe is not here", hint=PROBE.hint)
+        raise EnvironmentLacks("tare-probe is missing", hint=PROBE.hint)
     sys.stdout.flush()
     os.execv(program, [PROBE.name, *arguments(context.args)])  # noqa: S606 - in place of this process, which has no more to do
 

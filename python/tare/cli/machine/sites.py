@@ -103,7 +103,7 @@ def destroy(
     yes: Yes = False,  # noqa: FBT002 - an option, given by name
     dry_run: DryRun = False,  # noqa: FBT002 - an option, given by name
     as_json: AsJson = False,  # noqa: FBT002 - an option, given by name
-    others: Annotated[bool, typer.Option("--others", help="With PLAN: also what other people made.")] = False,  # noqa: FBT002 - an option, given by name
+    others: Annotated[bool, typer.Option("--others", help="With PLAN: also other people's machines.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Destroy machines from a cloud with all that belongs to them (exit code 1: something is left).
 
@@ -175,8 +175,8 @@ def _print_kept(plan: MachinePlan, kept: Sequence[Resource]) -> None:
     makers = {each.tags.rental: each.tags.made_by for each in sorted(kept, key=lambda each: each.tags.made_by)}
     for rental, maker in sorted(makers.items()):
         sys.stderr.write(
-            f"tare: {rental}, made by {maker or 'somebody'} by a plan named {plan.name}, is left alone; "
-            "tare sites destroy PLAN --others destroys it, too\n"
+            f"tare: {rental}, made by {maker or 'somebody'} by a plan named {plan.name}, was not "
+            "destroyed; tare sites destroy PLAN --others destroys it too\n"
         )
 
 
@@ -201,7 +201,7 @@ def _refuse_in_use(rentals: Sequence[Rental]) -> None:
         if (user := rental.user) is not None:
             raise EnvironmentLacks(
                 f"a running tare (process {user.pid}) is making the machines of {rental.id}",
-                hint="let it end, or stop it with Ctrl-C: then it removes them itself",
+                hint="wait until it ends, or stop it with Ctrl-C: it then removes the machines itself",
             )
 
 
@@ -228,7 +228,7 @@ def _refuse_other_sites(output: Path, rentals: Rentals) -> None:
     mine = first.startswith("# Machines of ")
     if mine and not any(first.startswith(heading(rental)) for rental in rentals.all()):
         return
-    what = "names machines that are there" if mine else "is there already"
+    what = "names machines that exist" if mine else "is there already"
     raise StudyError(f"{output} {what}", hint="name another file with --output")
 
 
@@ -246,7 +246,7 @@ def _priced(plan: MachinePlan, offer: Offer) -> str:
     ]
     price = offer.cost.usd_hour
     if price is None:
-        lines.append(f"what they cost is not known: {offer.cost.why}")
+        lines.append(f"the cost is unknown: {offer.cost.why}")
     else:
         lines.append(
             f"cost {price:.2f} USD an hour, {price * plan.lifetime_h:.2f} USD until the end of life, without disks "
@@ -281,12 +281,12 @@ class _View:
         if self.resources is None:
             yield f"{rental.id}: {self.why}"
         if self.left_h <= 0 and (self.resources is None or self.resources):
-            still = "may still be there" if self.running is None else f"{self.running} still running"
+            still = "may still exist" if self.running is None else f"{self.running} still running"
             yield f"{rental.id} is past its end of life ({still}): tare sites destroy {rental.id}"
         elif rental.user is None and self.running is not None:
             what = f"{self.running} of {counted(rental.plan.machines, 'machine')} running"
             if not rental.whole:
-                yield f"{rental.id} was broken off while tare made it ({what}): tare sites destroy {rental.id}"
+                yield f"{rental.id} was interrupted while tare created it ({what}): tare sites destroy {rental.id}"
             elif self.running < rental.plan.machines:
                 yield f"{rental.id} has lost machines ({what})"
 

@@ -18,12 +18,12 @@ from tare.sites.file import load_sites
 TlsCa = Annotated[
     Path | None, typer.Option("--tls-ca", "--tls-ca-file", help="Certificate authority of the cluster (PEM).")
 ]
-_OF_A_QUEUE = "Of dask-jobqueue, which gives it to every worker; has no effect here."
+_OF_A_QUEUE = "Accepted because dask-jobqueue gives it to every worker; no effect."
 
 
 def worker(  # noqa: PLR0913, PLR0917 - a parameter an option
     sites: Annotated[Path, typer.Option("--sites", help="File of sites.")],
-    site: Annotated[str, typer.Option("--site", help="The site of that file to work on.")],
+    site: Annotated[str, typer.Option("--site", help="Site in that file to work on.")],
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="Address of the Dask scheduler: tls://HOST:PORT.")
     ] = None,
@@ -31,7 +31,8 @@ def worker(  # noqa: PLR0913, PLR0917 - a parameter an option
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     address: Annotated[
-        str | None, typer.Argument(metavar="[ADDRESS]", help="The same as --scheduler, as dask-jobqueue gives it.")
+        str | None,
+        typer.Argument(metavar="[ADDRESS]", help="Same as --scheduler, in the form that dask-jobqueue uses."),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name in the cluster (default: the site's).")] = None,
     nthreads: Annotated[str | None, typer.Option("--nthreads", hidden=True, help=_OF_A_QUEUE)] = None,  # noqa: ARG001 - see its help
@@ -49,4 +50,4 @@ def worker(  # noqa: PLR0913, PLR0917 - a parameter an option
     refuse_site(spec)
     where = Scheduler(scheduler or address or "", tls_ca, tls_cert, tls_key)
     serve(Orders(where.address, spec.model_dump(mode="json"), where.security, name), by_ssh)
-    sys.stderr.write(f"tare: the worker of {spec.name} ended: its scheduler ended, or asked it to\n")
+    sys.stderr.write(f"tare: the worker of {spec.name} ended: its scheduler ended or told it to stop\n")

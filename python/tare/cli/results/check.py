@@ -36,7 +36,7 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     ] = None,
     arm: Annotated[list[str] | None, typer.Option(help="Only this arm; repeatable.")] = None,
     inconclusive: Annotated[
-        Open, typer.Option(help="An interval that contains the limit: fail (exit code 4) or pass.")
+        Open, typer.Option(help="What to do if an interval contains the limit: fail (exit code 4) or pass.")
     ] = Open.FAIL,
     junit: Annotated[Path | None, typer.Option(help="File for a JUnit XML report.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="File for a summary in Markdown.")] = None,
@@ -87,7 +87,7 @@ def limit(text: str) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
     value = float(match[1]) / (100 if match and match[2] else 1) if match else math.nan
     if match is None or (value >= 1 and not match[2]):
-        raise StudyError(f"--max-overhead {text[:40]!r} is no limit", hint="give 5%, or 0.05 for the same")
+        raise StudyError(f"--max-overhead {text[:40]!r} is not a limit", hint="give 5%, or 0.05 for the same")
     return value
 
 

@@ -42,7 +42,7 @@ def verify(
             raise
         problems, attempts = (str(error),), 0
     if not problems:
-        typer.echo(f"{store} is whole: {counted(attempts, 'attempt')}, each as it was committed")
+        typer.echo(f"{store} is whole: {counted(attempts, 'attempt')}, each unchanged since it was committed")
         return
     for problem in problems:
         typer.echo(plain(problem, _LONGEST))

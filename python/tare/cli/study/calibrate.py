@@ -152,8 +152,8 @@ def _warn_of_load(host: Mapping[str, Any]) -> None:
     if load is not None and cpus and load > _BUSY * cpus:
         where = "" if host.get("name") in (None, "local") else f" of {host['name']}"
         sys.stderr.write(
-            f"tare: the load{where} is {load:g} on {cpus} CPUs, so this calibrates a busy machine, and the "
-            "figures are kept; for an idle machine, stop other work and start again\n"
+            f"tare: the load{where} is {load:g} on {cpus} CPUs, so this calibrates a busy machine; its "
+            "figures are kept. To calibrate an idle machine, stop other work and start again\n"
         )
 
 

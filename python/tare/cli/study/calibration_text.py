@@ -42,7 +42,7 @@ def machines(identity: Identity) -> list[str]:
     if identity.client is None:
         return [machine(identity)]
     lines = [f"server: {machine(identity)}", f"client: {machine(identity.client)}"]
-    return [*lines, "Both hosts are one machine by their boot id."] if identity.one_kernel else lines
+    return [*lines, "Both hosts are the same machine (same boot id)."] if identity.one_kernel else lines
 
 
 def machine(identity: Identity) -> str:

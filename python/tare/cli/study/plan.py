@@ -51,7 +51,7 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
         int | None, typer.Option(min=1, max=1000, help="Cap on blocks, in place of the study's own.")
     ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
-    elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Skip the check whether it can run here.")] = False,  # noqa: FBT002 - an option, given by name
+    elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not check whether it can run here.")] = False,  # noqa: FBT002 - an option, given by name
     sites: SitesOption = None,
     site: SiteOption = None,
 ) -> None:
@@ -239,13 +239,13 @@ def _block_count(study: Study, expected: PlanEstimate) -> str:
     if blocks.most < fewest:
         cap = "the cap on time" if blocks.most < rule.blocks_each * rule.blocks else "the cap on blocks"
         return (
-            f"Blocks: {blocks.most}, by {cap}; that is fewer than the {fewest} from which on "
-            f"\N{PLUS-MINUS SIGN}{100 * (rule.margin or rule.target):g} % would be looked for."
+            f"Blocks: {blocks.most}, by {cap}, fewer than the {fewest} needed before "
+            f"\N{PLUS-MINUS SIGN}{100 * (rule.margin or rule.target):g} % is checked."
         )
     until = f"until every interval is within \N{PLUS-MINUS SIGN}{100 * rule.target:g} %"
     if rule.margin is not None:
         until = f"until every arm is shown to be within \N{PLUS-MINUS SIGN}{100 * rule.margin:g} % or outside"
-    known = "as calibration found" if expected.calibrated else "which only running shows"
+    known = "as calibration found" if expected.calibrated else "which only the runs can show"
     return (
         f"Blocks: {until}, {blocks.fewest} at "
         f"least and {blocks.most} at most; {blocks.expected} if arms differ from block to block by "

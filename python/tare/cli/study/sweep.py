@@ -60,7 +60,7 @@ def conclusions(unit: str, knee: Knee) -> Iterator[str]:
     """Yield what the table says, in sentences."""
     if knee.emulated:
         on = f"the {sides_text(knee.emulated)} ran on an emulated CPU"
-        yield f"Emulated: {on}; a machine's knee is elsewhere."
+        yield f"Emulated: {on}; on real hardware the knee is elsewhere."
     if knee.full is None:
         yield "Fewer than two numbers of threads have a valid run: no knee can be estimated."
         return
@@ -76,7 +76,7 @@ def conclusions(unit: str, knee: Knee) -> Iterator[str]:
         most = "the most tried" if knee.full == knee.points[-1].threads else "the most with a good run"
         yield f"Throughput was still rising at {knee.full} threads, {most}; full load may lie beyond."
     if _at_limit(full.client_busy) and not _at_limit(full.sut_busy):
-        yield "There the client had no CPU time left, but the server had: this is the client's limit."
+        yield "At that point the client had no CPU time left, but the server did: this is the client's limit."
 
 
 def _scattered(point: Point) -> bool:
@@ -171,7 +171,7 @@ def _counts(text: str) -> tuple[int, ...]:
     counts = []
     for word in text.split(","):
         if not word.strip().isdecimal() or not 0 < int(word) <= _MOST_THREADS:
-            raise StudyError(f"{word.strip()!r} is no number of threads", hint=f"such as --threads {_THREADS}")
+            raise StudyError(f"{word.strip()!r} is not a number of threads", hint=f"such as --threads {_THREADS}")
         counts.append(int(word))
     return tuple(counts)
 

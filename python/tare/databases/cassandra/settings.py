@@ -69,7 +69,7 @@ def render_yaml(values: Mapping[str, object]) -> str:
 
 def _refuse(name: str, value: Setting) -> None:
     if not _NAME.fullmatch(name):
-        raise StudyError(f"{name!r} is not a setting of Cassandra", hint="small letters, digits and `_` only")
+        raise StudyError(f"{name!r} is not a setting of Cassandra", hint="lowercase letters, digits and `_` only")
     if name.endswith(_OUTSIDE_DATA_DIR):
         raise StudyError(
             f"the server setting {name!r} would put data outside the data directory",
@@ -117,7 +117,7 @@ def _options(value: Setting) -> tuple[str, ...]:
     words = tuple(str(value).split())
     for word in words:
         if not _OPTION.fullmatch(word):
-            raise StudyError(f"{word!r} in the server setting {OPTIONS!r} is no option of a JVM")
+            raise StudyError(f"{word!r} in the server setting {OPTIONS!r} is not an option of a JVM")
         if word.startswith(_TAKEN):
             raise StudyError(
                 f"{word!r} in the server setting {OPTIONS!r} is reserved for tare", hint=f"see {HEAP!r} and {NEW!r}"

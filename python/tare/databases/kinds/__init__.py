@@ -55,5 +55,5 @@ def check_kind(server: str, name: str, value: Value) -> None:
     if (isinstance(value, bool) and numeric) or not kind.takes.fullmatch(text.strip()):
         raise StudyError(
             f"the server setting {name!r} must be {kind.expected}, not {value!r}",
-            hint="see the server's manual for the values that it takes",
+            hint="see the server's manual for the values that it accepts",
         )

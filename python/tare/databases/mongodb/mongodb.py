@@ -174,10 +174,12 @@ def _put(document: dict[str, Any], key: str, value: Setting) -> Any:
 
 def _refuse(name: str, key: str) -> None:
     if not _NAME.fullmatch(name):
-        raise StudyError(f"{name!r} is not a setting of mongod", hint="keys of its file, with dots")
+        raise StudyError(
+            f"{name!r} is not a setting of mongod", hint="use the keys of its configuration file, with dots"
+        )
     if "." not in key:
         raise StudyError(
-            f"{name!r} is no key of mongod's configuration file",
+            f"{name!r} is not a key of mongod's configuration file",
             hint=f"like {CACHE_KEY}, or {', '.join(_SHORT)}",
         )
     if any(key == own or key.startswith(f"{own}.") for own in _OWN):

@@ -101,7 +101,7 @@ def _refuse(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise StudyError(
             f"{name!r} is not a setting of PostgreSQL",
-            hint="small letters, digits and `_`; one dot in an extension's",
+            hint="lowercase letters, digits and `_`; settings of extensions have one dot",
         )
     if name in _OWN:
         raise StudyError(f"the server setting {name!r} is reserved for tare", hint="remove it from `settings`")

@@ -159,7 +159,7 @@ class PlainCgroups:
             except RunFailed as error:
                 raise EnvironmentLacks(
                     f"the cgroup limit {write.value!r} is refused: {error.what}",
-                    hint="see /proc/cgroups, and what limits tare itself was started under",
+                    hint="see /proc/cgroups, and the limits that tare itself runs under",
                 ) from error
 
 
@@ -291,7 +291,7 @@ def prune(host: Host, cgroups: Cgroups, path: str) -> bool:
     """
     parts = path.split("/")
     if "" in parts or ".." in parts:
-        raise RunFailed(f"{path!r} names no cgroup of tare's")
+        raise RunFailed(f"{path!r} is not a cgroup of tare")
     if not _gone(host, cgroups, path):
         upwards = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
         places = [place for each in upwards for place in cgroups.directories(each)]
@@ -321,7 +321,7 @@ def set_cpus(host: Host, instance: Instance, cpus: str) -> None:
     if mount is None or path is None or instance.task.cgroup_parent.rpartition("/")[2] not in path:
         raise RunFailed(
             f"{name} has no cpuset control group, so it cannot be moved to CPUs {cpus}",
-            hint="limit it by tare (cgroup: run), on a kernel with the cpuset controller",
+            hint="let tare limit it (cgroup: run), on a kernel with the cpuset controller",
         )
     host.put(cpus.encode(), f"{mount}/{path.strip('/')}/cpuset.cpus")
     allowed = parse_status(_text(host, f"/proc/{pid}/status")).get("Cpus_allowed_list")

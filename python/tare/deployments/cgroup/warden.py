@@ -65,7 +65,7 @@ def end(pid: str, started_ticks: str, grace_s: str) -> int:
             ended(handle, patience_s)
     if ended(handle, 0):
         return 0
-    sys.stderr.write(f"process {pid} does not end, even after SIGKILL\n")
+    sys.stderr.write(f"process {pid} does not end even after SIGKILL\n")
     return 1
 
 
@@ -104,7 +104,7 @@ def cgroup(mount: str, path: str) -> Path:
     """Directory of a cgroup. Never the root of a hierarchy, and never outside of it."""
     parts = Path(path).parts
     if not parts or Path(path).is_absolute() or ".." in parts:
-        raise SystemExit(f"{path!r} names no cgroup of tare's")
+        raise SystemExit(f"{path!r} is not a cgroup of tare")
     return Path(mount).joinpath(*parts)
 
 

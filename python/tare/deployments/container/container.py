@@ -275,7 +275,7 @@ class Container:
             return json.dumps(json.loads(self._host.read(path) or b""))
         except ValueError as error:
             raise EnvironmentLacks(
-                f"the seccomp profile {path} is missing or no JSON", hint="confinement.seccomp names it"
+                f"the seccomp profile {path} is missing or not JSON", hint="confinement.seccomp names it"
             ) from error
 
     def _instance(self, task: Task, container: EngineContainer, pod: Made | None) -> Instance:

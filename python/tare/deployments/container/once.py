@@ -46,10 +46,10 @@ def in_container(  # noqa: PLR0913 - a program and its surroundings
     try:
         answer = engine.api.import_image_from_data(image)
     except (DockerException, RequestException) as error:
-        raise RunFailed(f"the engine takes no image: {error}") from error
+        raise RunFailed(f"the engine cannot load the image: {error}") from error
     engine_id = next((word for line in answer.splitlines() if (word := json.loads(line).get("status", ""))), "")
     if not engine_id.startswith("sha256:"):
-        raise RunFailed(f"the engine takes no image: {answer.strip()[-160:] or 'it answered nothing'}")
+        raise RunFailed(f"the engine cannot load the image: {answer.strip()[-160:] or 'it answered nothing'}")
     wanted = rlimits(Limits(), {**ceilings(host), **(held or {})})
     name = f"{prefix}-{uuid4().hex[:_DIGITS]}"
     try:

@@ -60,7 +60,8 @@ class Rootless:
         """Raise `EnvironmentLacks` for anything that the user's engine cannot provide even with tare's help."""
         if task.volumes or task.layers:
             raise EnvironmentLacks(
-                f"{task.name}: volumes and layers of rootless Podman are its user's files", hint="use storage bind"
+                f"{task.name}: volumes and layers of rootless Podman belong to its user",
+                hint="use storage bind",
             )
         if self.host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
             raise EnvironmentLacks(
@@ -152,7 +153,7 @@ class Rootless:
         above = path.rpartition("/")[0]
         if self.host.run([*argv, above], timeout_s=_CALL_S, check=False).code != 0:
             raise EnvironmentLacks(
-                f"user {user.uid}, who runs Podman, may not enter {above}",
+                f"user {user.uid}, who runs Podman, cannot enter {above}",
                 hint="set TARE_HOME to a directory that every user can enter (chmod o+x)",
             )
 

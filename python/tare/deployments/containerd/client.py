@@ -113,7 +113,7 @@ class Client:
         own = ["ctr", "--address", self.socket, "--namespace", NAMESPACE]
         self.host.run([*own, "tasks", "delete", "--force", name], timeout_s=CALL_S, check=False)
         if name in self._ctr("tasks", "ls", "-q").split():
-            raise RunFailed(f"containerd does not end {name}", hint=f"ctr --namespace {NAMESPACE} tasks ls")
+            raise RunFailed(f"containerd does not stop {name}", hint=f"ctr --namespace {NAMESPACE} tasks ls")
 
     def _snapshots(self, *words: str) -> str:
         return self._ctr("snapshots", "--snapshotter", SNAPSHOTTER, *words)

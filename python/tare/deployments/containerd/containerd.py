@@ -75,7 +75,7 @@ class Containerd:
         """
         if task.network not in (NetworkKind.HOST, NetworkKind.BRIDGE, NetworkKind.SHARED):
             raise EnvironmentLacks(
-                f"{task.name}: containerd by itself publishes no ports, so it cannot use {task.network.value}",
+                f"{task.name}: containerd alone cannot publish ports, so it cannot use {task.network.value}",
                 hint="use network: host or bridge, or deployment: container",
             )
         if task.volumes or task.layers:
@@ -211,7 +211,7 @@ class Containerd:
             if code or (running is not None and not running.startswith(_INIT)):
                 return identify(self._host, int(pid)) or Process(int(pid), 0, boot_id(self._host))
             time.sleep(_POLL_S)
-        raise TimedOut(f"{task.name} cannot be started: containerd did not begin it within {_START_S:g} s")
+        raise TimedOut(f"{task.name} cannot be started: containerd did not start it within {_START_S:g} s")
 
     def _facts(self, instance: Instance) -> dict[str, Any]:
         """Facts from the command line of the task's parent, the shim: its containerd and namespace."""

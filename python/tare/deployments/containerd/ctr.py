@@ -15,7 +15,7 @@ KUBELETS = "k8s.io"
 """containerd's namespace of kubelet's images and pods."""
 CALL_S = 60.0
 _QUICK_S = 10.0
-_HINT = "tare needs root there, and `ctr` of the package containerd"
+_HINT = "tare needs root there, and `ctr` from the package containerd"
 
 
 def ctr(host: Host, socket: str, *words: str, namespace: str = KUBELETS, timeout_s: float = CALL_S) -> str:
@@ -36,7 +36,7 @@ def find_socket(host: Host) -> str:
         if is_there(host, each):
             return each
     raise EnvironmentLacks(
-        f"no containerd runs on {host.name}: {named or ' and '.join(SOCKETS)} is no socket",
+        f"no containerd runs on {host.name}: {named or ' and '.join(SOCKETS)} is not a socket",
         hint=f"start containerd or Docker, or name another socket in {ADDRESS}",
     )
 

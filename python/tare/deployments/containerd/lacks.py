@@ -12,7 +12,7 @@ from tare.sites import Host
 from tare.sites.ssh.host import SshHost
 from tare.study.values import NetworkKind
 
-FAR = "containers of containerd are made on the machine that tare runs on; use `container`, or leave `--sites` out"
+FAR = "tare can make containerd containers only on the machine it runs on; use `container`, or leave `--sites` out"
 _QUICK_S = 10.0
 
 

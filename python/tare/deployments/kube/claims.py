@@ -50,7 +50,7 @@ class Claims:
             raise why
         storage_class = (tree.get("spec") or {}).get("storageClassName")
         raise RunFailed(
-            f"the claim of the storage class `{storage_class}` is pending, as no volume is bound to it: {why.what}",
+            f"the claim of the storage class `{storage_class}` is pending: no volume is bound to it: {why.what}",
             hint="kubectl describe persistentvolumeclaims --all-namespaces shows why; a class without a "
             "provisioner needs a free volume of this size for this node",
         ) from why

@@ -350,7 +350,7 @@ class ClusterPod:
                 if left is None or left["metadata"]["uid"] != uid:
                     return
                 time.sleep(_POLL_S)
-        raise TimedOut(f"{path} stays, even by force", hint="is the cluster's controller manager at work?")
+        raise TimedOut(f"{path} stays, even by force", hint="is the cluster's controller manager running?")
 
 
 def _number(limit: int) -> str:

@@ -109,9 +109,9 @@ def refused(task: Task) -> Iterator[str]:
     if task.volumes or task.layers:
         yield "a pod has no engine's volumes or layers"
     if task.limits.disk_iops is not None:
-        yield "Kubernetes limits no disk operations"
+        yield "Kubernetes cannot limit disk operations"
     if task.limits.cpu_weight is not None:
-        yield "kubelet sets the weight by what is requested"
+        yield "kubelet derives the weight from the CPU request"
 
 
 def _cpu(cpus: float) -> str:

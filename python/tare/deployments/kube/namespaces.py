@@ -78,7 +78,7 @@ class Namespaces:
             if time.monotonic() > deadline:
                 raise TimedOut(
                     f"the namespace {name} got no account `default` within {_ACCOUNT_S:g} s",
-                    hint="is the cluster's controller manager at work?",
+                    hint="is the cluster's controller manager running?",
                 )
             time.sleep(_POLL_S)
 
@@ -104,7 +104,7 @@ def remove_namespace(ident: str) -> bool:
         return False
     if OWNER not in (tree["metadata"].get("annotations") or {}):
         raise RunFailed(
-            "it has no mark of tare's, so it belongs to someone else", hint=f"kubectl delete namespace {name}"
+            "it has no label of tare, so it belongs to someone else", hint=f"kubectl delete namespace {name}"
         )
     cluster.delete(path, uid=tree["metadata"]["uid"])
     deadline = time.monotonic() + _GONE_S
@@ -163,5 +163,5 @@ def _uid_of(cluster: Cluster) -> str:
     metadata = tree.get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, dict) else None
     if not isinstance(uid, str):
-        raise ElsewhereOrGone(f"what answers at {cluster.server} is not the API of a Kubernetes cluster")
+        raise ElsewhereOrGone(f"the server at {cluster.server} is not the API of a Kubernetes cluster")
     return uid

@@ -48,7 +48,7 @@ def node_of(cluster: Cluster, host: Host) -> Node:
     if tree is None:
         names = ", ".join(sorted(each["metadata"]["name"] for each in listed)) or "none"
         raise EnvironmentLacks(
-            f"{host.name} is no node of the cluster at {cluster.server} (its nodes: {names})",
+            f"{host.name} is not a node of the cluster at {cluster.server} (its nodes: {names})",
             hint="run tare on a node, or name nodes as the hosts of a site: --sites sites.yaml",
         )
     name, info = tree["metadata"]["name"], tree["status"]["nodeInfo"]
@@ -57,7 +57,7 @@ def node_of(cluster: Cluster, host: Host) -> Node:
     runtime = str(info["containerRuntimeVersion"])
     if not runtime.startswith(_CONTAINERD):
         raise EnvironmentLacks(
-            f"the node {name} runs pods by {runtime}, and tare brings images to containerd only",
+            f"the node {name} runs pods with {runtime}, and tare copies images only to containerd",
             hint="use a node with containerd",
         )
     own = _configuration(cluster, name)

@@ -16,9 +16,9 @@ _HINTS = {
     "CreateContainerConfigError": "kubectl get events --all-namespaces shows more",
     "CreateContainerError": "kubectl get events --all-namespaces shows more",
     "RunContainerError": "the node's runtime cannot start it: journalctl -u containerd",
-    "ErrImagePull": "tare brings images to the nodes by itself and pulls none",
-    "ImagePullBackOff": "tare brings images to the nodes by itself and pulls none",
-    "InvalidImageName": "tare brings images to the nodes by itself and pulls none",
+    "ErrImagePull": "tare copies images to the nodes itself and pulls none",
+    "ImagePullBackOff": "tare copies images to the nodes itself and pulls none",
+    "InvalidImageName": "tare copies images to the nodes itself and pulls none",
 }
 """Reasons of a waiting container that do not go away by waiting (pkg/kubelet/images/types.go,
 container/sync_result.go)."""

@@ -51,7 +51,7 @@ def _nft_in_force(by: str, listed: str) -> InForce:
         items = json.loads(listed)["nftables"]
         places = next(item["map"] for item in items if item.get("map", {}).get("name") == "service-ips")
     except (ValueError, KeyError, StopIteration) as error:
-        raise RunFailed("nft does not list the rules that it has just taken: see nft --json list tables") from error
+        raise RunFailed("nft does not list the rules that it just accepted: see nft --json list tables") from error
     return InForce(by, len(places.get("elem", [])), sum("rule" in item for item in items))
 
 

@@ -115,4 +115,4 @@ def _try(host: Host, kernel: Kernel) -> tuple[Verdict, bool]:
     if _SIGN in done.text:
         return Verdict(Accelerator.KVM, None), True
     words = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()
-    return Verdict(Accelerator.TCG, f"no guest ran under KVM: {words[-1] if words else done.code}"), True
+    return Verdict(Accelerator.TCG, f"no guest could run under KVM: {words[-1] if words else done.code}"), True

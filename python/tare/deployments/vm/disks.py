@@ -86,10 +86,12 @@ def make_disk(host: Host, source: str, path: str, size_bytes: int, inodes: int |
     try:
         done = host.run([*argv, path, size], timeout_s=_MAKE_S, check=False)
     except RunFailed as error:
-        raise EnvironmentLacks(f"no disk can be made: {error.what}", hint=_HINT) from error
+        raise EnvironmentLacks(f"the disk cannot be made: {error.what}", hint=_HINT) from error
     if done.code != 0:
         words = done.stderr.decode(errors="replace").strip().splitlines()
-        raise EnvironmentLacks(f"no disk can be made of {source}: {words[-1] if words else done.code}", hint=_HINT)
+        raise EnvironmentLacks(
+            f"no disk can be made from {source}: {words[-1] if words else done.code}", hint=_HINT
+        )
 
 
 def own_root(host: Host, source: str, path: str) -> None:

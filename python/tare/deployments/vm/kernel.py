@@ -45,7 +45,7 @@ def kernel_of(host: Host, ledger: Ledger, layout: Layout, runtime: Runtime | Non
     version = kept_version(host, home) or unpack(host, ledger, home, _Package(host))
     binary = find(host, GUEST)
     if binary is None:
-        raise EnvironmentLacks("tare-guest, which every virtual machine runs, is not here", hint=GUEST.hint)
+        raise EnvironmentLacks("tare-guest, which every virtual machine runs, is missing", hint=GUEST.hint)
     agent = host.read(binary) or b""
     if _INTERPRETER in agent[:_HEADERS]:
         raise EnvironmentLacks(

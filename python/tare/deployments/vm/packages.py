@@ -67,7 +67,9 @@ def unpack(host: Host, ledger: Ledger, home: str, wanted: Wanted) -> str:
         host.put(package_set.version.encode(), f"{scratch}/version")
         host.run(["mv", "-T", "--", scratch, home], timeout_s=CALL_S)
     except RunFailed as error:
-        raise EnvironmentLacks(f"nothing to make virtual machines from: {error.what}", hint=wanted.hint) from error
+        raise EnvironmentLacks(
+            f"the packages for virtual machines are not available: {error.what}", hint=wanted.hint
+        ) from error
     finally:
         remove_tree(host, scratch)
         ledger.forget(Kind.PATH, scratch, host=host.name)

@@ -17,7 +17,7 @@ _NEEDED = "apt-get install maven default-jdk-headless"
 def sources_of(module: Path) -> Iterator[tuple[str, bytes]]:
     """Every file that a build depends on, with its path in the module, in the order of paths."""
     if not (module / "pom.xml").is_file():
-        raise StudyError(f"{module} is no Maven module: it has no pom.xml")
+        raise StudyError(f"{module} is not a Maven module: it has no pom.xml")
     for path in sorted([module / "pom.xml", *(module / "src").rglob("*")]):
         if path.is_file():
             yield path.relative_to(module).as_posix(), path.read_bytes()
@@ -51,7 +51,7 @@ def build_jars(host: Host, module: Path, scratch: Path) -> tuple[Path, ...]:
         raise EnvironmentLacks(f"{what}: there is no mvn", hint=_NEEDED)
     if done.code != 0:
         lines = [line for line in done.text.splitlines() if line.startswith("[ERROR]")] or ["it gave no reason"]
-        hint = "Maven must reach its repository, and a JDK be there"
+        hint = "Maven must reach its repository, and a JDK must be installed"
         raise EnvironmentLacks(f"{what}: {lines[0].removeprefix('[ERROR] ')}", hint=hint)
     jars = [*(scratch / "target").glob("*.jar"), *(scratch / "target" / "lib").glob("*.jar")]
     return tuple(sorted(jars, key=lambda path: path.name))

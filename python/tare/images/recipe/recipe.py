@@ -114,12 +114,14 @@ def write_layer(
     owners = {"root": _ROOT, **_owners(accounts["etc/passwd"])}
     for user in recipe.users:
         if user.name in owners or user.uid in {owner.uid for owner in owners.values()}:
-            raise StudyError(f"{path}: users: {user.name} ({user.uid}) is there already, by a package or twice")
+            raise StudyError(
+                f"{path}: users: {user.name} ({user.uid}) exists already, from a package or listed twice"
+            )
         owners[user.name] = _Owner(user.uid, user.uid)
 
     def owner(name: str) -> _Owner:
         if name not in owners:
-            raise StudyError(f"{path}: there is no user {name!r} to own anything", hint="add it under users")
+            raise StudyError(f"{path}: there is no user {name!r} to own files", hint="add it under users")
         return owners[name]
 
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as tar:

@@ -78,7 +78,7 @@ def past_of(store: Place, layout: Layout) -> Past:
     costs = read_costs(layout, identity_of_run(next((run for run in good if run.engine), good[0])))
     if costs is None:
         raise StudyError(
-            f"the unit costs of the machine that {store} is from are not known here, under its kernel and engine",
+            f"no unit costs are known here for the machine of {store}, with its kernel and engine",
             hint="run `tare weigh` there",
         )
     predicted = predictions(study, records, costs, payload=lambda run: loopback_payload(run, opened.raw))

@@ -55,11 +55,11 @@ def past_lines(judged: Sequence[Judged], error: ModelError, rates: Sequence[Rate
         yield f"variance of the intervals: {', '.join(shares)}"
     if error.outcomes:
         own = f"{100 * error.base:.1f} % and {100 * error.share:.0f} % of the overhead"
-        slope = f"{error.slope:.2f} ± {NINETY * error.slope_sd:.2f} of what unit costs add up to"
+        slope = f"{error.slope:.2f} ± {NINETY * error.slope_sd:.2f} of the sum of the unit costs"
         yield f"learned: measured overheads are {slope} (log ratios),"
         yield f"the model's own error is {own}"
     else:
-        yield f"too few to learn the model's own error from; {100 * error.base:.0f} % is assumed"
+        yield f"too few arms to learn the model's own error; {100 * error.base:.0f} % is assumed"
 
 
 def rate_lines(rates: Sequence[RateOutcome]) -> Iterator[str]:
@@ -70,7 +70,7 @@ def rate_lines(rates: Sequence[RateOutcome]) -> Iterator[str]:
     for name, each in zip(names, rates, strict=True):
         wrong = "" if each.right else "  wrong"
         yield f"{name:<{width}}  {FALLS_BEHIND[each.predicted]:<12}  {blocks_behind(each.kept)}{wrong}"
-    yield f"{sum(each.right for each in rates)} of {counted(len(rates), 'arm')} at a rate predicted rightly"
+    yield f"{sum(each.right for each in rates)} of {counted(len(rates), 'arm')} at a fixed rate predicted correctly"
 
 
 FALLS_BEHIND = {True: "falls behind", False: "keeps up"}

@@ -111,11 +111,14 @@ def _capacity(profile: Profile, path: PathCosts) -> tuple[bool | None, str | Non
     """Whether an arm falls behind the rate, `None` if that cannot be told; and why there is no latency, if so."""
     keeps_up = carries(profile, path)
     if keeps_up is None:
-        return None, "its bare runs and other programs filled its CPUs, so its queues cannot be told"
+        return None, "its bare runs and other programs filled its CPUs, so its queues cannot be predicted"
     if not keeps_up:
         return True, "its CPUs cannot keep up with this rate, so requests pile up"
     if not carries(profile, path, shift=1.0):
-        return False, "its CPUs may not keep up with this rate: not if unit costs are a standard error higher"
+        return (
+            False,
+            "its CPUs may not keep up with this rate: they cannot if unit costs are one standard error higher",
+        )
     return False, None
 
 
@@ -124,13 +127,13 @@ def _lacks(
 ) -> str | None:
     """Why nothing can be predicted of this metric."""
     if metric == CPU and moved:
-        return "what another storage takes of the CPU is not weighed"
+        return "the CPU cost of another storage was not measured"
     if moved and storage is None:
         return f"there is no unit cost for the storage {kind}"
     if moved and profile.disk is None:
-        return "the bare runs do not tell how long the disk was busy"
+        return "the bare runs do not show how long the disk was busy"
     missing = {CPU: profile.cpu_us, LATENCY: profile.latency_us, THROUGHPUT: profile.flying}[metric]
-    return None if missing else "the bare runs do not tell enough"
+    return None if missing else "the bare runs do not record enough"
 
 
 def _closed(
@@ -194,7 +197,7 @@ def _log_ratio(profile: Profile, path: PathCosts, *, shift: float) -> tuple[floa
     return math.log(bounds[least] / profile.per_s), least
 
 
-_NOTHING_TOLD = "no bare run at a closed loop or one rate shows how many requests an operation sends"
+_NOTHING_TOLD = "no bare run, in a closed loop or at one rate, shows how many requests an operation sends"
 
 
 def predictions(

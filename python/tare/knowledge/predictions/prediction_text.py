@@ -86,9 +86,9 @@ def _sources(predictions: Sequence[Prediction], error: ModelError, width: int) -
     learned = f"learned from {counted(error.outcomes, 'arm')} of {counted(error.stores, 'store')}"
     words = f"The model's own error: {base}, {learned if error.outcomes else 'assumed'}."
     if error.outcomes:
-        words += f" Of what unit costs add up to, {100 * error.slope:.0f} % is predicted, as in those stores."
+        words += f" Of the sum of the unit costs, {100 * error.slope:.0f} % is predicted, as in those stores."
     if all(each.kib is None for each in predictions):
-        words += " Bytes of requests and replies are left out: no trace, or no unit cost of a KiB, tells them."
+        words += " Bytes of requests and replies are left out: no trace, or no unit cost of a KiB, states them."
     yield from textwrap.wrap(words, width, initial_indent="  ", subsequent_indent="  ")
 
 

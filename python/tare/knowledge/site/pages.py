@@ -69,7 +69,7 @@ def write_site(folder: Path, claims: Sequence[ClaimFile], layout: Layout) -> tup
     try:
         (folder / "claims").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StudyError(f"{folder} cannot be made: {error.strerror}", hint="name another directory") from error
+        raise StudyError(f"{folder} cannot be created: {error.strerror}", hint="name another directory") from error
     for name, text in pages.items():
         write(text, folder / name)
     return tuple(folder / name for name in pages)
@@ -203,7 +203,7 @@ def _parts(known: ClaimFile) -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
             (name.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, tuple) else _number(value))
             for name, value in evidence.items()
         ]
-        parts.append(("What it can be judged by", fields))
+        parts.append(("Evidence", fields))
     return [(title, [(label, value) for label, value in fields if value]) for title, fields in parts]
 
 

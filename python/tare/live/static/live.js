@@ -235,7 +235,7 @@ function listen() {
       say("The page was started anew with another link: it stands where `tare serve` was called.");
       setTimeout(listen, 5000);
     } else if (document.getElementById("connection").hidden) {
-      say("The connection is lost; trying again. What is shown is what was seen last.");
+      say("The connection is lost; trying again. The page shows the last known state.");
     }
   });
 }

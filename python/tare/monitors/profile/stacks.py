@@ -62,10 +62,10 @@ def read_facts(path: Path) -> ProfileFacts:
         facts = json.loads(pl.read_parquet_metadata(path)[_FACTS])
     except FileNotFoundError as error:
         raise StoreError(
-            f"{path} does not exist", hint="`monitors: {profile: {}}` in a study makes profiles"
+            f"{path} does not exist", hint="`monitors: {profile: {}}` in a study writes profiles"
         ) from error
     except (OSError, PolarsError, KeyError, ValueError) as error:
-        raise StoreError(f"{path} is no profile of tare-probe: {error}") from error
+        raise StoreError(f"{path} is not a profile of tare-probe: {error}") from error
     if not isinstance(facts, dict) or facts.get("profile_version") != VERSION:
         raise StoreError(f"{path} is a profile of another version", hint=f"this tare reads version {VERSION}")
     try:

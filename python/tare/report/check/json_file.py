@@ -21,13 +21,13 @@ class HeldEntry(Entry):
     baseline: str
     metric: str
     outcome: OutcomeName
-    why: str | None = Field(description="What decides where the interval does not.")
+    why: str | None = Field(description="What decides if the interval does not.")
     point: float | None
     low: float | None
     high: float | None
     n: int
     confidence: float
-    resolution: float | None = Field(description="By which low and high are widened.")
+    resolution: float | None = Field(description="Amount by which low and high are widened.")
     emulated: bool = Field(description="Whether the arm or its baseline ran on an emulated CPU.")
 
 
@@ -39,11 +39,11 @@ class CheckFile(Entry):
     study: str
     scale: str
     outcome: OutcomeName
-    lenient: bool = Field(description="Whether an inconclusive check is let pass.")
-    valid: bool = Field(description="False where the control differs from the baseline.")
+    lenient: bool = Field(description="Whether an inconclusive check passes.")
+    valid: bool = Field(description="False if the control differs from the baseline.")
     max_overhead: float
     overheads: tuple[HeldEntry, ...]
-    validity: tuple[str, ...] = Field(description="Rules of validity that the runs break, in words.")
+    validity: tuple[str, ...] = Field(description="Validity rules that the runs break, in words.")
 
 
 def render(check: Check) -> str:

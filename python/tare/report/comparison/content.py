@@ -19,7 +19,7 @@ from tare.study.model import Study
 READING = (
     "B against A: how much higher the ratio of arm to baseline is in B; +3 % in throughput is a smaller loss, or "
     "a larger gain, in B. Welch's 95 % intervals on the log ratios of blocks, not adjusted for multiple "
-    "comparisons; what is called changed also passes Holm's adjustment."
+    "comparisons; a reported change also passes Holm's adjustment."
 )
 _NAMED = 3
 

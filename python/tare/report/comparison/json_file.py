@@ -45,7 +45,7 @@ class EstimateEntry(Entry):
     confidence: float
     estimator: str
     why: str | None
-    emulated: bool = Field(description="Whether an arm that it is of ran on an emulated CPU.")
+    emulated: bool = Field(description="Whether one of its arms ran on an emulated CPU.")
 
 
 class ChangeEntry(Entry):
@@ -56,7 +56,7 @@ class ChangeEntry(Entry):
     a: EstimateEntry
     b: EstimateEntry
     difference: EstimateEntry
-    p_zero: float | None = Field(description="That there is no difference, adjusted by Holm over the family.")
+    p_zero: float | None = Field(description="p value of no difference, adjusted by Holm over the family.")
     family: int
     below_resolution: bool
     changed: bool
@@ -69,7 +69,7 @@ class AbsoluteEntry(Entry):
     unit: str
     a: float | None
     b: float | None
-    emulated: bool = Field(description="Whether it ran on an emulated CPU in A or B.")
+    emulated: bool = Field(description="Whether the arm ran on an emulated CPU in A or B.")
 
 
 class ComparisonFile(Entry):
@@ -85,7 +85,7 @@ class ComparisonFile(Entry):
     unlike: tuple[UnlikeEntry, ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
-    withheld: str | None = Field(description="Why nothing is called changed.")
+    withheld: str | None = Field(description="Why no change is reported.")
     changes: tuple[ChangeEntry, ...]
     absolutes: tuple[AbsoluteEntry, ...]
 

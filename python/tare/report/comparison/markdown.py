@@ -99,7 +99,7 @@ def _absolute(compared: Compared) -> list[str]:
         for each in absolutes(compared)
     ]
     return [
-        f"Absolute {PRIMARY} holds for its machine only; no interval.",
+        f"Absolute {PRIMARY} applies only to the machine it was measured on; no interval.",
         "",
         "| arm | A | B | | B against A |",
         "|---|---:|---:|---|---:|",

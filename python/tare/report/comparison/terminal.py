@@ -61,7 +61,11 @@ def render(compared: Compared, *, width: int = 100, colour: bool = False) -> str
         console.print(row)
     console.print()
     unit = plain(next((each.unit for each in absolutes(compared)), ""), 24)
-    console.print(Text(f"Context: median throughput, {unit}. Absolute figures hold for their machine only."))
+    console.print(
+        Text(
+            f"Context: median throughput, {unit}. Absolute figures apply only to the machine they were measured on."
+        )
+    )
     console.print(_absolute(compared))
     console.print()
     console.print(Text(READING, style="dim"))

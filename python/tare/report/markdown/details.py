@@ -56,7 +56,7 @@ def _effects(report: Report) -> list[str]:
     starred = " \\*: blocks of a condition's levels are compared with each other." if rows.between else ""
     return [
         "",
-        "## Which factor moves what",
+        "## Effect of each factor",
         *lines,
         "",
         f"{interval_kind(report.study)} over blocks, not adjusted for multiple comparisons.{starred}",
@@ -177,7 +177,7 @@ def _properties(properties: Sequence[Property]) -> list[str]:
 def _again(report: Report) -> list[str]:
     command = again(report.study)
     if command is None:
-        return ["", "## Run it again", "", "Others made these runs: no command repeats them."]
+        return ["", "## Run it again", "", "These runs were imported; no command repeats them."]
     lines = ["", "## Run it again", "", *fenced(command.command, "console")]
     if not command.save:
         return lines

@@ -58,7 +58,7 @@ def strata_of(report: Report) -> Strata | None:
     rows = [row for words, findings in parts for row in _rows(words, findings, metrics)]
     nothing = {n for n in (_PUBLISHED, _THEIRS) if all(row[n] == NONE for row in rows)}
     shown = [n for n in range(len(_TITLES)) if n not in nothing]
-    several = ", of all their mean" if together else ""
+    several = ", and for all together the mean of these changes" if together else ""
     theirs = f" Source's method: the relative change of averages over runs{several}, without an interval."
     return Strata(
         titles=tuple(_TITLES[n] for n in shown),

@@ -54,7 +54,7 @@ def _emulated(analysis: Analysis) -> Iterator[Headline]:
         more = f" and {counted(len(names) - _NAMED, 'more arm')}" if len(names) > _NAMED else ""
         yield Headline(
             f"Emulated: the {which} of {', '.join(names[:_NAMED])}{more} ran on an emulated CPU. Emulation has "
-            "other costs than hardware, so neither their figures nor comparisons with them hold for a real "
+            "other costs than hardware, so neither their figures nor comparisons with them apply to a real "
             "machine.",
             grave=True,
         )

@@ -81,9 +81,9 @@ def must_be_routed(context: RunContext, sut: Sut) -> None:
     address, by = sut.first.instance.address, wire.addresses[wire.sut.name]
     side = side_of(wire.client, address)
     if (side.device, side.gateway) != (wire.devices["client"].device, by):
-        seen = "has no route to it" if side.device is None else f"sends to it by {side.device}"
+        seen = "has no route to it" if side.device is None else f"sends to it through {side.device}"
         raise RunFailed(
-            f"the SUT on `bridge` has the address {address}, and {wire.client.name} {seen}, not past {by}",
+            f"the SUT on `bridge` has the address {address}, and {wire.client.name} {seen}, not via {by}",
             hint=f"`bridge` needs a route there (docs/concepts/two-hosts.md): ip route add NETWORK via {by}",
         )
 

@@ -67,7 +67,7 @@ def server_gone(node: Node, reason: str, when: str, words: str) -> RunFailed:
     which = f", node {node.name}" if node.part else ""
     return RunFailed(
         f"{reason} {when}{which}; its last output: {words}",
-        hint=f"{node.name}.stdout and {node.name}.stderr among the raw files have all of it",
+        hint=f"{node.name}.stdout and {node.name}.stderr among the raw files contain all of it",
     )
 
 
@@ -229,6 +229,6 @@ class Sut:
             while not cluster.is_complete(server.plan, server.inside):
                 self.must_live("while the cluster was formed")
                 if deadline.passed:
-                    seen = f"does not see all {len(self.servers)} nodes at work"
+                    seen = f"does not see all {len(self.servers)} nodes up"
                     raise TimedOut(f"{server.node.name} {seen} after {TOGETHER_S:g} s")
                 clock.sleep(_CLUSTER_POLL_S)

@@ -20,7 +20,7 @@ from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, to_ident
 
 SOUNDER = Path(__file__).with_name("sounder.py")
-NOT_ITS_ADDRESS = "`address` in sites.yaml must be that host's own, on the measured network"
+NOT_ITS_ADDRESS = "`address` in sites.yaml must be the host's own address on the measured network"
 _NO_MODULE = "a host needs all of Python's standard library: apt-get install python3 (python3-minimal lacks parts)"
 _SERVE_S, _CALL_S, _START_S, _POLL_S = 120.0, 60.0, 10.0, 0.01
 

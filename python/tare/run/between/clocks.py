@@ -118,7 +118,7 @@ def must_agree(before: Offset, after: Offset, names: tuple[str, str]) -> None:
     if (why := disagreement(before, after)) is not None:
         raise RunFailed(
             f"the clocks of {names[0]} and {names[1]} cannot be aligned: {why}",
-            hint="synchronise both with one NTP server (chrony), and step no clock during a study",
+            hint="synchronise both with one NTP server (chrony), and do not step a clock during a study",
         )
 
 
@@ -132,5 +132,5 @@ def must_not_step(before_s: float, after_s: float, name: str) -> None:
         way = "forward" if moved > 0 else "back"
         raise RunFailed(
             f"the wall clock of {name} was set {way} by {abs(moved):.3f} s in the run",
-            hint="let chrony slew it (no makestep after the start), and set no clock during a study",
+            hint="let chrony slew it (no makestep after the start), and do not set a clock during a study",
         )

@@ -100,7 +100,7 @@ def lacking_on(reached: Reached, share: Share, known: Knowledge) -> Iterator[str
     if host.run(["id", "-u"], timeout_s=_QUICK_S).text.strip() != "0":
         yield from _without_root(reached, share, known, needs)
     if host.run(["sh", "-c", "command -v python3"], timeout_s=_QUICK_S, check=False).code != 0:
-        yield "python3 is missing: tare needs it for bare tasks and for what monitors cost; install it"
+        yield "python3 is missing: tare needs it for bare tasks and to measure the cost of monitors; install it"
     if (fault := home_on(host, str(reached.layout.home)).fault) is not None:
         yield f"{fault}; give the host another `home` in sites.yaml"
     address = known.addresses.get(host.name)
@@ -108,8 +108,8 @@ def lacking_on(reached: Reached, share: Share, known: Knowledge) -> Iterator[str
         argv = ["python3", "-I", "-S", "-c", _BINDS, address]
         if host.run(argv, timeout_s=_QUICK_S, check=False).code == _NOT_ITS_OWN:
             yield (
-                f"none of its interfaces has the address {address}; set `address` in sites.yaml to its own on the "
-                "measured network"
+                f"none of its interfaces has the address {address}; set `address` in sites.yaml to an address "
+                "of this host on the measured network"
             )
     yield from _engines(reached, share, known, needs)
     yield from _resources(reached, share, known)
@@ -134,9 +134,9 @@ def _without_root(reached: Reached, share: Share, known: Knowledge, needs: set[R
     advice = "log in as root or give it `sudo: true`"
     if listed := arms(needs_root):
         yield (
-            f"root is needed for bare tasks, pods, control groups and storages but `bind` ({listed}); {advice}, or "
-            "run a study whose servers and clients are all containers with the storage `bind`, which needs the "
-            "engine only"
+            f"root is needed for bare tasks, pods, control groups and storages other than `bind` ({listed}); "
+            f"{advice}, or run a study whose servers and clients are all containers with the storage `bind`, "
+            "which needs the engine only"
         )
     if listed := arms(lambda each: each.network in OWN_ADDRESS):
         yield (
@@ -183,7 +183,7 @@ def _plug_ins(reached: Reached, share: Share, known: Knowledge) -> Iterator[str]
         yield f"no pod can be made: {why}"
     by_containerd = {each.network for each in share.placements if each.deployment == CONTAINERD}
     if by_containerd and (why := why_no_containerd(host, by_containerd)) is not None:
-        yield f"containerd makes no container: {why}"
+        yield f"containerd cannot make containers: {why}"
     if any(each.sut.storage.kind == "nfs" for each in share.served) and (why := why_no_nfs(host)) is not None:
         yield f"the storage nfs is not available: {why}"
     wanted = {name: spec for each in share.served for name, spec in others_of(each).items() if not spec.optional}

@@ -93,11 +93,11 @@ def refuse_site(spec: SiteSpec) -> None:
     """Raise `StudyError` for a site whose file rules out every run."""
     if spec.client in spec.nodes:
         alone = len(spec.nodes) == 1
-        what = "one host for both parts" if alone else "its client on the host of a node"
+        what = "one host for both parts" if alone else "its client on a node's host"
         hint = "name one host for `sut` and another for `client`" if alone else "give the client a host of its own"
         if alone:
             hint += ", or run tare on that host"
-        raise StudyError(f"the site {spec.name} has {what}, on which no study can be run yet", hint=hint)
+        raise StudyError(f"the site {spec.name} has {what}, where no study can run yet", hint=hint)
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def refuse_between(plan: Plan, site: Site) -> None:
 def _why_no_cluster(network: NetworkKind) -> str:
     """Explain why a cluster needs other networks: nodes announce an address of their own and one common port."""
     if network is NetworkKind.PUBLISHED_ADDRESS:
-        return "nodes tell one port for all of them, and engines publish it at another one on each host: use `host`"
+        return "nodes announce one common port, but engines publish a different one on each host: use `host`"
     return f"a node can be reached from the other nodes' hosts on `host` alone, not on `{network.value}`"
 
 

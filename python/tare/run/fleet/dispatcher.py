@@ -336,7 +336,7 @@ class Dispatcher:
     def _give_up_stranded(self) -> None:
         """Record failed attempts for blocks that started on an unavailable site: they cannot be made elsewhere."""
         for stranded in self._board.stranded():
-            why = f"the site {stranded.site}, on which block {stranded.block} was begun, is not available"
+            why = f"the site {stranded.site}, which started block {stranded.block}, is not available"
             attempts = self._board.done.attempts
             kept = tuple(
                 unmade_record(self._plan, run, attempts[run.id] + 1, stranded.site, why) for run in stranded.runs

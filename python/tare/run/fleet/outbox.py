@@ -65,7 +65,7 @@ class Outbox:
         self._asked_at = time.monotonic()
         while any(place.glob(KEPT)):
             if time.monotonic() - self._asked_at > PATIENCE_S:
-                raise EnvironmentLacks(f"tare fetched nothing of what was measured for {PATIENCE_S:g} s")
+                raise EnvironmentLacks(f"tare has fetched no results for {PATIENCE_S:g} s")
             self._removed.wait(_LOOK_S)
             self._removed.clear()
 

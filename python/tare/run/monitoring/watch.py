@@ -122,7 +122,7 @@ class Watch:
                 host.run(["kill", "-s", signal_name, "--", group], timeout_s=_CALL_S, check=False)
                 self._wait(process)
             if alive(host, process):
-                raise TimedOut(f"the monitor's program {name} does not end, even after SIGKILL")
+                raise TimedOut(f"the monitor's program {name} does not end even after SIGKILL")
             self.ledger.forget(Kind.PROCESS, to_ident(process), host=host.name)
             del self.running[name]
 

@@ -220,7 +220,7 @@ def _pod(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[str]
     held = set((pod.get("held by the sandbox") or "").split(","))
     wanted = {"ipc"} if network is NetworkKind.HOST else {"ipc", "net"}
     if not wanted <= held:
-        yield f"SUT: a pod declared, whose sandbox holds {pod.get('held by the sandbox') or 'no namespace'} of it"
+        yield f"SUT: a pod declared, but its sandbox holds {pod.get('held by the sandbox') or 'no namespace'} of it"
     kind = {"bridge": "veth"}.get(spec.cni, spec.cni)
     if network in POD_NETWORKS and pod.get("interface") != kind:
         yield f"SUT: cni {spec.cni} declared (an interface of kind {kind}), {pod.get('interface')} in force"

@@ -177,7 +177,7 @@ def some_unseen(path: Tree | None, opens: int | None) -> str | None:
     seen = _connections(path)
     if opens is None or seen >= opens:
         return None
-    return f"{seen} of the client's {opens} connections were seen: of the others the path is not known"
+    return f"{seen} of the client's {opens} connections were seen; the path of the others is unknown"
 
 
 def opened_to(sut: Sut | None, client: Client, opens: int | None) -> int | None:

@@ -172,7 +172,7 @@ def _removed_again(rental: Rental, provider: Provider, rentals: Rentals, waits: 
 
 def _outcome(rental: Rental, removed: Removed) -> str:
     if not removed.failed:
-        return "all that was made is removed again" if removed.removed else "nothing was made"
+        return "everything created so far was removed" if removed.removed else "nothing was made"
     return (
         f"not everything could be removed: {'; '.join(removed.failed)}; try again: tare sites destroy {rental.id}"
     )

@@ -19,9 +19,7 @@ from tare.study.reading.problems import checked
 from tare.study.values import Strict
 
 FORMAT = 1
-_SORT = Sort(
-    "a machine plan", "docs/reference/machine-plan.md has one to start from", "name the file of the machine plan"
-)
+_SORT = Sort("a machine plan", "docs/reference/machine-plan.md has an example", "name the file of the machine plan")
 _YEAR_H = 366 * 24
 
 ProviderName = Literal["ec2", "openstack"]
@@ -188,7 +186,7 @@ def _of_openstack(plan: MachinePlan) -> list[Fault]:
     faults: list[Fault] = []
     if plan.placement == "cluster":
         hint = "leave it out, or placement: spread"
-        faults.append((("placement",), "OpenStack would put server and client on one machine's hardware", hint))
+        faults.append((("placement",), "OpenStack would put server and client on the same hardware", hint))
     if plan.spot:
         faults.append((("spot",), "OpenStack has no spot machines", "leave it out"))
     if not isinstance(plan.image, str):
@@ -198,7 +196,7 @@ def _of_openstack(plan: MachinePlan) -> list[Fault]:
         faults.append((("disk", "iops"), "OpenStack has no IOPS of a volume to choose", hint))
     if plan.address == "private" and plan.external_network is not None:
         hint = "leave it out, or address: private"
-        faults.append((("external_network",), "it is of use for public addresses only", hint))
+        faults.append((("external_network",), "it applies only to public addresses", hint))
     return faults
 
 

@@ -52,5 +52,5 @@ def _cloud_init_status(spec: SshSpec) -> tuple[int | None, str]:
             start_new_session=True,
         )
     except subprocess.TimeoutExpired:
-        return None, "cloud-init has not ended there"
+        return None, "cloud-init has not finished there"
     return done.returncode, done.stderr.decode(errors="replace").strip()

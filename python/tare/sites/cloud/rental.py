@@ -168,7 +168,7 @@ class Rentals:
         """
         if (taken := next((each for each in self.all() if each.plan.name == plan.name), None)) is not None:
             raise StudyError(
-                f"machines of the plan {plan.name} are there already: {taken.id}",
+                f"machines of the plan {plan.name} exist already: {taken.id}",
                 hint=f"tare sites destroy {taken.id}, or give this plan another name",
             )
         made_at = datetime.now(UTC).replace(microsecond=0)
@@ -212,7 +212,9 @@ class Rentals:
             if name in (rental.id, rental.plan.name):
                 return rental
         hint = did_you_mean(name, [rental.id for rental in rentals], kind="rentals")
-        raise StudyError(f"this tare knows no machines called {name!r}", hint=hint or "tare sites list names them")
+        raise StudyError(
+            f"this tare knows no machines called {name!r}", hint=hint or "`tare sites list` lists them"
+        )
 
     def forget(self, rental: Rental) -> bool:
         """Delete a rental's folder and keys unless the ledger still lists a resource.

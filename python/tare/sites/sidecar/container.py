@@ -139,7 +139,7 @@ class Sidecar:
         except (DockerException, RequestException) as error:
             raise EnvironmentLacks(
                 f"the engine{where} gives no container for files and processes of others: {in_words(error)}",
-                hint="as a user, tare needs an engine of root's that mounts TARE_HOME; or run tare as root",
+                hint="run tare as root, or use an engine that runs as root and can mount TARE_HOME",
             ) from error
         except OSError as error:
             raise RunFailed(f"the engine's container for files and processes{where} is lost: {error}") from error

@@ -118,7 +118,7 @@ def why_no_sidecar(host: Host, engine: DockerClient | None) -> str | None:
     if not isinstance(host, UserHost | SshUserHost) or engine is None:
         return None
     if engine_facts(engine).get("engine_rootless"):
-        return "it runs as a user, too, and tare sets limits of its containers as root; run tare with sudo"
+        return "it also runs as a user, and tare needs root to set limits of its containers; run tare with sudo"
     try:
         host.run(["test", "-d", CGROUPS], timeout_s=_TRY_S)
     except TareError as error:

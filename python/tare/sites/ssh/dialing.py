@@ -238,7 +238,7 @@ class SshDialer:
             last = words.splitlines()[-1] if words else "no reason was given"
             raise EnvironmentLacks(
                 f"tare's agent could not be copied to {self.spec.display_name}: {last}",
-                hint="make room there, or give the host another `home` in sites.yaml",
+                hint="free disk space there, or give the host another `home` in sites.yaml",
             )
         if done.returncode != 0:
             raise self._refused(done.returncode, words)

@@ -247,7 +247,7 @@ class SshHost:
         try:
             port: int = self._link.ask("echo", address=address).fields["port"]
         except Refused as refused:
-            hint = "`address` in sites.yaml must be that host's own, on the measured network"
+            hint = "`address` in sites.yaml must be the host's own address on the measured network"
             raise RunFailed(
                 f"cannot listen at {address} on {self.name}: {_reason(refused)}", hint=hint
             ) from refused

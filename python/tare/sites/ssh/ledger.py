@@ -51,7 +51,7 @@ class AgentLedger:
         except Refused as refused:
             raise EnvironmentLacks(
                 f"the ledger on {self._link.name} cannot be used: {refused.what}",
-                hint="make room there, or give the host another `home` in sites.yaml",
+                hint="free disk space there, or give the host another `home` in sites.yaml",
             ) from refused
 
 

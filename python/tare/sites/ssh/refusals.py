@@ -18,24 +18,24 @@ def refusal(spec: SshSpec, code: int | None, words: str, sudoers: str | None = N
     by_hand = f"ssh {spec.ssh}" if spec.ssh_config is None else f"ssh -F {spec.ssh_config} {spec.ssh}"
     if "REMOTE HOST IDENTIFICATION HAS CHANGED" in words:
         return EnvironmentLacks(
-            f"the host key of {host} is not the one that is known: it was reinstalled, or another machine answers",
+            f"the host key of {host} has changed: the host was reinstalled, or another machine answers",
             hint="ask its administrator; if the change is intended, remove the old key with ssh-keygen -R",
         )
     if "host key is known" in words or "Host key verification failed" in words:
         return EnvironmentLacks(
             f"the host key of {host} is not known here",
-            hint=f"compare it once by hand: {by_hand}",
+            hint=f"log in once and compare the key: {by_hand}",
         )
     if "Permission denied" in words and "sudo" not in words and "agent" not in last:
         return EnvironmentLacks(
-            f"{host} lets none of this user's keys in ({last})",
-            hint=f"make this work without a question first: {by_hand} true",
+            f"{host} accepts none of this user's keys ({last})",
+            hint=f"first make this command work without a prompt: {by_hand} true",
         )
     if by_sudo(words):
         line = "docs/guides/two-hosts.md has it" if sudoers is None else sudoers
         return EnvironmentLacks(
             f"sudo on {host} does not start tare's agent without a password ({last})",
-            hint=f"root has to put a line into /etc/sudoers.d/tare there: {line}",
+            hint=f"as root, add this line to /etc/sudoers.d/tare there: {line}",
         )
     if code == 255 or code is None:
         return EnvironmentLacks(f"{host} cannot be reached: {last}", hint=f"does this work? {by_hand} true")

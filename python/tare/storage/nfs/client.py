@@ -85,7 +85,7 @@ def mount_export(host: Host, nfs_mount: NfsMount, target: str) -> Mount:
     mount = mount_under(host, target)
     magic = host.run(["stat", "-f", "-c", "%t", "--", target], timeout_s=_CALL_S).text.strip()
     if wrong := _mount_mismatch(nfs_mount, mount, target, magic):
-        raise EnvironmentLacks(f"what was mounted on {target} is not the NFS server's directory: {wrong}")
+        raise EnvironmentLacks(f"the mount on {target} is not the NFS server's directory: {wrong}")
     return mount
 
 

@@ -77,7 +77,7 @@ def published(document: Document, file: StudyFile, arms: FileArms, baseline: Bas
         if not _any_has(arms.every, own):
             raise document.error((*where, "levels"), "no arm has these levels")
         if any(other.levels == own and other.metric == spec.metric for other in figures):
-            raise document.error(where, f"a second {spec.metric} of the same arm")
+            raise document.error(where, f"a second {spec.metric} for the same arm")
         if spec.value is not None and spec.unit is None:
             raise document.error(where, "a value without its unit", hint="add unit: …")
         reference = _figure_of(baseline.of(own), spec.metric, specs, levels)

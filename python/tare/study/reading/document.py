@@ -208,7 +208,7 @@ class _Reader:
 
     def value(self, node: Node, path: KeyPath) -> Any:
         if node.anchor is not None:
-            raise self._error(path, "anchors and aliases are not read", hint="write the value out")
+            raise self._error(path, "YAML anchors and aliases are not supported", hint="write the value out")
         if isinstance(node, MappingNode):
             return self.mapping(node, path)
         if isinstance(node, SequenceNode):
@@ -227,7 +227,7 @@ class _Reader:
             if key in tree:
                 first = self.origins[where].line
                 self._note(key_node, where)
-                raise self._error(where, "the same key twice", hint=f"the first is on line {first}")
+                raise self._error(where, "duplicate key", hint=f"the first is on line {first}")
             self._note(key_node, where)
             tree[key] = self.value(value_node, where)
         return tree
@@ -239,15 +239,15 @@ class _Reader:
     def _key(self, node: Node, path: KeyPath) -> str:
         if not isinstance(node, ScalarNode) or node.tag == f"{_TAG}merge":
             self._note(node, path)
-            raise self._error(path, "a key has to be a plain word", hint="quote it if it holds { or [")
+            raise self._error(path, "a key must be a plain word", hint="quote it if it contains { or [")
         return str(node.value)
 
     def _scalar(self, node: ScalarNode, path: KeyPath) -> str | int | float | bool | None:
         self._known_tag(node, path, "str", "int", "float", "bool", "null", "timestamp")
         text, kind = str(node.value), str(node.tag).removeprefix(_TAG)
         if match := _REORDERING.search(text):
-            what = f"the character U+{ord(match[0]):04X} shows the text in another order than it has"
-            raise self._error(path, what, hint="remove it: text needs no such character in any script")
+            what = f"the character U+{ord(match[0]):04X} changes the order in which the text is displayed"
+            raise self._error(path, what, hint="remove it: no script needs this character")
         if kind == "null":
             return None
         if kind == "bool":
@@ -272,7 +272,7 @@ class _Reader:
 
     def _known_tag(self, node: Node, path: KeyPath, *kinds: str) -> None:
         if node.tag not in {_TAG + kind for kind in kinds}:
-            raise self._error(path, f"the tag {node.tag} is not read", hint="leave the tag out")
+            raise self._error(path, f"the tag {node.tag} is not supported", hint="leave the tag out")
 
     def _note(self, node: Node, path: KeyPath) -> None:
         self.origins[path] = Origin(node.start_mark.line + 1, node.start_mark.column + 1, path)

@@ -230,14 +230,14 @@ def _product(document: Document, file: StudyFile, names: Mapping[str, Sequence[s
     size = prod(len(levels) for levels in names.values())
     if size > _MOST_ARMS:
         hint = "name the arms one by one, or vary less"
-        raise document.error(("factors",), f"{size} arms are more than {_MOST_ARMS}", hint=hint)
+        raise document.error(("factors",), f"{size} arms are more than the limit of {_MOST_ARMS}", hint=hint)
     every = [dict(zip(names, levels, strict=True)) for levels in itertools.product(*names.values())]
     left = every
     for n, refs in enumerate(file.exclude):
         rule = allowed(document, ("exclude", n), refs, names)
         kept = [levels for levels in left if not fits(rule, levels)]
         if len(kept) == len(left):
-            raise document.error(("exclude", n), "excludes nothing that is not excluded already")
+            raise document.error(("exclude", n), "excludes nothing that is not already excluded")
         left = kept
     return tuple(_named(left))
 

@@ -345,7 +345,7 @@ def _check_image(document: Document, where: KeyPath, image: str, registry: Regis
         return
     if ":" in image or "/" in image:
         hint = "a recipe's name, docker://REF, oci:PATH or tar:PATH"
-        raise document.error(where, f"{shown(image)} is no image reference", hint=hint)
+        raise document.error(where, f"{shown(image)} is not an image reference", hint=hint)
     raise _unknown(document, where, "image recipe", image, registry.recipes)
 
 

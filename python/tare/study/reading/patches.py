@@ -33,7 +33,7 @@ def split(key: str) -> KeyPath:
     if tuple(head) in _FLAT and rest and rest[0] not in "\"'":
         return (*head, rest)
     if not _WHOLE.fullmatch(key):
-        raise ValueError("a quotation is not closed, or a part of the key is empty")
+        raise ValueError("a quote is not closed, or a part of the key is empty")
     return tuple(part.strip("\"'") for part in _PART.findall(key))
 
 
@@ -48,7 +48,7 @@ def path_of(document: Document, source: KeyPath, key: str) -> KeyPath:
         return split(key)
     except ValueError as error:
         hint = 'put the whole name into quotes: workload.properties."NAME.WITH.DOTS"'
-        raise document.error(source, f"{key!r} is no dotted key: {error}", hint=hint) from error
+        raise document.error(source, f"{key!r} is not a dotted key: {error}", hint=hint) from error
 
 
 def apply(document: Document, source: KeyPath, key: str, roots: Collection[str]) -> Document:

@@ -34,12 +34,12 @@ _EXPECTED = {
     "list_type": "a list",
 }
 _PATTERNS = {
-    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": "a plain name: letters, digits, dots, hyphens; at most 63",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": "a plain name: letters, digits, dots, hyphens; at most 63 characters",
     r"^/[^\x00-\x1f\x7f]*$": "an absolute path",
-    r"\S": "a text that is not empty",
-    r"^\S+$": "a word without blanks",
-    r"^[a-z][a-z0-9-]{0,30}$": "a name of small letters, digits and hyphens; at most 31, a letter first",
-    r"^[a-z_][a-z0-9_-]{0,31}$": "the name of a user",
+    r"\S": "text with at least one visible character",
+    r"^\S+$": "a word without spaces",
+    r"^[a-z][a-z0-9-]{0,30}$": "a name of lowercase letters, digits and hyphens, a letter first; at most 31",
+    r"^[a-z_][a-z0-9_-]{0,31}$": "a user name",
     r"^\d+(-\d+)?(,\d+(-\d+)?)*$": 'a CPU list such as "0-1,3"',
     r"^[1-9]\d*[KMG]?$": "a size in bytes, or with K, M or G: 512M",
 }

@@ -16,8 +16,8 @@ _BY_CLUSTER = ("sandbox", "cni", "proxy", "services")
 _NETWORKS = POD_NETWORKS | {NetworkKind.HOST}
 _OF_CLIENT = frozenset({NetworkKind.HOST, NetworkKind.POD})
 _NOT_LIMITED = (
-    ("cpu_weight", "kubelet sets the weight by what is requested"),
-    ("disk_iops", "Kubernetes limits no disk operations"),
+    ("cpu_weight", "kubelet derives the weight from the CPU request"),
+    ("disk_iops", "Kubernetes cannot limit disk operations"),
 )
 
 
@@ -38,7 +38,7 @@ def _faults(sut: SutSpec, client: Placement | None) -> Iterator[Refusal]:
         why = "a program that needs no database cannot be a pod of a cluster"
         yield Refusal((_DEPLOYMENT,), why, "use bare or container")
     elif client.deployment != POD and client.network is not NetworkKind.HOST:
-        why = f"a client outside the cluster stands on the pod's node, and not on `{client.network}`"
+        why = f"a client outside the cluster runs on the pod's node, not on `{client.network}`"
         hint = "use `client.network: host`, or `client.deployment: pod`"
         yield Refusal((("client", "network"), _DEPLOYMENT), why, hint)
     if sut.nodes > 1:
@@ -57,11 +57,11 @@ def _client_faults(sut: SutSpec, client: Placement) -> Iterator[Refusal]:
         yield Refusal(keys, why, "use host or pod")
     if client.network is NetworkKind.POD and sut.deployment != POD:
         if sut.network is not NetworkKind.HOST:
-            why = f"from a cluster's network a client need not reach a server on `{sut.network}`"
+            why = f"a client on the cluster's network may not reach a server on `{sut.network}`"
             hint = "use `sut.network: host`, `sut.deployment: pod`, or `client.network: host`"
             yield Refusal((("client", "network"), ("sut", "network")), why, hint)
         if sut.nodes > 1:
-            why = f"{sut.nodes} nodes on one host listen at its loopback, which no pod reaches"
+            why = f"{sut.nodes} nodes on one host listen on its loopback address, which pods cannot reach"
             yield Refusal((("client", "network"), ("sut", "nodes")), why, "use `client.network: host`, or one node")
     yield from _limit_faults("client", client)
 

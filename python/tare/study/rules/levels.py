@@ -29,7 +29,7 @@ def check_conditions(
         raise document.error(("conditions",), "every factor is a condition: there is nothing to compare")
     if list(baseline.levels) != asked:
         hint = f"baseline: {{{', '.join(f'{factor}: LEVEL' for factor in asked)}}}"
-        what = "with conditions, the baseline must name a level of each other factor, and of no condition"
+        what = "in a study with conditions, the baseline must name one level of every other factor and no condition"
         raise document.error(("baseline",), what, hint=hint)
 
 
@@ -73,7 +73,7 @@ def _other_network(word: str, side: str, settings: ArmSettings) -> _Wrong | None
     if word not in _WORDS or (placed is not None and placed.network == word):
         return None
     if placed is None:
-        return _Wrong("is of a client, and there is none", "give it another name")
+        return _Wrong("names the client's network, but the study has no client", "give it another name")
     hint = f"set {side}.network: {word}, or give it another name"
     return _Wrong(f"has {side}.network: {placed.network.value}", hint)
 
@@ -89,7 +89,7 @@ def disk_bound_levels(document: Document, file: StudyFile, names: Mapping[str, S
     chosen = allowed(document, where, file.disk_bound, names)
     for factor in chosen:
         if factor in file.conditions:
-            what = f"{factor!r} is a condition, and no question of the study"
+            what = f"{factor!r} is a condition, not a question of the study"
             raise document.error((*where, factor), what, hint="name levels of the other factors")
     return chosen
 

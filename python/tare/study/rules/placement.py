@@ -75,7 +75,7 @@ def _engine(side: str, placed: Placement, *, has_one: bool) -> Refusal | None:
             ((side, differing[0]), (side, "deployment")), why, f"leave `{differing[0]}` out, or use `container`"
         )
     if placed.runtime is not None and (placed.engine or "docker") != "docker":
-        why = f"`{placed.engine}` has one runtime for all containers of a service"
+        why = f"`{placed.engine}` uses one runtime for all containers of a service"
         return Refusal(((side, "runtime"), (side, "engine")), why, "leave `runtime` out, or use Docker")
     return _rootless(side, placed)
 
@@ -88,7 +88,7 @@ def _rootless(side: str, placed: Placement) -> Refusal | None:
         return Refusal(keys, why, f"use `engine: {_ROOTLESS}`, or another network")
     ours = {NetworkKind.HOST, *ROOTLESS_NETWORKS}
     if placed.engine == _ROOTLESS and placed.deployment not in MACHINES and placed.network not in ours:
-        why = f"the host has no route to a network of rootless Podman's (`{placed.network}`)"
+        why = f"the host has no route to `{placed.network}` of rootless Podman"
         return Refusal(keys, why, f"use {', '.join(sorted(ours)[:-1])} or {max(ours)}")
     return None
 
@@ -144,7 +144,9 @@ def _pair(sut: SutSpec, client: ClientSpec) -> Refusal | None:
     if client.own_host:
         return _apart(sut, client)
     if sut.network in OWN_ADDRESS:
-        why = f"a host reaches no container of its own on `{sut.network.value}`, and the client may stand there"
+        why = (
+            f"a host cannot reach its own containers on `{sut.network.value}`, and the client may run on that host"
+        )
         keys = (("sut", "network"), ("client", "own_host"))
         return Refusal(keys, why, "set `client.own_host: true`, or use `sut.network: bridge`")
     if client.network is NetworkKind.SHARED and sut.network is NetworkKind.HOST:
@@ -155,7 +157,7 @@ def _pair(sut: SutSpec, client: ClientSpec) -> Refusal | None:
         hint = "`client.network: host`" if sut.network in ROOTLESS_NETWORKS else "`sut.network: bridge`"
         return Refusal(keys, why, f"use {hint} with it")
     if client.network is NetworkKind.BRIDGE and sut.network in _ON_LOOPBACK:
-        why = f"from another namespace the client cannot reach the host's 127.0.0.1 (`{sut.network}`)"
+        why = f"from another namespace, the client cannot reach the host's 127.0.0.1 (`{sut.network}`)"
         return Refusal(keys, why, "use `client.network: host`, or `sut.network: bridge`")
     return None
 
@@ -164,7 +166,7 @@ def _apart(sut: SutSpec, client: ClientSpec) -> Refusal | None:
     """Refuse networks between a SUT and a client on another host."""
     for side, placed, far in (("sut", sut, SERVES_OTHERS), ("client", client, REACHES_OTHERS)):
         if placed.network not in far:
-            why = f"`{placed.network.value}` ends at the host, and `own_host` puts the client on another"
+            why = f"`{placed.network.value}` reaches no other host, and `own_host` puts the client on one"
             hint = f"use {' or '.join(sorted(each.value for each in far))}"
             return Refusal(((side, "network"), ("client", "own_host")), why, f"{hint}, or leave `own_host` out")
     return None
@@ -174,13 +176,13 @@ def refuse_storage(sut: SutSpec, usable: Usable) -> Refusal | None:
     """Return the reason why the SUT cannot have its storage so; `None` if it can."""
     storage = sut.storage
     if sut.engine == _ROOTLESS and storage.kind != "bind":
-        why = f"a rootless engine cannot use the storage `{storage.kind}`, which root makes"
+        why = f"a rootless engine cannot use the storage `{storage.kind}`, which only root can make"
         return Refusal((("sut", "storage", "kind"), ("sut", "engine")), why, "use `bind`, or another engine")
     if usable.deployments is not None and sut.deployment not in usable.deployments:
         names = " or ".join(f"`{name}`" for name in sorted(usable.deployments))
         why = f"the storage `{storage.kind}` is not available for `{sut.deployment}`"
         if usable.by_engine:
-            why = f"`{sut.deployment}` has no engine that could give it the storage `{storage.kind}`"
+            why = f"`{sut.deployment}` has no engine to provide the storage `{storage.kind}`"
         keys = (("sut", "storage", "kind"), ("sut", "deployment"))
         return Refusal(keys, why, f"use {names} for the SUT, or another storage")
     usual = StorageSpec()
@@ -202,7 +204,7 @@ def refuse_storage(sut: SutSpec, usable: Usable) -> Refusal | None:
 def _claim(storage: StorageSpec) -> Refusal | None:
     if storage.kind != "claim" or storage.storage_class is not None:
         return None
-    why = "a claim is of a storage class of the cluster, and none is named"
+    why = "a volume claim needs a storage class of the cluster, and none is named"
     hint = "set `storage_class`; see `kubectl get storageclasses`"
     return Refusal((("sut", "storage", "kind"),), why, hint)
 
@@ -221,14 +223,14 @@ def _machine_faults(sut: SutSpec, client: Placement | None, protocol: Repetition
     if client is not None and client.deployment in MACHINES:
         yield from _client_machine_faults(sut, client, protocol)
     elif client is not None and client.network in _NETWORKS:
-        why = f"`{client.network}` attaches a virtual machine, and the client is in none"
+        why = f"`{client.network}` is for virtual machines, and the client is not in one"
         yield Refusal((("client", "network"),), why, "use host, bridge or shared for the client")
     if sut.deployment in MACHINES:
         yield from _sut_machine_faults(sut, client, protocol)
         return
     if sut.network in _NETWORKS:
         keys: tuple[KeyPath, ...] = (("sut", "network"), _DEPLOYMENT)
-        why = f"`{sut.network}` attaches a virtual machine, and `{sut.deployment}` is none"
+        why = f"`{sut.network}` is for virtual machines, and `{sut.deployment}` is not one"
         yield Refusal(keys, why, "use `deployment: vm` or `vm-container`, or another network")
     if sut.vm is not None:
         given: list[KeyPath] = [("sut", "vm", key) for key in sorted(sut.vm.model_fields_set)]
@@ -240,13 +242,13 @@ def _client_machine_faults(sut: SutSpec, client: Placement, protocol: Repetition
     """Check a client in a virtual machine: QEMU's user network reaches all that the host does, a tap does not."""
     network, deployment = ("client", "network"), ("client", "deployment")
     if client.network is not NetworkKind.USER:
-        why = f"on `{client.network}` a client in a virtual machine reaches no server"
+        why = f"a client in a virtual machine cannot reach any server on `{client.network}`"
         yield Refusal((network, deployment), why, "use `client.network: user`")
     if client.limits.memory is None:
-        why = "a virtual machine needs a size, and nothing sets how much memory the client may use"
+        why = "a virtual machine needs a memory size, and the client has no memory limit"
         yield Refusal((("client", "limits", "memory"), deployment), why, "set `client.limits.memory` for all arms")
     if sut.nodes > 1:
-        why = f"in a virtual machine a client sees one address of its host, not those of {sut.nodes} nodes"
+        why = f"a client in a virtual machine sees one address of its host, not the addresses of {sut.nodes} nodes"
         yield Refusal((deployment, ("sut", "nodes")), why, "use a client that is bare or in a container")
     if isinstance(protocol, DuetSpec):
         yield Refusal((deployment, ("protocol", "name")), _SWAPPED, "use `interleave`")
@@ -261,13 +263,13 @@ def _sut_machine_faults(sut: SutSpec, client: Placement | None, protocol: Repeti
         why = f"a virtual machine has its own network, so it cannot be on `{sut.network}`"
         yield Refusal((network, _DEPLOYMENT), why, "use `network: user` or `network: tap`")
     if sut.limits.memory is None:
-        why = "a virtual machine needs a size, and nothing sets how much memory each arm may use"
+        why = "a virtual machine needs a memory size, and the SUT has no memory limit"
         yield Refusal((("sut", "limits", "memory"), _DEPLOYMENT), why, "set `sut.limits.memory` for all arms")
     if client is not None and client.network not in {NetworkKind.HOST, NetworkKind.USER}:
-        why = f"a client on `{client.network}` does not reach a virtual machine"
+        why = f"a client on `{client.network}` cannot reach a virtual machine"
         yield Refusal((("client", "network"), _DEPLOYMENT), why, "use `client.network: host`")
     if sut.nodes > 1:
-        why = f"{sut.nodes} virtual machines would have separate networks and not reach each other"
+        why = f"{sut.nodes} virtual machines would have separate networks and could not reach each other"
         yield Refusal((("sut", "nodes"), _DEPLOYMENT), why, "use bare or container, or one node")
     yield from _disk_faults(sut, vm_settings(sut) or VmSpec())
     if isinstance(protocol, DuetSpec):
@@ -277,13 +279,15 @@ def _sut_machine_faults(sut: SutSpec, client: Placement | None, protocol: Repeti
 def _disk_faults(sut: SutSpec, vm: VmSpec) -> Iterator[Refusal]:
     aio, cache, kind = ("sut", "vm", "aio"), ("sut", "vm", "cache"), ("sut", "storage", "kind")
     if vm.aio == "native" and vm.cache not in _DIRECT:
-        why = f"`aio: native` needs a disk without the host's cache, which `cache: {vm.cache}` has"
+        why = f"`aio: native` must bypass the host's page cache, which `cache: {vm.cache}` uses"
         yield Refusal((aio, cache), why, "use `cache: none` or `directsync`, or `aio: threads`")
     if sut.limits.disk_iops is not None and vm.cache not in _DIRECT:
-        why = f"with `cache: {vm.cache}` the host's page cache writes, outside any control group's limit"
+        why = (
+            f"with `cache: {vm.cache}`, the host's page cache does the writing, outside every control group's limit"
+        )
         yield Refusal((cache, ("sut", "limits", "disk_iops")), why, "use `cache: none` or `directsync`")
     if sut.storage.kind == "tmpfs" and vm.cache in _DIRECT:
-        why = f"`cache: {vm.cache}` opens the disk with O_DIRECT, which not every kernel's tmpfs can"
+        why = f"`cache: {vm.cache}` opens the disk with O_DIRECT, which tmpfs does not support on every kernel"
         yield Refusal((cache, kind), why, "use `cache: writeback`")
     if sut.storage.cache == "warmed":
         why = "the page cache that matters is the machine's own, which starts empty"
@@ -303,7 +307,7 @@ def _cluster_faults(settings: ArmSettings, parameters: Parameters, clusters: Col
     replicas = parameters.replicas
     if replicas is not None and replicas > sut.nodes:
         keys: tuple[KeyPath, ...] = (("workload",), _NODES)
-        why = f"the workload asks for {replicas} replicas of each row, and the SUT has {_nodes_in_words(sut.nodes)}"
+        why = f"the workload needs {replicas} replicas of each row, and the SUT has {_nodes_in_words(sut.nodes)}"
         yield Refusal(keys, why, f"set `sut.nodes: {replicas}`, or ask for fewer")
     if sut.nodes == 1:
         return
@@ -311,9 +315,9 @@ def _cluster_faults(settings: ArmSettings, parameters: Parameters, clusters: Col
     if sut.database not in clusters:
         what = f"`{sut.database}`" if sut.database else f"the program of `{settings.workload_name}`"
         keys = (_NODES, ("sut", "database"))
-        yield Refusal(keys, f"{what} is one server here, not a cluster", f"leave `nodes` out, or use {names}")
+        yield Refusal(keys, f"{what} runs as one server, not as a cluster", f"leave `nodes` out, or use {names}")
     if sut.network in _PUBLISHED:
-        why = f"nodes give clients each other's own addresses, which bypass the ports of `{sut.network.value}`"
+        why = f"nodes send clients to each other's own addresses, which bypass the ports of `{sut.network.value}`"
         yield Refusal((("sut", "network"), _NODES), why, "use `host` or `bridge` for the SUT")
     if sut.network in OWN_ADDRESS:
         why = f"a host has one address for a container on `{sut.network.value}`, and the SUT has {sut.nodes} nodes"
@@ -341,7 +345,7 @@ def check_program(document: Document, workload: str) -> None:
     raw = tree.get("sut")
     sut: Mapping[str, object] = raw if isinstance(raw, Mapping) else {}
     if tree.get("client") is not None:
-        hint = "leave `client` out, and place the program by `sut`"
+        hint = "leave `client` out, and place the program under `sut`"
         raise document.error(("client",), f"{workload} is itself the SUT and has no client", hint=hint)
     for key in ("database", "settings"):
         if sut.get(key) is not None:

@@ -25,11 +25,11 @@ def _faults(sut: SutSpec, client: Placement | None) -> Iterator[Refusal]:
     if sut.deployment == POD:
         return  # a cluster's: rules/cluster_pods.py
     if client is not None and client.deployment != POD and client.network in POD_NETWORKS:
-        why = f"`{client.network}` attaches a pod, and a client is in none"
+        why = f"`{client.network}` is for pods, and the client is not in a pod"
         yield Refusal((("client", "network"),), why, "use `client.network: host`")
     if pod is None:
         if sut.network in POD_NETWORKS:
-            why = f"`{sut.network}` attaches a pod, and the SUT is in none"
+            why = f"`{sut.network}` is for pods, and the SUT is not in a pod"
             hint = "describe its pod: `sut.pod: {cni: bridge}`, or use `deployment: pod`"
             yield Refusal((_NETWORK,), why, hint)
         return
@@ -37,12 +37,14 @@ def _faults(sut: SutSpec, client: Placement | None) -> Iterator[Refusal]:
     if sut.deployment != "container" or sut.engine not in {None, "docker"}:
         what = f"`{sut.deployment}`" if sut.deployment != "container" else f"the engine `{sut.engine}`"
         keys: tuple[KeyPath, ...] = (*given, ("sut", "pod"), ("sut", "deployment"))
-        yield Refusal(keys, f"{what} makes no pod", "use `deployment: container` in Docker, or leave `pod` out")
+        yield Refusal(
+            keys, f"{what} cannot make a pod", "use `deployment: container` in Docker, or leave `pod` out"
+        )
     if sut.network not in POD_NETWORKS | _WITHOUT_CNI:
-        why = f"the ports of a pod are not published by the engine (`{sut.network}`)"
+        why = f"the engine does not publish the ports of a pod (`{sut.network}`)"
         yield Refusal((_NETWORK, ("sut", "pod")), why, "use `host-port`, `cluster-ip` or `node-port`")
     if client is not None and client.network is not NetworkKind.HOST:
-        why = f"a client of a pod stands on its node, and not on `{client.network}`"
+        why = f"the client of a pod runs on the pod's node, not on `{client.network}`"
         yield Refusal((("client", "network"), ("sut", "pod")), why, "use `client.network: host`")
     if sut.nodes > 1:
         why = f"{sut.nodes} pods would need addresses before they are made"
@@ -58,7 +60,7 @@ def _network_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
         yield Refusal((("sut", "pod", "cni"), _NETWORK), why, "use `network: pod`, or `cni: bridge`")
     for key in ("proxy", "services"):
         if getattr(pod, key) != getattr(usual, key) and sut.network not in SERVICE_NETWORKS:
-            why = f"`{key}` means nothing on `{sut.network}`, which no Service leads to"
+            why = f"`{key}` has no effect on `{sut.network}`, which has no Service"
             yield Refusal((("sut", "pod", key), _NETWORK), why, "use `cluster-ip` or `node-port`, or leave it out")
 
 
@@ -67,20 +69,20 @@ def qos_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
     limits = sut.limits
     for key in ("cpu_request", "memory_request"):
         if getattr(pod, key) is not None and pod.qos is not Qos.BURSTABLE:
-            why = f"`{key}` is of the class `burstable`; the others follow from the limits"
+            why = f"only the class `burstable` has a `{key}`; the requests of other classes follow from the limits"
             yield Refusal((("sut", "pod", key), _QOS), why, "use `qos: burstable`, or leave it out")
     if pod.qos is None:
         return
     weight: KeyPath = ("sut", "limits", "cpu_weight")
     if limits.cpu_weight is not None:
-        yield Refusal((weight, _QOS), "kubelet sets the weight by what is requested", "leave `cpu_weight` out")
+        yield Refusal((weight, _QOS), "kubelet derives the weight from the CPU request", "leave `cpu_weight` out")
     limited = [key for key in ("cpu_quota", "memory") if getattr(limits, key) is not None]
     if pod.qos is Qos.BEST_EFFORT and limited:
         keys = (("sut", "limits", limited[0]), _QOS)
         yield Refusal(keys, "a pod of the class `best-effort` has no limits", "use `burstable` or `guaranteed`")
     if pod.qos is Qos.GUARANTEED and (limits.memory is None or (limits.cpu_quota is None and limits.cpus is None)):
         why = "a pod of the class `guaranteed` has limits of CPU and memory"
-        hint = "set `limits.memory` and `limits.cpu_quota`, or `limits.cpus` as by the static CPU manager"
+        hint = "set `limits.memory` and `limits.cpu_quota`, or `limits.cpus` as the static CPU manager does"
         yield Refusal((_QOS, ("sut", "limits")), why, hint)
     if pod.qos is Qos.BURSTABLE:
         yield from _burstable_faults(sut, pod)

@@ -48,11 +48,11 @@ def _duet_faults(spec: DuetSpec, settings: ArmSettings, parameters: Parameters) 
             keys, why_not, "leave `device` out, then each node has its own loop device; or use `interleave`"
         )
     if settings.sut.storage.kind == "nfs":
-        why_not = "an NFS server works outside of both sets of CPUs, and for both arms on the disk that they share"
+        why_not = "an NFS server uses CPUs outside both sets, and both arms would share its disk"
         yield _refusal((("sut", "storage", "kind"), name), why_not, "use another storage, or `interleave`")
     for side, placement in settings.sides.items():
         if placement.limits.cpus is not None:
-            why_not = f"in a duet the protocol places both arms, on the CPUs {' and '.join(spec.cpus)} in turn"
+            why_not = f"a duet places its two arms itself, on the CPUs {' and '.join(spec.cpus)} in turn"
             yield _refusal(((side, "limits", "cpus"), name), why_not, "leave the key out, or use `interleave`")
         if placement.cgroup is CgroupPlace.ROOT:
             why_not = "an arm in the root control group cannot be pinned to CPUs"
@@ -80,7 +80,7 @@ def check_measuring(document: Document, protocol: Repetition, arms: Sequence[Arm
     for key in ("measure_s", "window_s"):
         values = {float(arm.settings.workload[key]) for arm in arms}
         if len(values) > 1:
-            what = f"workload.{key} is not the same in all arms, so that one length cannot be chosen for all"
+            what = f"workload.{key} differs between arms, so one length cannot be chosen for all"
             raise document.error(_WHERE, what, hint="omit measure, or use the same value in all arms")
     workload = arms[0].settings.workload
     least = LEAST_WINDOWS * float(workload["window_s"])
@@ -98,11 +98,11 @@ def check_looks(document: Document, file: StudyFile) -> None:
     if not isinstance(protocol, Sequential):
         return
     if protocol.anytime == "sign-flip" and file.conditions:
-        what = "sign flips need mirrored pairs of blocks, which conditions, as blocks of their own, break up"
+        what = "sign flips need mirrored pairs of blocks, and the separate blocks of conditions break these up"
         raise document.error(("protocol", "anytime"), what, hint="use `t-mixture`")
     declared = (file.margins or {}).get(_THROUGHPUT)
     if protocol.margin is not None and declared not in {None, protocol.margin}:
-        what = f"the margin {protocol.margin:g} is not that of throughput, {declared:g}"
+        what = f"the margin {protocol.margin:g} differs from margins.throughput, {declared:g}"
         raise document.error(("protocol", "margin"), what, hint="omit margins.throughput, or use the same value")
 
 

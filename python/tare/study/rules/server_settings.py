@@ -21,7 +21,7 @@ def check_setting_value(name: str, value: Scalar) -> None:
             )
         if not value.isprintable():
             raise StudyError(
-                f"the value of the server setting {name!r} holds characters that cannot be printed: {value!r}",
+                f"the value of the server setting {name!r} contains non-printable characters: {value!r}",
                 hint="write it on one line, in plain characters",
             )
     elif abs(value) > _LARGEST:

@@ -17,13 +17,13 @@ def refuse_tls(settings: ArmSettings, servers: Collection[str], clients: Collect
     if not sut.tls:
         return None
     if sut.database is None:
-        why = f"`{workload}` needs no database, so that there is no connection to encrypt"
+        why = f"`{workload}` needs no database, so there is no connection to encrypt"
         return Refusal((("sut", "tls"), ("workload", "name")), why, "leave `tls` out")
     if sut.database not in servers:
-        why = f"tare sets up no TLS for {sut.database}"
-        return Refusal((("sut", "tls"), ("sut", "database")), why, f"it does for {_list(servers)}")
+        why = f"tare cannot set up TLS for {sut.database}"
+        return Refusal((("sut", "tls"), ("sut", "database")), why, f"use {_list(servers)}, or leave `tls` out")
     if workload not in clients:
-        why = f"{workload} is given no TLS by tare"
+        why = f"tare cannot set up TLS for the workload {workload}"
         return Refusal((("sut", "tls"), ("workload", "name")), why, f"use {_list(clients)}, or leave `tls` out")
     return None
 

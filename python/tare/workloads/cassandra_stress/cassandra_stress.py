@@ -162,8 +162,8 @@ def _schema(own: CassandraStressParameters) -> tuple[str, ...]:
 
 def _server(target: Target) -> tuple[str, ...]:
     if target.database not in DRIVEN:
-        hint = f"it drives {' and '.join(DRIVEN)}"
-        raise StudyError(f"cassandra-stress does not drive {target.database}", hint=hint)
+        hint = f"it supports {' and '.join(DRIVEN)}"
+        raise StudyError(f"cassandra-stress does not support {target.database}", hint=hint)
     endpoint = target.endpoint
     return (
         "-mode",

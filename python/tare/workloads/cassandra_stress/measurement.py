@@ -61,9 +61,7 @@ def must_be_whole(printed: Printed, max_error_share: float) -> tuple[Interval, .
 
 
 def _failed(what: str) -> RunFailed:
-    hint = (
-        "a read found nothing: is `population` within the `records` that are loaded?" if _NOTHING in what else None
-    )
+    hint = "a read found nothing: is `population` within the loaded `records`?" if _NOTHING in what else None
     return RunFailed(_one_line(what), hint=hint)
 
 

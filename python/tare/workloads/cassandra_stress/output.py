@@ -132,7 +132,7 @@ def _cannot_be_read(line: str) -> bool:
 
 
 def _unreadable(line: str) -> str:
-    return f"cannot read {line.rstrip()!r}: is it cut, or written in another locale than English?"
+    return f"cannot read {line.rstrip()!r}: is it truncated, or in a locale other than English?"
 
 
 def _number(text: str) -> float:

@@ -76,9 +76,9 @@ def _must_have_done_all(own: FioParameters, jobs: Sequence[Job], because: str) -
     if shortest < own.measure_s * (1 - _SHORT):
         raise RunFailed(f"cut short: {shortest:g} s of {own.measure_s:g} s{because}")
     if not all(any(job.kinds[kind].count for kind in DIRECTIONS) for job in jobs):
-        raise RunFailed(f"a job of fio's made no request in {own.measure_s:g} s")
+        raise RunFailed(f"a fio job made no request in {own.measure_s:g} s")
     if own.syncs and not all(job.kinds["fsync"].count for job in jobs):
-        raise RunFailed("fio should make its files durable, but a job reported no fsync")
+        raise RunFailed("fio was to make its files durable, but a job reported no fsync")
 
 
 def _must_agree(own: FioParameters, jobs: Sequence[Job]) -> None:

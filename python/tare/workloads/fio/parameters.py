@@ -63,13 +63,13 @@ class FioParameters(Parameters):
         if self.direct and self.bs_bytes % _SECTOR:
             raise ValueError(f"O_DIRECT takes blocks of whole sectors ({_SECTOR} bytes)")
         if self.direct and self.ioengine == "mmap":
-            raise ValueError("mmap goes through the page cache, whatever flags a file was opened with")
+            raise ValueError("mmap always goes through the page cache, whatever flags the file is opened with")
         if self.iodepth > 1 and self.ioengine in _SYNCHRONOUS:
-            raise ValueError(f"{self.ioengine} has one request under way, whatever iodepth says")
+            raise ValueError(f"{self.ioengine} keeps one request in flight, whatever iodepth says")
         if self.ioengine == "libaio" and not self.direct:
-            raise ValueError("libaio without direct waits in the submission, so iodepth would mean nothing")
+            raise ValueError("libaio without direct waits in the submission, so iodepth would have no effect")
         if self.syncs and self.rw not in _WRITING:
-            raise ValueError(f"{self.rw} writes nothing that fsync or fdatasync could make durable")
+            raise ValueError(f"{self.rw} writes nothing for fsync or fdatasync to make durable")
         if self.fsync and self.fdatasync:
             raise ValueError("fio counts fsync and fdatasync as one kind, so name one of them")
         return self

@@ -88,7 +88,7 @@ class SysbenchFileioParameters(Parameters):
         if self.file_extra_flags == "direct" and self.block_bytes % _SECTOR:
             raise ValueError(f"O_DIRECT takes blocks of whole sectors ({_SECTOR} bytes)")
         if self.file_extra_flags == "direct" and self.file_io_mode == "mmap":
-            raise ValueError("mmap goes through the page cache, whatever flags a file was opened with")
+            raise ValueError("mmap always goes through the page cache, whatever flags the file is opened with")
         return self
 
 

@@ -113,10 +113,10 @@ def _must_be_free_of_errors(printed: Printed, max_error_share: float) -> None:
     if errors > max_error_share * events:
         raise RunFailed(
             f"{errors} errors in {events} transactions",
-            hint="deadlocks and lock waits that sysbench retried; `max_error_share` says how many are acceptable",
+            hint="sysbench retried deadlocks and lock waits; `max_error_share` sets how many are acceptable",
         )
     if reconnects := printed.count("reconnects"):
-        raise RunFailed(f"{reconnects} connections were lost and made again")
+        raise RunFailed(f"{reconnects} connections were lost and reopened")
 
 
 def _measurement(printed: Printed, parameters: SysbenchParameters) -> Measurement:

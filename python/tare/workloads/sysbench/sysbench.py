@@ -118,7 +118,7 @@ def _run(own: SysbenchParameters, target: Target, run_dir: str, seconds: float) 
 
 def _beginning(target: Target, run_dir: str) -> tuple[str, ...]:
     if target.database not in DRIVERS:
-        raise StudyError(f"sysbench cannot drive {target.database}", hint=f"it drives {', '.join(DRIVERS)}")
+        raise StudyError(f"sysbench does not support {target.database}", hint=f"it supports {', '.join(DRIVERS)}")
     driver = DRIVERS[target.database]
     return (
         "sysbench",

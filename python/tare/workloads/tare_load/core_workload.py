@@ -57,7 +57,7 @@ def _between(least: float, most: float) -> Value:
 
 _REFUSED: Mapping[str, str] = {
     "latencytrackederrors": "failures are counted by kind and have no latency",
-    "fieldlengthhistogram": "the client has no such file: take another fieldlengthdistribution",
+    "fieldlengthhistogram": "the client has no such file: use another fieldlengthdistribution",
 }
 _CLIENTS = frozenset({"hdrhistogram", "histogram", "hdrhistogram+histogram"})
 KNOWN: Mapping[str, Value] = {
@@ -136,9 +136,9 @@ def _elsewhere(name: str) -> str:
     if name == WORKLOAD:
         return f"is always {CORE_WORKLOAD}"
     if name in _SET_BY_TARE:
-        return "is what tare sets by itself: leave it out"
+        return "is set by tare: leave it out"
     meant = did_you_mean(name, KNOWN, kind="properties")
-    return "is no property of YCSB's that tare-load knows" + (f" ({meant})" if meant else "")
+    return "is not a YCSB property that tare-load supports" + (f" ({meant})" if meant else "")
 
 
 def _refused_at(where: tuple[str | int, ...], why: str, given: object) -> ValidationError:
@@ -192,7 +192,7 @@ class CoreWorkloadSpec(Strict):
         drawn = self.mix.get("requestdistribution")
         if self.operations is None and self.share_of("insert") and drawn in {"zipfian", "ycsb-compat"}:
             raise ValueError(
-                f"{drawn} requests beside inserts need `operations`: how many records there will be follows from it"
+                f"{drawn} requests beside inserts need `operations`: it determines how many records there will be"
             )
         return self
 

@@ -218,4 +218,4 @@ def read_document(text: str, last_words: str = "") -> Document:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise RunFailed(f"the document of tare-load is not whole: {where}: {first['msg']}") from error
+        raise RunFailed(f"the document of tare-load is incomplete: {where}: {first['msg']}") from error

@@ -140,7 +140,9 @@ class Job(Strict):
         if doubled := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"two operations are called {doubled!r}")
         if RECORD in self.generators:
-            raise ValueError(f"the generator {RECORD!r} is the number of the record that is loaded; rename yours")
+            raise ValueError(
+                f"the generator name {RECORD!r} is reserved for the number of the loaded record; rename yours"
+            )
         for each in self.operations:
             self._must_be_known(f"operation {each.name!r}", each.steps, self.generators)
         if self.load is not None:
@@ -153,7 +155,7 @@ class Job(Strict):
         for step in steps:
             rest = _PLACE.sub("", step.send)
             if "{" in rest:
-                raise ValueError(f"{where}: a brace is opened and not closed in {step.send!r}")
+                raise ValueError(f"{where}: unclosed brace in {step.send!r}")
             for name in _PLACE.findall(step.send):
                 if name not in names:
                     choices = f"there are {', '.join(names)}" if names else "there is none"

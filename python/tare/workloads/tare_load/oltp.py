@@ -110,6 +110,6 @@ class OltpSpec(Strict):
 def _must_be_sql(protocol: str) -> None:
     if protocol not in _SQL:
         raise StudyError(
-            "sysbench's scripts are SQL, which this database does not speak",
-            hint="they go with mariadb, mysql and postgresql",
+            "sysbench's scripts are SQL, which this database does not support",
+            hint="use mariadb, mysql or postgresql",
         )

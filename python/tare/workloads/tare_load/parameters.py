@@ -118,7 +118,7 @@ class TareLoadParameters(Parameters):
         if self.window_s > self.measure_s:
             raise ValueError(f"a window of {self.window_s:g} s is longer than the measure phase")
         if self.window_s < 0.01:
-            raise ValueError("a window lasts 0.01 s at least")
+            raise ValueError("a window must last 0.01 s or more")
         if self.sustainable is not None:
             self._must_tell_quantiles(self.sustainable)
         if self.threads > self.connections:
@@ -136,7 +136,7 @@ class TareLoadParameters(Parameters):
     def _must_be_one_work(self) -> None:
         if len(self._works) != 1:
             both = " and ".join(f"`{name}`" for name in self._works)
-            which = f"{both} are both there: take one" if both else "there is nothing to send"
+            which = f"{both} are both set: use one" if both else "there is nothing to send"
             raise ValueError(f"{which}; `job`, `sysbench` or `ycsb` says what")
         if self.work.has_steps("") and self.pipeline > 1:
             raise ValueError("an operation of several steps waits for each reply, so `pipeline` must be 1")
@@ -149,7 +149,7 @@ class TareLoadParameters(Parameters):
             raise ValueError("some arrivals of the trace have an operation, and some have none")
         kinds = self.work.kinds
         if unknown := sorted({*named} - {*kinds}):
-            raise ValueError(f"the trace has {unknown[0]!r}, which is none of {', '.join(kinds)}")
+            raise ValueError(f"the trace has {unknown[0]!r}, which is not one of {', '.join(kinds)}")
 
     def _must_tell_quantiles(self, spec: SustainableSpec) -> None:
         hold_s = self.measure_s / spec.rungs
@@ -217,7 +217,7 @@ def read_trace(path: Path) -> Sequence[Arrival]:
     if not table.width or not table.height:
         raise ValueError(f"the trace {path} has no arrivals")
     if table.height > _MOST_ARRIVALS:
-        raise ValueError(f"the trace {path} has {table.height} arrivals; {_MOST_ARRIVALS} are the most")
+        raise ValueError(f"the trace {path} has {table.height} arrivals; {_MOST_ARRIVALS} is the limit")
     column = table.to_series(0)
     try:
         times = [float(value) for value in column.cast(pl.Float64)]
@@ -225,7 +225,7 @@ def read_trace(path: Path) -> Sequence[Arrival]:
         raise ValueError(f"the trace {path}: its first column must be seconds, and nothing else") from error
     for number, (before, after) in enumerate(pairwise((0.0, *times)), start=1):
         if not before <= after:
-            raise ValueError(f"the trace {path}: arrival {number} is before the one before it, or before 0")
+            raise ValueError(f"the trace {path}: arrival {number} is earlier than the previous one, or before 0")
     named = next((name for name in table.columns[1:] if str(name).strip().lower() == "operation"), None)
     if named is None:
         return times

@@ -85,7 +85,7 @@ def sustained(spec: SustainableSpec, rungs: Sequence[MeasuredRung]) -> Sustained
     bound = f"{spec.quantile} <= {spec.within_ms:g} ms"
     if wrong[edge] > _MOST_CONTRADICTING * len(rungs):
         raise RunFailed(
-            f"{bound} held at {sum(held)} of {len(held)} rates without any order, so there is no sustainable rate",
+            f"{bound} held at {sum(held)} of {len(held)} rates in no clear order, so there is no sustainable rate",
             hint="hold each rate longer (measure_s), or find what disturbs the server",
         )
     if edge == len(rungs):

@@ -80,5 +80,5 @@ def protocol_of(database: str) -> str:
     """Protocol of a database. Raises `StudyError` if tare-load does not support it."""
     protocol = PROTOCOLS.get(database)
     if protocol is None:
-        raise StudyError(f"tare-load does not support {database}", hint=f"it does with {', '.join(PROTOCOLS)}")
+        raise StudyError(f"tare-load does not support {database}", hint=f"use {', '.join(PROTOCOLS)}")
     return protocol

@@ -287,7 +287,7 @@ def _must_be_free_of_errors(
     failures = ", ".join(worst) or "timed as failed"
     asks = "NOT_FOUND: were the records loaded? " if "NOT_FOUND" in failures else ""
     raise RunFailed(
-        f"{errors} of {done + errors} operations had no success ({failures}), but YCSB counts them as "
+        f"{errors} of {done + errors} operations did not succeed ({failures}), but YCSB counts them as "
         f"throughput{_because(printed)}",
         hint=f"{asks}`max_error_share` says how many are acceptable",
     )
@@ -302,8 +302,8 @@ def _must_hold_what_was_written(printed: Printed, kinds: Mapping[str, _Kind]) ->
     if wrong > 0:
         total = sum(count for each in answers for count in each.values())
         raise RunFailed(
-            f"{wrong} of {total} reads found other data than was written",
-            hint="`dataintegrity` compares each field: every record has to be loaded with it, and no field added",
+            f"{wrong} of {total} reads returned other data than was written",
+            hint="`dataintegrity` compares each field: load every record with it, and add no field",
         )
 
 
@@ -325,7 +325,7 @@ def _must_be_as_many(printed: Printed, whole: int, seconds: float, asked: Expect
     if asked.operations is not None and whole != asked.operations:
         raise RunFailed(
             f"YCSB did {whole} operations of {asked.operations}{_because(printed)}",
-            hint=None if asked.window_s is None else "has `measure_s` sufficed, which ends every run?",
+            hint=None if asked.window_s is None else "is `measure_s`, which ends every run, long enough?",
         )
     if asked.seconds is not None and seconds < asked.seconds:
         raise RunFailed(f"cut short: {seconds:g} s of {asked.seconds:g} s{_because(printed)}")

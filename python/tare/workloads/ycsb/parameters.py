@@ -85,7 +85,7 @@ class YcsbParameters(Parameters):
                 raise ValueError(why)
         if self.home is None and (unread := only_upstream(self.properties)):
             raise ValueError(
-                f"{unread} is read by YCSB's own binding alone, and not by tare's: leave it out, or set `home`"
+                f"{unread} applies only to YCSB's own binding, not to tare's: leave it out, or set `home`"
             )
         if self.window_s > self.measure_s:
             raise ValueError(f"a window of {self.window_s:g} s is longer than the measure phase")
@@ -94,7 +94,7 @@ class YcsbParameters(Parameters):
         if self.target is not None and self.threads / self.target > _LONGEST_TICK_S:
             raise ValueError(
                 f"with {self.threads} threads and a target of {self.target} each thread waits more than "
-                f"{_LONGEST_TICK_S:.1f} s between operations, which YCSB cannot: fewer threads"
+                f"{_LONGEST_TICK_S:.1f} s between operations, which YCSB does not support: use fewer threads"
             )
         if self.operations is None and self._draws_from_predicted_keys():
             raise ValueError("zipfian requests with inserts need `operations`: YCSB predicts the keys from it")

@@ -122,7 +122,7 @@ def refusal(name: str, value: str, *, in_file: bool = False) -> str | None:
     if name == WORKLOAD:
         return None if in_file and value.endswith(".CoreWorkload") else f"{WORKLOAD} is always {CORE_WORKLOAD}"
     if name in TARES or any(name in binding.names for binding in BINDINGS.values()):
-        return f"{name} is what tare sets by itself: leave it out"
+        return f"{name} is set by tare: leave it out"
     meant = did_you_mean(name, known, kind="properties")
     return f"YCSB has no property {name!r}" + (f" ({meant})" if meant else "")
 

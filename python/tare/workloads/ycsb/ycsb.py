@@ -120,9 +120,11 @@ def _asked(own: YcsbParameters) -> Expected:
 def _binding(own: YcsbParameters, target: Target) -> Binding:
     name = BINDING_OF.get(target.database)
     if name is None:
-        raise StudyError(f"YCSB cannot drive {target.database}", hint=f"it drives {', '.join(sorted(BINDING_OF))}")
+        raise StudyError(
+            f"YCSB does not support {target.database}", hint=f"it supports {', '.join(sorted(BINDING_OF))}"
+        )
     if own.binding not in {None, name}:
-        raise StudyError(f"the binding {own.binding} does not drive {target.database}", hint=f"{name} does")
+        raise StudyError(f"the binding {own.binding} does not support {target.database}", hint=f"{name} does")
     return BINDINGS[name]
 
 

@@ -167,8 +167,8 @@ def test_of_every_database_that_tare_has_it_ends_in_a_study(database: str, tmp_p
             ("absolute", "oracle", "bare", "0", "same", "container", "host", "bind", "bare", "n"),
             "no image of 'oracle'",
         ),
-        ((*START, "vm-container", "tap", "nfs", "bare", "n"), "data on nfs need one of bare, container"),
-        ((*START, "vm-container", "user", "volume", "bare", "n"), "data on volume need one of container"),
+        ((*START, "vm-container", "tap", "nfs", "bare", "n"), "data on nfs needs one of bare, container"),
+        ((*START, "vm-container", "user", "volume", "bare", "n"), "data on volume needs one of container"),
         ((*START[:4], "other", "container", "host", "bind", "bare", "n"), "on the database's host"),
     ],
 )

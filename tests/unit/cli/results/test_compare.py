@@ -119,7 +119,7 @@ def test_what_differs_is_named_before_any_figure(a: Path, b: Path) -> None:
     assert "uptime_s" not in first
     assert "The throughput overhead has changed" in " ".join(first.split())
     assert "bridge" in rest
-    assert "Absolute figures hold for their machine only" in " ".join(rest.split())
+    assert "Absolute figures apply only to the machine" in " ".join(rest.split())
 
 
 def test_stores_of_alike_runs_differ_in_nothing(a: Path) -> None:

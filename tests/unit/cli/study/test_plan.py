@@ -93,8 +93,8 @@ def test_json_holds_runs_settings_and_estimate(study: Path) -> None:
 @pytest.mark.parametrize(
     ("protocol", "told"),
     [
-        ("{blocks: 3, seed: 7}", "Blocks: 3, by the cap on blocks; that is fewer than the 8"),
-        ("{max_minutes: 3}", "Blocks: 2, by the cap on time; that is fewer than the 8"),
+        ("{blocks: 3, seed: 7}", "Blocks: 3, by the cap on blocks, fewer than the 8"),
+        ("{max_minutes: 3}", "Blocks: 2, by the cap on time, fewer than the 8"),
         ("{target: 0.01}", "until every interval is within ±1 %, 8 at least and 40 at most; 20 if arms"),
         ("{name: fixed, blocks: 9}", "Blocks: 9, whatever the result."),
     ],

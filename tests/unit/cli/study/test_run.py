@@ -32,7 +32,7 @@ def test_a_home_that_cannot_be_made_is_told_before_there_is_a_store(
     actual = CliRunner().invoke(app, ["run", "percona-2016", "--scale", "demo", "--store", str(store)])
     assert isinstance(actual.exception, EnvironmentLacks)
     (result,) = [line for line in str(actual.exception).splitlines() if str(file) in line]
-    why = f"{file}/home cannot be made: {file} is no directory"
+    why = f"{file}/home cannot be made: {file} is not a directory"
     assert result == f"  - {why}; set TARE_HOME to a directory that you may write to"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 

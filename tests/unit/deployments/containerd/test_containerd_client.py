@@ -248,7 +248,7 @@ def test_a_user_that_the_image_does_not_know_is_told(bench: Bench) -> None:
 
 def test_a_program_that_does_not_begin_is_given_up_in_time(bench: Bench) -> None:
     bench.ended = (None, b"", False)  # type: ignore[assignment]  # it never ends
-    with pytest.raises(TimedOut, match="containerd did not begin it within"):
+    with pytest.raises(TimedOut, match="containerd did not start it within"):
         bench.deployment.start(a_task())
     assert bench.left == set()
 
@@ -336,7 +336,7 @@ def test_a_task_that_does_not_go_stays_in_the_ledger(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "ledger.sqlite")
     ledger.note(Kind.CONTAINERD, f"t@{SOCKET}", host="fake")
     swept = sweep(ledger.entries(), {"fake": host}, None, ledger)
-    assert "containerd does not end t" in swept.failed[0]
+    assert "containerd does not stop t" in swept.failed[0]
     assert len(ledger.entries()) == 1
 
 

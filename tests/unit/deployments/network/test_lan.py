@@ -76,11 +76,11 @@ def test_a_bridge_that_the_client_s_host_has_a_route_to_is_reached() -> None:
 @pytest.mark.parametrize(
     ("route", "seen"),
     [
-        ("172.18.0.2 dev br-7 src 172.18.0.1 uid 0", "sends to it by br-7"),
-        ("172.18.0.2 via 10.9.0.1 dev eth0 src 10.9.0.3 uid 0", "sends to it by eth0"),
+        ("172.18.0.2 dev br-7 src 172.18.0.1 uid 0", "sends to it through br-7"),
+        ("172.18.0.2 via 10.9.0.1 dev eth0 src 10.9.0.3 uid 0", "sends to it through eth0"),
         ("", "has no route to it"),
     ],
 )
 def test_a_bridge_without_a_route_by_the_measured_network_fails_the_run(route: str, seen: str) -> None:
-    with pytest.raises(RunFailed, match=rf"the address 172.18.0.2, and load {seen}, not past 10.0.0.2"):
+    with pytest.raises(RunFailed, match=rf"the address 172.18.0.2, and load {seen}, not via 10.0.0.2"):
         must_be_routed(placed(route), SUT)

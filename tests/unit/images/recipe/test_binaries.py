@@ -56,5 +56,5 @@ def test_another_program_is_another_image(recipe: Path) -> None:
 
 def test_a_program_that_is_not_installed_is_told(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file, "candidates", lambda _: [])
-    with pytest.raises(EnvironmentLacks, match="tare-load is not here"):
+    with pytest.raises(EnvironmentLacks, match="tare-load is missing"):
         recipe_key(read_recipe(recipe), recipe)

@@ -56,7 +56,7 @@ MISTAKES = {
         "valid_until: tomorrow",
         ":4:1: valid_until: unknown value 'tomorrow'",
     ),
-    "the same key twice": ("suite: trixie", ":4:1: suite: the same key twice"),
+    "duplicate key": ("suite: trixie", ":4:1: suite: duplicate key"),
 }
 
 

@@ -47,4 +47,4 @@ def test_where_all_of_the_warm_up_were_seen_the_client_that_measures_is_not_look
 def test_a_run_says_of_how_many_connections_the_path_is_not_known(counted: Any) -> None:
     record = counted(2, 3)
     assert record.path["connections"] == 3
-    assert record.notices == ("3 of the client's 4 connections were seen: of the others the path is not known",)
+    assert record.notices == ("3 of the client's 4 connections were seen; the path of the others is unknown",)

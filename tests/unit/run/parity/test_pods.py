@@ -52,9 +52,9 @@ def test_a_pod_that_is_as_declared_is_no_mismatch(
 @pytest.mark.parametrize(
     ("network", "pod", "changes", "sentence"),
     [
-        ("pod", PodSpec(), {"held by the sandbox": "ipc"}, "SUT: a pod declared, whose sandbox holds ipc of it"),
+        ("pod", PodSpec(), {"held by the sandbox": "ipc"}, "SUT: a pod declared, but its sandbox holds ipc of it"),
         ("host", PodSpec(), {"held by the sandbox": ""},
-         "SUT: a pod declared, whose sandbox holds no namespace of it"),
+         "SUT: a pod declared, but its sandbox holds no namespace of it"),
         ("pod", PodSpec(cni="macvlan"), {},
          "SUT: cni macvlan declared (an interface of kind macvlan), veth in force"),
         ("cluster-ip", PodSpec(), {"interface": None, "services": 1},

@@ -233,7 +233,7 @@ def test_connections_that_never_came_are_looked_for_ever_more_rarely() -> None:
     assert len(scene.asked) == 10  # after 0.5, 1, 2, 4 s and so on
     assert onlooker.look(last=True) is None
     assert some_unseen(seen.path, 9) == (
-        "8 of the client's 9 connections were seen: of the others the path is not known"
+        "8 of the client's 9 connections were seen; the path of the others is unknown"
     )
 
 

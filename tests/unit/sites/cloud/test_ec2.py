@@ -151,13 +151,13 @@ def test_spot_prices_are_the_market_s_last_ones(aws: Aws) -> None:
 def test_a_cost_that_is_not_known_is_no_zero(aws: Aws, faults: Faults) -> None:
     planned(aws)
     shown = done("sites", "create", "plan.yaml", "--yes").stderr
-    assert "what they cost is not known: the catalogue has no price of m5.large in eu-central-1" in shown
+    assert "the cost is unknown: the catalogue has no price of m5.large in eu-central-1" in shown
     assert json.loads(done("sites", "list", "--json").stdout)["rentals"][0]["usd_hour"] is None
 
 
 def test_a_catalogue_that_does_not_answer_keeps_nobody_from_machines(aws: Aws) -> None:
     planned(aws)
-    assert "what they cost is not known: " in done("sites", "create", "plan.yaml", "--dry-run").stderr
+    assert "the cost is unknown: " in done("sites", "create", "plan.yaml", "--dry-run").stderr
 
 
 def test_a_plan_whose_machines_are_there_is_refused(aws: Aws) -> None:
@@ -165,7 +165,7 @@ def test_a_plan_whose_machines_are_there_is_refused(aws: Aws) -> None:
     done("sites", "create", "plan.yaml", "--yes")
     error = refused("sites", "create", "plan.yaml", "--yes", "--output", "other.yaml")
     assert "machines of the plan pairs are there already: pairs-" in str(error)
-    assert "sites.yaml names machines that are there" in str(refused("sites", "create", "plan.yaml", "--yes"))
+    assert "sites.yaml names machines that exist" in str(refused("sites", "create", "plan.yaml", "--yes"))
     done("sites", "destroy", "--yes")
     done("sites", "create", "plan.yaml", "--yes")  # the file of machines that are gone is replaced
     Path("mine.yaml").write_text("format: 1\n")
@@ -183,7 +183,7 @@ def test_a_file_of_sites_that_cannot_be_written_is_shown(aws: Aws, monkeypatch: 
     assert "the machines of pairs-" in str(result.exception)
     assert "- name: pairs-2" in result.stderr
     assert len(aws.instances()) == 4
-    assert "was broken off while tare made it (4 of 4 machines running)" in done("sites", "list").stderr
+    assert "was interrupted while tare created it (4 of 4 machines running)" in done("sites", "list").stderr
 
 
 REFUSALS = [
@@ -201,9 +201,9 @@ REFUSALS = [
         "AuthorizeSecurityGroupIngress",
         "RulesPerSecurityGroupLimitExceeded",
         0,
-        "all that was made is removed again",
+        "everything created so far was removed",
     ),
-    ("CreatePlacementGroup", "PlacementGroupLimitExceeded", 1, "all that was made is removed again"),
+    ("CreatePlacementGroup", "PlacementGroupLimitExceeded", 1, "everything created so far was removed"),
 ]
 
 
@@ -232,7 +232,7 @@ def test_what_cannot_be_removed_again_is_named_and_stays_in_the_ledger(aws: Aws,
     assert left["InstanceId"] in error
     assert "try again: tare sites destroy pairs-" in error
     faults.refusals.clear()
-    assert "was broken off while tare made it (1 of 4 machines running)" in done("sites", "list").stderr
+    assert "was interrupted while tare created it (1 of 4 machines running)" in done("sites", "list").stderr
     done("sites", "destroy", "--yes")
     assert aws.left() == []
 
@@ -339,7 +339,7 @@ def test_ctrl_c_removes_what_was_made(aws: Aws, faults: Faults) -> None:
     faults.before = lambda operation: signal.raise_signal(signal.SIGINT) if operation == "RunInstances" else None
     result = tare("sites", "create", "plan.yaml", "--yes")
     assert result.exit_code == 130
-    assert "all that was made is removed again" in result.stderr
+    assert "everything created so far was removed" in result.stderr
     assert "interrupted by SIGINT" in result.stderr
     assert aws.left() == []
 

@@ -60,7 +60,7 @@ def planned(*, old: str = "", new: str = "") -> None:
 def test_a_plan_becomes_machines_and_their_file_of_sites(stack: Stack) -> None:
     planned()
     result = done("sites", "create", "plan.yaml", "--yes")
-    assert "what they cost is not known: OpenStack has no catalogue of prices" in result.stderr
+    assert "the cost is unknown: OpenStack has no catalogue of prices" in result.stderr
     sites = load_sites(Path("sites.yaml")).sites
     public = {each["floating_ip_address"]: stack.ports[each["port_id"]] for each in stack.addresses.values()}
     assert [site.name for site in sites] == ["seybold-1", "seybold-2"]
@@ -137,9 +137,9 @@ REFUSALS = [
     ("POST /compute/v2.1/servers", 500, "Unexpected API Error", 1, "failed at OpenStack"),
     ("POST /network/v2.0/floatingips", 404, "No more IP addresses available", 1, "No more IP addresses"),
     ("POST /network/v2.0/ports", 413, "Quota exceeded for port", 3, "a quota is reached"),
-    ("POST /network/v2.0/security-group-rules", 403, "Quota exceeded", 1, "all that was made is removed again"),
-    ("POST /compute/v2.1/os-server-groups", 403, "Quota exceeded", 0, "all that was made is removed again"),
-    ("POST /volume/v3/demo/volumes", 413, "VolumeLimitExceeded", 1, "all that was made is removed again"),
+    ("POST /network/v2.0/security-group-rules", 403, "Quota exceeded", 1, "everything created so far was removed"),
+    ("POST /compute/v2.1/os-server-groups", 403, "Quota exceeded", 0, "everything created so far was removed"),
+    ("POST /volume/v3/demo/volumes", 413, "VolumeLimitExceeded", 1, "everything created so far was removed"),
 ]
 
 
@@ -165,7 +165,7 @@ def test_a_server_without_a_host_is_told_with_nova_s_own_reason(stack: Stack) ->
     stack.server_status = "ERROR"
     error = str(refused("sites", "create", "plan.yaml", "--yes"))
     assert "cannot start: No valid host was found." in error
-    assert "all that was made is removed again" in error
+    assert "everything created so far was removed" in error
     assert stack.left() == []
 
 

@@ -68,14 +68,14 @@ def test_machines_are_those_of_all_sites_with_their_clients() -> None:
 
 FAULTS = [
     (GOOD, "format: 1", "format: 2", "p:1:1: format: format 2 is newer than this tare"),
-    (GOOD, "name: grambow\n", "name: Grambow\n", "p:2:1: name: 'Grambow' is not a name of small letters"),
+    (GOOD, "name: grambow\n", "name: Grambow\n", "p:2:1: name: 'Grambow' is not a name of lowercase letters"),
     (GOOD, "study: grambow-2018", "study: a/b", "p:3:1: study: 'a/b' is not a plain name"),
     (GOOD, "provider: ec2", "provider: ec3", "p:4:1: provider: unknown value 'ec3' (did you mean \"ec2\"?)"),
     (GOOD, "region: eu-central-1\n", "region: eu central\n", "p:5:1: region: 'eu central' is not a word without"),
     (GOOD, '{owner: "136693071363", name: debian-12-amd64-*}', "debian-12", "image: EC2 knows images by"),
     (GOOD, "zone: eu-central-1a", "zone: us-east-1a", "p:6:1: zone: the zone us-east-1a is not in eu-central-1"),
     (GOOD, "sut: m5.large", "sut: 5", "p:7:11: machine.sut: expected text, got 5"),
-    (GOOD, "client: m5.xlarge", 'client: ""', "p:7:26: machine.client: '' is not a word without blanks"),
+    (GOOD, "client: m5.xlarge", 'client: ""', "p:7:26: machine.client: '' is not a word without spaces"),
     (GOOD, "{sut: m5.large, client: m5.xlarge}", "[]", "p:7:1: machine: expected a machine type"),
     (GOOD, 'owner: "136693071363"', "owner: 136693071363", "p:8:9: image.owner: expected text"),
     (GOOD, "name: debian-12-amd64-*", "name: 12", "image.name: expected text, got 12"),
@@ -94,10 +94,10 @@ FAULTS = [
     (GOOD, "203.0.113.7/32", "here", "p:15:1: ssh_from: expected a network such as 203.0.113.7/32, got 'here'"),
     (GOOD, "network: subnet-0abc", "network: mine", "p:16:1: network: EC2 knows subnets by identifiers"),
     (GOOD, "address: public", "address: floating", "p:17:1: address: unknown value 'floating'"),
-    (GOOD, "user: admin", "user: Admin", "p:18:1: user: 'Admin' is not the name of a user"),
-    (GOOD, "[docker.io]", "[docker io]", "packages[0]: 'docker io' is not a word without blanks"),
+    (GOOD, "user: admin", "user: Admin", "p:18:1: user: 'Admin' is not a user name"),
+    (GOOD, "[docker.io]", "[docker io]", "packages[0]: 'docker io' is not a word without spaces"),
     (GOOD, "user: admin", "external_network: x", "p:18:1: external_network: EC2 has no floating networks"),
-    (OPENSTACK, "spread", "cluster", "placement: OpenStack would put server and client on one machine's hardware"),
+    (OPENSTACK, "spread", "cluster", "placement: OpenStack would put server and client on the same hardware"),
     (OPENSTACK, "placement: spread", "spot: true", "spot: OpenStack has no spot machines"),
     (OPENSTACK, "image: debian-12", "image: {owner: a, name: b}", "image: OpenStack knows images by name"),
     (OPENSTACK, "size_gb: 20", "size_gb: 20, iops: 500", "disk.iops: OpenStack has no IOPS"),
@@ -138,7 +138,7 @@ def test_the_plans_that_come_with_tare_can_be_read(path: Path) -> None:
 
 def test_a_plan_is_no_file_of_sites_and_the_other_way_round(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(GOOD)
-    with pytest.raises(StudyError, match=r"this is a machine plan, no file of sites .tare sites create"):
+    with pytest.raises(StudyError, match=r"this is a machine plan, not a file of sites .tare sites create"):
         load_sites(tmp_path / "plan.yaml")
     (tmp_path / "sites.yaml").write_text("format: 1\nsites: [{name: a, sut: local, client: {ssh: b}}]\n")
     assert plan_in(tmp_path / "sites.yaml") is None

@@ -37,7 +37,7 @@ def test_nodes_on_addresses_of_their_own_are_taken(network: str) -> None:
 @pytest.mark.parametrize(
     ("sut", "why", "hint"),
     [
-        ({"database": "mariadb"}, "one server here", "cassandra"),
+        ({"database": "mariadb"}, "as one server", "cassandra"),
         ({"database": None}, "the program of", "cassandra"),
         ({"network": NetworkKind.PUBLISHED_LOOPBACK}, "each other's own addresses", "bridge"),
         ({"network": NetworkKind.PUBLISHED_ADDRESS}, "each other's own addresses", "host"),

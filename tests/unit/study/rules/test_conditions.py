@@ -25,7 +25,7 @@ def plain(text: str) -> str:
         ("conditions: [load, load]", "conditions[1]", "'load' is listed twice"),
         ("conditions: [load]\nstrata: [path]", "strata[0]", "there is no condition 'path'"),
         ("conditions: [path, load]", "conditions", "every factor is a condition"),
-        ("conditions: [load]", "baseline", "with conditions, the baseline must name a level of each other factor"),
+        ("conditions: [load]", "baseline", "the baseline must name one level of every other factor"),
     ],
 )
 def test_what_cannot_be_is_told_by_its_key(

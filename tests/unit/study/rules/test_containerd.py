@@ -58,12 +58,12 @@ ON_BRIDGE = {"deployment": "containerd", "network": BRIDGE}
 @pytest.mark.parametrize(
     ("sut", "client", "key", "why"),
     [
-        ({"nodes": 3}, {}, "sut.nodes", "3 containers of containerd's own would have a bridge each"),
+        ({"nodes": 3}, {}, "sut.nodes", "3 containerd containers would have separate bridges"),
         ({}, {"own_host": True}, "client.own_host", "no other host has a route to the bridge"),
-        ({}, {"deployment": "container", "network": BRIDGE}, "client.network", "is none of the engine's"),
-        ({}, {"deployment": "container", "network": SHARED}, "client.deployment", "joins no namespace"),
+        ({}, {"deployment": "container", "network": BRIDGE}, "client.network", "has a bridge of its own"),
+        ({}, {"deployment": "container", "network": SHARED}, "client.deployment", "cannot join the namespace"),
         ({}, {"deployment": "containerd", "network": BRIDGE}, "client.network", "cannot be a client on `bridge`"),
-        ({"network": NetworkKind.PUBLISHED_LOOPBACK}, {}, "sut.network", "publishes no ports"),
+        ({"network": NetworkKind.PUBLISHED_LOOPBACK}, {}, "sut.network", "cannot publish ports"),
         ({"engine": "docker"}, {}, "sut.engine", "is not made by an engine"),
         ({"runtime": "crun"}, {}, "sut.runtime", "is not made by an engine"),
         ({"cgroup": CgroupPlace.ROOT}, {}, "sut.cgroup", "cannot be in the root cgroup"),

@@ -45,7 +45,7 @@ def test_a_duet_of_reads_that_fit_into_memory_is_let_through() -> None:
         (
             "memory: 2G",
             'cpus: "0"',
-            r"sut\.limits\.cpus: in a duet the protocol places both arms, on the CPUs 0 and 1",
+            r"sut\.limits\.cpus: a duet places its two arms itself, on the CPUs 0 and 1",
         ),
         ("memory: 2G", "cpu_quota: 1.5", "has 1 of the CPUs, so a quota of 1.5 would limit nothing"),
         (
@@ -56,11 +56,11 @@ def test_a_duet_of_reads_that_fit_into_memory_is_let_through() -> None:
         (
             "limits: {memory: 2G}",
             "storage: {kind: nfs}",
-            r"sut\.storage\.kind: an NFS server works outside of both sets of CPUs",
+            r"sut\.storage\.kind: an NFS server uses CPUs outside both sets",
         ),
         ("measure_s: 10", "measure_s: 4", "4 s hold fewer than 5 windows of 1 s"),
         ("{name: duet}", '{name: duet, cpus: ["0", "0-1"]}', "CPU 0 is in both sets"),
-        ("{name: duet}", '{name: duet, cpus: ["0", "1-2"]}', "1 against 2 CPUs"),
+        ("{name: duet}", '{name: duet, cpus: ["0", "1-2"]}', "the sets have 1 and 2 CPUs"),
         ("{name: duet}", "{name: duet, sequence: spread}", "unknown key"),
         (
             "image: sysbench, deployment: bare",

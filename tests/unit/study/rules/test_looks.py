@@ -43,9 +43,12 @@ def test_the_margin_that_ends_a_study_is_that_of_its_verdict() -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (f"{TEXT}margins: {{throughput: 0.05}}\n", "0.02 is not that of throughput, 0.05"),
-        (TEXT.replace("margin: 0.02", "anytime: sign-flip"), "conditions, as blocks of their own, break up"),
-        (TEXT.replace("looks: any, ", ""), "margin needs looks: any"),
+        (f"{TEXT}margins: {{throughput: 0.05}}\n", "0.02 differs from margins.throughput, 0.05"),
+        (
+            TEXT.replace("margin: 0.02", "anytime: sign-flip"),
+            "and the separate blocks of conditions break these up",
+        ),
+        (TEXT.replace("looks: any, ", ""), "`margin` needs `looks: any`"),
     ],
 )
 def test_what_does_not_go_together_is_refused(text: str, what: str) -> None:

@@ -79,7 +79,7 @@ def test_each_that_is_allowed_is_tried_on_a_real_engine() -> None:
         ("sut.network: published-loopback", "sut.network: published-loopback, client.network: shared",
          r"levels\.published\.client\.network: a client in the SUT's namespace bypasses the port"),
         ("  deployment: bare\nworkload", "  deployment: container\n  network: bridge\nworkload",
-         r"client\.network: from another namespace the client cannot reach the host's 127\.0\.0\.1"),
+         r"client\.network: from another namespace, the client cannot reach the host's 127\.0\.0\.1"),
         ("sut.network: bridge", "sut.network: shared",
          r"levels\.bridge\.sut\.network: the SUT has no other namespace"),
     ],
@@ -133,7 +133,7 @@ def test_an_address_of_its_own_is_for_a_client_on_another_host(network: str) -> 
         server, ClientSpec(image="i", deployment="bare"), sut_isolates=True, client_isolates=False
     )
     assert refusal is not None
-    assert f"a host reaches no container of its own on `{network}`" in refusal.why
+    assert f"a host cannot reach its own containers on `{network}`" in refusal.why
 
 
 def placed(side: str, **more: object) -> ClientSpec | SutSpec:
@@ -153,7 +153,7 @@ def placed(side: str, **more: object) -> ClientSpec | SutSpec:
         ({"engine": "podman"}, {"network": NetworkKind.SHARED}, "use two engines, which share no network"),
         ({"engine": "podman"}, {"network": NetworkKind.HOST}, None),
         ({"engine": "podman"}, {"engine": "podman", "network": NetworkKind.SHARED}, None),
-        ({"engine": "podman", "runtime": "crun"}, {"network": NetworkKind.HOST}, "has one runtime for all"),
+        ({"engine": "podman", "runtime": "crun"}, {"network": NetworkKind.HOST}, "uses one runtime for all"),
         ({"engine": "docker", "runtime": "crun"}, {"network": NetworkKind.HOST}, None),
         ({"confinement": {"capabilities": "none", "no_new_privileges": True}}, {"network": NetworkKind.HOST}, None),
     ],

@@ -33,7 +33,7 @@ def test_it_stands_on_the_hosts_network_or_one_of_a_users(network: NetworkKind) 
     assert (refusal is None) is (network in {NetworkKind.HOST, *ROOTLESS_NETWORKS})
     if network is NetworkKind.BRIDGE:
         assert refusal is not None
-        assert refusal.why == "the host has no route to a network of rootless Podman's (`bridge`)"
+        assert refusal.why == "the host has no route to `bridge` of rootless Podman"
         assert refusal.hint == "use host, pasta, rootlessport or slirp4netns"
 
 
@@ -50,14 +50,14 @@ def test_no_other_engine_has_a_users_networks(network: NetworkKind, engine: Engi
     ("sut", "client", "key", "why"),
     [
         (server(deployment="bare"), {}, "sut.engine", "`bare` is not made by an engine"),
-        (server(runtime="crun"), {}, "sut.runtime", "`podman-rootless` has one runtime for all"),
+        (server(runtime="crun"), {}, "sut.runtime", "`podman-rootless` uses one runtime for all"),
         (server(NetworkKind.PASTA), {"network": NetworkKind.SHARED}, "client.network",
          "a client in the SUT's namespace bypasses the port of `pasta`"),
         (server(NetworkKind.PASTA), {"network": NetworkKind.PASTA, "deployment": "container", "engine": ROOTLESS},
          "client.network", "a client has no port to publish"),
         (server(NetworkKind.ROOTLESSPORT), {"network": NetworkKind.BRIDGE, "deployment": "container"},
          "client.engine", "client and SUT use two engines, which share no network"),
-        (server(NetworkKind.SLIRP4NETNS), {"own_host": True}, "sut.network", "`slirp4netns` ends at the host"),
+        (server(NetworkKind.SLIRP4NETNS), {"own_host": True}, "sut.network", "`slirp4netns` reaches no other host"),
     ],
 )  # fmt: skip
 def test_what_a_users_engine_cannot_do_is_refused_at_its_key(
@@ -76,4 +76,4 @@ def test_only_directories_of_the_host_are_handed_to_a_user(kind: str) -> None:
     assert (refusal is None) is (kind == "bind")
     if refusal is not None:
         assert refusal.keys[0] == ("sut", "storage", "kind")
-        assert refusal.why == f"a rootless engine cannot use the storage `{kind}`, which root makes"
+        assert refusal.why == f"a rootless engine cannot use the storage `{kind}`, which only root can make"

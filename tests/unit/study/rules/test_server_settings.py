@@ -15,9 +15,9 @@ from tare.study.registry import Registry, built_in
     [
         ("1.0e308", "cannot be 1e.308"),
         ("1" + 30 * "0", "cannot be 1e.30"),
-        (r'"a\nb"', "cannot be printed"),
-        (r'"a\u200Eb"', "cannot be printed"),
-        (r'"\0"', "cannot be printed"),
+        (r'"a\nb"', "non-printable characters"),
+        (r'"a\u200Eb"', "non-printable characters"),
+        (r'"\0"', "non-printable characters"),
         ('"' + 3000 * "x" + '"', "has 3000 characters"),
     ],
     ids=["float", "int", "line-break", "right-to-left", "nul", "long"],

@@ -26,11 +26,11 @@ factors:
 baseline: clear
 """
 OTHERS = {
-    "tare sets up no TLS for mongodb": (
+    "tare cannot set up TLS for mongodb": (
         "image: mariadb, database: mariadb",
         "image: docker://mongo:7, database: mongodb",
     ),
-    "ycsb is given no TLS by tare": (
+    "tare cannot set up TLS for the workload ycsb": (
         "name: tare-load\n  ycsb: {core_workload: a, records: 100}",
         "name: ycsb\n  core_workload: a\n  records: 100",
     ),

@@ -73,7 +73,7 @@ def test_only_what_is_asked_for_is_warmed_up() -> None:
 
 
 def test_no_other_database_is_driven() -> None:
-    with pytest.raises(StudyError, match=r"does not drive mariadb .it drives cassandra and cassandra-5"):
+    with pytest.raises(StudyError, match=r"does not support mariadb .it supports cassandra and cassandra-5"):
         CassandraStress().measure(asked(), Target("mariadb", TARGET.endpoint, TARGET.secrets), "/")
 
 

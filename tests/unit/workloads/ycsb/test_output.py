@@ -187,7 +187,7 @@ def test_reads_that_find_other_data_than_was_written_fail_the_run_however_many_e
         read_output((DATA / "both.stdout").read_text()), Expected()
     )
     wrong = verified("[VERIFY], Return=OK, 1460\n[VERIFY], Return=UNEXPECTED_STATE, 7\n")
-    with pytest.raises(RunFailed, match="7 of 1467 reads found other data than was written"):
+    with pytest.raises(RunFailed, match="7 of 1467 reads returned other data than was written"):
         measurement(wrong, Expected(max_error_share=0.5))
     with pytest.raises(RunFailed, match="3 of 1467 reads found other data"):
         measurement(verified("[VERIFY], Return=OK, 1464\n[VERIFY], Return=ERROR, 3\n"), Expected())

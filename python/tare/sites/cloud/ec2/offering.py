@@ -83,7 +83,7 @@ def _unfit(about: Any, plan: MachinePlan, image: Image) -> str | None:
         return f"runs {' and '.join(known)}, and the image is for {image.architecture}"
     strategies = about.get("PlacementGroupInfo", {}).get("SupportedStrategies", [])
     if plan.placement is not None and strategies and plan.placement not in strategies:
-        return f"cannot stand in a placement group of the kind {plan.placement}"
+        return f"cannot be in a placement group of the kind {plan.placement}"
     usages = about.get("SupportedUsageClasses", [])
     if plan.spot and usages and "spot" not in usages:
         return "is not sold on the spot market"

@@ -20,7 +20,7 @@ _HINTS = {
     401: _CREDENTIALS,
     403: "a quota is reached, or a right is missing: plan fewer or smaller machines, or ask the operator",
     413: "a quota is reached: plan fewer or smaller machines, or ask the operator for more",
-    429: "wait some minutes: the cloud answers no more requests for now",
+    429: "wait some minutes: the cloud limits the rate of requests",
 }
 _CONFLICT, _SERVER_ERROR = 409, 500
 
