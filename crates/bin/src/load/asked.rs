@@ -1,4 +1,4 @@
-//! What the options ask for, before it is a plan.
+//! What the options request, before it becomes a plan.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use tare_load::protocol::{Access, Statement};
 use tare_load::workload::Workload;
 use tare_load::workload::ycsb::Client;
 
-/// Which of the two subcommands that send is carried out.
+/// Which of the two sending subcommands runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Run,
     Load,
 }
 
-/// What is to be done, and what that says of how.
+/// The operations to send, and the settings that their source implies.
 pub(crate) struct Asked {
     pub access: Access,
     pub before: Vec<Statement>,
     pub workload: Arc<dyn Workload>,
     pub after: Vec<Statement>,
-    /// What holds where the command line says nothing.
+    /// Defaults for options that the command line does not set.
     pub client: Client,
 }

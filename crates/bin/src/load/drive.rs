@@ -18,10 +18,10 @@ use tare_load::report::{Document, Logs};
 
 use crate::options::{ProtocolName, RunOptions};
 
-/// What the caller has to know of a run beyond its document.
+/// Result of a run beyond its document.
 pub(crate) struct Ended {
     pub end: End,
-    /// Operations that were not right.
+    /// Operations without a correct reply.
     pub failed: u64,
 }
 

@@ -10,23 +10,23 @@ use tare_load::{Fault, LoadError};
 
 #[derive(Debug, Args)]
 pub(crate) struct EchoOptions {
-    /// Listen here
+    /// Address to listen on
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
     address: String,
-    /// Let in who sends the password in the first line of this file; without one, everybody
+    /// Require the password in the first line of this file [default: no password]
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AskOptions {
-    /// Where the server listens
+    /// Address of the server
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
     address: String,
     /// Send the password in the first line of this file
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// Give up after so long
+    /// Time limit
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
     limit: f64,
     /// The command and its arguments
@@ -45,7 +45,7 @@ pub(crate) fn put(options: &AskOptions) -> Result<(), LoadError> {
         .ok()
         .filter(|limit| !limit.is_zero())
         .ok_or_else(|| {
-            LoadError::Usage(format!("--limit: {} is no time above 0", options.limit))
+            LoadError::Usage(format!("--limit: {} is not a time above 0", options.limit))
         })?;
     let question = Question {
         address: resolved(&options.address)?,
@@ -60,7 +60,7 @@ pub(crate) fn put(options: &AskOptions) -> Result<(), LoadError> {
 fn resolved(address: &str) -> Result<SocketAddr, LoadError> {
     let failed = |source| LoadError::Connect { address: address.to_owned(), source };
     let mut found = address.to_socket_addrs().map_err(|error| failed(Fault::Resolve(error)))?;
-    found.next().ok_or_else(|| LoadError::Usage(format!("{address} is no address")))
+    found.next().ok_or_else(|| LoadError::Usage(format!("{address} is not an address")))
 }
 
 fn first_line(path: &Path) -> Result<String, LoadError> {

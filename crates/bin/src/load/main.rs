@@ -1,4 +1,4 @@
-//! `tare-load`: sends a database requests at intended times, and says what each one took and why.
+//! `tare-load`: sends requests to a database at intended times, and reports how long each took and why.
 
 mod asked;
 mod drive;
@@ -53,7 +53,7 @@ fn act(action: Action) -> Result<ExitCode, tare_load::LoadError> {
     }
 }
 
-/// 0: complete. 4: the server went away. 130: interrupted, as shells have it.
+/// 0: complete. 4: the server went away. 130: interrupted, as in shells.
 fn code_of(end: &End) -> ExitCode {
     match end {
         End::Complete => ExitCode::SUCCESS,

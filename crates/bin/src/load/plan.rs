@@ -1,4 +1,4 @@
-//! From options to a plan: all that can be wrong is found here, before anything is sent.
+//! Converts options to a plan, and finds every mistake in them before anything is sent.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::options::{ProtocolName, RunOptions, SpacingName, VerifyName};
 use crate::sysbench;
 use crate::ycsb;
 
-/// How long arrivals may wait where nothing else is said.
+/// Default time that arrivals may wait.
 const WAITING_S: f64 = 10.0;
 
 pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> {
@@ -65,7 +65,7 @@ pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> 
     })
 }
 
-/// The command line comes first.
+/// The command line takes precedence.
 fn length(options: &RunOptions, client: &Client) -> Result<Length, LoadError> {
     if let Some(operations) = options.operations {
         return Ok(Length::Operations(operations));
@@ -90,12 +90,12 @@ fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadError> {
     }
     let Some(job) = &options.job else {
         return Err(LoadError::Usage(
-            "there is nothing to do: give a job by --job FILE, one of sysbench's scripts by --sysbench SCRIPT, or YCSB's properties by -P FILE or -p NAME=VALUE".to_owned(),
+            "there is nothing to do: give a job with --job FILE, a sysbench script with --sysbench SCRIPT, or YCSB's properties with -P FILE or -p NAME=VALUE".to_owned(),
         ));
     };
     if phase == Phase::Load {
         return Err(LoadError::Usage(
-            "a job file says nothing of loading: name one of sysbench's scripts by --sysbench, give YCSB's properties by -P or -p, or `run` the job".to_owned(),
+            "a job file does not describe loading: give a sysbench script with --sysbench, YCSB's properties with -P or -p, or `run` the job".to_owned(),
         ));
     }
     let dialect = match options.protocol {
@@ -108,7 +108,7 @@ fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadError> {
     Ok(Asked { access: access(options)?, before, workload, after, client: Client::default() })
 }
 
-/// The events of one of sysbench's scripts, or its tables.
+/// Events of a sysbench script, or its tables.
 fn sysbench_asked(options: &RunOptions, script: Script, phase: Phase) -> Result<Asked, LoadError> {
     let wrong = |what: &str| LoadError::Usage(what.to_owned());
     let engine = match options.protocol {
@@ -166,7 +166,7 @@ fn arrivals(
         Some(per_s) => {
             let stage = Stage { seconds: 1.0, from_per_s: per_s, to_per_s: per_s };
             Stages::new(vec![stage]).map_err(|_| {
-                LoadError::Usage(format!("--rate: {per_s} is no number of arrivals above 0"))
+                LoadError::Usage(format!("--rate: {per_s} is not a number of arrivals above 0"))
             })?;
             Ok(rate(Stages::constant(per_s)))
         }
@@ -196,11 +196,11 @@ fn others(options: &RunOptions) -> Result<Vec<String>, LoadError> {
     let wrong = |what: &str| Err(LoadError::Usage(what.to_owned()));
     if options.protocol != ProtocolName::Cql {
         return wrong(
-            "several nodes in --address are those of a cluster, which only --protocol cql knows",
+            "several nodes in --address form a cluster, which only --protocol cql supports",
         );
     }
     if options.tls && options.tls_verify == VerifyName::Full {
-        return wrong("the nodes of a cluster have different names: say --tls-verify ca");
+        return wrong("the nodes of a cluster have different names: use --tls-verify ca");
     }
     Ok(others)
 }

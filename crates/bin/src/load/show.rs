@@ -1,4 +1,4 @@
-//! `tare-load plan`: what would be sent, as text.
+//! `tare-load plan`: prints the requests that would be sent.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use tare_load::plan::Plan;
 use tare_load::protocol::{Value, Values};
 use tare_load::workload::Stream;
 
-/// A line a request: connection, operation, kind, statement, and its values as JSON.
+/// One line per request: connection, operation, kind, statement, and its values as JSON.
 pub(crate) fn operations(plan: &Plan, first: u64) -> Result<(), LoadError> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut values = Values::default();

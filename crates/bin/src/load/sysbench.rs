@@ -12,71 +12,71 @@ pub(crate) enum DrawName {
     Gaussian,
     Special,
     Pareto,
-    /// As sysbench 1.1 has it
+    /// As in sysbench 1.1
     Zipfian,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "sysbench's OLTP scripts")]
 pub(crate) struct SysbenchOptions {
-    /// The operations: events of this script, on sysbench's tables
+    /// Operations: the events of this script, on sysbench's tables
     #[arg(long, value_name = "SCRIPT", value_parser = scripts())]
     pub sysbench: Option<Script>,
-    /// Tables: sbtest1, sbtest2, …
+    /// Number of tables: sbtest1, sbtest2, …
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub tables: u32,
-    /// Rows of each table
+    /// Rows per table
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "sysbench", value_parser = clap::value_parser!(u64).range(1..=2_147_483_647))]
     pub table_size: u64,
-    /// Rows of a range
+    /// Rows per range
     #[arg(long, value_name = "N", default_value_t = 100, requires = "sysbench", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub range_size: u64,
-    /// How rows are drawn
+    /// Distribution of the rows
     #[arg(long, value_enum, default_value_t = DrawName::Special, requires = "sysbench")]
     pub rand_type: DrawName,
-    /// gaussian and special: draws whose mean is taken
+    /// gaussian and special: number of draws that are averaged
     #[arg(long, value_name = "N", default_value_t = 12, requires = "sysbench", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rand_spec_iter: u32,
     /// special: width of the band, in percent of the rows
     #[arg(long, value_name = "PERCENT", default_value_t = 1, requires = "sysbench", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub rand_spec_pct: u8,
-    /// special: draws from the band, in percent
+    /// special: share of draws from the band, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 75, requires = "sysbench", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub rand_spec_res: u8,
-    /// pareto: its parameter h
+    /// pareto: parameter h
     #[arg(long, value_name = "H", default_value_t = 0.2, requires = "sysbench")]
     pub rand_pareto_h: f64,
-    /// zipfian: its exponent
+    /// zipfian: exponent
     #[arg(long, value_name = "EXPONENT", default_value_t = 0.8, requires = "sysbench")]
     pub rand_zipfian_exp: f64,
-    /// Point SELECTs of an event
+    /// Point SELECTs per event
     #[arg(long, value_name = "N", default_value_t = 10, requires = "sysbench")]
     pub point_selects: u8,
-    /// No event has ranges, whatever the counts of ranges say
+    /// Leave ranges out of all events, whatever their counts
     #[arg(long, requires = "sysbench")]
     pub no_range_selects: bool,
-    /// Ranges of an event
+    /// Simple ranges per event
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
     pub simple_ranges: u8,
-    /// Ranges that are summed up
+    /// Sum ranges per event
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
     pub sum_ranges: u8,
-    /// Ranges that are ordered
+    /// Ordered ranges per event
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
     pub order_ranges: u8,
-    /// Ranges that are ordered, without doubles
+    /// Ordered ranges without duplicates (DISTINCT) per event
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
     pub distinct_ranges: u8,
-    /// UPDATEs of the indexed column
+    /// UPDATEs of the indexed column per event
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
     pub index_updates: u8,
-    /// UPDATEs of another column
+    /// UPDATEs of another column per event
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
     pub non_index_updates: u8,
-    /// DELETEs, each followed by an INSERT of the same row
+    /// DELETEs per event, each followed by an INSERT of the same row
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
     pub delete_inserts: u8,
-    /// Every statement is a transaction of its own
+    /// Make every statement its own transaction
     #[arg(long, requires = "sysbench")]
     pub skip_trx: bool,
 }
@@ -87,7 +87,7 @@ fn scripts() -> impl TypedValueParser<Value = Script> {
     })
 }
 
-/// What a script is asked to do on such a server.
+/// Converts the options to the parameters of a script on such a server.
 pub(crate) fn settings(
     chosen: &SysbenchOptions,
     script: Script,
@@ -129,7 +129,7 @@ fn draw(chosen: &SysbenchOptions) -> Result<Draw, LoadError> {
         DrawName::Pareto if chosen.rand_pareto_h > 0.0 && chosen.rand_pareto_h < 1.0 => {
             Draw::pareto(chosen.rand_pareto_h)
         }
-        DrawName::Pareto => return wrong("--rand-pareto-h must lie between 0 and 1"),
+        DrawName::Pareto => return wrong("--rand-pareto-h must be between 0 and 1"),
         DrawName::Zipfian if (0.0..=10.0).contains(&chosen.rand_zipfian_exp) => {
             Draw::Zipfian(Zipfian::new(chosen.table_size, chosen.rand_zipfian_exp))
         }

@@ -53,7 +53,7 @@ fn refuse_what_loading_decides(options: &RunOptions) -> Result<(), LoadError> {
     match meaningless.iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some((option, _)) => Err(LoadError::Usage(format!(
-            "{option} has no meaning here: `load` ends when all records are in"
+            "{option} has no effect here: `load` ends when all records are inserted"
         ))),
     }
 }

@@ -16,16 +16,16 @@ pub(crate) fn run(options: &ConvertOptions) -> Result<(), Failure> {
     convert(&options.directory, on_damage, options.keep_journal)
 }
 
-/// Makes Parquet of the journal in a directory; the journal goes once all of it is there.
+/// Converts the journal in a directory to Parquet, and removes the journal once every table is written.
 pub(crate) fn convert(directory: &Path, on_damage: OnDamage, keep: bool) -> Result<(), Failure> {
     let journal = directory.join(JOURNAL);
     if !journal.exists() {
         let converted = directory.join(TRACE).exists();
         let directory = directory.display();
         return Err(Failure::Usage(if converted {
-            format!("{directory}: was converted already; `tare-probe export {directory}` shows it")
+            format!("{directory}: is already converted; `tare-probe export {directory}` shows it")
         } else {
-            format!("{directory}: holds no recording; `tare-probe record --out DIR` makes one")
+            format!("{directory}: contains no recording; `tare-probe record --out DIR` makes one")
         }));
     }
     let _held = journal::recover(&journal)?;

@@ -25,7 +25,7 @@ pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
     }
 }
 
-/// The tables of a recording, with their rows.
+/// Tables of a recording, with their numbers of rows.
 fn list(directory: &Path) -> Result<(), Failure> {
     let tables = tables(directory)?;
     if tables.is_empty() {
@@ -47,10 +47,10 @@ fn no_tables(directory: &Path) -> Failure {
     let directory = directory.display();
     Failure::Usage(if is_recorded {
         format!(
-            "{directory}: has no tables yet; `tare-probe convert {directory}` makes them of its journal"
+            "{directory}: has no tables yet; `tare-probe convert {directory}` makes them from its journal"
         )
     } else {
-        format!("{directory}: holds no tables; give a directory that `tare-probe record` wrote")
+        format!("{directory}: contains no tables; give a directory that `tare-probe record` wrote")
     })
 }
 
@@ -62,7 +62,7 @@ fn print(options: &ExportOptions, table: &str) -> Result<(), Failure> {
         }
         let directory = options.directory.display();
         return Err(Failure::Usage(format!(
-            "{}: no such table in this trace; `tare-probe export {directory}` lists which there are",
+            "{}: no such table in this trace; `tare-probe export {directory}` lists the tables",
             path.display(),
         )));
     }

@@ -1,4 +1,4 @@
-//! How the program ends when it does not end well.
+//! Failures of the program and their exit codes.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// 2: asked for something that is not there. 3: rows were lost. 1: everything else.
+    /// Exit code. 2: wrong arguments, or what they name does not exist. 3: rows were lost. 1: any other failure.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Usage(_)

@@ -14,7 +14,7 @@ use crate::options::LiveOptions;
 use crate::screen;
 use crate::signals::stop_on_signals;
 
-/// Between two pictures.
+/// Time between two pictures.
 const REFRESH: Duration = Duration::from_secs(1);
 /// Cursor to the top left; what is below the picture is erased after it.
 const HOME: &str = "\x1b[H";
@@ -40,7 +40,7 @@ pub(crate) fn run(options: &LiveOptions) -> Result<(), Failure> {
     }
 }
 
-/// The picture's lines as the terminal has room for them.
+/// Lines of the picture that fit the terminal.
 fn fitted(picture: &str) -> Vec<String> {
     match rustix::termios::tcgetwinsize(std::io::stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {

@@ -14,8 +14,8 @@ use crate::specs::{cgroup, interfaces, process};
 
 /// Samples the kernel's counters of host, containers and processes, at 0.1 Hz to 1 kHz.
 ///
-/// Each value is stored raw, with the time window in which it was read. Late and missed ticks are
-/// stored as well, and so is what the probe itself costs.
+/// Each value is stored raw, with the time window in which it was read. Late and missed ticks
+/// and the probe's own cost are stored as well.
 #[derive(Debug, Parser)]
 #[command(name = "tare-probe", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Options {
@@ -28,11 +28,11 @@ Examples:
   tare-probe record --out run1 --host --cgroup db=/docker/4f0c… --hz 10 --duration 60
   tare-probe record --out run2 --cgroup db=pid:4711 --pid dockerd=812,tree --hz 1000
   tare-probe profile --out db.parquet --cgroup db=pid:4711 --duration 60
-  tare-probe live                    what the machine does; with --children /docker its containers
+  tare-probe live                    shows the machine; add --children /docker for its containers
   tare-probe serve --prometheus :9477 --host --children /docker
   tare-probe export run1             lists the tables of a recording
   tare-probe export run1 --table cgroup --rates > cgroup.csv
-  tare-probe convert run1            after a crash: makes Parquet of what was written";
+  tare-probe convert run1            after a crash: converts the journal to Parquet";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
@@ -46,32 +46,32 @@ pub(crate) enum Action {
     Serve(ServeOptions),
     /// Print a table of a recording as CSV or JSON lines, raw or as rates with bounds
     Export(ExportOptions),
-    /// Make Parquet of a journal that a recording left behind when it was cut short
+    /// Convert the journal of an interrupted recording to Parquet
     Convert(ConvertOptions),
-    /// Read the same files at the same times and do nothing with them: the floor of `make bench-probe`
+    /// Read the same files at the same times and discard them: the floor of `make bench-probe`
     #[command(hide = true)]
     Floor(FloorOptions),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordOptions {
-    /// Directory to write into; made if it is not there
+    /// Directory to write to; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Stop after so many seconds; without it, on SIGINT or SIGTERM
+    /// Stop after this many seconds [default: on SIGINT or SIGTERM]
     #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
     pub duration: Option<f64>,
-    /// Serve the newest values meanwhile; a port alone means 127.0.0.1
+    /// Also serve the newest values; a port alone means 127.0.0.1
     #[arg(long, value_name = "[ADDRESS]:PORT", value_parser = address)]
     pub prometheus: Option<SocketAddr>,
-    /// More targets, read on SIGHUP: a line each, such as `cgroup db=/docker/4f0c`, `pid db=12,tree`,
+    /// File of more targets, read on SIGHUP, one per line, such as `cgroup db=/docker/4f0c`, `pid db=12,tree`,
     /// `netns db=12`
     #[arg(long, value_name = "FILE")]
     pub targets: Option<PathBuf>,
     /// Keep the journal beside the Parquet files
     #[arg(long)]
     pub keep_journal: bool,
-    /// Write the journal only; `tare-probe convert` makes Parquet of it later
+    /// Write the journal only; `tare-probe convert` converts it later
     #[arg(long)]
     pub no_convert: bool,
     #[command(flatten)]
@@ -83,26 +83,26 @@ pub(crate) struct ProfileOptions {
     /// File to write
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Samples a second on each CPU, 1 to 999; odd, so that it does not run in step with other timers
+    /// Samples per second on each CPU, 1 to 999; odd, to stay out of step with other timers
     #[arg(long, default_value_t = 199, value_parser = clap::value_parser!(u32).range(1..=999), allow_negative_numbers = true)]
     pub hz: u32,
-    /// Stop after so many seconds; without it, on SIGINT or SIGTERM
+    /// Stop after this many seconds [default: on SIGINT or SIGTERM]
     #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
     pub duration: Option<f64>,
-    /// The processes of a control group, by that of one of them or by its path
+    /// Processes of a control group, given by its path or by one of its processes
     #[arg(long, value_name = "NAME=PATH|NAME=pid:PID", value_parser = cgroup)]
     pub cgroup: Vec<Spec>,
-    /// A process; with `,tree` its descendants too
+    /// A process; with `,tree` also its descendants
     #[arg(long, value_name = "NAME=PID[,tree]", value_parser = process)]
     pub pid: Vec<Spec>,
-    /// More targets, read on SIGHUP, as for `record`
+    /// File of more targets, read on SIGHUP, as for `record`
     #[arg(long, value_name = "FILE")]
     pub targets: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LiveOptions {
-    /// Stop after so many seconds; without it, on SIGINT or SIGTERM
+    /// Stop after this many seconds [default: on SIGINT or SIGTERM]
     #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
     pub duration: Option<f64>,
     #[command(flatten)]
@@ -111,10 +111,10 @@ pub(crate) struct LiveOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeOptions {
-    /// Where to serve /metrics; a port alone means 127.0.0.1
+    /// Address on which to serve /metrics; a port alone means 127.0.0.1
     #[arg(long, value_name = "[ADDRESS]:PORT", value_parser = address, default_value = "127.0.0.1:9477")]
     pub prometheus: SocketAddr,
-    /// Stop after so many seconds; without it, on SIGINT or SIGTERM
+    /// Stop after this many seconds [default: on SIGINT or SIGTERM]
     #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
     pub duration: Option<f64>,
     #[command(flatten)]
@@ -125,14 +125,14 @@ pub(crate) struct ServeOptions {
 pub(crate) struct ExportOptions {
     /// Directory of a recording
     pub directory: PathBuf,
-    /// Table to print, such as cgroup, process, cpu, disk, tick, event or target; without it, the
-    /// tables that there are, with their rows
+    /// Table to print, such as cgroup, process, cpu, disk, tick, event or target
+    /// [default: list the tables with their numbers of rows]
     #[arg(long)]
     pub table: Option<String>,
-    /// Comma-separated values, or a JSON object a line
+    /// Comma-separated values, or one JSON object per line
     #[arg(long, value_enum, default_value_t = Format::Csv)]
     pub format: Format,
-    /// Print the rate of each counter since its reading before, and the bounds that its step leaves
+    /// Print the rate of each counter since its previous reading, with the bounds that its step allows
     #[arg(long)]
     pub rates: bool,
 }
@@ -147,36 +147,36 @@ pub(crate) enum Format {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // switches
 pub(crate) struct SamplingOptions {
-    /// Ticks a second, 0.1 to 1000
+    /// Ticks per second, 0.1 to 1000
     #[arg(long, default_value_t = 1.0, value_parser = rate, allow_negative_numbers = true)]
     pub hz: f64,
-    /// Sample CPUs, memory, paging, pressure, disks and interfaces of the host; what is sampled
-    /// where nothing else is named
+    /// Sample CPUs, memory, paging, pressure, disks and interfaces of the host; the default if no
+    /// other target is named
     #[arg(long)]
     pub host: bool,
-    /// Ticks a second for the host; the lesser of --hz and 10 unless told otherwise
+    /// Ticks per second for the host [default: --hz, but at most 10]
     #[arg(long, value_name = "HZ", value_parser = rate, allow_negative_numbers = true)]
     pub host_hz: Option<f64>,
-    /// A control group by its path below the hierarchy's root, or that of a process
+    /// A control group, given by its path below the hierarchy's root or by one of its processes
     #[arg(long, value_name = "NAME=PATH|NAME=pid:PID", value_parser = cgroup)]
     pub cgroup: Vec<Spec>,
-    /// Every child of a control group, as they come and go, such as /docker
+    /// All children of a control group, such as /docker, as they come and go
     #[arg(long, value_name = "PATH")]
     pub children: Vec<String>,
-    /// A process; with `,tree` its descendants too
+    /// A process; with `,tree` also its descendants
     #[arg(long, value_name = "NAME=PID[,tree]", value_parser = process)]
     pub pid: Vec<Spec>,
-    /// The interfaces of a process's network namespace
+    /// Interfaces of a process's network namespace
     #[arg(long, value_name = "NAME=PID", value_parser = interfaces)]
     pub netns: Vec<Spec>,
-    /// Begin although a target is not there yet, and take it in once it is
+    /// Start even if a target does not exist yet, and add it when it appears
     #[arg(long)]
     pub wait: bool,
     /// Do not count block requests with a tracing program
     #[arg(long)]
     pub no_bpf: bool,
-    /// Read performance counters of control groups: cycles, instructions, caches where there is a
-    /// PMU; context switches, migrations, page faults everywhere
+    /// Read performance counters of control groups: context switches, migrations and page faults,
+    /// and with a PMU also cycles, instructions and caches
     #[arg(long)]
     pub perf: bool,
     /// Policy of the sampling thread: fifo:PRIORITY, rr:PRIORITY or other
@@ -192,7 +192,7 @@ pub(crate) struct FloorOptions {
     pub sampling: SamplingOptions,
 }
 
-/// [`Policy`], as clap wants it.
+/// [`Policy`] as an option that clap can parse.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PolicyOption(pub Policy);
 
@@ -200,7 +200,7 @@ pub(crate) struct PolicyOption(pub Policy);
 pub(crate) struct ConvertOptions {
     /// Directory of a recording
     pub directory: PathBuf,
-    /// Convert what stands before a damaged frame
+    /// Convert everything before a damaged frame
     #[arg(long)]
     pub salvage: bool,
     /// Keep the journal beside the Parquet files
@@ -210,17 +210,17 @@ pub(crate) struct ConvertOptions {
 
 impl SamplingOptions {
     pub(crate) fn config(&self, duration_s: Option<f64>) -> Result<Config, Failure> {
-        // Processes may share a name, as those of a tree do; of a group or namespace it is all there is.
+        // Processes may share a name, as those of a tree do; a group or namespace has nothing else to identify it.
         for (option, specs) in [("--cgroup", &self.cgroup), ("--netns", &self.netns)] {
             if let Some(name) = named_twice(specs) {
                 return Err(Failure::Usage(format!(
-                    "{option}: {name:?} is named twice; give each its own name"
+                    "{option}: {name:?} is used twice; give each target its own name"
                 )));
             }
         }
         if let Some(host_hz) = self.host_hz.filter(|host_hz| *host_hz > self.hz) {
             return Err(Failure::Usage(format!(
-                "--host-hz {host_hz} is more than --hz {}, whose ticks it takes part in; give --hz {host_hz} too",
+                "--host-hz {host_hz} is more than --hz {}, and the host is sampled on some of these ticks; give --hz {host_hz} too",
                 self.hz
             )));
         }
@@ -241,14 +241,14 @@ impl SamplingOptions {
         })
     }
 
-    /// Who names nothing wants to see the machine.
+    /// Whether the options name no target, so that the host is sampled.
     fn names_nothing(&self) -> bool {
         let named = [&self.cgroup, &self.pid, &self.netns];
         named.iter().all(|specs| specs.is_empty()) && self.children.is_empty()
     }
 }
 
-/// The first name that more than one target of a kind has.
+/// First name that several targets of a kind have.
 fn named_twice(specs: &[Spec]) -> Option<&str> {
     let mut names = HashSet::new();
     specs.iter().map(Spec::name).find(|name| !names.insert(*name))

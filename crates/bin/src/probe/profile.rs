@@ -12,7 +12,7 @@ use crate::signals::stop_on_signals;
 pub(crate) fn run(options: &ProfileOptions) -> Result<(), Failure> {
     if options.out.exists() {
         let out = options.out.display();
-        return Err(Failure::Usage(format!("{out}: exists already; choose another --out")));
+        return Err(Failure::Usage(format!("{out}: already exists; choose another --out")));
     }
     let stop = stop_on_signals()?;
     let mailbox = options.targets.as_deref().map(read_on_hangup).transpose()?;
@@ -34,7 +34,7 @@ pub(crate) fn run(options: &ProfileOptions) -> Result<(), Failure> {
 fn tell(found: &Profile) {
     let facts = &found.facts;
     if let Some(why) = &facts.kernel_symbols_missing {
-        eprintln!("tare-probe: the kernel's functions have no names: {why}");
+        eprintln!("tare-probe: the kernel's functions cannot be named: {why}");
     }
     eprintln!(
         "tare-probe: {} samples of {} CPUs at {} Hz, {} lost, {} different counts, CPU {:.1} ms",

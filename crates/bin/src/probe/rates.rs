@@ -8,7 +8,7 @@ use tare_record::schema::{Kind, Window, window_of};
 
 use crate::shown::Shown;
 
-/// Remembers each target's newest reading of each counter.
+/// Keeps each target's newest reading of each counter.
 pub(crate) struct Rates {
     columns: Vec<FileColumn>,
     windows: Vec<Option<Window>>,
@@ -28,7 +28,7 @@ impl Rates {
         }
     }
 
-    /// A counter becomes three columns; instants go, the rest stays.
+    /// Columns of the rates: three for each counter, none for instants, the others unchanged.
     pub(crate) fn names(&self) -> Vec<String> {
         self.columns
             .iter()
@@ -42,7 +42,7 @@ impl Rates {
             .collect()
     }
 
-    /// The row of rates since each counter's reading before; `None` for a target's first row.
+    /// Row of rates since each counter's previous reading; `None` for a target's first row.
     pub(crate) fn next(&mut self, row: &[Value]) -> Option<Vec<Shown>> {
         let target = match self.target_at.map(|at| &row[at]) {
             Some(Value::Number(target)) => *target,

@@ -69,7 +69,7 @@ fn prepare(directory: &Path) -> Result<PathBuf, Failure> {
         return Ok(journal);
     };
     let directory = directory.display();
-    Err(Failure::Usage(format!("{directory}: holds {held} already; choose another --out")))
+    Err(Failure::Usage(format!("{directory}: already contains {held}; choose another --out")))
 }
 
 /// A mailbox into which a file's targets are put on each SIGHUP.

@@ -1,4 +1,4 @@
-//! What lies in a recording's directory, and what its files say of it.
+//! Files in a recording's directory, and what they say about the recording.
 
 use std::fs;
 use std::io;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Rows as they were written; it goes once all of it is in tables.
+/// Journal of the rows as they were written; removed once all rows are in tables.
 pub(crate) const JOURNAL: &str = "journal.tare";
-/// What the recording says of itself, written with the tables.
+/// Header and footer of the recording, written with the tables.
 pub(crate) const TRACE: &str = "trace.json";
 
 /// Files of tables in a directory, by name.
@@ -25,7 +25,7 @@ pub(crate) fn tables(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(tables)
 }
 
-/// Whether the recording says of itself that its end is missing, or rows of it.
+/// Whether the recording reports that its end or some of its rows are missing.
 pub(crate) fn is_incomplete(directory: &Path) -> bool {
     let text = fs::read_to_string(directory.join(TRACE)).unwrap_or_default();
     let trace: Option<serde_json::Value> = serde_json::from_str(&text).ok();

@@ -1,4 +1,4 @@
-//! The board as a picture of text. What is not known is a dash, never a zero.
+//! The board as text for a terminal. An unknown value is a dash, never a zero.
 
 use std::fmt::Write;
 
@@ -19,26 +19,26 @@ pub(crate) fn picture(board: &Board) -> String {
     interfaces(board, &mut page);
     if board.header.is_some() && page.lines().count() == 1 {
         page.push_str(
-            "\nnothing to show yet: no target is there, and those that come are taken in\n",
+            "\nnothing to show yet: no target exists; new ones are added when they appear\n",
         );
     }
     plain(&page)
 }
 
-/// Without what would command the terminal: anybody may name a process or a control group.
+/// Removes terminal control sequences: anybody may name a process or a control group.
 fn plain(page: &str) -> String {
     let harmless = |letter: char| if letter.is_control() && letter != '\n' { '?' } else { letter };
     page.chars().map(harmless).collect()
 }
 
-/// As much of a picture as a terminal shows; what is left out is named, and no figure is cut within.
+/// The part of a picture that fits the terminal, with a note of what is left out; no figure is cut in the middle.
 pub(crate) fn fit(picture: &str, width: usize, height: usize) -> Vec<String> {
     let lines: Vec<_> = picture.lines().map(|line| clipped(line, width)).collect();
     if lines.len() <= height {
         return lines;
     }
     let shown = height.saturating_sub(1);
-    let more = format!("… {} lines more: a taller terminal shows them", lines.len() - shown);
+    let more = format!("… {} more lines: a taller terminal shows them", lines.len() - shown);
     lines.into_iter().take(shown).chain([clipped(&more, width)]).collect()
 }
 
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(fit("a\nb\nc\n", 80, 3), ["a", "b", "c"]);
         assert_eq!(
             fit("a\nb\nc\nd\n", 80, 3),
-            ["a", "b", "… 2 lines more: a taller terminal shows them"]
+            ["a", "b", "… 2 more lines: a taller terminal shows them"]
         );
     }
 

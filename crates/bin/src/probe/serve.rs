@@ -13,7 +13,7 @@ use crate::openmetrics;
 use crate::options::ServeOptions;
 use crate::signals::stop_on_signals;
 
-/// A scraper that does not come to the point within this is let go.
+/// Time limit for a scraper's request; a slower connection is closed.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_REQUEST: usize = 8192;
 
@@ -64,8 +64,8 @@ fn answer(mut connection: TcpStream, board: &SharedBoard) -> io::Result<()> {
     connection.write_all(body.as_bytes())
 }
 
-/// Reads up to the empty line that ends a request's head, which has to come until then as a whole:
-/// others wait meanwhile.
+/// Reads up to the empty line that ends a request's head. The head must arrive completely within the time limit,
+/// as other scrapers wait meanwhile.
 fn read_request(connection: &mut TcpStream, until: Instant) -> io::Result<Vec<u8>> {
     let mut request = Vec::new();
     let mut chunk = [0; 1024];

@@ -1,8 +1,8 @@
-//! A value on its way out: counted or computed, as CSV and as JSON.
+//! Values in exports, counted or computed, as CSV and as JSON.
 
 use tare_record::parquet::read::Value;
 
-/// A value on its way out.
+/// An exported value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shown {
     Missing,

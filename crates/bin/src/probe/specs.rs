@@ -1,8 +1,8 @@
-//! Targets as options and files name them.
+//! Parsing of targets in options and files.
 
 use tare_probe::discover::{CgroupPlace, Spec};
 
-/// The targets of a file: a kind and what the option of that name takes, a line each.
+/// Parses a file of targets: on each line a kind and the value of the option of that name.
 pub(crate) fn targets(text: &str) -> Result<Vec<Spec>, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| target(line).map_err(|error| format!("{line:?}: {error}"))).collect()
@@ -13,7 +13,7 @@ fn target(line: &str) -> Result<Spec, String> {
         Some(("cgroup", rest)) => cgroup(rest),
         Some(("pid", rest)) => process(rest),
         Some(("netns", rest)) => interfaces(rest),
-        _ => Err("give cgroup, pid or netns, a blank, and NAME=…".to_owned()),
+        _ => Err("give cgroup, pid or netns, a space, and NAME=…".to_owned()),
     }
 }
 
