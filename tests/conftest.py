@@ -252,8 +252,8 @@ def _namespaces() -> frozenset[str]:
     """Network namespaces that have a name; one without lives only as long as a process, which is seen itself."""
     if not CI:
         return frozenset()
-    found = (path for folder in ("/run/netns", "/run/docker/netns") for path in Path(folder).glob("*"))
-    return frozenset(str(path) for path in found) - ENGINES_OWN
+    namespaces = (path for folder in ("/run/netns", "/run/docker/netns") for path in Path(folder).glob("*"))
+    return frozenset(str(path) for path in namespaces) - ENGINES_OWN
 
 
 def _processes() -> frozenset[str]:

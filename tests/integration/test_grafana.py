@@ -73,8 +73,8 @@ def answers(what: Callable[[], object], *, last: bool) -> bool:
 @contextmanager
 def running(*argv: str, log: Path) -> Iterator[None]:
     """A program that is stopped in the end; what it said is shown where something fails."""
-    with log.open("wb") as said:
-        process = subprocess.Popen(argv, stdout=said, stderr=subprocess.STDOUT)
+    with log.open("wb") as output:
+        process = subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT)
         try:
             yield
         except BaseException:
@@ -112,12 +112,12 @@ def test_what_the_probe_serves_is_openmetrics(tmp_path: Path) -> None:
         wait_for(lambda: get(f"http://{address}/metrics"), UP_S)
         time.sleep(1.5)
         text, headers = get(f"http://{address}/metrics")
-        found = families(address)
+        served = families(address)
         with pytest.raises(urllib.error.HTTPError, match="404"):
             get(f"http://{address}/")
     assert headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
     assert text.endswith("\n# EOF\n")
-    for name, family in found.items():
+    for name, family in served.items():
         assert family.documentation, name
         assert family.type in ("counter", "gauge"), name
         assert family.unit in ("", "seconds", "bytes"), name
@@ -127,9 +127,9 @@ def test_what_the_probe_serves_is_openmetrics(tmp_path: Path) -> None:
                 continue  # no reading, and so without its time
             assert sample.timestamp is not None, name
             assert abs(time.time() - float(sample.timestamp)) < 60, "the time at which the kernel was read"
-    assert found["tare_process_cpu_seconds"].samples[0].labels["name"] == "tests"
-    assert found["tare_process_resident_bytes"].samples[0].value > 2**20
-    assert {sample.labels["name"] for sample in found["tare_cpu_user_seconds"].samples} >= {"all", "0"}
+    assert served["tare_process_cpu_seconds"].samples[0].labels["name"] == "tests"
+    assert served["tare_process_resident_bytes"].samples[0].value > 2**20
+    assert {sample.labels["name"] for sample in served["tare_cpu_user_seconds"].samples} >= {"all", "0"}
 
 
 def expressions() -> list[str]:

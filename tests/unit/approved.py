@@ -48,9 +48,9 @@ def _with_approved_digits(text: str, approved: str) -> str:
 def _line(here: str, there: str) -> str:
     known = iter(_NUMBER.findall(there))
 
-    def steady(found: re.Match[str]) -> str:
+    def steady(match: re.Match[str]) -> str:
         old = next(known)
-        return old if _close(float(found[0]), float(old)) else found[0]
+        return old if _close(float(match[0]), float(old)) else match[0]
 
     return _NUMBER.sub(steady, here)
 

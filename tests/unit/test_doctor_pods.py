@@ -61,7 +61,7 @@ def ip(argv: Sequence[str], _stdin: bytes) -> Completed:
 
 
 @pytest.mark.parametrize(
-    ("answer", "verdict", "found"),
+    ("answer", "verdict", "message"),
     [
         (Completed((), 0, ADDED), Verdict.OK, "/usr/lib/cni: works, a namespace was attached"),
         (Completed((), 1, b'{"code": 999, "msg": "unknown device type"}'), Verdict.WARNING,
@@ -69,10 +69,10 @@ def ip(argv: Sequence[str], _stdin: bytes) -> Completed:
         (RunFailed("bridge cannot be run"), Verdict.WARNING, "does not work: bridge cannot be run"),
     ],
 )  # fmt: skip
-def test_a_plugin_works_when_a_namespace_has_its_address(answer: Answer, verdict: Verdict, found: str) -> None:
+def test_a_plugin_works_when_a_namespace_has_its_address(answer: Answer, verdict: Verdict, message: str) -> None:
     line = lines(Machine({"bridge": answer, "ip": ip}, plugins=ALL))["CNI bridge"]
     assert line.verdict is verdict
-    assert line.found.startswith(found)
+    assert line.found.startswith(message)
 
 
 def test_an_attached_namespace_without_its_address_does_not_work() -> None:

@@ -129,7 +129,7 @@ def test_every_exception_from_a_rule_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("suffix", "text", "found"),
+    ("suffix", "text", "expected"),
     [
         (".py", ("a = b  # no" "qa: S101\nc = d  # no" "qa: S101 - for the type alone"), [1]),
         (".py", ("a = b  # type: ig" "nore[misc]\nc = d  # type: ig" "nore[misc]  # a partial"), [1]),
@@ -137,8 +137,8 @@ def test_every_exception_from_a_rule_says_why() -> None:
         (".sh", "stop || true\n# It may have ended.\nstop || true\nstop || true  # likewise", [1]),
     ],
 )  # fmt: skip
-def test_an_exception_without_a_reason_is_found(suffix: str, text: str, found: list[int]) -> None:
-    assert list(untold(suffix, text)) == found
+def test_an_exception_without_a_reason_is_found(suffix: str, text: str, expected: list[int]) -> None:
+    assert list(untold(suffix, text)) == expected
 
 
 def test_links_of_documents_lead_somewhere() -> None:

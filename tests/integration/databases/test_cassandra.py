@@ -65,7 +65,7 @@ def test_rows_are_loaded_and_the_mix_is_measured(
     with lab.run(lab.settings(sut, client, network, **ASKED)) as run:
         effective = run.server.effective()
         assert run.carry_out("warm-up") == 0
-        found = run.measure(tmp_path)
+        measurement = run.measure(tmp_path)
         run.server.shut_down()
     assert effective["concurrent_reads"] == "16"
     assert effective["key_cache_size_in_mb"] == "0"
@@ -73,19 +73,19 @@ def test_rows_are_loaded_and_the_mix_is_measured(
     assert "-Xmx256M" in effective["jvm.arguments"]
     assert "LeveledCompactionStrategy" in effective["table.tare.standard1.compaction"]
     assert effective["cassandra.version"] == "3.11.2"
-    assert set(found.by_operation) == {"read", "write"}
-    assert sum(each.operations for each in found.by_operation.values()) == found.operations
-    assert found.errors == 0
-    assert 50 < found.throughput_per_s < 110
-    assert found.latency.timed_from == "intended-send"
-    assert found.latency.mean_ms
-    assert sum(count for _, count in found.histogram) == found.operations  # by the log that it left
-    assert found.latency.resolution
-    for each in found.by_operation.values():
+    assert set(measurement.by_operation) == {"read", "write"}
+    assert sum(each.operations for each in measurement.by_operation.values()) == measurement.operations
+    assert measurement.errors == 0
+    assert 50 < measurement.throughput_per_s < 110
+    assert measurement.latency.timed_from == "intended-send"
+    assert measurement.latency.mean_ms
+    assert sum(count for _, count in measurement.histogram) == measurement.operations  # by the log that it left
+    assert measurement.latency.resolution
+    for each in measurement.by_operation.values():
         assert sum(count for _, count in each.histogram) == each.operations
         assert each.service_time is not None
         assert each.service_time.timed_from == "actual-send"
-    assert found.windows
+    assert measurement.windows
 
 
 def test_it_tells_of_its_compactions_tables_pools_and_processors(lab: DatabaseLab, tmp_path: Path) -> None:

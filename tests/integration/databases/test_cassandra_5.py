@@ -34,9 +34,9 @@ def test_it_serves_bare_and_in_a_container_with_the_same_settings(lab: DatabaseL
         with lab.run(lab.settings(deployment, "bare", **YCSB)) as run:
             settings[deployment] = run.server.effective()
             (tmp_path / deployment).mkdir()
-            found = run.measure(tmp_path / deployment)
-        assert (set(found.by_operation), found.errors) == ({"read", "update"}, 0)
-        assert found.latency.timed_from == "intended-send"
+            measurement = run.measure(tmp_path / deployment)
+        assert (set(measurement.by_operation), measurement.errors) == ({"read", "update"}, 0)
+        assert measurement.latency.timed_from == "intended-send"
     bare, container = settings["bare"], settings["container"]
     assert {name for name in bare if bare[name] != container.get(name)} <= DATABASES[DATABASE].per_run
     assert (bare["concurrent_reads"], bare["key_cache_size"], bare["num_tokens"]) == ("16", "0MiB", "16")

@@ -54,9 +54,9 @@ def test_ycsb_bare_and_in_a_container_with_the_same_settings(lab: DatabaseLab, t
         with lab.run(lab.settings(sut, sut, network, **asked)) as run:
             settings[sut] = dict(run.server.effective())
             assert run.carry_out("warm-up") == 0
-            found = run.measure(tmp_path)
-        assert set(found.by_operation) == {"read", "update"}
-        assert found.errors == 0
+            measurement = run.measure(tmp_path)
+        assert set(measurement.by_operation) == {"read", "update"}
+        assert measurement.errors == 0
     bare, container = settings["bare"], settings["container"]
     assert bare.keys() == container.keys()
     assert {name for name in bare if bare[name] != container[name]} <= DATABASES["ferretdb"].per_run
@@ -76,9 +76,9 @@ def test_scans_and_inserts_find_and_keep_what_they_should(lab: DatabaseLab, tmp_
     }
     del asked["core_workload"]
     with lab.run(lab.settings("bare", "bare", **asked)) as run:
-        found = run.measure(tmp_path)
-    assert set(found.by_operation) == {"scan", "insert"}
-    assert found.errors == 0
+        measurement = run.measure(tmp_path)
+    assert set(measurement.by_operation) == {"scan", "insert"}
+    assert measurement.errors == 0
 
 
 def test_one_of_the_two_programs_that_dies_takes_the_other_with_it(lab: DatabaseLab) -> None:

@@ -45,7 +45,7 @@ def test_bare_and_in_a_container_the_same_server_is_measured(lab: DatabaseLab, t
         with lab.run(lab.settings(sut, "bare", network, **ASKED)) as run:
             settings[sut] = dict(run.server.effective())
             assert run.carry_out("warm-up") == 0
-            found = run.measure(tmp_path)
+            measurement = run.measure(tmp_path)
             if sut == "bare":
                 no_other_account_gets_in(run.server)
             run.server.shut_down()
@@ -53,8 +53,8 @@ def test_bare_and_in_a_container_the_same_server_is_measured(lab: DatabaseLab, t
             kept = [path for path in Path(run.bench.workdir.data).rglob("*") if path.is_file()]
             assert kept
             assert not [path for path in kept if secret in path.read_bytes()]
-        assert (found.errors, found.reconnects) == (0, 0)
-        assert found.operations > 0
+        assert (measurement.errors, measurement.reconnects) == (0, 0)
+        assert measurement.operations > 0
     bare, container = settings["bare"], settings["container"]
     assert bare.keys() == container.keys()
     assert {name for name in bare if bare[name] != container[name]} <= DATABASES["mysql"].per_run

@@ -58,10 +58,10 @@ def test_ycsb_by_jdbc_bare_and_in_a_container_with_the_same_settings(lab: Databa
         with lab.run(lab.settings(sut, sut, network, **YCSB)) as run:
             settings[sut] = dict(run.server.effective())
             assert run.carry_out("warm-up") == 0
-            found = run.measure(tmp_path)
+            measurement = run.measure(tmp_path)
             rows = execute(run.server.plan, run.server.inside, "SELECT count(*) FROM usertable").text
-        assert set(found.by_operation) == {"read", "update"}
-        assert found.errors == 0
+        assert set(measurement.by_operation) == {"read", "update"}
+        assert measurement.errors == 0
         assert rows.strip() == "300"
     bare, container = settings["bare"], settings["container"]
     assert bare.keys() == container.keys()
@@ -109,9 +109,9 @@ def test_sysbench_drives_it(engine: DockerClient, tmp_path_factory: pytest.TempP
     home = tmp_path_factory.mktemp("home")
     lab = make_lab(engine, home, "sysbench", "sysbench", "postgresql-15", database="postgresql", server=SETTINGS)
     with lab.run(lab.settings("bare", "bare", **SYSBENCH)) as run:
-        found = run.measure(tmp_path)
+        measurement = run.measure(tmp_path)
         at = run.server.plan, run.server.inside
         analysed = execute(*at, "SELECT count(*) FROM pg_stats WHERE tablename = 'sbtest2' AND attname = 'k'").text
-    assert found.operations > 0
-    assert found.errors == 0
+    assert measurement.operations > 0
+    assert measurement.errors == 0
     assert analysed.strip() == "1"

@@ -53,9 +53,9 @@ def test_ycsb_bare_and_in_a_container_with_the_same_settings(
         with lab.run(lab.settings(sut, sut, network, **ASKED)) as run:
             settings[sut] = dict(run.server.effective())
             assert run.carry_out("warm-up") == 0
-            found = run.measure(tmp_path)
-        assert set(found.by_operation) == {"read", "update"}
-        assert found.errors == 0
+            measurement = run.measure(tmp_path)
+        assert set(measurement.by_operation) == {"read", "update"}
+        assert measurement.errors == 0
     bare, container = settings["bare"], settings["container"]
     assert bare.keys() == container.keys()
     assert {name for name in bare if bare[name] != container[name]} <= DATABASES[database].per_run
@@ -77,7 +77,7 @@ def test_data_are_kept_by_the_log_of_commands_too_and_scans_find_them(
     del asked["core_workload"]
     with lab.run(lab.settings("bare", "bare", **asked)) as run:
         effective = run.server.effective()
-        found = run.measure(tmp_path)
+        measurement = run.measure(tmp_path)
         plan, inside = run.server.plan, run.server.inside
         at = ("redis-cli", "-h", "127.0.0.1", "-p", str(plan.port))
         refused = inside((*at, "PING"), 10, b"")
@@ -91,9 +91,9 @@ def test_data_are_kept_by_the_log_of_commands_too_and_scans_find_them(
         "yes",
         "always",
     )
-    assert found.errors == 0
+    assert measurement.errors == 0
     assert "NOAUTH" in refused.text
-    assert int(counted.text.split()[-1]) == 300 + found.by_operation["insert"].operations
+    assert int(counted.text.split()[-1]) == 300 + measurement.by_operation["insert"].operations
 
 
 def test_a_wrong_setting_ends_the_server(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> None:

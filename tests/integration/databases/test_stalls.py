@@ -108,10 +108,10 @@ def wait_until_it_works(run: LabRun, case: Case) -> None:
 
 
 def knows(latency: Latency, case: Case) -> None:
-    for told, truth in ((latency.p95_ms, P95_MS), (latency.p99_ms, P99_MS)):
-        assert told is not None
-        assert told >= truth * (1 - WITHIN)
-        assert case.jvms or told <= truth * (1 + WITHIN)
+    for reported, truth in ((latency.p95_ms, P95_MS), (latency.p99_ms, P99_MS)):
+        assert reported is not None
+        assert reported >= truth * (1 - WITHIN)
+        assert case.jvms or reported <= truth * (1 + WITHIN)
 
 
 def is_blind(latency: Latency, case: Case) -> None:

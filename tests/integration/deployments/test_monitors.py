@@ -61,7 +61,7 @@ class Watch:
 @pytest.fixture
 def watch(host: Host, ledger: Ledger, tmp_path: Path) -> Watch:
     why = {name: MONITORS[name].why_unavailable(host, 1.0, {}) for name in ("probe", *NAMES)}
-    missing = [f"{name}: {told}" for name, told in why.items() if told is not None]
+    missing = [f"{name}: {reason}" for name, reason in why.items() if reason is not None]
     if missing:
         left_out("; ".join(missing))
     machine: Any = SimpleNamespace(
@@ -85,18 +85,18 @@ def test_every_monitor_watches_a_container(
 ) -> None:
     sut = container.start(make_task(*LOOP))
     try:
-        told = watch.around(sut)
+        summaries = watch.around(sut)
     finally:
         watch.monitors.end()
         container.stop(sut, 1.0)
     for name in NAMES:
-        assert told[name]["cpu_s"] is not None, told[name]
-        assert told[name]["samples"] >= 3
+        assert summaries[name]["cpu_s"] is not None, summaries[name]
+        assert summaries[name]["samples"] >= 3
         kept = pl.read_parquet(watch.raw / "monitors" / f"{name}.parquet").filter("kept")
         assert 2 <= kept["to_ns"].n_unique() <= 4
-    assert told["docker-stats"]["daemon_cpu_s"] > 0
+    assert summaries["docker-stats"]["daemon_cpu_s"] > 0
     assert watch.took_s["begin"] + watch.took_s["end"] < 10, watch.took_s
-    assert told["probe"]["samples"] > 10 * MEASURE_S
+    assert summaries["probe"]["samples"] > 10 * MEASURE_S
     assert not [entry for entry in ledger.entries() if entry.kind == "process"]
     trace = watch.raw / "monitors" / "probe" / "trace"
     seen = set(pl.read_parquet(trace / "process.parquet")["name"].cast(pl.String))
@@ -129,12 +129,12 @@ def test_a_bare_task_has_no_docker_stats_and_all_else(
 ) -> None:
     sut = bare.start(make_task(*LOOP))
     try:
-        told = watch.around(sut)
+        summaries = watch.around(sut)
     finally:
         watch.monitors.end()
         bare.stop(sut, 1.0)
-    assert "nothing to watch" in told["docker-stats"]["absent"]
-    assert all("samples" in told[name] for name in NAMES if name != "docker-stats")
+    assert "nothing to watch" in summaries["docker-stats"]["absent"]
+    assert all("samples" in summaries[name] for name in NAMES if name != "docker-stats")
 
 
 def test_cadvisor_and_its_prometheus_watch_a_bare_task_and_leave_nothing(
@@ -146,12 +146,12 @@ def test_cadvisor_and_its_prometheus_watch_a_bare_task_and_leave_nothing(
     watch.bench.settings.monitors = {"cadvisor": MonitorSpec()}
     sut = bare.start(make_task(*LOOP))
     try:
-        told = watch.around(sut)
+        summaries = watch.around(sut)
     finally:
         watch.monitors.end()
         bare.stop(sut, 1.0)
-    assert told["cadvisor"]["cpu_s"] > 0
-    assert told["cadvisor"]["samples"] >= 3
+    assert summaries["cadvisor"]["cpu_s"] > 0
+    assert summaries["cadvisor"]["samples"] >= 3
     kept = pl.read_parquet(watch.raw / "monitors" / "cadvisor.parquet").filter("kept")
     assert kept.filter(quantity="cpu_cores_irate")["value"].to_numpy().max() > 0.05
     assert not (watch.raw / "monitors" / "cadvisor" / "tsdb").exists()

@@ -34,10 +34,10 @@ def test_a_server_on_the_user_network_answers_under_equal_limits(
     instance = started(vm, make(*SERVE))
     assert instance.address == "127.0.0.1"
     assert answer_of(instance) == b"answered\n"
-    told = vm.exec(
+    done = vm.exec(
         instance, ["sh", "-c", "id -u; cat; cat /data/seed; echo $FROM_IMAGE"], timeout_s=30, stdin=b"in "
     )
-    assert (told.code, told.stdout) == (0, b"900\nin sownyes\n")
+    assert (done.code, done.stdout) == (0, b"900\nin sownyes\n")
     assert vm.exec(instance, ["sh", "-c", "exit 7"], timeout_s=30).code == 7
     seen = vm.observe(instance)
     assert seen.memory_bytes == 96 << 20

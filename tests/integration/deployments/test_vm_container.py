@@ -44,9 +44,9 @@ def test_a_server_in_a_container_in_a_machine_answers_under_equal_limits(
     assert seen.environment == {**environment(instance.task), **around}
     assert instance.emulated is (seen.guest["accelerator"] == "tcg")
     script = "id -u; id -g; cat; cat /data/seed; echo $FROM_IMAGE $HOME; hostname; touch /x 2>&1; ls /data"
-    told = boxed.exec(instance, ["sh", "-c", script], timeout_s=LONG_S, stdin=b"in ")
-    assert told.code == 0, told.stderr
-    first, *_ = told.stdout.partition(b"lost+found")
+    done = boxed.exec(instance, ["sh", "-c", script], timeout_s=LONG_S, stdin=b"in ")
+    assert done.code == 0, done.stderr
+    first, *_ = done.stdout.partition(b"lost+found")
     name = instance.task.name.encode()
     assert first == b"900\n901\nin sownyes /data\n" + name + b"\ntouch: /x: Read-only file system\n"
     assert boxed.exec(instance, ["id", "-u"], timeout_s=LONG_S, user="root").stdout == b"0\n"
@@ -70,5 +70,5 @@ def test_what_ends_inside_is_told_as_anywhere(
     task = make("sh", "-c", "sleep 2; exec tail /dev/zero", limits=Limits(cpus="0", memory_bytes=64 << 20))
     instance = started(boxed, task)
     assert boxed.wait(instance, LONG_S) == 137
-    told = death_of(host, boxed, instance, before)
-    assert told == "the virtual machine's kernel killed the server, out of memory (its limit is 64 MiB)"
+    death = death_of(host, boxed, instance, before)
+    assert death == "the virtual machine's kernel killed the server, out of memory (its limit is 64 MiB)"

@@ -87,8 +87,8 @@ def test_a_task_beyond_its_memory_is_killed_by_the_machines_kernel(
     task = make("sh", "-c", "sleep 2; exec tail /dev/zero", limits=Limits(cpus="0", memory_bytes=64 << 20))
     instance = started(vm, task)
     assert ended(host, instance)
-    told = death_of(host, vm, instance, before)
-    assert told == "the virtual machine's kernel killed the server, out of memory (its limit is 64 MiB)"
+    death = death_of(host, vm, instance, before)
+    assert death == "the virtual machine's kernel killed the server, out of memory (its limit is 64 MiB)"
 
 
 @pytest.mark.slow

@@ -55,8 +55,8 @@ def equipped(image: Image, tmp_path: Path) -> Image:
         assert program is not None
         (rootfs / "bin" / tool).unlink(missing_ok=True)
         shutil.copy(program, rootfs / "bin" / tool)
-        told = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=30).stdout
-        for library in (word for word in told.split() if word.startswith("/")):
+        libraries = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=30).stdout
+        for library in (word for word in libraries.split() if word.startswith("/")):
             target = rootfs / library.lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(library, target)
@@ -105,8 +105,8 @@ def test_a_kernel_mounts_what_is_served_and_lets_go_of_it_when_the_server_is_dea
     assert int(inode) == Path(server.export).stat().st_ino
 
     look = f"stat -c '%u %g' {MOUNTED}/data/seed; cat {MOUNTED}/data/seed; echo kept > {MOUNTED}/data/written"
-    told = vm.exec(instance, ["sh", "-c", f"{look} && sync {MOUNTED}/data/written"], timeout_s=LONG_S)
-    assert (told.code, told.stdout.split()) == (0, [b"900", b"901", b"sown"])
+    done = vm.exec(instance, ["sh", "-c", f"{look} && sync {MOUNTED}/data/written"], timeout_s=LONG_S)
+    assert (done.code, done.stdout.split()) == (0, [b"900", b"901", b"sown"])
     assert (data / "written").read_text() == "kept\n"
     assert (data / "written").stat().st_uid == 900
 

@@ -75,8 +75,8 @@ def test_the_disk_lies_where_the_level_says(  # noqa: PLR0917 - fixtures
                     mount_under(host, data_request.home).fstype,
                 )
             script = "cat /data/seed; echo more >> /data/seed; cat /data/seed; stat -c %u:%g /data"
-            told = deployment.exec(instance, ["sh", "-c", script], timeout_s=LONG_S)
-            assert (told.code, told.stdout) == (0, b"sownsownmore\n900:901\n"), told.stderr
+            done = deployment.exec(instance, ["sh", "-c", script], timeout_s=LONG_S)
+            assert (done.code, done.stdout) == (0, b"sownsownmore\n900:901\n"), done.stderr
         finally:
             deployment.stop(instance, grace_s=1)
     finally:

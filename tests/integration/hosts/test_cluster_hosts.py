@@ -165,10 +165,10 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def good(ring: Played) -> list[RunRecord]:
-    found = [record for record in ring.records if record.outcome.ok]
+    usable = [record for record in ring.records if record.outcome.ok]
     reasons = [record.outcome.reason for record in ring.records]
-    assert [record.arm for record in found] == ["bare", "container"] or len(found) == 2, reasons
-    return found
+    assert [record.arm for record in usable] == ["bare", "container"] or len(usable) == 2, reasons
+    return usable
 
 
 def test_a_ring_over_three_hosts_is_measured_and_each_node_s_host_is_told(

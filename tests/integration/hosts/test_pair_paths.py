@@ -80,8 +80,8 @@ def test_a_container_s_own_address_is_reached_by_a_route(
     setups: None, routed: None, engine_pair: tuple[TestHost, ...], tmp_path: Path
 ) -> None:
     del setups, routed
-    found = measured(engine_pair, tmp_path / "staging", "plain", "routed", "behind")
-    paths = {name: record.path or {} for name, record in found.items()}
+    records = measured(engine_pair, tmp_path / "staging", "plain", "routed", "behind")
+    paths = {name: record.path or {} for name, record in records.items()}
     assert {name: (path["hop"], path["client_hop"]) for name, path in paths.items()} == {
         "plain": ("wire", None),
         "routed": ("bridge", None),
@@ -95,11 +95,11 @@ def test_a_container_on_macvlan_is_reached_at_an_address_of_its_own(
     setups: None, engine_pair: tuple[TestHost, ...], tmp_path: Path
 ) -> None:
     del setups
-    found = measured(engine_pair, tmp_path / "staging", "plain", "own")
-    path, between = found["own"].path or {}, found["own"].between or {}
+    records = measured(engine_pair, tmp_path / "staging", "plain", "own")
+    path, between = records["own"].path or {}, records["own"].between or {}
     assert path["hop"] == "macvlan"
     assert path["client_dialled"]["address"].endswith(".102")
-    assert path["server_namespace"] != (found["plain"].path or {})["server_namespace"]
+    assert path["server_namespace"] != (records["plain"].path or {})["server_namespace"]
     assert between["sides"]["sut"]["counters"]["rx_packets"] > 1000
     assert hosts.ssh(engine_pair[0], "docker", "network", "ls", "-q", "--filter", "driver=macvlan").stdout == ""
 
@@ -116,8 +116,8 @@ def test_docker_proxy_carries_a_published_port_where_the_engine_makes_no_rules(
     """The last one: the engine is left without its rules."""
     del setups
     _engine(engine_pair[0], "--iptables=false")
-    found = measured(engine_pair, tmp_path / "staging", "plain", "proxied")
-    path = found["proxied"].path or {}
+    records = measured(engine_pair, tmp_path / "staging", "plain", "proxied")
+    path = records["proxied"].path or {}
     assert path["hop"] == "docker-proxy"
     assert path["proxy"]["pid"] > 1
     assert path["server_sees"]["address"] != engine_pair[1].measured

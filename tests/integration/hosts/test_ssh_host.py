@@ -201,17 +201,17 @@ def test_a_connection_cut_again_and_again_loses_nothing(sshd: Sshd, link: Link, 
 def test_a_site_is_connected_with_one_ledger_over_its_hosts(sshd: Sshd, home: Path, tmp_path: Path) -> None:
     here = Layout(tmp_path / "here")
     site = SiteSpec(name="pair", sut="local", client=sshd.spec(home=str(home), address="127.0.0.1"))
-    with connected(site, layout=here) as found:
-        assert (found.site.sut.name, found.site.client.name) == ("local", "far")
-        assert found.site.addresses == {"far": "127.0.0.1", "local": "127.0.0.1"}
-        assert found.homes["far"] == Layout(home)
-        found.ledger.note(Kind.PATH, f"{tmp_path}/a/here", host="local")
-        found.ledger.note(Kind.PATH, f"{tmp_path}/a/far", host="far")
-        assert {(made.host, made.ident) for made in found.ledger.entries()} == {
+    with connected(site, layout=here) as connection:
+        assert (connection.site.sut.name, connection.site.client.name) == ("local", "far")
+        assert connection.site.addresses == {"far": "127.0.0.1", "local": "127.0.0.1"}
+        assert connection.homes["far"] == Layout(home)
+        connection.ledger.note(Kind.PATH, f"{tmp_path}/a/here", host="local")
+        connection.ledger.note(Kind.PATH, f"{tmp_path}/a/far", host="far")
+        assert {(made.host, made.ident) for made in connection.ledger.entries()} == {
             ("local", f"{tmp_path}/a/here"), ("far", f"{tmp_path}/a/far")
         }  # fmt: skip
-        assert not found.ledger.abandoned()
-        agent = from_ident(found.links["far"].agent.ident)
+        assert not connection.ledger.abandoned()
+        agent = from_ident(connection.links["far"].agent.ident)
     until(lambda: not alive(LocalHost(), agent))
 
 

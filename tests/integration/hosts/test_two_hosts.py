@@ -219,8 +219,8 @@ def test_a_step_of_a_clock_voids_the_run(
     assert machine.wire is not None
     whole = machine.wire.after
 
-    def a_tenth_of_a_second_on(found: Between) -> Between:
-        seen = whole(found)
+    def a_tenth_of_a_second_on(between: Between) -> Between:
+        seen = whole(between)
         assert seen.after is not None
         clocks = replace(seen.after.clocks, offset_s=seen.after.clocks.offset_s + 0.1)
         return replace(seen, after=replace(seen.after, clocks=clocks))

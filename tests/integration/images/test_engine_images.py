@@ -185,13 +185,13 @@ def test_a_saved_tree_is_prepared_verified_and_removed(
     prepared: Callable[..., Image], image_store: ImageStore, engine: DockerClient, rootfs: Path, tmp_path: Path
 ) -> None:
     image = prepared(f"tar:{write_tar(rootfs, tmp_path / 'tree.tar')}")
-    (found,) = image_store.all()
-    verified = verify(found, image_store, engine)
+    (stored,) = image_store.all()
+    verified = verify(stored, image_store, engine)
     assert verified.engine_checked
     assert verified.good, verified
     assert prepared(f"tar:{tmp_path / 'tree.tar'}") == image
     with image_store.lock():
-        remove(found, image_store, engine)
+        remove(stored, image_store, engine)
     assert image.engine_id is not None
     assert id_of(engine, image.engine_id) is None
     assert verify_containers(engine) == []

@@ -82,8 +82,8 @@ def archive(tmp_path: Path) -> Path:
     busybox = shutil.which("busybox")
     if busybox is None:
         pytest.fail("these tests need busybox: scripts/packages.sh test")
-    told = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False, timeout=30).stdout
-    needed = [word for word in told.split() if word.startswith("/")]
+    libraries = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False, timeout=30).stdout
+    needed = [word for word in libraries.split() if word.startswith("/")]
     path = tmp_path / "busybox.tar"
     with tarfile.open(path, "w", dereference=True) as tar:
         for source, target in [(busybox, "bin/busybox"), *((each, each.lstrip("/")) for each in needed)]:
@@ -116,9 +116,9 @@ def test_a_shipped_recipe_is_whole_in_tree_and_engine_and_found_again(engine: Do
     image = ready("sysbench", cache, engine)
     assert dict(image.packages)["sysbench"].startswith("1.0.20")
     assert (Path(image.rootfs) / "usr/share/sysbench/oltp_read_only.lua").is_file()
-    found = verify(cache.resolve(image.digest)[0], cache, engine)
-    assert found.engine_checked
-    assert (found.tree, found.engine) == (None, None)
+    check = verify(cache.resolve(image.digest)[0], cache, engine)
+    assert check.engine_checked
+    assert (check.tree, check.engine) == (None, None)
     began_s = time.process_time()
     assert ready("sysbench", cache, engine, Idle()) == image
     assert time.process_time() - began_s < CACHED_S
@@ -154,9 +154,9 @@ def test_verify_tells_what_differs_in_the_tree(archive: Path, image_store: Image
         motd.with_name("more").touch()
     else:
         motd.unlink()
-    found = verify(image_store.resolve(image.digest)[0], image_store, None)
-    assert found.tree is not None
-    assert "/etc/mo" in found.tree
+    check = verify(image_store.resolve(image.digest)[0], image_store, None)
+    assert check.tree is not None
+    assert "/etc/mo" in check.tree
 
 
 def test_the_engine_s_image_starts_with_the_configuration_as_it_stands(

@@ -77,6 +77,8 @@ def test_it_loads_and_drives_a_real_server(
         measured = run.measure(tmp_path)
     assert measured.operations > 20
     assert measured.errors == 0
-    assert {kind for kind, told in measured.by_operation.items() if told.operations} == set(measured.by_operation)
+    assert {kind for kind, figures in measured.by_operation.items() if figures.operations} == set(
+        measured.by_operation
+    )
     if work is EVERYTHING:
         assert measured.operations == 500

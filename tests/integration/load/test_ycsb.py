@@ -106,11 +106,11 @@ def redis(run: LabRun, *words: str) -> Sequence[str]:
 def in_redis(run: LabRun) -> dict[str, dict[str, str]]:
     """Some of the records that the index knows, each with its score, and all of their keys."""
     index = iter(redis(run, "ZRANGE", "_indices", "0", "-1", "WITHSCORES"))
-    found = {key: {"": score} for key, score in zip(index, index, strict=True)}
-    for key in list(found)[:20]:
+    stored = {key: {"": score} for key, score in zip(index, index, strict=True)}
+    for key in list(stored)[:20]:
         fields = iter(redis(run, "HGETALL", key))
-        found[key] |= dict(zip(fields, fields, strict=True))
-    return found
+        stored[key] |= dict(zip(fields, fields, strict=True))
+    return stored
 
 
 def test_redis(engine: DockerClient, tmp_path: Path) -> None:

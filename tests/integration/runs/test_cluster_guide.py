@@ -61,10 +61,10 @@ def test_scheduler_workers_and_run_with_tls(tmp_path: Path) -> None:
     assert scheduler[:2] == ["dask", "scheduler"]
     process, address = started_scheduler(place, *scheduler[2:])
     assert address.startswith("tls://")
-    told = run.index("--scheduler") + 1
+    position = run.index("--scheduler") + 1
 
     def here(words: list[str], site: str = "rack-1") -> list[str]:
-        own = {run[told]: address, "rack-1": site, "grambow-2018": "study.yaml"}
+        own = {run[position]: address, "rack-1": site, "grambow-2018": "study.yaml"}
         return [own.get(word, word) for word in words if word not in ("--scale", "demo")]
 
     env = environment(place)

@@ -45,7 +45,7 @@ baseline: each
 
 
 def study(**asked: str | int) -> str:
-    told = {
+    defaults = {
         "deployment": "bare",
         "network": "host",
         "storage": "{}",
@@ -53,7 +53,7 @@ def study(**asked: str | int) -> str:
         "threads": 2,
         "measure_s": 8,
     }
-    return STUDY.format(**{**told, **asked})
+    return STUDY.format(**{**defaults, **asked})
 
 
 @pytest.mark.parametrize("deployment", ["bare", "container"])

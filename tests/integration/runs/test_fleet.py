@@ -71,5 +71,5 @@ def test_kills_of_tare_and_of_sites_lose_nothing_and_leave_nothing() -> None:
     argv = [sys.executable, "-m", "tools.chaos_fleet", "--kills", "4", "--seed", "2"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["violations"], told["kills"] >= 4) == (0, True)
+    summary = json.loads(done.stdout)
+    assert (summary["violations"], summary["kills"] >= 4) == (0, True)

@@ -51,9 +51,9 @@ def test_its_study_runs_on_the_sites_of_its_file_and_is_reported(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     store = open_store(tmp_path / report[2])
     assert Counter(record.site for record in store.records()).keys() == {"rack-1", "rack-2"}
-    told = called(tmp_path, *report[1:])
-    assert told.returncode == 0, told.stderr
-    assert "over 2 sites" in told.stdout
+    output = called(tmp_path, *report[1:])
+    assert output.returncode == 0, output.stderr
+    assert "over 2 sites" in output.stdout
 
 
 def command_of(words: list[str]) -> tuple[str, ...]:
@@ -63,9 +63,9 @@ def command_of(words: list[str]) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("command", sorted({command_of(words) for words in commands()}), ids=" ".join)
 def test_each_option_that_it_names_is_one_of_the_command(tmp_path: Path, command: tuple[str, ...]) -> None:
-    told = called(tmp_path, *command, "--help")
-    assert told.returncode == 0, told.stderr
+    output = called(tmp_path, *command, "--help")
+    assert output.returncode == 0, output.stderr
     named = {
         word for words in commands() if command_of(words) == command for word in words if word.startswith("--")
     }
-    assert {option for option in named if not re.search(rf"{option}\b", told.stdout)} == set()
+    assert {option for option in named if not re.search(rf"{option}\b", output.stdout)} == set()

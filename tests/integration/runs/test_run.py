@@ -136,9 +136,9 @@ def test_an_interrupted_study_tears_down_says_how_to_go_on_and_does(
     wait_for_first_record(store)
     running.send_signal(number)
     assert running.wait(PATIENCE_S) == 128 + number
-    told = (tmp_path / "stderr-0").read_text()
-    assert f"interrupted by {number.name}" in told
-    assert "The same command resumes" in told
+    stderr = (tmp_path / "stderr-0").read_text()
+    assert f"interrupted by {number.name}" in stderr
+    assert "The same command resumes" in stderr
     assert left(home) == []
     assert not list((home / "work").iterdir())
     before = open_store(store).records()

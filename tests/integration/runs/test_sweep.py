@@ -45,10 +45,10 @@ def test_a_sweep_runs_each_number_of_threads_and_tells_the_same_again(tmp_path: 
     words = ("sweep", "study.yaml", "--threads", "4,1", "--repetitions", "2", "--share", "0.5", "--format", "json")
     done = tare(*words, "--quiet", home=tmp_path)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert [(point["threads"], point["runs"]) for point in told["points"]] == [(1, 2), (4, 2)]
-    assert told["full"] in {1, 4}
-    assert list(told["shares"]) == ["0.5"]
+    summary = json.loads(done.stdout)
+    assert [(point["threads"], point["runs"]) for point in summary["points"]] == [(1, 2), (4, 2)]
+    assert summary["full"] in {1, 4}
+    assert list(summary["shares"]) == ["0.5"]
     store = open_store(tmp_path / "tiny-sweep-full-store")
     assert sum(record.outcome.ok for record in store.records()) == 4  # on a busy machine one may be tried again
     assert verify(store) == ()

@@ -51,8 +51,8 @@ def test_a_study_runs_bare_and_in_machines_alike_but_for_the_machine(tmp_path: P
     for image in ("mariadb", "sysbench"):
         tare(tmp_path, "images", "build", image)
     (tmp_path / "study.yaml").write_text(STUDY)
-    told = json.loads(tare(tmp_path, "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"))
-    assert told["good"] == len(HOPS)
+    summary = json.loads(tare(tmp_path, "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"))
+    assert summary["good"] == len(HOPS)
     records = {record.arm: record for record in open_store(tmp_path / "store").records()}
     emulated = {}
     for arm, hop in HOPS.items():

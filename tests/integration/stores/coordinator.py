@@ -41,12 +41,12 @@ def main(url: str, site: str, blocks: str, lease_s: str, directory: str) -> None
     with lease, resume_store(place_of(url), plan) as writer, interrupts.installed():
         done = StudyState.from_records(writer.records())
         destination = Destination(writer.id, done, writer.staging, writer.claims)
-        for kept in execute(plan, machine, destination, lambda event: told(str(event))):
+        for kept in execute(plan, machine, destination, lambda event: report(str(event))):
             writer.commit_all(kept)
-            told(f"committed {[record.run_id for record in kept]}")
+            report(f"committed {[record.run_id for record in kept]}")
 
 
-def told(line: str) -> None:
+def report(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

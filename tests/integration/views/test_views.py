@@ -56,8 +56,8 @@ class WatchedTrace:
     """A line of `docker stats --no-stream`, where there is a client."""
 
     def compared(self) -> dict[tuple[str, str, str], Comparison]:
-        found = compare(self.trace, self.observed)
-        return {(each.tool, each.quantity, each.subject): each for each in found}
+        comparisons = compare(self.trace, self.observed)
+        return {(each.tool, each.quantity, each.subject): each for each in comparisons}
 
     def delay_ns(self, tool: str) -> int:
         """How late a tool's samples came at worst."""
@@ -160,32 +160,37 @@ def client_line(ident: str) -> str | None:
     return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
-def table(found: dict[tuple[str, str, str], Comparison]) -> str:
+def table(comparisons: dict[tuple[str, str, str], Comparison]) -> str:
     return "\n".join(
         f"{one.tool} {one.quantity} {one.subject}: real {one.real:.4f}, view {one.view:.4f}, "
         f"should be in {one.low:.4f} to {one.high:.4f}{'' if one.agrees else '  <-- it is not'}"
-        for one in found.values()
+        for one in comparisons.values()
     )
 
 
 @pytest.mark.parametrize("share", [LITTLE, pytest.param(0.9, marks=pytest.mark.slow)])
 def test_cpu_agrees_with_docker_stats_mpstat_and_pidstat(watch: Watch, share: float) -> None:
     seen = watch(LOOP, share)
-    found = seen.compared()
-    assert all(one.agrees for one in found.values()), table(found)
-    (shell,) = (subject for tool, quantity, subject in found if (tool, quantity) == ("pidstat", "cpu_percent"))
-    docker, pidstat = found["docker-stats", "cpu_percent", "sut"], found["pidstat", "cpu_percent", shell]
-    assert {("mpstat", name, "all") for name in ("usr", "sys", "iowait", "steal", "idle")} <= set(found)
+    comparisons = seen.compared()
+    assert all(one.agrees for one in comparisons.values()), table(comparisons)
+    (shell,) = (
+        subject for tool, quantity, subject in comparisons if (tool, quantity) == ("pidstat", "cpu_percent")
+    )
+    docker, pidstat = (
+        comparisons["docker-stats", "cpu_percent", "sut"],
+        comparisons["pidstat", "cpu_percent", shell],
+    )
+    assert {("mpstat", name, "all") for name in ("usr", "sys", "iowait", "steal", "idle")} <= set(comparisons)
     assert docker.samples >= SECONDS - 2
     # Not so wide that anything would pass: docs/reference/views.md, Rates, with T >= 7 s, w < 20 ms, d = 0.1 s, the
     # host's, and so g < 0.24 s, and with c = 0.035 s: 200 g/T = 7 points, 2 (g + c)/T = 8 % of the view, and
     # 0.6 points by samples: 10 of 30 %, 15 of 90 %.
     for one in (docker, pidstat):
         if seen.delay_ns(one.tool) < 20_000_000:
-            assert one.high - one.low < max(0.2 * one.view, 10), table(found)
+            assert one.high - one.low < max(0.2 * one.view, 10), table(comparisons)
     # The quota may be passed by what a CPU hands out at once (5 ms a period); a busy machine may leave less.
     assert docker.view <= 100 * share * 1.05 + 5
-    if found["mpstat", "idle", "all"].real > 20:
+    if comparisons["mpstat", "idle", "all"].real > 20:
         assert docker.view >= 100 * share * 0.85
 
 
@@ -194,13 +199,13 @@ def test_cadvisor_s_prometheus_agrees_with_its_view(watch: Watch, host: LocalHos
     if lacks is not None:
         pytest.skip(lacks)  # in no package and no registry: CADVISOR=PATH
     seen = watch(LOOP, 0.5, ("probe", "cadvisor"))
-    found = seen.compared()
-    assert {("cadvisor", name, "sut") for name in ("cpu_cores_irate", "working_set_bytes")} <= set(found)
-    assert all(one.agrees for one in found.values()), table(found)
-    instant = found["cadvisor", "cpu_cores_irate", "sut"]
+    comparisons = seen.compared()
+    assert {("cadvisor", name, "sut") for name in ("cpu_cores_irate", "working_set_bytes")} <= set(comparisons)
+    assert all(one.agrees for one in comparisons.values()), table(comparisons)
+    instant = comparisons["cadvisor", "cpu_cores_irate", "sut"]
     assert instant.samples >= SECONDS - 2
     if seen.delay_ns("cadvisor") < 20_000_000:
-        assert 100 * (instant.high - instant.low) < 10, table(found)
+        assert 100 * (instant.high - instant.low) < 10, table(comparisons)
 
 
 def test_the_client_prints_what_its_view_says(watch: Watch) -> None:
@@ -245,11 +250,11 @@ def test_disk_io_agrees_with_iostat_pidstat_and_docker_stats(
 ) -> None:
     writes = "; ".join(DD.format(how=each) for each in how)
     seen = watch(f"while :; do {writes}; done")
-    found = seen.compared()
-    assert all(one.agrees for one in found.values()), table(found)
-    assert any(tool == "iostat" and quantity == "written_kib" for tool, quantity, _ in found)
+    comparisons = seen.compared()
+    assert all(one.agrees for one in comparisons.values()), table(comparisons)
+    assert any(tool == "iostat" and quantity == "written_kib" for tool, quantity, _ in comparisons)
     assert any(tool == "pidstat" and quantity == "written_kib" and one.real > 0
-               for (tool, quantity, _), one in found.items()), table(found)  # fmt: skip
+               for (tool, quantity, _), one in comparisons.items()), table(comparisons)  # fmt: skip
     if seen.trace.header["block_source"] == "none":
         return
     counted = seen.value("tare-probe", "block_written_bytes")

@@ -29,7 +29,7 @@ def runs(noise: float = 0.004, arms: tuple[str, ...] = ARMS) -> list[RunRecord]:
     return synthetic.records(arms, 12, noise=noise)
 
 
-def found(metric: str, *, arm: str = "bridge", noise: float = 0.004, **margins: float) -> Finding:
+def finding_of(metric: str, *, arm: str = "bridge", noise: float = 0.004, **margins: float) -> Finding:
     return analyze(study((*ARMS, "host"), 12, **margins), runs(noise, (*ARMS, "host"))).finding(arm, metric)
 
 
@@ -40,7 +40,7 @@ def test_the_names_that_a_study_may_use_are_those_of_the_metrics() -> None:
 
 
 def test_without_a_margin_there_is_no_verdict_but_the_tests_are_there() -> None:
-    judgement = found("throughput").judgement
+    judgement = finding_of("throughput").judgement
     assert (judgement.margin, judgement.verdict, judgement.withheld, judgement.p_outside) == (None,) * 4
     assert judgement.p_zero is not None
     assert judgement.p_zero < 1e-6
@@ -57,7 +57,7 @@ def test_without_a_margin_there_is_no_verdict_but_the_tests_are_there() -> None:
     ],
 )
 def test_a_margin_gives_a_verdict(arm: str, noise: float, margin: float, expected: Verdict) -> None:
-    assert found("throughput", arm=arm, noise=noise, throughput=margin).judgement.verdict is expected
+    assert finding_of("throughput", arm=arm, noise=noise, throughput=margin).judgement.verdict is expected
 
 
 def test_the_verdict_on_throughput_is_that_of_its_interval() -> None:

@@ -65,7 +65,7 @@ def test_an_empty_value_is_written_as_such() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"port": 1}, "reserved for tare"),
         ({"requirepass": "x"}, "reserved for tare"),
@@ -76,9 +76,9 @@ def test_an_empty_value_is_written_as_such() -> None:
         ({"save": '"'}, "cannot stand"),
     ],
 )
-def test_settings_that_no_study_may_make(settings: dict[str, str | int], told: str) -> None:
+def test_settings_that_no_study_may_make(settings: dict[str, str | int], message: str) -> None:
     for command in (DATABASE.initialise, DATABASE.serve):
-        with pytest.raises(StudyError, match=told):
+        with pytest.raises(StudyError, match=message):
             command(replace(PLAN, settings=settings))
 
 
@@ -109,10 +109,10 @@ def test_shutdown_saves_whatever_the_study_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("OK\nERR Errors trying to SHUTDOWN. Check logs.\n", "Check logs"), ("", "no answer")]
+    ("text", "reason"), [("OK\nERR Errors trying to SHUTDOWN. Check logs.\n", "Check logs"), ("", "no answer")]
 )
-def test_a_refused_shutdown_says_why(text: str, told: str) -> None:
-    with pytest.raises(RunFailed, match=told):
+def test_a_refused_shutdown_says_why(text: str, reason: str) -> None:
+    with pytest.raises(RunFailed, match=reason):
         DATABASE.shutdown(PLAN, answering(text))
 
 

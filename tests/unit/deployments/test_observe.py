@@ -99,7 +99,7 @@ def test_a_container_is_observed_by_what_the_kernel_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "peer"),
     [
         ("HOME=/data\0EMPTY=\0LINES=a=b\nc\0", {"HOME": "/data", "EMPTY": "", "LINES": "a=b\nc"}),
         ("", None),
@@ -108,9 +108,9 @@ def test_a_container_is_observed_by_what_the_kernel_says() -> None:
     ],
 )
 def test_an_environment_that_a_program_has_written_over_is_not_known(
-    text: str, told: dict[str, str] | None
+    text: str, peer: dict[str, str] | None
 ) -> None:
-    assert parse_environ(text) == told
+    assert parse_environ(text) == peer
 
 
 def test_v2_limits_are_read() -> None:

@@ -85,9 +85,9 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "told"), CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize(("change", "message"), CHANGES.values(), ids=CHANGES)
 def test_every_other_change_changes_the_digest_and_is_told(
-    root: Path, change: Callable[[Path], object], told: str
+    root: Path, change: Callable[[Path], object], message: str
 ) -> None:
     for path in (root, root / "etc"):
         path.chmod(0o755)
@@ -95,7 +95,7 @@ def test_every_other_change_changes_the_digest_and_is_told(
     wanted, before = tuple(list_tree(root)), digest(root)
     change(root)
     assert digest(root) != before
-    assert first_difference(wanted, list_tree(root)) == told
+    assert first_difference(wanted, list_tree(root)) == message
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving files away needs root")

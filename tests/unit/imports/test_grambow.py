@@ -23,17 +23,17 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def found() -> Import:
+def imported() -> Import:
     return collect(load_mapping(MAPPING), DATA)
 
 
-def test_every_file_is_a_good_run(found: Import) -> None:
-    assert len(found.runs) == 360
-    assert all(run.record.outcome.ok for run in found.runs)
+def test_every_file_is_a_good_run(imported: Import) -> None:
+    assert len(imported.runs) == 360
+    assert all(run.record.outcome.ok for run in imported.runs)
 
 
-def test_the_publications_way_gives_its_table_to_within_a_fifth_of_a_point(found: Import) -> None:
-    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+def test_the_publications_way_gives_its_table_to_within_a_fifth_of_a_point(imported: Import) -> None:
+    analysis = analyze(imported.plan.study, [run.record for run in imported.runs])
     lines = [each for stratum in analysis.strata for each in stratum.findings] + list(analysis.findings)
     with_figure = [each for each in lines if each.published is not None]
     assert len(with_figure) == 24
@@ -43,8 +43,8 @@ def test_the_publications_way_gives_its_table_to_within_a_fifth_of_a_point(found
     assert {each.as_published.n for each in with_figure if each.stratum and each.as_published} == {30}
 
 
-def test_tares_own_estimate_has_an_interval_from_pairs_of_the_same_configuration(found: Import) -> None:
-    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+def test_tares_own_estimate_has_an_interval_from_pairs_of_the_same_configuration(imported: Import) -> None:
+    analysis = analyze(imported.plan.study, [run.record for run in imported.runs])
     ten, *_ = analysis.strata
     update = ten.finding("III", "update_latency_mean").estimate
     assert update.n == 30
@@ -62,8 +62,8 @@ def test_tares_own_estimate_has_an_interval_from_pairs_of_the_same_configuration
     ]
 
 
-def test_runs_in_which_reads_found_nothing_are_named(found: Import) -> None:
-    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+def test_runs_in_which_reads_found_nothing_are_named(imported: Import) -> None:
+    analysis = analyze(imported.plan.study, [run.record for run in imported.runs])
     (alarm,) = [each for each in analysis.alarms if each.rule == "errors"]
     assert alarm.arm == "III"
     assert len(alarm.runs) == 7

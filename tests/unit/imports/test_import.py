@@ -101,8 +101,8 @@ def test_the_publications_own_way_is_followed_beside(tmp_path: Path, results: Pa
 def test_a_terminal_has_a_table_for_each_condition_and_one_for_all_where_there_are_several(
     tmp_path: Path, results: Path
 ) -> None:
-    def warnings(found: Import) -> list[str]:
-        study, records = found.plan.study, [run.record for run in found.runs]
+    def warnings(result: Import) -> list[str]:
+        study, records = result.plan.study, [run.record for run in result.runs]
         return terminal.render(build_report(study, records), width=80).splitlines()
 
     lines = warnings(imported(tmp_path, results))

@@ -50,8 +50,8 @@ def of(seccomp: str | None, ns: float, *, second: float | None = None, event: st
         "events": {event: {"": {"first": [ns, ns + 2], "second": [second or ns, (second or ns) + 2]}}},
         "lacks": [],
     }
-    found, _ = costs_of(json.dumps(tree).encode(), "bare" if seccomp is None else "container", seccomp)  # type: ignore[arg-type]  # one of both
-    return found[0]
+    costs, _ = costs_of(json.dumps(tree).encode(), "bare" if seccomp is None else "container", seccomp)  # type: ignore[arg-type]  # one of both
+    return costs[0]
 
 
 def test_means_have_intervals_over_repeats_and_what_is_lacking_is_told() -> None:
@@ -91,16 +91,16 @@ def test_an_engine_that_takes_no_image_is_lacking_and_what_was_measured_is_kept(
         raise APIError("no space left on device")
 
     engine: Any = SimpleNamespace(api=SimpleNamespace(import_image_from_data=refuse))
-    found, lacks = measured_events(Printing(json.dumps(PRINTED).encode()), engine, Path("/data"))  # type: ignore[arg-type]  # all that is used of it
-    assert len(found) == 2
+    costs, lacks = measured_events(Printing(json.dumps(PRINTED).encode()), engine, Path("/data"))  # type: ignore[arg-type]  # all that is used of it
+    assert len(costs) == 2
     assert "the engine cannot load the image: no space left on device" in lacks[-1]
 
 
 def test_the_filter_s_cost_is_what_unconfined_containers_do_without() -> None:
-    found = [of(None, 90.0), of("default", 160.0, second=170.0), of("unconfined", 100.0)]
-    assert filter_cost(found) == (60.0, 70.0)
-    assert filter_cost(found[:2]) is None
-    shown = list(event_lines(found))
+    costs = [of(None, 90.0), of("default", 160.0, second=170.0), of("unconfined", 100.0)]
+    assert filter_cost(costs) == (60.0, 70.0)
+    assert filter_cost(costs[:2]) is None
+    shown = list(event_lines(costs))
     assert shown[-1] == "the default seccomp filter adds 60 ns to a system call, in the second way 70 ns"
     apart = of("unconfined", 1_234_567.0, second=5_000_000.0)
     assert max(map(len, [*shown, *event_lines([apart])])) <= 80
@@ -108,8 +108,8 @@ def test_the_filter_s_cost_is_what_unconfined_containers_do_without() -> None:
 
 def test_the_program_is_run_by_the_host_s_python_on_each_storage() -> None:
     host = Printing(json.dumps(PRINTED).encode())
-    found, lacks = measured_events(host, None, Path("/data"))  # type: ignore[arg-type]  # all that is used of it
-    assert len(found) == 2
+    costs, lacks = measured_events(host, None, Path("/data"))  # type: ignore[arg-type]  # all that is used of it
+    assert len(costs) == 2
     assert lacks[-1] == "container: no engine answers"
     assert host.ran[0][0] == sys.executable
     assert "host=/data" in host.ran[0]
@@ -117,8 +117,8 @@ def test_the_program_is_run_by_the_host_s_python_on_each_storage() -> None:
 
 def test_this_machine_s_events_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tare.knowledge.event_costs.REPEATS", 2)
-    found, _ = bare_events(LocalHost(), {"host": str(tmp_path)})
-    by_event = {each.event: each for each in found}
+    costs, _ = bare_events(LocalHost(), {"host": str(tmp_path)})
+    by_event = {each.event: each for each in costs}
     assert 20 < by_event["syscall"].ns < 20_000
     assert 50 < by_event["fault"].ns < 200_000
     assert list(tmp_path.iterdir()) == []

@@ -41,7 +41,7 @@ def run(
 
 
 @pytest.mark.parametrize(
-    ("of", "told"),
+    ("of", "expected"),
     [
         (run(sut=0.95), BaselineLoad("full", "cpu")),
         (run(sut=0.95, waiting=0.9), BaselineLoad("full", "cpu")),
@@ -62,8 +62,8 @@ def run(
         (run(), UNKNOWN),
     ],
 )
-def test_the_rule_tells_what_a_record_can(of: RunRecord, told: BaselineLoad) -> None:
-    assert load_of([of]) == told
+def test_the_rule_tells_what_a_record_can(of: RunRecord, expected: BaselineLoad) -> None:
+    assert load_of([of]) == expected
 
 
 def test_runs_have_to_agree_by_more_than_half() -> None:

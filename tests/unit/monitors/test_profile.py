@@ -107,10 +107,10 @@ def test_a_host_without_tare_probe_is_told_how_to_get_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"), [({"hz": 0}, "1 to 999"), ({"hz": 99.5}, "whole number"), ({"rate": 99}, "not rate")]
+    ("options", "message"), [({"hz": 0}, "1 to 999"), ({"hz": 99.5}, "whole number"), ({"rate": 99}, "not rate")]
 )
-def test_a_rate_that_cannot_be_is_told(options: Options, told: str) -> None:
-    assert told in (Profile().why_unavailable(host(), 1.0, options) or "")
+def test_a_rate_that_cannot_be_is_told(options: Options, message: str) -> None:
+    assert message in (Profile().why_unavailable(host(), 1.0, options) or "")
 
 
 def test_it_samples_at_its_rate_and_claims_what_is_watched_but_no_network_namespace() -> None:

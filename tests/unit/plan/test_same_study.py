@@ -37,7 +37,7 @@ def with_settings(side: str, **changes: Any) -> Study:
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "message"),
     [
         (synthetic.study(ARMS).model_copy(update={"name": "other"}), "name is percona-2016 in A and other in B"),
         (synthetic.study(ARMS).model_copy(update={"scale": "full"}), "scale is demo in A and full in B"),
@@ -51,11 +51,11 @@ def with_settings(side: str, **changes: Any) -> Study:
         (synthetic.study(ARMS).model_copy(update={"protocol": DuetSpec(name="duet")}), "name is interleave"),
     ],
 )  # fmt: skip
-def test_another_question_is_refused_with_what_makes_it_another(other: Study, told: str) -> None:
+def test_another_question_is_refused_with_what_makes_it_another(other: Study, message: str) -> None:
     with pytest.raises(NotComparable, match=r"A and B are not the same study|no arm in common") as error:
         shared(plan(), plan(other))
     assert error.value.exit_code == 5
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -299,9 +299,9 @@ def test_long_names_of_arms_have_room_on_a_phone() -> None:
 
 def test_the_line_at_zero_keeps_its_label_where_others_have_no_room() -> None:
     report = build_report(synthetic.study(("bare", "bridge")), synthetic.records(("bare", "bridge")))
-    (found,) = [one for one in report.analysis.findings if one.metric == "throughput"]
-    within = replace(found.estimate, low=-0.0298, high=0.0354, point=0.003)
-    drawn = draw(blocks([replace(found, estimate=within, blocks=((1, -0.0298), (2, 0.0354)))], WIDE), "b", "")
+    (finding,) = [one for one in report.analysis.findings if one.metric == "throughput"]
+    within = replace(finding.estimate, low=-0.0298, high=0.0354, point=0.003)
+    drawn = draw(blocks([replace(finding, estimate=within, blocks=((1, -0.0298), (2, 0.0354)))], WIDE), "b", "")
     assert ">0</text>" in drawn
 
 

@@ -91,7 +91,7 @@ def test_no_difference_is_claimed_by_intervals_that_do_not_hold(report: Report) 
 
 def test_blocks_without_a_pair_count_all_the_same() -> None:
     made = [windowed(each) for each in records(0.002) if (each.arm, each.block) != ("bridge", 2)]
-    for protocol, told in (
+    for protocol, note in (
         (
             BucketsSpec(name="buckets", blocks=8),
             "bridge has no pair in block 2 (bridge was not run); its runs there still count.",
@@ -102,4 +102,4 @@ def test_blocks_without_a_pair_count_all_the_same() -> None:
         ),
     ):
         report = build_report(controlled().model_copy(update={"protocol": protocol}), made)
-        assert told in report.notes
+        assert note in report.notes

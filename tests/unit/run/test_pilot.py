@@ -46,13 +46,13 @@ def measured_s(record: RunRecord) -> float:
 def test_runs_after_the_pilot_are_made_by_the_choice_and_say_so(rig: Any, plan: Plan, records: Any) -> None:
     assert [record.outcome.reason for record in records if not record.outcome.ok] == []
     pilot, later = ([record for record in records if (record.block <= BLOCKS) is first] for first in (True, False))
-    (told,) = [event for event in rig.events if isinstance(event, MeasureChosen)]
+    (chosen,) = [event for event in rig.events if isinstance(event, MeasureChosen)]
     assert {record.pilot is None for record in pilot} == {True}
     assert {measured_s(record) for record in pilot} == {0.2}
-    assert {Choice.model_validate(record.pilot) for record in later} == {told.choice}
-    assert {measured_s(record) for record in later} == {told.choice.measure_s}
-    assert 0.2 <= told.choice.measure_s <= 0.4
-    assert told.choice.restart_s is not None
+    assert {Choice.model_validate(record.pilot) for record in later} == {chosen.choice}
+    assert {measured_s(record) for record in later} == {chosen.choice.measure_s}
+    assert 0.2 <= chosen.choice.measure_s <= 0.4
+    assert chosen.choice.restart_s is not None
     assert {record.plan_digest for record in records} == {plan.digest}
 
 
@@ -98,7 +98,7 @@ def test_the_report_tells_of_a_cap_that_was_raised(plan: Plan, records: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"  measure_s: 60": "  measure_s: 3"}, "workload.measure_s: a pilot needs 4 windows per run"),
         (
@@ -111,11 +111,11 @@ def test_the_report_tells_of_a_cap_that_was_raised(plan: Plan, records: Any) -> 
         ),
     ],
 )
-def test_a_pilot_that_could_not_tell_is_refused_with_its_place(changes: dict[str, str], told: str) -> None:
+def test_a_pilot_that_could_not_tell_is_refused_with_its_place(changes: dict[str, str], message: str) -> None:
     text = starter("tiny").replace("  retries: 1 ", "  measure: auto\n  retries: 1 ")
     loads(text, installed())
     for old, new in changes.items():
         text = text.replace(old, new, 1)
     with pytest.raises(StudyError) as caught:
         loads(text, installed())
-    assert told in str(caught.value)
+    assert message in str(caught.value)

@@ -63,7 +63,7 @@ def test_a_machine_that_has_everything_lacks_nothing(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize(
-    ("means", "told"),
+    ("means", "problem"),
     [
         ({"root": False}, r"root is needed .* \(arms: boxed\)"),
         ({"no_engine": "no socket"}, r"a container engine is needed \(arms: boxed\): no socket"),
@@ -81,22 +81,22 @@ def test_a_machine_that_has_everything_lacks_nothing(plan: Plan) -> None:
         ({"no_nfs": "no client"}, "the storage nfs is not available: no client"),
     ],
 )
-def test_what_is_lacking_is_named(plan: Plan, means: dict[str, Any], told: str) -> None:
-    with pytest.raises(EnvironmentLacks, match=told) as caught:
+def test_what_is_lacking_is_named(plan: Plan, means: dict[str, Any], problem: str) -> None:
+    with pytest.raises(EnvironmentLacks, match=problem) as caught:
         require(plan, NEEDS, replace(RICH, **means))
     assert caught.value.exit_code == 3
 
 
 @pytest.mark.parametrize(
-    ("arms", "told"),
+    ("arms", "listed"),
     [(4, "arms: a0, a1, a2, a3): no socket"), (144, "144 of 144 arms: a0, a1, a2, a3 and 140 more): no socket")],
 )
-def test_of_many_arms_a_few_are_named(plan: Plan, arms: int, told: str) -> None:
+def test_of_many_arms_a_few_are_named(plan: Plan, arms: int, listed: str) -> None:
     (boxed,) = plan.study.arms
     many = tuple(boxed.model_copy(update={"name": f"a{n}"}) for n in range(arms))
     wide = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": many})})
     (problem,) = lacking(wide, NEEDS, replace(RICH, no_engine="no socket"))
-    assert problem == f"a container engine is needed ({told}"
+    assert problem == f"a container engine is needed ({listed}"
 
 
 def test_a_container_in_a_machine_has_its_layers_of_no_engine(plan: Plan) -> None:
@@ -258,7 +258,7 @@ def test_an_arm_of_a_named_engine_does_not_need_the_default_one(plan: Plan) -> N
 
 
 @pytest.mark.parametrize(
-    ("runtime", "engine", "there", "told"),
+    ("runtime", "engine", "there", "problem"),
     [
         ("youki", None, ["runc", "crun"], "the engine has no runtime `youki`, but crun, runc (name it in"),
         ("runc", None, ["runc"], None),
@@ -268,15 +268,15 @@ def test_an_arm_of_a_named_engine_does_not_need_the_default_one(plan: Plan) -> N
     ],
 )
 def test_a_runtime_that_the_engine_lacks_is_told_before_anything_is_started(
-    plan: Plan, runtime: str, engine: str | None, there: list[str] | None, told: str | None
+    plan: Plan, runtime: str, engine: str | None, there: list[str] | None, problem: str | None
 ) -> None:
     (boxed,) = plan.study.arms
     sut = boxed.settings.sut.model_copy(update={"runtime": runtime, "engine": engine})
     named = boxed.model_copy(update={"settings": boxed.settings.model_copy(update={"sut": sut})})
     asking = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": (named,)})})
     refusals = lacking_runtimes(placements_of(asking), lambda: there)
-    assert refusals.get(runtime, "").startswith(told or "")
-    assert (runtime in refusals) is (told is not None)
+    assert refusals.get(runtime, "").startswith(problem or "")
+    assert (runtime in refusals) is (problem is not None)
 
 
 def test_engines_are_asked_for_runtimes_only_where_one_is_named(plan: Plan) -> None:
@@ -293,5 +293,5 @@ def test_open_files_that_the_host_lowers_are_told_where_a_study_asks_for_them(pl
     (boxed,) = plan.study.arms
     sut = boxed.settings.sut.model_copy(update={"limits": LimitsSpec(nofile=65536)})
     asking = boxed.model_copy(update={"settings": boxed.settings.model_copy(update={"sut": sut})})
-    (told,) = lowered_limits(plan.study.model_copy(update={"arms": (asking,)}), host)
-    assert told.startswith("sut.limits.nofile: 65536 requested, but this host allows 20000")
+    (lowered,) = lowered_limits(plan.study.model_copy(update={"arms": (asking,)}), host)
+    assert lowered.startswith("sut.limits.nofile: 65536 requested, but this host allows 20000")

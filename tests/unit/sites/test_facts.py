@@ -123,7 +123,7 @@ def test_governors_of_all_cpus_are_listed_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "state", "module", "found"),
+    ("action", "state", "module", "expected"),
     [
         ("pageout", "on", None, ["kdamond 1"]),
         ("pageout", "off", "N", []),
@@ -132,7 +132,7 @@ def test_governors_of_all_cpus_are_listed_once() -> None:
     ],
 )
 def test_threads_that_page_out_by_themselves_are_told(
-    action: str, state: str, module: str | None, found: list[str]
+    action: str, state: str, module: str | None, expected: list[str]
 ) -> None:
     damon = "/sys/kernel/mm/damon/admin/kdamonds"
     files = {
@@ -148,7 +148,7 @@ def test_threads_that_page_out_by_themselves_are_told(
     if module is not None:
         files["/sys/module/damon_reclaim/parameters/enabled"] = f"{module}\n"
     host = FakeHost(files={name: content.encode() for name, content in files.items()})
-    assert host_facts(host)["proactive_reclaim"] == found
+    assert host_facts(host)["proactive_reclaim"] == expected
 
 
 def test_the_timer_frequency_comes_from_the_compressed_configuration() -> None:

@@ -76,7 +76,7 @@ def test_a_sut_that_was_not_observed_is_not_judged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mount", "told"),
+    ("mount", "option"),
     [
         ("ext4 254:0", "ext4 254:0"),
         ("ext4 7:3", "ext4 on a loop device"),
@@ -85,5 +85,5 @@ def test_a_sut_that_was_not_observed_is_not_judged() -> None:
         ("nfs4 0:53 10.231.0.2", "nfs4"),
     ],
 )
-def test_numbers_that_each_mount_has_of_its_own_are_no_difference(mount: str, told: str) -> None:
-    assert lies_on(mount) == told
+def test_numbers_that_each_mount_has_of_its_own_are_no_difference(mount: str, option: str) -> None:
+    assert lies_on(mount) == option

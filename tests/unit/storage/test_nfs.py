@@ -35,13 +35,13 @@ def ledger(tmp_path: Path) -> SqliteLedger:
     return SqliteLedger(tmp_path / "ledger.sqlite")
 
 
-@pytest.mark.parametrize(("sync", "said"), [(True, "true"), (False, "false")])
-def test_the_server_speaks_one_version_on_one_port_to_one_directory(sync: bool, said: str) -> None:
+@pytest.mark.parametrize(("sync", "setting"), [(True, "true"), (False, "false")])
+def test_the_server_speaks_one_version_on_one_port_to_one_directory(sync: bool, setting: str) -> None:
     config = config_text("/x/export", "/x/recovery", sync=sync)
     for line in (
         "Protocols = 4;", "NFS_Port = 2049;", "Enable_UDP = false;", "Enable_NLM = false;", "Graceless = true;",
         'RecoveryRoot = "/x/recovery";', 'Path = "/x/export";', 'Pseudo = "/";', "Squash = no_root_squash;",
-        f"NFS_Commit = {said};", "Name = VFS;",
+        f"NFS_Commit = {setting};", "Name = VFS;",
     ):  # fmt: skip
         assert config.count(line) >= 1, line
     assert config.count("{") == config.count("}")
@@ -81,7 +81,7 @@ def test_a_mount_says_all_that_a_helper_program_would_find_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "answers", "told"),
+    ("files", "answers", "message"),
     [
         (WITH_CLIENT, {}, None),
         (WITH_CLIENT, {("ganesha.nfsd",): RunFailed("ganesha.nfsd cannot be run")}, "install nfs-ganesha"),
@@ -91,12 +91,12 @@ def test_a_mount_says_all_that_a_helper_program_would_find_out() -> None:
     ],
 )
 def test_a_host_without_the_means_is_told_what_to_do(
-    files: dict[str, bytes], answers: dict[tuple[str, ...], RunFailed], told: str | None
+    files: dict[str, bytes], answers: dict[tuple[str, ...], RunFailed], message: str | None
 ) -> None:
     why = why_no_nfs(FakeHost(files=dict(files), answers=dict(answers)))
-    assert (why is None) == (told is None)
-    assert told is None or told in (why or "")
-    assert told is None or "(" in (why or "")
+    assert (why is None) == (message is None)
+    assert message is None or message in (why or "")
+    assert message is None or "(" in (why or "")
 
 
 def test_a_client_that_is_a_module_is_loaded_first() -> None:
@@ -131,7 +131,7 @@ def test_what_was_mounted_is_held_against_what_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("client", "changed", "told"),
+    ("client", "changed", "message"),
     [
         (a_client(magic=b"ef53\n"), {}, "magic number ef53"),
         (a_client(mountinfo=b"1 0 254:0 / / rw - ext4 /dev/vda rw\n"), {}, "of type ext4"),
@@ -139,9 +139,9 @@ def test_what_was_mounted_is_held_against_what_was_asked_for() -> None:
         (a_client(), {"rsize": "1M"}, "rsize 1M was requested, 65536 is in force"),
     ],
 )
-def test_a_mount_of_something_else_is_refused(client: FakeHost, changed: dict[str, str], told: str) -> None:
+def test_a_mount_of_something_else_is_refused(client: FakeHost, changed: dict[str, str], message: str) -> None:
     nfs_mount = NfsMount(**{"address": the_server(), "near": "10.0.2.15", **changed})
-    with pytest.raises(EnvironmentLacks, match=told):
+    with pytest.raises(EnvironmentLacks, match=message):
         mount_export(client, nfs_mount, MOUNTED)
 
 
@@ -152,14 +152,16 @@ def test_a_mount_that_fails_tells_the_kernels_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inodes", "served_on", "told"),
+    ("inodes", "served_on", "message"),
     [
         (b"42\n42\n", "254:0", None),
         (b"42\n43\n", "254:0", "another directory"),
         (b"42\n42\n", "0:99", "on 0:99, and this host on 254:0"),
     ],
 )
-def test_both_ends_must_show_one_directory_on_one_device(inodes: bytes, served_on: str, told: str | None) -> None:
+def test_both_ends_must_show_one_directory_on_one_device(
+    inodes: bytes, served_on: str, message: str | None
+) -> None:
     host = FakeHost(
         answers={("stat",): Completed((), 0, inodes), ("realpath",): Completed((), 0, b"/x/export\n")},
         files={
@@ -167,10 +169,10 @@ def test_both_ends_must_show_one_directory_on_one_device(inodes: bytes, served_o
             "/proc/7/mountinfo": f"1 0 {served_on} / / rw - ext4 /dev/vda rw\n".encode(),
         },
     )
-    if told is None:
+    if message is None:
         verify_export(host, MOUNTED, "/x/export", 7)
         return
-    with pytest.raises(EnvironmentLacks, match=told):
+    with pytest.raises(EnvironmentLacks, match=message):
         verify_export(host, MOUNTED, "/x/export", 7)
 
 

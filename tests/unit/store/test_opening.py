@@ -57,7 +57,7 @@ def test_the_lock_goes_with_a_killed_process(path: Path, plan: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "message"),
     [
         ({"seed": 2}, "belongs to another plan: seed is 1 there and 2 here"),
         ({"scale": "demo"}, "scale is full there and demo here"),
@@ -70,10 +70,10 @@ def test_the_lock_goes_with_a_killed_process(path: Path, plan: Any) -> None:
         ),
     ],
 )
-def test_a_store_of_another_plan_is_refused(path: Path, plan: Any, plan_of: Any, other: Any, told: str) -> None:
+def test_a_store_of_another_plan_is_refused(path: Path, plan: Any, plan_of: Any, other: Any, message: str) -> None:
     with resume_store(path, plan):
         pass
-    with pytest.raises(StoreError, match=told), resume_store(path, plan_of(**other)):
+    with pytest.raises(StoreError, match=message), resume_store(path, plan_of(**other)):
         pytest.fail("another plan was let in")
 
 
@@ -163,7 +163,7 @@ def test_a_store_says_that_it_is_one(path: Path, plan: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "message"),
     [
         (lambda raw: (raw / "measure.stdout").write_text("changed"), "was changed"),
         (lambda raw: (raw / "measure.stdout").unlink(), "is missing"),
@@ -171,9 +171,9 @@ def test_a_store_says_that_it_is_one(path: Path, plan: Any) -> None:
         (lambda raw: _execute(raw.parents[1], "UPDATE runs SET digest = 'x'"), "is not what was committed"),
     ],
 )
-def test_damage_is_found(path: Path, committed: Any, harm: Any, told: str) -> None:
+def test_damage_is_found(path: Path, committed: Any, harm: Any, message: str) -> None:
     harm(path / "raw" / f"{committed.run_id}-1")
-    assert any(told in line for line in verify(open_store(path)))
+    assert any(message in line for line in verify(open_store(path)))
 
 
 def _execute(path: Path, statement: str) -> None:
@@ -214,7 +214,7 @@ def test_a_lock_that_cannot_be_opened_is_told_with_the_way_to_read_the_store(tmp
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "message"),
     [
         (errno.EAGAIN, r"being written by another tare \(process 4711\)"),
         (errno.EACCES, r"being written by another tare \(process 4711\)"),
@@ -223,7 +223,7 @@ def test_a_lock_that_cannot_be_opened_is_told_with_the_way_to_read_the_store(tmp
     ],
 )
 def test_a_lock_as_nfs_refuses_it_is_no_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, message: str
 ) -> None:
     (tmp_path / "lock").write_text("4711\n")
 
@@ -231,7 +231,7 @@ def test_a_lock_as_nfs_refuses_it_is_no_lock(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("tare.store.files.fcntl.flock", refused)
-    with pytest.raises(StoreError, match=told), held(tmp_path / "lock"):
+    with pytest.raises(StoreError, match=message), held(tmp_path / "lock"):
         pytest.fail("it is held")
     assert (tmp_path / "lock").read_text() == "4711\n", "whose it is stays told"
 

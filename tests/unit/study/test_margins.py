@@ -26,7 +26,7 @@ def test_margins_are_read_and_are_none_by_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("margins", "told"),
+    ("margins", "message"),
     [
         (
             "{througput: 0.05}",
@@ -39,10 +39,10 @@ def test_margins_are_read_and_are_none_by_default() -> None:
         ("{}", f"{LINE}:1: margins: must not be empty"),
     ],
 )
-def test_a_wrong_margin_is_refused_with_its_place(margins: str, told: str) -> None:
+def test_a_wrong_margin_is_refused_with_its_place(margins: str, message: str) -> None:
     with pytest.raises(StudyError) as caught:
         loads(f"{STUDY}margins: {margins}\n", installed())
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_margins_belong_to_what_a_store_is_held_against() -> None:

@@ -238,7 +238,7 @@ def test_a_study_names_its_property_file_relative_to_itself_and_keeps_what_it_sa
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "properties"),
     [
         ("a=1\n", {"a": ("1", 1)}),
         ("  a : 1 \n", {"a": ("1", 1)}),
@@ -248,5 +248,5 @@ def test_a_study_names_its_property_file_relative_to_itself_and_keeps_what_it_sa
         ("a=b=c\n", {"a": ("b=c", 1)}),
     ],
 )
-def test_property_files_are_read_as_java_reads_them(text: str, found: dict[str, tuple[str, int]]) -> None:
-    assert read_properties(text) == found
+def test_property_files_are_read_as_java_reads_them(text: str, properties: dict[str, tuple[str, int]]) -> None:
+    assert read_properties(text) == properties

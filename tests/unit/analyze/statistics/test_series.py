@@ -102,7 +102,7 @@ def test_a_pilot_that_is_too_small_is_refused(pilot: list[list[float]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("pilot", "expected"),
     [
         (Components(within=9.0, between=2.25), round(math.sqrt(8 / 1 * 4))),
         (Components(within=1.0, between=0.0), 30),
@@ -110,5 +110,5 @@ def test_a_pilot_that_is_too_small_is_refused(pilot: list[list[float]]) -> None:
         (Components(within=1000.0, between=0.1), 30),
     ],
 )
-def test_windows_per_round(found: Components, expected: int) -> None:
-    assert windows_per_round(found, restart_s=8.0, window_s=1.0, most=30) == expected
+def test_windows_per_round(pilot: Components, expected: int) -> None:
+    assert windows_per_round(pilot, restart_s=8.0, window_s=1.0, most=30) == expected

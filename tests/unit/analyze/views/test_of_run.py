@@ -119,7 +119,7 @@ def between(**more: object) -> dict[str, object]:
     return {"sut": "h1", "client": "h3", "links": [link], **clocks, **more}
 
 
-def later(found: Trace, seconds: int) -> Trace:
+def later(trace: Trace, seconds: int) -> Trace:
     """As a host records it whose clock is so far ahead."""
     moments = [pl.col(name) + seconds * S for name in ("woke_ns", "due_ns")]
     tables = {
@@ -131,9 +131,9 @@ def later(found: Trace, seconds: int) -> Trace:
             ),
             *(moment for moment in moments if moment.meta.output_name() in table.columns),
         )
-        for name, table in found.tables.items()
+        for name, table in trace.tables.items()
     }
-    return replace(found, tables=tables)
+    return replace(trace, tables=tables)
 
 
 def test_every_host_of_a_run_is_shown_under_its_name(tmp_path: Path) -> None:

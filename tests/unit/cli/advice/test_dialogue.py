@@ -117,7 +117,7 @@ def test_of_every_database_that_tare_has_it_ends_in_a_study(database: str, tmp_p
     file = tmp_path / "mine.yaml"
     start = (*START[:1], database, *START[2:])
     container = ("container", "published-address", "volume", "container", "bridge")
-    code, told, raised = asked(
+    code, output, raised = asked(
         *start,
         *container,
         "y",
@@ -135,7 +135,7 @@ def test_of_every_database_that_tare_has_it_ends_in_a_study(database: str, tmp_p
         "n",
         words=("--write", str(file)),
     )
-    assert code == 0, (told, raised)
+    assert code == 0, (output, raised)
     study = load(file, installed())
     arms = {arm.name: arm.settings for arm in study.arms if not arm.control}
     assert list(arms) == [
@@ -173,10 +173,10 @@ def test_of_every_database_that_tare_has_it_ends_in_a_study(database: str, tmp_p
     ],
 )
 def test_why_there_is_no_study_is_told(answers: tuple[str, ...], why: str) -> None:
-    code, told, raised = asked(*answers)
+    code, output, raised = asked(*answers)
     assert code == 0, raised
-    assert "The smallest study that would answer this: none, as" in told
-    assert why in " ".join(told.split())
+    assert "The smallest study that would answer this: none, as" in output
+    assert why in " ".join(output.split())
 
 
 def test_answers_that_end_too_early_and_options_beside_the_dialogue_are_refused() -> None:

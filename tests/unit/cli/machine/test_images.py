@@ -133,13 +133,13 @@ def test_an_argument_is_wanted(home: Path, arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reference", "told"),
+    ("reference", "message"),
     [("mariadbb", "did you mean"), ("tar:none", "no file none"), ("oci:none", "no OCI layout")],
 )
-def test_a_reference_that_means_nothing_is_one_error(home: Path, reference: str, told: str) -> None:
+def test_a_reference_that_means_nothing_is_one_error(home: Path, reference: str, message: str) -> None:
     shown = images("build", reference)
     assert isinstance(shown.exception, StudyError)
-    assert told in str(shown.exception)
+    assert message in str(shown.exception)
     assert shown.stdout == ""
 
 

@@ -41,7 +41,7 @@ def check(path: Path, *more: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("rates", "more", "code", "told"),
+    ("rates", "more", "code", "message"),
     [
         ({"host": SMALL}, (), 0, "PASS: the one overhead within 5 %."),
         ({"host": SMALL, "bridge": LARGE}, (), 1, "FAIL: 1 of 2 overheads beyond 5 %."),
@@ -53,11 +53,11 @@ def check(path: Path, *more: str) -> Result:
     ],
 )  # fmt: skip
 def test_the_exit_code_says_what_the_intervals_say(
-    tmp_path: Path, rates: dict[str, list[float]], more: tuple[str, ...], code: int, told: str
+    tmp_path: Path, rates: dict[str, list[float]], more: tuple[str, ...], code: int, message: str
 ) -> None:
     done = check(made(tmp_path / "store", **rates), *more)
     assert done.exit_code == code, done.output
-    assert told in " ".join(done.stdout.split())
+    assert message in " ".join(done.stdout.split())
 
 
 def test_an_invalid_study_fails(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_limit_that_cannot_be_meant_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (("--metric", "latency_p90"), 'did you mean "latency_p'),
         (("--metric", "<script>\n"), "there is no metric <script>\ufffd"),
@@ -137,10 +137,10 @@ def test_a_limit_that_cannot_be_meant_is_refused(text: str) -> None:
         (("--arm", "baseline-again"), "no arm baseline-again is compared"),
     ],
 )
-def test_what_the_study_does_not_have_is_refused(tmp_path: Path, more: tuple[str, ...], told: str) -> None:
+def test_what_the_study_does_not_have_is_refused(tmp_path: Path, more: tuple[str, ...], message: str) -> None:
     error = check(made(tmp_path / "store", host=SMALL), *more).exception
     assert isinstance(error, StudyError)
-    assert told in str(error)
+    assert message in str(error)
 
 
 def test_a_store_of_a_newer_tare_and_none_at_all_are_refused(tmp_path: Path) -> None:

@@ -114,8 +114,8 @@ def test_p_values_are_adjusted_by_holm_over_the_arms(a: Path, b: Path) -> None:
 def test_what_differs_is_named_before_any_figure(a: Path, b: Path) -> None:
     text = run(a, b).stdout
     first, rest = text.split("Overhead: throughput")
-    for told in ("Another CPU", "engine_version", "28.1", "sut.digest", "11.4", "10.11.6-MariaDB"):
-        assert told in first.replace("\n", " ") or told in "".join(first.split())
+    for difference in ("Another CPU", "engine_version", "28.1", "sut.digest", "11.4", "10.11.6-MariaDB"):
+        assert difference in first.replace("\n", " ") or difference in "".join(first.split())
     assert "uptime_s" not in first
     assert "The throughput overhead has changed" in " ".join(first.split())
     assert "bridge" in rest

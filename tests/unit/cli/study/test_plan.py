@@ -91,7 +91,7 @@ def test_json_holds_runs_settings_and_estimate(study: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "told"),
+    ("protocol", "sentence"),
     [
         ("{blocks: 3, seed: 7}", "Blocks: 3, by the cap on blocks, fewer than the 8"),
         ("{max_minutes: 3}", "Blocks: 2, by the cap on time, fewer than the 8"),
@@ -99,9 +99,9 @@ def test_json_holds_runs_settings_and_estimate(study: Path) -> None:
         ("{name: fixed, blocks: 9}", "Blocks: 9, whatever the result."),
     ],
 )
-def test_least_expected_and_most_blocks_are_told(study: Path, protocol: str, told: str) -> None:
+def test_least_expected_and_most_blocks_are_told(study: Path, protocol: str, sentence: str) -> None:
     study.write_text(STUDY.replace("{blocks: 3, seed: 7}", protocol))
-    assert told in " ".join(plan(str(study)).stdout.split())
+    assert sentence in " ".join(plan(str(study)).stdout.split())
 
 
 def test_runs_that_are_kept_together_are_shown_by_arm(study: Path) -> None:

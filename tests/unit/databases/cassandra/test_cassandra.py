@@ -114,7 +114,7 @@ def test_heap_and_options_are_the_study_s() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"cluster_name": "x"}, "reserved for tare"),
         ({"rpc_address": "x"}, "reserved for tare"),
@@ -127,8 +127,8 @@ def test_heap_and_options_are_the_study_s() -> None:
         ({"endpoint_snitch": "a\nb: c"}, "printable ASCII"),
     ],
 )
-def test_settings_that_no_study_may_make_are_refused(settings: Mapping[str, Any], told: str) -> None:
-    with pytest.raises(StudyError, match=told):
+def test_settings_that_no_study_may_make_are_refused(settings: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(StudyError, match=message):
         Cassandra().serve(plan(**settings))
 
 
@@ -213,12 +213,12 @@ def test_rows_of_one_text_are_printed_a_line_each(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(
-    ("frames", "told"),
+    ("frames", "message"),
     [
         (((0x00, struct.pack(">i", 0x1001) + short("overloaded")),), "overloaded"),
         ((), "closed|reset"),
     ],
 )
-def test_a_refusal_is_one_line_and_exit_code_1(frames: Sequence[tuple[int, bytes]], told: str) -> None:
-    with answering(*frames) as port, pytest.raises(SystemExit, match=told):
+def test_a_refusal_is_one_line_and_exit_code_1(frames: Sequence[tuple[int, bytes]], message: str) -> None:
+    with answering(*frames) as port, pytest.raises(SystemExit, match=message):
         cql_query.main("127.0.0.1", str(port), "", "SELECT")

@@ -115,14 +115,14 @@ def test_all_of_it_is_asked_by_one_jvm_with_what_was_printed_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("done", "told"),
+    ("done", "reason"),
     [
         (Completed((), 1, b"", b"java.net.ConnectException: Connection refused\n"), "TpStats: java.net.Connect"),
         (Completed((), 0, b"\x1e{}\x1e{}"), "2 texts for 3 commands and a file"),
     ],
 )
-def test_what_cannot_be_asked_is_told_with_the_reason(done: Completed, told: str) -> None:
-    with pytest.raises(RunFailed, match=told):
+def test_what_cannot_be_asked_is_told_with_the_reason(done: Completed, reason: str) -> None:
+    with pytest.raises(RunFailed, match=reason):
         CassandraChronicler().tell(PLAN, lambda _argv, _timeout, _stdin: done)
 
 

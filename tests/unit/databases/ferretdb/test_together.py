@@ -105,7 +105,7 @@ def test_either_one_that_dies_takes_the_other_with_it(tmp_path: Path, started: l
 
 
 @pytest.mark.parametrize(
-    ("step", "told"),
+    ("step", "message"),
     [
         ((ONCE, "false"), "returned non-zero exit status 1"),
         ((START, "SIGTERM", "/no/such/program"), "No such file or directory"),
@@ -113,13 +113,13 @@ def test_either_one_that_dies_takes_the_other_with_it(tmp_path: Path, started: l
     ],
 )
 def test_a_step_that_fails_ends_what_was_started(
-    tmp_path: Path, started: list[Together], step: tuple[str, ...], told: str
+    tmp_path: Path, started: list[Together], step: tuple[str, ...], message: str
 ) -> None:
     server = Together(tmp_path, [(START, "SIGTERM", *LIVES), step])
     started.append(server)
     code, words = server.wait()
     assert code == 1
-    assert told in words
+    assert message in words
 
 
 def test_a_program_that_dies_while_another_is_waited_for_is_told(tmp_path: Path, started: list[Together]) -> None:

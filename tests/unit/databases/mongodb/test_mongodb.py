@@ -78,7 +78,7 @@ def test_the_server_reads_one_file_of_the_studys_settings_and_tares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"net.port": 1}, "reserved for tare"),
         ({"storage.dbPath": "/"}, "reserved for tare"),
@@ -90,9 +90,9 @@ def test_the_server_reads_one_file_of_the_studys_settings_and_tares() -> None:
         ({"storage.wiredTiger": "x", CACHE_KEY: 2}, "given twice"),
     ],
 )
-def test_settings_that_no_study_may_make(settings: dict[str, str | int], told: str) -> None:
+def test_settings_that_no_study_may_make(settings: dict[str, str | int], message: str) -> None:
     for command in (DATABASE.initialise, DATABASE.serve):
-        with pytest.raises(StudyError, match=told):
+        with pytest.raises(StudyError, match=message):
             command(replace(PLAN, settings=settings))
 
 

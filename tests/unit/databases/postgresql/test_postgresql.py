@@ -87,7 +87,7 @@ def test_what_the_data_directory_is_made_with_for_good_goes_to_initdb() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"port": 1}, "reserved for tare"),
         ({"data_directory": "/x"}, "reserved for tare"),
@@ -100,9 +100,9 @@ def test_what_the_data_directory_is_made_with_for_good_goes_to_initdb() -> None:
         ({"wal_segment_size": "17MB"}, "power of two"),
     ],
 )
-def test_settings_that_no_study_may_make(settings: dict[str, str | int], told: str) -> None:
+def test_settings_that_no_study_may_make(settings: dict[str, str | int], message: str) -> None:
     for command in (DATABASE.initialise, DATABASE.serve):
-        with pytest.raises(StudyError, match=told):
+        with pytest.raises(StudyError, match=message):
             command(replace(PLAN, settings=settings))
 
 

@@ -75,19 +75,19 @@ def ledger(tmp_path: Path) -> SqliteLedger:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         (NotFound("no such container"), "tare-x-s has ended: its container is gone"),
         (Broken("reset by peer"), "the engine on fake does not answer for tare-x-s: reset by peer"),
     ],
 )
 def test_what_is_gone_and_who_does_not_answer_are_told_apart(
-    answer: Exception, told: str, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+    answer: Exception, message: str, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = FakeHost()
     with pytest.raises(RunFailed) as raised:
         container(host, ledger, answer, monkeypatch).exec(instance_on(host), ["true"], timeout_s=1)
-    assert raised.value.what == told
+    assert raised.value.what == message
 
 
 def test_an_engine_that_does_not_answer_a_start_is_the_reason(
@@ -144,7 +144,7 @@ def test_what_cannot_be_taken_away_hides_no_reason_and_stays_noted(
 
 
 @pytest.mark.parametrize(
-    ("why", "kind", "told"),
+    ("why", "kind", "message"),
     [
         (ReadTimeout("x"), TimedOut, "tare-x-s did not end within 3 s"),
         (Broken("UnixHTTPConnectionPool: Read timed out."), TimedOut, "tare-x-s did not end within 3 s"),
@@ -157,10 +157,10 @@ def test_what_cannot_be_taken_away_hides_no_reason_and_stays_noted(
     ],
 )
 def test_an_engine_that_goes_while_a_task_is_waited_for_is_no_task_that_lasts(
-    why: Exception, kind: type[RunFailed], told: str, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+    why: Exception, kind: type[RunFailed], message: str, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = FakeHost()
     deployment = container(host, ledger, running(wait=why), monkeypatch)
-    with pytest.raises(RunFailed, match=told) as raised:
+    with pytest.raises(RunFailed, match=message) as raised:
         deployment.wait(instance_on(host), 3.0)
     assert type(raised.value) is kind

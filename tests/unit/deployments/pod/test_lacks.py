@@ -32,7 +32,7 @@ def host(*lacking: str) -> FakeHost:
 
 
 @pytest.mark.parametrize(
-    ("network", "pod", "lacking", "told"),
+    ("network", "pod", "lacking", "messages"),
     [
         ("cluster-ip", {}, (), []),
         ("pod", {}, ("portmap", "iptables", "nft"), []),
@@ -50,8 +50,8 @@ def host(*lacking: str) -> FakeHost:
     ],
 )  # fmt: skip
 def test_each_program_that_is_missing_is_one_sentence(
-    network: str, pod: dict[str, Any] | None, lacking: tuple[str, ...], told: list[str]
+    network: str, pod: dict[str, Any] | None, lacking: tuple[str, ...], messages: list[str]
 ) -> None:
     refusals = why_no_pods(host(*lacking), [sut(network, pod), sut(network, pod)])
     directories = "/opt/cni/bin, /usr/lib/cni, /usr/libexec/cni"
-    assert refusals == tuple(sentence.replace(".*", directories) for sentence in told)
+    assert refusals == tuple(sentence.replace(".*", directories) for sentence in messages)

@@ -103,12 +103,14 @@ def _lengthen_config(layout: Layout, image: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"), [(_spoil_layer, "damaged"), (_lose_layer, "missing"), (_lengthen_config, "damaged")]
+    ("spoil", "message"), [(_spoil_layer, "damaged"), (_lose_layer, "missing"), (_lengthen_config, "damaged")]
 )
-def test_every_blob_is_checked(layout: Layout, spoil: Callable[[Layout, dict[str, str]], None], told: str) -> None:
+def test_every_blob_is_checked(
+    layout: Layout, spoil: Callable[[Layout, dict[str, str]], None], message: str
+) -> None:
     image = layout.image()
     spoil(layout, image)
-    with pytest.raises(StudyError, match=f"the blob sha256:.* is {told}"):
+    with pytest.raises(StudyError, match=f"the blob sha256:.* is {message}"):
         fetch(layout.index(image))
 
 

@@ -95,7 +95,7 @@ def test_the_cache_key_is_the_file_s_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("manifest", "told"),
+    ("manifest", "message"),
     [
         ({"Layers": ["../../etc/passwd"]}, "has no file"),
         ({"Layers": ["/etc/passwd"]}, "has no file"),
@@ -107,9 +107,11 @@ def test_the_cache_key_is_the_file_s_content(tmp_path: Path) -> None:
         ({"Config": None}, "no part of an image: 0.Config"),
     ],
 )
-def test_a_manifest_that_leads_nowhere_is_one_error(tmp_path: Path, manifest: dict[str, object], told: str) -> None:
+def test_a_manifest_that_leads_nowhere_is_one_error(
+    tmp_path: Path, manifest: dict[str, object], message: str
+) -> None:
     path = saved(tmp_path / "image.tar", link("out", "/etc/os-release"), **manifest)
-    with pytest.raises(StudyError, match=told):
+    with pytest.raises(StudyError, match=message):
         fetch(path)
 
 

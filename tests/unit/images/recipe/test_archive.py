@@ -46,15 +46,15 @@ def test_maven_is_asked_for_the_very_artifact_and_its_digest_is_held_against_the
 
 
 @pytest.mark.parametrize(
-    ("done", "told"),
+    ("done", "message"),
     [
         (Completed(("env",), 1, b"[ERROR] Could not find artifact g:a\n[ERROR] more\n"), "Could not find artifact"),
         (Completed(("env",), 127, b"", b"env: no mvn\n"), "env: no mvn"),
         (Completed(("env",), 0, b""), "left 0 files"),
     ],
 )
-def test_what_maven_cannot_bring_is_told(tmp_path: Path, done: Completed, told: str) -> None:
-    with pytest.raises(EnvironmentLacks, match=told):
+def test_what_maven_cannot_bring_is_told(tmp_path: Path, done: Completed, message: str) -> None:
+    with pytest.raises(EnvironmentLacks, match=message):
         fetch_archive(FakeHost(answers={("env",): done}), archive(), tmp_path)
 
 

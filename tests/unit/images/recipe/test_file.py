@@ -67,27 +67,27 @@ def written(folder: Path, more: str = "") -> Path:
     return path
 
 
-@pytest.mark.parametrize(("line", "told"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_one_error_with_its_place(tmp_path: Path, line: str, told: str) -> None:
+@pytest.mark.parametrize(("line", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_error_with_its_place(tmp_path: Path, line: str, message: str) -> None:
     path = written(tmp_path, line)
     with pytest.raises(StudyError) as raised:
         read_recipe(path)
     assert str(path) in raised.value.what
-    assert told in raised.value.what
+    assert message in raised.value.what
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "message"),
     [
         ("format", "format: this key is missing"),
         ("suite", "packages without suite"),
         ("packages", "suite without packages"),
     ],
 )
-def test_what_every_recipe_needs_is_asked_for(tmp_path: Path, key: str, told: str) -> None:
+def test_what_every_recipe_needs_is_asked_for(tmp_path: Path, key: str, message: str) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("".join(line for line in SOUND.splitlines(keepends=True) if not line.startswith(key)))
-    with pytest.raises(StudyError, match=told):
+    with pytest.raises(StudyError, match=message):
         read_recipe(path)
 
 

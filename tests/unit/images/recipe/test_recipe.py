@@ -78,7 +78,7 @@ def test_users_directories_files_and_removals_are_applied(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "message"),
     [
         ({"users": [{"name": "mail", "uid": 900}]}, "there already"),
         ({"users": [{"name": "new", "uid": 8}]}, "there already"),
@@ -86,8 +86,8 @@ def test_users_directories_files_and_removals_are_applied(tmp_path: Path) -> Non
         ({"files": [{"path": "/a", "content": "", "owner": "nobody-yet"}]}, "no user 'nobody-yet'"),
     ],
 )
-def test_an_owner_that_cannot_be_meant_is_refused(tmp_path: Path, keys: dict[str, object], told: str) -> None:
-    with pytest.raises(StudyError, match=told):
+def test_an_owner_that_cannot_be_meant_is_refused(tmp_path: Path, keys: dict[str, object], message: str) -> None:
+    with pytest.raises(StudyError, match=message):
         applied(tmp_path, **keys)
 
 

@@ -95,8 +95,8 @@ def test_why_it_ended_is_told_and_blocks_that_are_not_needed_are_not_missing() -
     assert not any("resumes with the rest" in note for note in report.notes)
 
 
-@pytest.mark.parametrize(("half_width", "told"), [(0.0271, "±2.7 %"), (0.994, "±99 %"), (2.138, "±214 %")])
-def test_a_wide_interval_is_written_out(half_width: float, told: str) -> None:
+@pytest.mark.parametrize(("half_width", "text"), [(0.0271, "±2.7 %"), (0.994, "±99 %"), (2.138, "±214 %")])
+def test_a_wide_interval_is_written_out(half_width: float, text: str) -> None:
     arm = ArmWidth(n=3, low=-half_width, high=half_width, half_width=half_width)
     ending = Ending(reason="time", blocks=3, machine_s=60.0, target=0.02, arms={"bridge": arm})
-    assert f"with bridge at {told}; the target" in ending.why
+    assert f"with bridge at {text}; the target" in ending.why

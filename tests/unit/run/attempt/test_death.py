@@ -73,15 +73,15 @@ def test_what_cannot_be_known_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "now", "told"),
+    ("code", "now", "message"),
     [
         (137, 3, "the client t was ended by SIGKILL"),
         (-9, 4, "the kernel killed the client t, out of memory (it has no memory limit)"),
     ],
 )
-def test_a_client_that_was_killed_is_called_that_whatever_it_printed(code: int, now: int, told: str) -> None:
+def test_a_client_that_was_killed_is_called_that_whatever_it_printed(code: int, now: int, message: str) -> None:
     host = FakeHost(files={"/proc/vmstat": f"oom_kill {now}\n".encode()})
-    with pytest.raises(RunFailed, match=re.escape(told)):
+    with pytest.raises(RunFailed, match=re.escape(message)):
         must_not_be_killed(host, _instance(), code, 3)
 
 

@@ -120,8 +120,8 @@ def test_nodes_that_are_not_alike_are_refused(empty_rig: Rig) -> None:
     (record,) = empty_rig.execute(cluster())
     nodes = dict(record.nodes or {})
     nodes["sut-2"] = {**nodes["sut-2"], "effective": {**nodes["sut-2"]["effective"], "delay_ms": "7"}}
-    (told,) = unlike_nodes(by_node(record, nodes))
-    assert told == "variable delay_ms: not there in sut-1, 7 in sut-2"
+    (difference,) = unlike_nodes(by_node(record, nodes))
+    assert difference == "variable delay_ms: not there in sut-1, 7 in sut-2"
     assert unlike_nodes(by_node(record, record.nodes or {})) == ()
     nodes["sut-2"] = {**nodes["sut-2"], "effective": None}
     assert unlike_nodes(by_node(record, nodes)) == ()  # not read is not different

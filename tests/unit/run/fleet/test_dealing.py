@@ -42,7 +42,7 @@ def sequential(**given: Any) -> InterleaveSpec:
 
 
 @pytest.mark.parametrize(
-    ("found", "last"),
+    ("decision", "last"),
     [
         (decided(0), 8),
         (decided(5), 8),
@@ -53,10 +53,10 @@ def sequential(**given: Any) -> InterleaveSpec:
     ],
 )
 def test_blocks_are_begun_up_to_the_next_look_or_as_the_spread_lets_expect(
-    plans: Any, found: Decision, last: int
+    plans: Any, decision: Decision, last: int
 ) -> None:
     plan = plans(arms=("plain", "other"), protocol=sequential())
-    assert last_block(plan, found, None) == last
+    assert last_block(plan, decision, None) == last
 
 
 def test_no_more_blocks_are_begun_than_fit_under_a_cap_on_machine_time(plans: Any) -> None:

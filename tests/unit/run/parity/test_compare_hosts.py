@@ -19,7 +19,7 @@ def wired(**changes: Any) -> RunRecord:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "difference"),
     [
         ({"mtu": 9000}, "host: MTU of the SUT's host to the other: 1500 in bare, 9000 in bare"),
         ({"thp": "always"}, "host: transparent huge pages of the client's host: madvise in bare, always in bare"),
@@ -27,7 +27,7 @@ def wired(**changes: Any) -> RunRecord:
     ],
 )
 def test_between_two_hosts_the_wire_and_the_clients_host_must_be_alike_too(
-    change: dict[str, Any], told: str
+    change: dict[str, Any], difference: str
 ) -> None:
     assert differences(study(), wired(), wired(), SERVER) == ()
-    assert told in [str(each) for each in differences(study(), wired(), wired(**change), SERVER)]
+    assert difference in [str(each) for each in differences(study(), wired(), wired(**change), SERVER)]

@@ -13,7 +13,7 @@ from tare.study.model import LimitsSpec
 
 
 @pytest.mark.parametrize(
-    ("placed", "seen", "told"),
+    ("placed", "seen", "difference"),
     [
         ({"limits": LimitsSpec(cpu_weight=100)}, {}, None),
         ({"limits": LimitsSpec(cpu_weight=50)}, {}, "SUT: CPU weight: 50 declared (512 here), 1024 in force"),
@@ -49,9 +49,13 @@ from tare.study.model import LimitsSpec
         ({"confinement": {"no_new_privileges": True}}, {"no_new_privileges": "1"}, None),
     ],
 )
-def test_what_is_not_as_declared_is_named(placed: dict[str, Any], seen: dict[str, Any], told: str | None) -> None:
+def test_what_is_not_as_declared_is_named(
+    placed: dict[str, Any], seen: dict[str, Any], difference: str | None
+) -> None:
     parity = {"sut": observation(**seen), "client": observation()}
-    assert undeclared(settings("container", **placed), parity, None, TOKEN) == (() if told is None else (told,))
+    assert undeclared(settings("container", **placed), parity, None, TOKEN) == (
+        () if difference is None else (difference,)
+    )
 
 
 def test_capabilities_are_compared_only_where_both_records_have_them() -> None:

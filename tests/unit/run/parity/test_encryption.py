@@ -14,7 +14,7 @@ AGREED = {"version": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384", "handshake_m
 
 
 @pytest.mark.parametrize(
-    ("tls", "agreed", "told"),
+    ("tls", "agreed", "sentences"),
     [
         (True, AGREED, ()),
         (False, None, ()),
@@ -23,9 +23,9 @@ AGREED = {"version": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384", "handshake_m
     ],
 )
 def test_what_connections_agreed_on_is_held_against_the_study(
-    tls: bool, agreed: dict[str, Any] | None, told: tuple[str, ...]
+    tls: bool, agreed: dict[str, Any] | None, sentences: tuple[str, ...]
 ) -> None:
-    assert undeclared_encryption(settings("container", tls=tls), {"encryption": agreed}) == told
+    assert undeclared_encryption(settings("container", tls=tls), {"encryption": agreed}) == sentences
 
 
 def test_another_cipher_is_a_difference_and_a_measurement_to_come_is_none() -> None:

@@ -129,8 +129,8 @@ def test_two_arms_differ_in_a_piece_only_where_a_factor_sets_its_key(
     changes: dict[str, Any], keys: tuple[str, ...], name: str
 ) -> None:
     one, other = record("host", sut={"pod": SERVED}), record("bridge", sut={"pod": {**SERVED, **changes}})
-    (found,) = differences(study(varies=("sut.limits.nofile",)), one, other)
-    assert str(found).startswith(f"SUT: {name}: ")
+    (difference,) = differences(study(varies=("sut.limits.nofile",)), one, other)
+    assert str(difference).startswith(f"SUT: {name}: ")
     assert differences(study(varies=keys), one, other) == ()
 
 
@@ -151,6 +151,6 @@ def test_a_quota_is_held_in_a_pod_as_anywhere() -> None:
 def test_users_of_two_namespaces_differ_only_where_the_engine_is_varied() -> None:
     plain, mapped = {"id_map": "0:0:4294967295"}, {"id_map": "0:990:1,1:100000:65536"}
     one, other = record("host", sut=plain), record("bridge", sut=mapped)
-    (found,) = differences(study(varies=("sut.network",)), one, other)
-    assert str(found) == "SUT: user namespace: 0:0:4294967295 in host, 0:990:1,1:100000:65536 in bridge"
+    (difference,) = differences(study(varies=("sut.network",)), one, other)
+    assert str(difference) == "SUT: user namespace: 0:0:4294967295 in host, 0:990:1,1:100000:65536 in bridge"
     assert differences(study(varies=("sut.engine",)), one, other) == ()

@@ -35,7 +35,7 @@ def test_a_duet_of_reads_that_fit_into_memory_is_let_through() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "into", "told"),
+    ("change", "into", "message"),
     [
         (
             "oltp_read_only",
@@ -70,9 +70,9 @@ def test_a_duet_of_reads_that_fit_into_memory_is_let_through() -> None:
     ],
 )
 def test_what_would_disturb_the_other_arm_is_refused_when_the_study_is_read(
-    change: str, into: str, told: str
+    change: str, into: str, message: str
 ) -> None:
-    with pytest.raises(StudyError, match=told):
+    with pytest.raises(StudyError, match=message):
         loads(STUDY.replace(change, into, 1), installed())
 
 

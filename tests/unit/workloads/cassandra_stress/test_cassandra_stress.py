@@ -150,7 +150,7 @@ def test_only_a_fixed_rate_sees_stalls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "more", "told"),
+    ("name", "code", "more", "message"),
     [
         ("mixed", 0, {"measure_s": 60.0}, "cut short: 7.0 s of 60 s"),
         ("mixed", 1, {}, "ended with 1"),
@@ -161,8 +161,10 @@ def test_only_a_fixed_rate_sees_stalls() -> None:
         ("nothing-listening", 1, {}, "All host|cut short|NoHostAvailable"),
     ],
 )
-def test_a_run_that_is_not_whole_fails_in_one_line(name: str, code: int, more: dict[str, Any], told: str) -> None:
-    with pytest.raises(RunFailed, match=told) as error:
+def test_a_run_that_is_not_whole_fails_in_one_line(
+    name: str, code: int, more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RunFailed, match=message) as error:
         parse(name, code, **more)
     assert "\n" not in error.value.what
 

@@ -32,12 +32,12 @@ def test_a_closed_loop_is_read_whole_and_marked_blind(tmp_path: Path) -> None:
 
 def test_percentiles_of_document_and_histogram_are_one(tmp_path: Path) -> None:
     measurement = parse(tmp_path, "closed", **CLOSED)
-    for percent, told in (
+    for percent, message in (
         (50, measurement.latency.p50_ms),
         (95, measurement.latency.p95_ms),
         (99, measurement.latency.p99_ms),
     ):
-        assert told == pytest.approx(percentile(measurement.histogram, percent), rel=2e-3)
+        assert message == pytest.approx(percentile(measurement.histogram, percent), rel=2e-3)
 
 
 def test_an_open_loop_is_timed_from_the_intended_send(tmp_path: Path) -> None:

@@ -228,9 +228,9 @@ def test_a_report_that_was_cut_gives_no_figures() -> None:
         measurement(read_output(text[: text.index("[READ]")]), Expected())
 
 
-def figures(found: Measurement) -> Measurement:
+def figures(measurement: Measurement) -> Measurement:
     """Without what status lines and the JVM tell beside them."""
-    return replace(found, windows=(), details={}, started_at=None)
+    return replace(measurement, windows=(), details={}, started_at=None)
 
 
 @pytest.mark.parametrize("name", WHOLE)
