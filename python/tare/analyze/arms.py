@@ -9,7 +9,14 @@ from types import MappingProxyType
 
 from tare.analyze.bottleneck import Bottleneck, bottleneck_of
 from tare.analyze.climb import Climb, climb_of, has_climbed
-from tare.analyze.guilt import Guilt, Missed, guilt_of, has_details, has_latency_parts, missed_of
+from tare.analyze.latency_split import (
+    LatencySplit,
+    Missed,
+    has_details,
+    has_latency_parts,
+    latency_split_of,
+    missed_of,
+)
 from tare.analyze.metrics import Metric
 from tare.analyze.published import min_max_mean
 from tare.analyze.runs import Runs
@@ -49,7 +56,7 @@ class ArmSummary:
     """What limited the rate of the arm's runs."""
     emulated: tuple[Side, ...] = ()
     """Sides of the arm that ran on an emulated CPU."""
-    guilt: Mapping[str, Guilt] = field(default_factory=dict)
+    latency_split: Mapping[str, LatencySplit] = field(default_factory=dict)
     """Percentile → parts of the latency around it; empty if the generator does not measure parts."""
     missed: Missed | None = None
     """Arrivals that were never sent; `None` for a closed loop."""
@@ -78,7 +85,7 @@ def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> A
         },
         limits=bottleneck_of(runs.columns, runs.rows(arm.name)),
         emulated=emulated_arms(good).get(arm.name, ()),
-        guilt=guilt_of(_runs_where(runs, arm, has_latency_parts)),
+        latency_split=latency_split_of(_runs_where(runs, arm, has_latency_parts)),
         missed=missed_of(_runs_where(runs, arm, has_details)),
         climb=climb_of(_runs_where(runs, arm, has_climbed)),
     )

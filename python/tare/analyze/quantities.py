@@ -67,14 +67,14 @@ ReadTrace = Callable[[RunRecord], WatchedTrace]
 
 
 @dataclass(frozen=True)
-class Way:
+class FigureSource:
     """One source of a quantity. `reported`: reads the figure from the record; otherwise it is a view of the trace.
 
     A view adds up the `quantities` of `tool` for subjects that begin with `subject`; `factor` converts the sum to
     `unit`. `chosen`: selects among these subjects; `None`: all.
     """
 
-    source: str
+    name: str
     unit: str
     reported: Callable[[RunRecord], float | None] | None = None
     tool: str = ""
@@ -100,30 +100,38 @@ def _detail(name: str) -> Callable[[RunRecord], float | None]:
     return lambda run: number_at(run.measurement, ("details", name))
 
 
-def _disk(record: str, block: str, kib: str) -> tuple[Way, ...]:
+def _disk(record: str, block: str, kib: str) -> tuple[FigureSource, ...]:
     fs = "fs_reads_bytes" if record.startswith("read") else "fs_writes_bytes"
     bytes_name = f"block_{block}_bytes"
     return (
-        Way("sysbench", "MiB/s", reported=_detail(record)),
-        Way("tare-probe", "MiB/s", tool="tare-probe", quantities=(bytes_name,), subject="sut", factor=1 / _MIB),
-        Way("pidstat", "MiB/s", tool="pidstat", quantities=(kib,), subject=_SUT, factor=1 / _KIB),
-        Way("iostat", "MiB/s", tool="iostat", quantities=(kib,), factor=1 / _KIB, chosen=lowest),
-        Way("docker stats", "MiB/s", tool="docker-stats", quantities=(bytes_name,), subject="sut", factor=1 / _MIB),
-        Way("cAdvisor", "MiB/s", tool="cadvisor", quantities=(fs,), subject="sut", factor=1 / _MIB),
+        FigureSource("sysbench", "MiB/s", reported=_detail(record)),
+        FigureSource(
+            "tare-probe", "MiB/s", tool="tare-probe", quantities=(bytes_name,), subject="sut", factor=1 / _MIB
+        ),
+        FigureSource("pidstat", "MiB/s", tool="pidstat", quantities=(kib,), subject=_SUT, factor=1 / _KIB),
+        FigureSource("iostat", "MiB/s", tool="iostat", quantities=(kib,), factor=1 / _KIB, chosen=lowest),
+        FigureSource(
+            "docker stats", "MiB/s", tool="docker-stats", quantities=(bytes_name,), subject="sut", factor=1 / _MIB
+        ),
+        FigureSource("cAdvisor", "MiB/s", tool="cadvisor", quantities=(fs,), subject="sut", factor=1 / _MIB),
     )
 
 
 _BUSY = ("usr", "nice", "sys", "irq", "soft", "guest", "gnice")
-WAYS: Mapping[QuantityName, tuple[Way, ...]] = {
-    "e_ovh": (Way("sysbench", "µs", reported=_execution_time_us),),
+FIGURE_SOURCES: Mapping[QuantityName, tuple[FigureSource, ...]] = {
+    "e_ovh": (FigureSource("sysbench", "µs", reported=_execution_time_us),),
     "cpu_ovh": (
-        Way("control group", "% of a CPU", reported=_cpu_percent),
-        Way("tare-probe", "% of a CPU", tool="tare-probe", quantities=("cpu_percent",), subject="sut"),
-        Way("pidstat", "% of a CPU", tool="pidstat", quantities=("cpu_percent",), subject=_SUT),
-        Way("docker stats", "% of a CPU", tool="docker-stats", quantities=("cpu_percent",), subject="sut"),
-        Way("cAdvisor", "% of a CPU", tool="cadvisor", quantities=("cpu_cores",), subject="sut", factor=100.0),
-        Way("mpstat", "% of the host", tool="mpstat", quantities=_BUSY, subject="all", of_host=True),
-        Way("sar", "% of the host", tool="sar", quantities=("user", "nice", "system"), subject="all", of_host=True),
+        FigureSource("control group", "% of a CPU", reported=_cpu_percent),
+        FigureSource("tare-probe", "% of a CPU", tool="tare-probe", quantities=("cpu_percent",), subject="sut"),
+        FigureSource("pidstat", "% of a CPU", tool="pidstat", quantities=("cpu_percent",), subject=_SUT),
+        FigureSource("docker stats", "% of a CPU", tool="docker-stats", quantities=("cpu_percent",), subject="sut"),
+        FigureSource(
+            "cAdvisor", "% of a CPU", tool="cadvisor", quantities=("cpu_cores",), subject="sut", factor=100.0
+        ),
+        FigureSource("mpstat", "% of the host", tool="mpstat", quantities=_BUSY, subject="all", of_host=True),
+        FigureSource(
+            "sar", "% of the host", tool="sar", quantities=("user", "nice", "system"), subject="all", of_host=True
+        ),
     ),
     "io_ovh_r": _disk("read_mib_per_s", "read", "read_kib"),
     "io_ovh_w": _disk("written_mib_per_s", "written", "written_kib"),
@@ -212,14 +220,14 @@ def _spread(values: Sequence[float]) -> Spread:
 
 def _sources(name: QuantityName) -> Iterator[tuple[str, str]]:
     """Yield (source, unit); for a tool, first its own report, then its view."""
-    for way in WAYS[name]:
-        yield way.source, way.unit
-        if way.reported is None and way.tool != OWN:
-            yield _view_of(way), way.unit
+    for source in FIGURE_SOURCES[name]:
+        yield source.name, source.unit
+        if source.reported is None and source.tool != OWN:
+            yield _view_of(source), source.unit
 
 
-def _view_of(way: Way) -> str:
-    return way.source if way.tool == OWN else f"{way.source}, view"
+def _view_of(source: FigureSource) -> str:
+    return source.name if source.tool == OWN else f"{source.name}, view"
 
 
 def _values(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> Values:
@@ -228,16 +236,16 @@ def _values(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> Values:
     nodes = tuple(name for name, node in (run.nodes or {}).items() if node.get("on"))[1:]
     values: dict[tuple[QuantityName, str], float | None] = {}
     for name in wanted.wanted:
-        for way in WAYS[name]:
-            if way.reported is not None:
-                values[name, way.source] = way.reported(run)
+        for source in FIGURE_SOURCES[name]:
+            if source.reported is not None:
+                values[name, source.name] = source.reported(run)
                 continue
             # If all hosts share one kernel, the first host shows all of it.
-            needed = () if seen.one_kernel and not way.subject.startswith(_SUT) else nodes
+            needed = () if seen.one_kernel and not source.subject.startswith(_SUT) else nodes
             if observed is not None:
-                values[name, way.source] = _view_value(observed, way, needed)
+                values[name, source.name] = _view_value(observed, source, needed)
             if taken is not None:
-                values[name, _view_of(way)] = _view_value(taken, way, needed)
+                values[name, _view_of(source)] = _view_value(taken, source, needed)
     return {place: value for place, value in values.items() if value is not None}
 
 
@@ -256,7 +264,12 @@ def _samples(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> pl.DataF
 
 def _views(wanted: Quantities) -> Mapping[str, View]:
     """Views of the tools, reduced to the requested quantities, as each takes time."""
-    asked = {(way.tool, each) for name in wanted.wanted for way in WAYS[name] for each in way.quantities}
+    asked = {
+        (source.tool, each)
+        for name in wanted.wanted
+        for source in FIGURE_SOURCES[name]
+        for each in source.quantities
+    }
     chosen = {
         tool: replace(view, quantities=tuple(each for each in view.quantities if (tool, each.name) in asked))
         for tool, view in VIEWS.items()
@@ -264,36 +277,36 @@ def _views(wanted: Quantities) -> Mapping[str, View]:
     return {tool: view for tool, view in chosen.items() if view.quantities}
 
 
-def _view_value(taken: pl.DataFrame, way: Way, nodes: Sequence[str]) -> float | None:
+def _view_value(taken: pl.DataFrame, source: FigureSource, nodes: Sequence[str]) -> float | None:
     """Value of a view: mean of rates over time, or growth of totals per second; `None` if the tool prints nothing.
 
     `nodes`: further nodes, all of which must have samples, as a part of the SUT is not its sum.
     """
-    own = taken.filter((pl.col("tool") == way.tool) & pl.col("subject").str.starts_with(way.subject))
+    own = taken.filter((pl.col("tool") == source.tool) & pl.col("subject").str.starts_with(source.subject))
     if any(not own["subject"].str.contains(rf"\b{node}\b").any() for node in nodes):
         return None
     subject = pl.col("subject").str
     split = own.with_columns(
         host=subject.extract(_OF_NODE, 2).fill_null(""), subject=subject.replace(_OF_NODE, "${1}")
     )
-    by_host = [_view_value_on_host(rows, way) for _, rows in split.group_by("host", maintain_order=True)]
+    by_host = [_view_value_on_host(rows, source) for _, rows in split.group_by("host", maintain_order=True)]
     seen = [value for value in by_host if value is not None]
     if not seen or len(seen) < len(by_host):
         return None
-    return fmean(seen) if way.of_host else sum(seen)
+    return fmean(seen) if source.of_host else sum(seen)
 
 
-def _view_value_on_host(own: pl.DataFrame, way: Way) -> float | None:
+def _view_value_on_host(own: pl.DataFrame, source: FigureSource) -> float | None:
     """Value of a view on one of the SUT's hosts."""
-    kinds = {each.name: each.kind for each in VIEWS[way.tool].quantities}
-    if way.chosen is not None:
-        own = own.filter(pl.col("subject").is_in(list(way.chosen(own["subject"].unique().to_list()))))
+    kinds = {each.name: each.kind for each in VIEWS[source.tool].quantities}
+    if source.chosen is not None:
+        own = own.filter(pl.col("subject").is_in(list(source.chosen(own["subject"].unique().to_list()))))
     seen = []
-    for name in way.quantities:
+    for name in source.quantities:
         rows = own.filter(pl.col("quantity") == name).drop_nulls("value")
         parts = [_one(kinds[name], series) for _, series in rows.group_by("subject")]
         seen += [part for part in parts if part is not None]
-    return way.factor * sum(seen) if seen else None
+    return source.factor * sum(seen) if seen else None
 
 
 def _one(kind: Kind, rows: pl.DataFrame) -> float | None:

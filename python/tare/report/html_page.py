@@ -30,8 +30,13 @@ from tare.report.plain import plain, plain_lines
 from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
 from tare.report.rows.climb import CLIMB_TITLE, climb_columns, climb_reading, climb_rows
 from tare.report.rows.effects import effect_rows
-from tare.report.rows.guilt import GUILT_COLUMNS, GUILT_READING, GUILT_TITLE, guilt_rows
 from tare.report.rows.laid_over import PANELS, hiding, laid_rows, placed
+from tare.report.rows.latency_split import (
+    LATENCY_SPLIT_COLUMNS,
+    LATENCY_SPLIT_READING,
+    LATENCY_SPLIT_TITLE,
+    latency_split_rows,
+)
 from tare.report.rows.quantities import COLUMNS, READING, sections
 from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.rows.shift import shift_rows
@@ -107,10 +112,10 @@ def render(report: Report) -> str:
             climb_title=CLIMB_TITLE,
             climb_columns=climb_columns(report),
             climb_reading=climb_reading(report),
-            guilt_rows=guilt_rows(report),
-            guilt_title=GUILT_TITLE,
-            guilt_columns=GUILT_COLUMNS,
-            guilt_reading=GUILT_READING,
+            latency_split_rows=latency_split_rows(report),
+            latency_split_title=LATENCY_SPLIT_TITLE,
+            latency_split_columns=LATENCY_SPLIT_COLUMNS,
+            latency_split_reading=LATENCY_SPLIT_READING,
             facts=summary(report),
             figure=figure,
             other_metrics=[each for each in report.analysis.metrics if f"metric-{each.name}" in figure],

@@ -21,7 +21,12 @@ from tare.report.figures import NONE, WITHIN_RESOLUTION, amount, duration, inter
 from tare.report.plain import plain
 from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, WIDE_ONLY, limit_columns, limits_rows
 from tare.report.rows.climb import CLIMB_TITLE, climb_columns, climb_reading, climb_rows
-from tare.report.rows.guilt import GUILT_COLUMNS, GUILT_READING, GUILT_TITLE, guilt_rows
+from tare.report.rows.latency_split import (
+    LATENCY_SPLIT_COLUMNS,
+    LATENCY_SPLIT_READING,
+    LATENCY_SPLIT_TITLE,
+    latency_split_rows,
+)
 from tare.report.rows.quantities import COLUMNS, READING, Section, sections
 from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.rows.strata import strata_of, strata_tables
@@ -110,7 +115,7 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     if report.study.disk_bound:
         _limits(console, report)
     _climbs(console, report)
-    _guilt(console, report)
+    _latency_split(console, report)
     console.print(Text(_reading(report), style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
@@ -202,16 +207,17 @@ def _climbs(console: Console, report: Report) -> None:
     console.print()
 
 
-def _guilt(console: Console, report: Report) -> None:
+def _latency_split(console: Console, report: Report) -> None:
     """Print where the latency went; narrow terminals show only the client's share."""
-    rows = guilt_rows(report)
+    rows = latency_split_rows(report)
     if rows:
-        console.print(Text(GUILT_TITLE, style="bold"))
+        console.print(Text(LATENCY_SPLIT_TITLE, style="bold"))
         tables = [
-            _plain_table(GUILT_COLUMNS, rows, shown) for shown in (range(len(GUILT_COLUMNS)), (0, 1, 2, 5, 7))
+            _plain_table(LATENCY_SPLIT_COLUMNS, rows, shown)
+            for shown in (range(len(LATENCY_SPLIT_COLUMNS)), (0, 1, 2, 5, 7))
         ]
         console.print(_fitting(console, *tables))
-        console.print(Text(GUILT_READING, style="dim"))
+        console.print(Text(LATENCY_SPLIT_READING, style="dim"))
         console.print()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tare.analyze.columns import Column, Columns, Rows, figure, known, known_values, or_zero, ratio, reached
 from tare.analyze.derived import is_proxied, sut_cpu_column
-from tare.analyze.guilt import client_share, guilt_of, has_latency_parts
+from tare.analyze.latency_split import client_share, has_latency_parts, latency_split_of
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift, slope_within
 from tare.run.record import RunRecord
 
@@ -68,7 +68,7 @@ def client_latency(evidence: Evidence) -> Iterator[Alarm]:
     for arm in evidence.arms:
         rows = evidence.rows(arm)
         good = [columns.records[row] for row in rows[apart[rows]]]
-        shares = {name: one.client for name, one in guilt_of(good).items() if one.client >= OWN}
+        shares = {name: one.client for name, one in latency_split_of(good).items() if one.client >= OWN}
         if shares:
             parts = ", ".join(f"{share(part)} of {name}" for name, part in shares.items())
             bad = [run for run in good if any((client_share(run, name) or 0.0) >= OWN for name in shares)]

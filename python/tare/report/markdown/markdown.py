@@ -15,7 +15,12 @@ from tare.report.markdown.text import code, table, text
 from tare.report.plain import plain
 from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
 from tare.report.rows.climb import CLIMB_TITLE, climb_columns, climb_reading, climb_rows
-from tare.report.rows.guilt import GUILT_COLUMNS, GUILT_READING, GUILT_TITLE, guilt_rows
+from tare.report.rows.latency_split import (
+    LATENCY_SPLIT_COLUMNS,
+    LATENCY_SPLIT_READING,
+    LATENCY_SPLIT_TITLE,
+    latency_split_rows,
+)
 from tare.report.rows.quantities import COLUMNS, READING, sections
 from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.rows.strata import STRATA_TITLE, strata_of
@@ -51,7 +56,7 @@ def render(report: Report) -> str:
         *_list("Validity", warnings(report.analysis.alarms)),
         *_limits(report),
         *_climbs(report),
-        *_guilt(report),
+        *_latency_split(report),
         *_list("Deviations from the published study", study.deviations if study.source else ()),
     ]
     if study.source is not None:
@@ -120,10 +125,10 @@ def _climbs(report: Report) -> list[str]:
     return ["", f"## {CLIMB_TITLE}", "", *rows, "", text(climb_reading(report), 1000)] if rows else []
 
 
-def _guilt(report: Report) -> list[str]:
+def _latency_split(report: Report) -> list[str]:
     """Return the client's share of each latency."""
-    rows = table(GUILT_COLUMNS, guilt_rows(report))
-    return ["", f"## {GUILT_TITLE}", "", *rows, "", text(GUILT_READING, 1000)] if rows else []
+    rows = table(LATENCY_SPLIT_COLUMNS, latency_split_rows(report))
+    return ["", f"## {LATENCY_SPLIT_TITLE}", "", *rows, "", text(LATENCY_SPLIT_READING, 1000)] if rows else []
 
 
 def _table(report: Report) -> list[str]:

@@ -1,6 +1,6 @@
 //! Properties of YCSB's binding for a database.
 
-use super::said::Said;
+use super::unparsed::Unparsed;
 use super::store::Store;
 use crate::error::LoadError;
 
@@ -23,7 +23,7 @@ pub struct Binding {
     pub(super) write_concern: &'static str,
 }
 
-impl Said<'_> {
+impl Unparsed<'_> {
     pub(super) fn binding(&mut self, store: Store) -> Result<Binding, LoadError> {
         let none = Binding::default();
         match store {
@@ -34,7 +34,7 @@ impl Said<'_> {
             }
             Store::Cassandra => {
                 self.only("cassandra.tracing", "false", "requests are not traced")?;
-                let mut text = |name| self.0.take(name).map(|said| said.value);
+                let mut text = |name| self.0.take(name).map(|property| property.value);
                 Ok(Binding {
                     table_options: text("cassandra.tableoptions"),
                     read_level: text("cassandra.readconsistencylevel"),

@@ -4,7 +4,7 @@ mod binding;
 mod keys;
 mod layout;
 mod properties;
-mod said;
+mod unparsed;
 mod settings;
 mod store;
 mod values;

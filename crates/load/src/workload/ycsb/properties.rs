@@ -35,7 +35,7 @@ impl Property {
 /// Properties with their last values. Those that are understood are taken out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
-    said: BTreeMap<String, Property>,
+    by_name: BTreeMap<String, Property>,
 }
 
 impl Properties {
@@ -52,23 +52,23 @@ impl Properties {
             let text: String = bytes.iter().copied().map(char::from).collect();
             properties.add_file(path, &text)?;
         }
-        for said in single {
-            let (name, value) = said.split_once('=').ok_or_else(|| {
-                LoadError::Usage(format!("-p {said}: a property is written NAME=VALUE"))
+        for argument in single {
+            let (name, value) = argument.split_once('=').ok_or_else(|| {
+                LoadError::Usage(format!("-p {argument}: a property is written NAME=VALUE"))
             })?;
             let property = Property { value: value.trim().to_owned(), place: Place::CommandLine };
-            properties.said.insert(name.trim().to_owned(), property);
+            properties.by_name.insert(name.trim().to_owned(), property);
         }
         Ok(properties)
     }
 
     pub(super) fn take(&mut self, name: &str) -> Option<Property> {
-        self.said.remove(name)
+        self.by_name.remove(name)
     }
 
     /// Properties that were not taken.
     pub(super) fn rest(&self) -> impl Iterator<Item = (&String, &Property)> {
-        self.said.iter()
+        self.by_name.iter()
     }
 
     fn add_file(&mut self, path: &Path, text: &str) -> Result<(), LoadError> {
@@ -82,7 +82,7 @@ impl Properties {
             let name = unescaped(name).map_err(wrong)?;
             let value = unescaped(value).map_err(wrong)?.trim_end().to_owned();
             let place = Place::File { path: path.to_owned(), line };
-            self.said.insert(name, Property { value, place });
+            self.by_name.insert(name, Property { value, place });
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ mod tests {
     fn a_single_property_comes_before_files() {
         let single = ["recordcount=5".to_owned(), "recordcount = 7".to_owned()];
         let mut properties = Properties::read(&[], &single).expect("properties");
-        let property = properties.take("recordcount").expect("said");
+        let property = properties.take("recordcount").expect("the property");
         assert_eq!(property.value, "7");
         let refused = property.refused("recordcount", "no").to_string();
         assert_eq!(refused, "-p recordcount=7: no");

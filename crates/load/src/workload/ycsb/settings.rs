@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::binding::Binding;
 use super::keys::{Chooser, EXPONENT, KeyNames, MOST_DIGITS, Scrambled};
 use super::properties::{Properties, Property};
-use super::said::{Said, boolean, number, refused};
+use super::unparsed::{Unparsed, boolean, number, refused};
 use super::store::{Store, Verb};
 use super::values::{Fields, Lengths, MOST_BYTES};
 use crate::error::LoadError;
@@ -79,44 +79,44 @@ impl Settings {
     /// # Errors
     /// A property is wrong; the message names it, its file and line.
     pub fn new(mut properties: Properties, phase: Phase, store: Store) -> Result<Self, LoadError> {
-        let said = &mut Said(&mut properties);
-        said.workload(phase)?;
-        said.reporting()?;
-        let records = said.whole("recordcount", 1..=MOST)?.ok_or_else(|| {
+        let unparsed = &mut Unparsed(&mut properties);
+        unparsed.workload(phase)?;
+        unparsed.reporting()?;
+        let records = unparsed.whole("recordcount", 1..=MOST)?.ok_or_else(|| {
             LoadError::Usage("the property recordcount is missing: say how many records there are, as with -p recordcount=1000".to_owned())
         })?;
-        let insert_start = said.whole("insertstart", 0..=records - 1)?.unwrap_or(0);
+        let insert_start = unparsed.whole("insertstart", 0..=records - 1)?.unwrap_or(0);
         let most = records - insert_start;
-        let insert_count = said.whole("insertcount", 1..=most)?.unwrap_or(most);
-        let shares = said.shares()?;
-        let client = said.client(phase, insert_count)?;
-        let chooser = said.chooser(&Space {
+        let insert_count = unparsed.whole("insertcount", 1..=most)?.unwrap_or(most);
+        let shares = unparsed.shares()?;
+        let client = unparsed.client(phase, insert_count)?;
+        let chooser = unparsed.chooser(&Space {
             records,
             insert_start,
             insert_count,
-            inserts: client.operations.map_or(0.0, |all| real(all) * shares.insert_said),
+            inserts: client.operations.map_or(0.0, |all| real(all) * shares.insert_share_given),
         })?;
-        let fields = said.fields()?;
+        let fields = unparsed.fields()?;
         let settings = Self {
-            binding: said.binding(store)?,
+            binding: unparsed.binding(store)?,
             client,
             phase,
-            table: said.name("table")?.unwrap_or_else(|| "usertable".to_owned()),
+            table: unparsed.name("table")?.unwrap_or_else(|| "usertable".to_owned()),
             fields,
             keys: KeyNames {
-                hashed: said.word("insertorder", &["hashed", "ordered"])? == "hashed",
-                padding: said.whole("zeropadding", 0..=MOST_DIGITS as u64)?.unwrap_or(1) as usize,
+                hashed: unparsed.word("insertorder", &["hashed", "ordered"])? == "hashed",
+                padding: unparsed.whole("zeropadding", 0..=MOST_DIGITS as u64)?.unwrap_or(1) as usize,
             },
             records,
             insert_start,
             shares: shares.shares,
             chooser,
-            read_all_fields: said.flag("readallfields", true)?,
-            read_by_name: said.flag("readallfieldsbyname", false)?,
-            write_all_fields: said.flag("writeallfields", false)?,
-            scan_lengths: said.scan_lengths()?,
+            read_all_fields: unparsed.flag("readallfields", true)?,
+            read_by_name: unparsed.flag("readallfieldsbyname", false)?,
+            write_all_fields: unparsed.flag("writeallfields", false)?,
+            scan_lengths: unparsed.scan_lengths()?,
         };
-        said.refuse_the_rest()?;
+        unparsed.refuse_the_rest()?;
         Ok(settings)
     }
 
@@ -148,28 +148,28 @@ struct Space {
     inserts: f64,
 }
 
-struct SaidShares {
+struct GivenShares {
     shares: Shares,
     /// Before shares are made to add up to 1.
-    insert_said: f64,
+    insert_share_given: f64,
 }
 
-impl Said<'_> {
+impl Unparsed<'_> {
     fn workload(&mut self, phase: Phase) -> Result<(), LoadError> {
         const CORE: [&str; 2] =
             ["site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload"];
-        if let Some(said) = self.0.take("workload")
-            && !CORE.contains(&said.value.as_str())
+        if let Some(property) = self.0.take("workload")
+            && !CORE.contains(&property.value.as_str())
         {
-            return Err(said.refused("workload", "only site.ycsb.workloads.CoreWorkload is known"));
+            return Err(property.refused("workload", "only site.ycsb.workloads.CoreWorkload is known"));
         }
         let transactions = phase == Phase::Run;
-        if let Some(said) = self.0.take("dotransactions") {
-            let asked = boolean("dotransactions", &said)?;
+        if let Some(property) = self.0.take("dotransactions") {
+            let asked = boolean("dotransactions", &property)?;
             if asked != transactions {
                 let command = if asked { "run" } else { "load" };
                 let reason = format!("say `tare-load {command}` for this phase");
-                return Err(said.refused("dotransactions", &reason));
+                return Err(property.refused("dotransactions", &reason));
             }
         }
         Ok(())
@@ -177,11 +177,11 @@ impl Said<'_> {
 
     /// What says how to report: an `HdrHistogram` of 1 ns to hours is as fine as any of YCSB's.
     fn reporting(&mut self) -> Result<(), LoadError> {
-        if let Some(said) = self.0.take("measurementtype") {
-            let reason = match said.value.as_str() {
+        if let Some(property) = self.0.take("measurementtype") {
+            let reason = match property.value.as_str() {
                 "hdrhistogram" | "histogram" | "hdrhistogram+histogram" => None,
                 "timeseries" => {
-                    Some("say --window SECONDS instead, for the figures of each window")
+                    Some("use --window SECONDS instead, for the figures of each window")
                 }
                 "raw" | "hdrhistogram+raw" => Some(
                     "single latencies are not written; --logs DIR writes histograms of each window",
@@ -189,7 +189,7 @@ impl Said<'_> {
                 _ => Some("must be hdrhistogram, histogram, timeseries or raw"),
             };
             if let Some(reason) = reason {
-                return Err(said.refused("measurementtype", reason));
+                return Err(property.refused("measurementtype", reason));
             }
         }
         self.word("measurement.interval", &["both", "op", "intended"])?; // both are always there
@@ -227,9 +227,9 @@ impl Said<'_> {
         })
     }
 
-    fn shares(&mut self) -> Result<SaidShares, LoadError> {
+    fn shares(&mut self) -> Result<GivenShares, LoadError> {
         let mut share = |name: &str, default: f64| {
-            self.real(&format!("{name}proportion"), 0.0..=1e9).map(|said| said.unwrap_or(default))
+            self.real(&format!("{name}proportion"), 0.0..=1e9).map(|share| share.unwrap_or(default))
         };
         let (read, update) = (share("read", 0.95)?, share("update", 0.05)?);
         let (insert, scan) = (share("insert", 0.0)?, share("scan", 0.0)?);
@@ -240,7 +240,7 @@ impl Said<'_> {
                 "all of readproportion, updateproportion, insertproportion, scanproportion and readmodifywriteproportion are 0: nothing would be done".to_owned(),
             ));
         }
-        Ok(SaidShares {
+        Ok(GivenShares {
             shares: Shares {
                 read: read / sum,
                 update: update / sum,
@@ -248,7 +248,7 @@ impl Said<'_> {
                 scan: scan / sum,
                 read_modify_write: read_modify_write / sum,
             },
-            insert_said: insert,
+            insert_share_given: insert,
         })
     }
 
@@ -289,11 +289,11 @@ impl Said<'_> {
         let length = self.whole("fieldlength", 0..=u64::from(MOST_BYTES))?.unwrap_or(100) as u32;
         let least = self.0.take("minfieldlength");
         let from = match &least {
-            Some(said) => number("minfieldlength", said, 0..=u64::from(length))? as u32,
+            Some(property) => number("minfieldlength", property, 0..=u64::from(length))? as u32,
             None => length.min(1),
         };
         let histogram = self.0.take("fieldlengthhistogram");
-        let kind = distribution.as_ref().map_or("constant", |said| said.value.as_str());
+        let kind = distribution.as_ref().map_or("constant", |property| property.value.as_str());
         let lengths = match kind {
             "constant" => Lengths::Constant(length),
             "uniform" => Lengths::Uniform { from, to: length },
@@ -308,7 +308,7 @@ impl Said<'_> {
             }
         };
         let known = self.0.take("dataintegrity");
-        let integrity = known.as_ref().map_or(Ok(false), |said| boolean("dataintegrity", said))?;
+        let integrity = known.as_ref().map_or(Ok(false), |property| boolean("dataintegrity", property))?;
         if integrity && kind != "constant" {
             let reason = "content is known only of fields of constant length: leave it out, or fieldlengthdistribution";
             return Err(refused(known.as_ref(), "dataintegrity", reason));
@@ -330,7 +330,7 @@ impl Said<'_> {
 }
 
 fn lengths_of(histogram: Option<&Property>) -> Result<Lengths, LoadError> {
-    let file = histogram.map_or("hist.txt", |said| said.value.as_str());
+    let file = histogram.map_or("hist.txt", |property| property.value.as_str());
     let name = "fieldlengthhistogram";
     let text = std::fs::read_to_string(Path::new(file))
         .map_err(|error| refused(histogram, name, &format!("{file}: {error}")))?;

@@ -2,13 +2,13 @@ use super::*;
 use crate::protocol::Value;
 use crate::workload::Expect;
 
-fn workload(phase: Phase, said: &[&str]) -> Ycsb {
-    stored(Store::Redis, phase, said)
+fn workload(phase: Phase, given: &[&str]) -> Ycsb {
+    stored(Store::Redis, phase, given)
 }
 
-fn stored(store: Store, phase: Phase, said: &[&str]) -> Ycsb {
-    let said: Vec<String> = said.iter().map(|&one| one.to_owned()).collect();
-    let properties = Properties::read(&[], &said).expect("properties");
+fn stored(store: Store, phase: Phase, given: &[&str]) -> Ycsb {
+    let given: Vec<String> = given.iter().map(|&one| one.to_owned()).collect();
+    let properties = Properties::read(&[], &given).expect("properties");
     Ycsb::new(Settings::new(properties, phase, store).expect("settings"), store)
 }
 
@@ -180,17 +180,17 @@ fn a_row_that_is_not_there_is_told_by_sql() {
 
 #[test]
 fn a_load_makes_its_table_where_it_is_asked_to() {
-    let made = |store, phase, said: &[&str]| {
-        let said: Vec<String> = said.iter().map(|&one| one.to_owned()).collect();
-        let properties = Properties::read(&[], &said).expect("properties");
+    let made = |store, phase, given: &[&str]| {
+        let given: Vec<String> = given.iter().map(|&one| one.to_owned()).collect();
+        let properties = Properties::read(&[], &given).expect("properties");
         preparations(&Settings::new(properties, phase, store).expect("settings"), store)
     };
-    let said = ["recordcount=1", "fieldcount=1", "jdbc.createtable=true"];
+    let given = ["recordcount=1", "fieldcount=1", "jdbc.createtable=true"];
     let text =
         "CREATE TABLE IF NOT EXISTS usertable (YCSB_KEY VARCHAR(255) PRIMARY KEY, field0 TEXT)";
-    assert_eq!(made(Store::Sql, Phase::Load, &said), [text]);
-    assert!(made(Store::Sql, Phase::Run, &said).is_empty());
-    let said = ["recordcount=1", "cassandra.createtable=true", "cassandra.keyspace=k"];
-    let texts = made(Store::Cassandra, Phase::Load, &said);
+    assert_eq!(made(Store::Sql, Phase::Load, &given), [text]);
+    assert!(made(Store::Sql, Phase::Run, &given).is_empty());
+    let given = ["recordcount=1", "cassandra.createtable=true", "cassandra.keyspace=k"];
+    let texts = made(Store::Cassandra, Phase::Load, &given);
     assert!(texts[1].starts_with("CREATE TABLE IF NOT EXISTS k.usertable (y_id"));
 }

@@ -1,12 +1,12 @@
 use super::*;
 
-fn settings(said: &[&str]) -> Result<Settings, LoadError> {
-    let said: Vec<String> = said.iter().map(|&one| one.to_owned()).collect();
-    Settings::new(Properties::read(&[], &said).expect("properties"), Phase::Run, Store::Redis)
+fn settings(given: &[&str]) -> Result<Settings, LoadError> {
+    let given: Vec<String> = given.iter().map(|&one| one.to_owned()).collect();
+    Settings::new(Properties::read(&[], &given).expect("properties"), Phase::Run, Store::Redis)
 }
 
-fn refusal(said: &[&str]) -> String {
-    settings(said).expect_err("refused").to_string()
+fn refusal(given: &[&str]) -> String {
+    settings(given).expect_err("refused").to_string()
 }
 
 #[test]
@@ -17,7 +17,7 @@ fn defaults_are_those_of_ycsb() {
     assert_eq!(found.fields.lengths, Lengths::Constant(100));
     let shares = [found.shares.read, found.shares.update, found.shares.scan];
     let far =
-        shares.iter().zip([0.95, 0.05, 0.0]).any(|(share, said)| (share - said).abs() > 1e-12);
+        shares.iter().zip([0.95, 0.05, 0.0]).any(|(share, expected)| (share - expected).abs() > 1e-12);
     assert!(!far, "{shares:?}");
     assert_eq!(found.keys, KeyNames { hashed: true, padding: 1 });
     let uniform = Chooser::Plain { from: 0, numbers: Numbers::Uniform { items: 1_000 } };
@@ -30,18 +30,18 @@ fn defaults_are_those_of_ycsb() {
 
 #[test]
 fn the_client_is_told_what_ycsbs_client_would_do() {
-    let said =
+    let given =
         ["recordcount=10", "operationcount=5", "threadcount=3", "target=7", "maxexecutiontime=9"];
-    let client = settings(&said).expect("fine").client;
+    let client = settings(&given).expect("fine").client;
     assert_eq!((client.operations, client.connections), (Some(5), Some(3)));
     assert_eq!((client.per_s, client.time), (Some(7.0), Some(Duration::from_secs(9))));
 }
 
 #[test]
 fn a_load_inserts_its_part_of_the_records() {
-    let said = ["recordcount=10", "operationcount=5", "insertstart=2", "insertcount=3"];
-    let said: Vec<String> = said.iter().map(|&one| one.to_owned()).collect();
-    let properties = Properties::read(&[], &said).expect("properties");
+    let given = ["recordcount=10", "operationcount=5", "insertstart=2", "insertcount=3"];
+    let given: Vec<String> = given.iter().map(|&one| one.to_owned()).collect();
+    let properties = Properties::read(&[], &given).expect("properties");
     let found = Settings::new(properties, Phase::Load, Store::Redis).expect("fine");
     assert_eq!((found.client.operations, found.insert_start), (Some(3), 2));
 }
@@ -57,10 +57,10 @@ fn shares_are_made_to_add_up() {
 
 #[test]
 fn zipfian_covers_the_records_to_come() {
-    let said = ["recordcount=100", "operationcount=1000", "insertproportion=0.05"];
+    let given = ["recordcount=100", "operationcount=1000", "insertproportion=0.05"];
     let with = |distribution: &str| {
-        let said = [&said[..], &[distribution]].concat();
-        settings(&said).expect("fine").chooser
+        let given = [&given[..], &[distribution]].concat();
+        settings(&given).expect("fine").chooser
     };
     assert_eq!(with("requestdistribution=zipfian"), Chooser::zipfian(0, 200));
     let Chooser::YcsbCompat { items, .. } = with("requestdistribution=ycsb-compat") else {
@@ -71,10 +71,10 @@ fn zipfian_covers_the_records_to_come() {
 
 #[test]
 fn what_cannot_be_is_refused_with_its_name() {
-    let with = |said: &str| refusal(&["recordcount=10", said]);
+    let with = |given: &str| refusal(&["recordcount=10", given]);
     assert_eq!(
         with("fieldcont=5"),
-        "-p fieldcont=5: tare-load knows no such property; docs/reference/workloads/tare-load-ycsb.md lists them"
+        "-p fieldcont=5: tare-load has no such property; docs/reference/workloads/tare-load-ycsb.md lists them"
     );
     assert!(with("readallfields=yes").contains("must be true or false"));
     assert!(with("insertorder=hash").contains("hashed, ordered"));

@@ -6,9 +6,18 @@ from tare.report.content import Report
 from tare.report.figures import amount, percent
 from tare.report.plain import plain
 
-GUILT_TITLE = "Where the latency went"
-GUILT_COLUMNS = ("arm", "of", "ms", "sent late", "waiting", "wire and server", "unread", "made by the client")
-GUILT_READING = (
+LATENCY_SPLIT_TITLE = "Where the latency went"
+LATENCY_SPLIT_COLUMNS = (
+    "arm",
+    "of",
+    "ms",
+    "sent late",
+    "waiting",
+    "wire and server",
+    "unread",
+    "due to the client",
+)
+LATENCY_SPLIT_READING = (
     "Of requests around each percentile, in ms, medians over runs. Sent late: from the intended time until the "
     "client noticed. Waiting: until it was sent, because its connection had other requests in flight. Wire and "
     "server: until the kernel had the reply. Unread: until the client had read it. The client itself causes sent "
@@ -16,8 +25,8 @@ GUILT_READING = (
 )
 
 
-def guilt_rows(report: Report) -> tuple[tuple[str, ...], ...]:
-    """Return a row for each arm and percentile, with the cells of `GUILT_COLUMNS`; nothing without figures."""
+def latency_split_rows(report: Report) -> tuple[tuple[str, ...], ...]:
+    """Return a row of `LATENCY_SPLIT_COLUMNS` for each arm and percentile; nothing without figures."""
     return tuple(
         (
             plain(arm.arm, 80),
@@ -27,5 +36,5 @@ def guilt_rows(report: Report) -> tuple[tuple[str, ...], ...]:
             percent(one.client, signed=False),
         )
         for arm in report.analysis.arms
-        for percentile, one in arm.guilt.items()
+        for percentile, one in arm.latency_split.items()
     )

@@ -1,4 +1,4 @@
-"""Share of the client in each arm's latency, as opposed to wire and server."""
+"""Parts of each arm's latency: how much is due to the client, and how much to wire and server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLIENT_S = ("lag_ms", "unread_ms")
 
 
 @dataclass(frozen=True)
-class Guilt:
+class LatencySplit:
     """Medians over an arm's good runs: parts as in `workloads.LatencyParts`, and the client's share."""
 
     lag_ms: float
@@ -36,18 +36,18 @@ def _client_share(parts: Mapping[str, float]) -> float:
     return sum(parts[name] for name in _CLIENT_S) / sum(parts.values())
 
 
-def guilt_of(good: Sequence[RunRecord]) -> Mapping[str, Guilt]:
+def latency_split_of(good: Sequence[RunRecord]) -> Mapping[str, LatencySplit]:
     """Percentile → parts over the good runs of one arm; empty if no run has parts."""
     apart = [run for run in good if has_latency_parts(run)]
     return {percentile: one for percentile in PERCENTILES if (one := _around(apart, percentile)) is not None}
 
 
-def _around(good: Sequence[RunRecord], percentile: str) -> Guilt | None:
+def _around(good: Sequence[RunRecord], percentile: str) -> LatencySplit | None:
     split = [parts for run in good if (parts := _parts(run, percentile)) is not None]
     if not split:
         return None
     lag, waiting, server, unread = (median(parts[name] for parts in split) for name in _PARTS)
-    return Guilt(lag, waiting, server, unread, client=median(map(_client_share, split)))
+    return LatencySplit(lag, waiting, server, unread, client=median(map(_client_share, split)))
 
 
 @dataclass(frozen=True)
