@@ -171,7 +171,10 @@ def test_an_engine_works_when_a_container_ran_in_it_and_is_left_as_it_was(monkey
 
 @pytest.mark.parametrize(
     ("engine", "told"),
-    [(Engine(b""), "a container started, but printed"), (Engine(SAID, '{"error":"full"}\n'), "takes no image")],
+    [
+        (Engine(b""), "a container started, but printed"),
+        (Engine(SAID, '{"error":"full"}\n'), "cannot load the image"),
+    ],
 )
 def test_an_engine_in_which_nothing_ran_does_not_work(
     engine: Engine, told: str, monkeypatch: pytest.MonkeyPatch

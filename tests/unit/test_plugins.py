@@ -147,7 +147,7 @@ def test_a_deployment_is_a_class_made_of_host_ledger_and_engine() -> None:
     breach = breach_of_factory(Deployment)
     assert breach(FakeDeployment) is None
     assert breach(object()) == "is no class"
-    assert "must be made of (host, ledger, engine)" in (breach(Tiny) or "")
+    assert "must accept (host, ledger, engine)" in (breach(Tiny) or "")
 
 
 def test_doctor_lists_plugins_and_warns_of_refused_ones(install: Installer) -> None:

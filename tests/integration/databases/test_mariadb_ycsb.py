@@ -113,7 +113,7 @@ def test_a_server_that_dies_fails_the_run_with_its_reason(lab: DatabaseLab, tmp_
         code = client.wait(run.bench.machine.clock, command.timeout_s, lambda: None)
         client.stop()
         assert code == 0  # whatever happens
-        with pytest.raises(RunFailed, match=r"had no success .*Operation failed: ") as error:
+        with pytest.raises(RunFailed, match=r"did not succeed .*Operation failed: ") as error:
             run.parse(code, tmp_path)
     assert "\n" not in error.value.what
 

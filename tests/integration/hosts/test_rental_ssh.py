@@ -71,7 +71,7 @@ def test_a_machine_with_the_key_that_it_was_given_lets_tare_in(machine: Sshd, re
 def test_a_machine_with_another_key_is_refused(machine: Sshd, rental: Rental) -> None:
     spec = known_as(machine, rental, new_key())
     rental.trust({"s1-sut": new_key()}, {"s1-sut": f"[127.0.0.1]:{machine.port}"})
-    with pytest.raises(EnvironmentLacks, match="the host key of s1-sut is not the one that is known"):
+    with pytest.raises(EnvironmentLacks, match="the host key of s1-sut has changed"):
         ready(spec, WAITS, soon(0.5))
 
 

@@ -98,7 +98,7 @@ def test_a_changed_host_key_is_refused(sshd: Sshd, home: Path) -> None:
         sentence = refused(sshd, home)
     finally:
         trust(sshd, "host")
-    assert "the host key of far is not the one that is known" in sentence
+    assert "the host key of far has changed" in sentence
 
 
 def test_a_key_that_is_not_let_in_is_told(sshd: Sshd, home: Path, tmp_path: Path) -> None:

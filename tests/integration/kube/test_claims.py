@@ -137,7 +137,7 @@ def test_a_claim_that_stays_pending_is_one_failed_run(volumes: Path, tmp_path: P
     records = {record.arm: record for record in open_store(tmp_path / "store").records()}
     assert records["bind"].outcome.ok
     reason = records["empty"].outcome.reason or ""
-    assert reason.startswith("the claim of the storage class `tare-empty` is pending, as no volume is bound to it")
+    assert reason.startswith("the claim of the storage class `tare-empty` is pending: no volume is bound to it")
     assert "persistent volume" in reason
 
 

@@ -46,7 +46,7 @@ def tare(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 def test_what_advise_writes_is_planned_and_run(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text(STUDY)
     output = tare("advise", "study.yaml", "--write", "small.yaml", cwd=tmp_path)
-    assert "Not known: anything of address." in output.stdout
+    assert "Nothing is known about address." in output.stdout
     assert "small.yaml" in output.stdout
     assert "mine-smallest" in tare("plan", "small.yaml", "--blocks", "2", cwd=tmp_path).stdout
     tare("run", "small.yaml", "--blocks", "2", "--store", "store", "--quiet", cwd=tmp_path)

@@ -58,7 +58,7 @@ def test_a_sweep_runs_each_number_of_threads_and_tells_the_same_again(tmp_path: 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--threads", "1,two"), "'two' is no number of threads"),
+        (("--threads", "1,two"), "'two' is not a number of threads"),
         (("--threads", "8"), "at least two numbers of threads"),
         (("--arm", "meny"), 'did you mean "many"?'),
     ],

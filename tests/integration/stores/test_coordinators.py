@@ -71,7 +71,7 @@ def test_all_blocks_are_had_alone(pair: tuple[SharedWriter, SharedWriter]) -> No
     one.alone()
     assert one.take(3)
     assert not other.take(3)
-    with pytest.raises(StoreError, match="another tare makes blocks"):
+    with pytest.raises(StoreError, match="another tare is running blocks"):
         other.alone()
 
 
@@ -259,4 +259,4 @@ def test_a_tare_without_a_site_has_the_study_alone(place: StorePlace, tmp_path: 
     assert [record.run_id for record in read.records()] == [run.id for run in read.plan.runs]
     makers = [each.log.read_text().count("committed [") for each in tares]
     assert sorted(makers) == [0, 6]
-    assert any("another tare has the blocks that are left" in each.log.read_text() for each in tares)
+    assert any("another tare is running the remaining blocks" in each.log.read_text() for each in tares)

@@ -95,7 +95,7 @@ def test_another_study_is_never_written_over(place: StorePlace, tmp_path: Path) 
         copy(made(place_of(tmp_path / "first")), place)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
-    with pytest.raises(StoreError, match="a directory with other things in it"):
+    with pytest.raises(StoreError, match="a directory with other content"):
         copy(place, tmp_path / "other")
 
 

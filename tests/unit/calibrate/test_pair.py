@@ -89,7 +89,7 @@ def test_both_hosts_are_shown() -> None:
     server, client = machines(PAIR)
     assert server.startswith("server: ")
     assert "Another" in client
-    assert machines(pair_of(SERVER, CLIENT, one_kernel=True))[2].startswith("Both hosts are one machine")
+    assert machines(pair_of(SERVER, CLIENT, one_kernel=True))[2].startswith("Both hosts are the same machine")
     assert len(machines(SERVER)) == 1
 
 

@@ -45,7 +45,7 @@ def test_a_name_that_is_no_name_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("value", ["a\nskip_grant_tables", "a\rb", 'a"b', "a'b", "a\\nb", "a\x00b", "é", "a\tb"])
 def test_a_value_that_could_leave_its_line_is_refused(value: str) -> None:
-    with pytest.raises(StudyError, match="cannot stand in an option file"):
+    with pytest.raises(StudyError, match="cannot be written in an option file"):
         check_settings({"init_connect": value})
 
 

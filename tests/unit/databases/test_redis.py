@@ -72,8 +72,8 @@ def test_an_empty_value_is_written_as_such() -> None:
         ({"include": "/etc/redis/redis.conf"}, "reserved for tare"),
         ({"Save": ""}, "not a setting"),
         ({"a b": "1"}, "not a setting"),
-        ({"save": "1\nport 1"}, "cannot stand"),
-        ({"save": '"'}, "cannot stand"),
+        ({"save": "1\nport 1"}, "cannot be written in"),
+        ({"save": '"'}, "cannot be written in"),
     ],
 )
 def test_settings_that_no_study_may_make(settings: dict[str, str | int], message: str) -> None:

@@ -39,7 +39,7 @@ def test_one_disk_however_often_it_is_mounted(engines: str, ours: str) -> None:
 
 @pytest.mark.parametrize(("engines", "ours"), [("/mnt/disk/docker", "/var/lib/tare"), ("/memory", "/other")])
 def test_another_disk_is_refused_with_what_to_do(engines: str, ours: str) -> None:
-    with pytest.raises(EnvironmentLacks, match=r"arms would differ by their disk") as caught:
+    with pytest.raises(EnvironmentLacks, match=r"arms would use different disks") as caught:
         must_share_disk(HOST, engines, ours)
     assert "TARE_HOME" in (caught.value.hint or "")
     assert mount_under(HOST, engines).source in str(caught.value)

@@ -125,10 +125,10 @@ def test_cgroups_are_removed_from_below_and_their_parents_if_empty(tmp_path: Pat
 @pytest.mark.parametrize("path", ["", "/", "/tare", "../x", "tare/../.."])
 def test_nothing_but_a_cgroup_below_the_root_is_ever_cleared(tmp_path: Path, path: str) -> None:
     (tmp_path / "keep").mkdir()
-    with pytest.raises(RunFailed, match="names no cgroup"):
+    with pytest.raises(RunFailed, match="is not a cgroup"):
         warden(LocalHost(), "clear", path, str(tmp_path))
     for way in (clear, prune):
-        with pytest.raises(RunFailed, match="names no cgroup"):
+        with pytest.raises(RunFailed, match="is not a cgroup"):
             way(LocalHost(), one_hierarchy(tmp_path), path)
     assert (tmp_path / "keep").is_dir()
 

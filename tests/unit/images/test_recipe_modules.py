@@ -87,7 +87,7 @@ def test_links_in_a_tree_and_folders_that_are_not_there_are_refused(recipe: Path
     with pytest.raises(StudyError, match="'wood' is no directory"):
         key(recipe)
     recipe.write_text(TEXT.replace("../java/mine", "../java"))
-    with pytest.raises(StudyError, match="is no Maven module"):
+    with pytest.raises(StudyError, match="is not a Maven module"):
         key(recipe)
 
 

@@ -269,7 +269,7 @@ def test_two_files_of_one_run_are_refused(tmp_path: Path, results: Path) -> None
 
 def test_a_text_that_stands_for_no_level_is_refused(tmp_path: Path, results: Path) -> None:
     (results / "m1" / "r-maybe_true_2_x_3.txt").write_text("")
-    with pytest.raises(StudyError, match=r"'maybe' of \{client\} is no level"):
+    with pytest.raises(StudyError, match=r"'maybe' of \{client\} is not a level"):
         imported(tmp_path, results)
 
 

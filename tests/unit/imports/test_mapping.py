@@ -65,7 +65,7 @@ def test_a_right_mapping_is_read(tmp_path: Path) -> None:
         ("conditions: {threads: any}", "conditions: {threads: all}", 13, "threads"),
         ("repetition: repetition", "repetition: run", 14, "no part {run} is read"),
         ("_{threads}_", "_{threads_", 4, "unmatched brace"),
-        ("_{threads}_", "_{sut}_", 4, "stands in it twice"),
+        ("_{threads}_", "_{sut}_", 4, "occurs twice"),
         ('sut: {bare: "false", docker: "true"}', 'sut: {bare: "true", docker: "true"}', 8, "'true' is the text"),
         ("parser: {name: ycsb}", "parser: {name: ycbs}", 5, "unknown value 'ycbs'"),
         ("client: docker, sut: docker, threads", "client: docker, threads", 18, "no level of factor 'sut'"),

@@ -41,7 +41,7 @@ def test_a_table_has_a_run_a_row(tmp_path: Path) -> None:
         "II,10,4,1000,-1,0": "read_latency_mean cannot be -1",
         "II,10,4,1_000,200,0": "'1_000' is not a number",
         "II,10,4,1000,200,-1": "failed cannot be -1",
-        "III,10,4,1000,200,0": "'III' of {setup} is no level",
+        "III,10,4,1000,200,0": "'III' of {setup} is not a level",
         f"II,10,4,{'1' * 200_000},200,0": "after line 6: field larger than field limit",
     }.items():
         (place / "all.csv").write_text(f"{heading}\n{good}{line}\n")
@@ -100,7 +100,7 @@ def test_decimals_are_after_the_sign_that_is_said(tmp_path: Path) -> None:
     assert 'decimal: ","' in (error.value.hint or "")
     with pytest.raises(StudyError, match=r"'1\.000,5' is not a number") as error:
         a_table(tmp_path, table.replace(b"1000,5", b"1.000,5"), "  delimiter: ';'\n  decimal: ','")
-    assert "separators of thousands are refused" in (error.value.hint or "")
+    assert "thousands separators are refused" in (error.value.hint or "")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_a_right_claim_is_accepted(tmp_path: Path) -> None:
         ("log_ratio: -0.1054", "log_ratio: 9.2103", "a factor of 10000", "check units"),
         ("format: 1", "format: 2", "newer than this tare", "newer tare"),
         (', url: "https://example.org/"', "", "needs a source", ""),
-        ('url: "https://example.org/"', "store: abc", "no digest of a plan", "tare knowledge add"),
+        ('url: "https://example.org/"', "store: abc", "not the digest of a plan", "tare knowledge add"),
     ],
 )
 def test_each_fault_has_a_sentence_and_a_hint(old: str, new: str, what: str, hint: str, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_finding_of_one_s_own_carries_what_it_is_judged_by(own: Path) -> None:
     ("key", "value", "what"),
     [
         ("control_low", "0.02", "its control differs from the baseline"),
-        ("spread", "0.5", "standard error is not what spread and n give"),
+        ("spread", "0.5", "standard error does not follow from spread and n"),
         ("evidence", None, "needs `evidence`"),
         ("control", None, "has no control"),
         ("control_low", None, "its control has no interval"),

@@ -291,7 +291,7 @@ def test_the_command_predicts_stores_of_weighed_machines_and_keeps_what_they_tea
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
     store = a_store(tmp_path / "store", 0.6)
     refused = CliRunner().invoke(app, ["knowledge", "predicted", str(store)])
-    assert "unit costs of the machine" in str(refused.exception)
+    assert "no unit costs are known here for the machine" in str(refused.exception)
     port = cost("sut-cpu", 30.0), cost("time", 50.0, load_="alone")
     path = {"network": "host"}  # as the made-up arms have it, whatever they are called
     weighed = costs(*(each.model_copy(update=path) for each in port))

@@ -88,7 +88,7 @@ def test_machines_stand_side_by_side(pages: dict[str, str]) -> None:
     assert shown.words.count("machine 2") == 1
     assert "3.00" in pages["costs.html"]
     assert "4.00" in pages["costs.html"]
-    assert "No machine was weighed yet" in dict(pages_of((), ()))["costs.html"]
+    assert "No machine has unit costs yet" in dict(pages_of((), ()))["costs.html"]
 
 
 def test_what_a_claim_says_is_text_and_never_markup(tmp_path: Path) -> None:

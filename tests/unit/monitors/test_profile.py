@@ -152,7 +152,7 @@ def test_a_profile_that_is_missing_fails_the_run_with_what_the_program_said(tmp_
 def test_a_profile_that_is_cut_short_is_told(tmp_path: Path) -> None:
     path = tmp_path / PROFILE
     path.write_bytes(REAL.read_bytes()[:-20])
-    with pytest.raises(StoreError, match="no profile of tare-probe"):
+    with pytest.raises(StoreError, match="not a profile of tare-probe"):
         read_profile(path)
 
 

@@ -179,7 +179,7 @@ def test_a_margin_is_rarely_wrong_at_its_edge_however_often_it_is_looked_at() ->
     ("keys", "why"),
     [
         ({"margin": 0.02}, "`margin` needs `looks: any`"),
-        ({"anytime": "sign-flip"}, "anytime has no effect without looks: any"),
+        ({"anytime": "sign-flip"}, "`anytime` has no effect without `looks: any"),
         ({"looks": "any", "target": None, "margin": 0.02}, "`margin` needs `looks: any` and a target"),
     ],
 )

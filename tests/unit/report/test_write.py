@@ -74,7 +74,7 @@ def test_a_disk_is_refused(tmp_path: Path) -> None:
 def test_a_pipe_is_written_into_and_one_without_a_reader_is_told(tmp_path: Path) -> None:
     pipe, read = tmp_path / "pipe", list[bytes]()
     os.mkfifo(pipe)
-    with pytest.raises(StudyError, match="nothing reads"):
+    with pytest.raises(StudyError, match="no program reads"):
         write("nobody reads", pipe)
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
     descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # so that the writer finds a reader at once

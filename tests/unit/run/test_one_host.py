@@ -40,7 +40,7 @@ def test_between_two_hosts_the_first_arm_that_cannot_be_is_named(study: str, sca
 @pytest.mark.parametrize(
     ("network", "why"),
     [
-        (NetworkKind.PUBLISHED_ADDRESS, "publish it at another one on each host: use `host`"),
+        (NetworkKind.PUBLISHED_ADDRESS, "publish a different one on each host: use `host`"),
         (NetworkKind.BRIDGE, "on `host` alone, not on `bridge`"),
     ],
 )

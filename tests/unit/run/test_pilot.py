@@ -107,7 +107,7 @@ def test_the_report_tells_of_a_cap_that_was_raised(plan: Plan, records: Any) -> 
         ),
         (
             {"      host: {}": "      host: {workload.measure_s: 30}"},
-            "workload.measure_s is not the same in all arms",
+            "workload.measure_s differs between arms",
         ),
     ],
 )

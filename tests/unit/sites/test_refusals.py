@@ -20,7 +20,7 @@ CHANGED = (
     ("code", "words", "begin"),
     [
         (255, f"{UNKNOWN}Host key verification failed.\n", "the host key of db is not known here (compare"),
-        (255, CHANGED, "the host key of db is not the one that is known"),
+        (255, CHANGED, "the host key of db has changed"),
         (255, "root@db: Permission denied (publickey).\n", "db accepts none of this user's keys (root@db"),
         (1, "sudo: a password is required\n", "sudo on db does not start tare's agent without a password (sudo: a"),
         (127, "sh: 1: exec: sudo: not found\n", "sudo on db does not start tare's agent without a password"),

@@ -201,7 +201,7 @@ class Refusing(Served):
 
 @pytest.mark.parametrize(
     ("rootless", "kind", "words"),
-    [(True, Served, "it runs as a user, too"), (False, Refusing, "gives no container"), (False, Served, None)],
+    [(True, Served, "it also runs as a user"), (False, Refusing, "gives no container"), (False, Served, None)],
 )
 def test_whether_there_is_a_hand_is_found_out_by_trying_and_it_does_not_stay(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, rootless: bool, kind: Callable[[], Served], words: str | None

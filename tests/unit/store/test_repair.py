@@ -136,7 +136,7 @@ def test_a_raw_file_whose_name_leads_out_of_the_store_is_neither_read_nor_writte
     hostile(whole, "UPDATE raw_files SET name = ? WHERE run_id = ?", name, plan.runs[1].id)
     with pytest.raises(StoreError, match="a raw file named"):
         act(whole, own.parent / "new")
-    with pytest.raises(StoreError, match="which no tare gives it"):
+    with pytest.raises(StoreError, match="a name that tare does not use"):
         verify(open_store(whole))
     assert own.read_text() == "mine"
 

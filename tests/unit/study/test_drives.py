@@ -60,7 +60,7 @@ def test_a_factor_that_makes_it_so_is_blamed() -> None:
     text = text.replace(
         "sets: sut.deployment, levels: [bare, container]", "sets: sut.database, levels: [mariadb, redis]"
     )
-    with pytest.raises(StudyError, match=r"factors\.where.*cannot drive redis .arm 'redis'"):
+    with pytest.raises(StudyError, match=r"factors\.where.*does not support redis .arm 'redis'"):
         loads(text.replace("baseline: bare", "baseline: mariadb"), REGISTRY)
 
 

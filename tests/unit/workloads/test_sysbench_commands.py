@@ -162,7 +162,7 @@ def test_parameters_that_sysbench_could_not_keep_are_refused(changes: dict[str, 
 
 
 def test_a_database_without_a_driver_is_refused() -> None:
-    with pytest.raises(StudyError, match="cannot drive fake"):
+    with pytest.raises(StudyError, match="does not support fake"):
         WORKLOAD.measure(parameters(), Target("fake", TARGET.endpoint, TARGET.secrets), "/r")
 
 

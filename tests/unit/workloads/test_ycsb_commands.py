@@ -101,7 +101,7 @@ def test_a_name_of_a_table_that_would_be_more_than_a_name_is_refused() -> None:
 
 def test_another_database_is_refused_by_name() -> None:
     target = Target("fake", TARGET.endpoint, TARGET.secrets)
-    with pytest.raises(StudyError, match="cannot drive fake"):
+    with pytest.raises(StudyError, match="does not support fake"):
         Ycsb().measure(asked(), target, "/r")
 
 
@@ -136,10 +136,13 @@ def test_the_data_set_is_records_and_their_shape_and_not_the_mix() -> None:
         ({"properties": {"insertorder": "hash"}}, "insertorder must be one of hashed, ordered, and not 'hash'"),
         ({"properties": {"mongodb.writeConcern": "w1"}}, "mongodb.writeConcern must be one of errors_ignored"),
         ({"properties": {"cassandra.readconsistencylevel": "one"}}, "must be one of ANY, ONE"),
-        ({"properties": {"hdrhistogram.percentiles": "50"}}, "what tare sets by itself: leave it out"),
-        ({"properties": {"db.url": "jdbc:mariadb://elsewhere"}}, "db.url is what tare sets by itself"),
+        ({"properties": {"hdrhistogram.percentiles": "50"}}, "set by tare: leave it out"),
+        ({"properties": {"db.url": "jdbc:mariadb://elsewhere"}}, "db.url is set by tare"),
         ({"properties": {"workload": "site.ycsb.workloads.CoreWorkload"}}, "workload is always site.ycsb"),
-        ({"target": 1, "threads": 3}, "waits more than 2.1 s between operations, which YCSB cannot: fewer"),
+        (
+            {"target": 1, "threads": 3},
+            "waits more than 2.1 s between operations, which YCSB does not support: use fewer",
+        ),
         ({"properties": {"table": "usertable\n"}}, "table must be plain ASCII on one line"),
         ({"properties": {"fieldnameprefix": "f\u00fc"}}, "must be plain ASCII"),
         ({"properties": {"readproportion": 0, "updateproportion": 0}}, "no kind of operation has a share above 0"),
@@ -164,7 +167,7 @@ def test_what_cannot_be_meant_is_refused(keys: dict[str, Any], why: str) -> None
     [("db.batchsize", 10), ("jdbc.batchupdateapi", True), ("batchsize", 10), ("cassandra.tracing", True)],
 )
 def test_a_property_that_only_a_ycsb_of_ones_own_reads_is_refused_without_one(name: str, value: int) -> None:
-    with pytest.raises(ValidationError, match=f"{name} is read by YCSB's own binding alone"):
+    with pytest.raises(ValidationError, match=f"{name} applies only to YCSB's own binding"):
         YcsbParameters(measure_s=10, properties={name: value})
     assert YcsbParameters(measure_s=10, home="/opt/mine", properties={name: value}).properties == {name: value}
 
@@ -197,7 +200,7 @@ def test_a_wrong_key_in_a_property_file_is_told_with_its_line(tmp_path: Path) ->
         ("threadcount=-1", "threadcount must be a whole number from 1"),
         ("recordcount=1e3", "recordcount must be a whole number from 0"),
         ("measurementtype=hdr", "measurementtype must be one of hdrhistogram, "),
-        ("exportfile=/tmp/out", "exportfile is what tare sets by itself"),
+        ("exportfile=/tmp/out", "exportfile is set by tare"),
     ],
 )
 def test_what_ycsb_would_do_otherwise_than_a_property_file_says_is_refused(

@@ -235,7 +235,7 @@ def binary_content(added: AddedBinary) -> bytes:
     binary = OWN_BINARIES[added.name]
     program = next((Path(path) for path in candidates(binary) if Path(path).is_file()), None)
     if program is None:
-        raise EnvironmentLacks(f"{binary.name} is not here", hint=binary.hint)
+        raise EnvironmentLacks(f"{binary.name} is missing", hint=binary.hint)
     return program.read_bytes()
 
 

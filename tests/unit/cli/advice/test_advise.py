@@ -75,7 +75,7 @@ def test_lines_are_as_wide_as_the_terminal_and_no_wider(width: int, monkeypatch:
 
 
 def test_where_a_machine_was_weighed_it_says_how_to_predict_from_that(tmp_path: Path) -> None:
-    words = "with --profile STORE, a store with bare runs, each arm is also predicted from them."
+    words = "With --profile STORE, a store with bare runs, tare also predicts each arm from them."
     shown = [" ".join(CliRunner().invoke(app, ["advise", "percona-2016"]).stdout.split())]
     (tmp_path / "home" / "unit-costs").mkdir(parents=True)
     shown += [" ".join(CliRunner().invoke(app, ["advise", "percona-2016"]).stdout.split())]

@@ -68,8 +68,8 @@ def test_nonsense_is_told_and_asked_for_again(opened: Opened) -> None:
         assert terminal.ended() == 0
     assert "'everything' is no answer: one of" in terminal.said
     assert 'did you mean "systems"?' in terminal.said
-    assert "is no name of a database" in terminal.said
-    assert terminal.said.count("is no difference in percent") == 3
+    assert "is not the name of a database" in terminal.said
+    assert terminal.said.count("is not a difference in percent") == 3
     assert "there is no folder '/nowhere'" in terminal.said
     assert "they are expected to differ by 40 %" in " ".join(terminal.said.split())
     assert "Traceback" not in terminal.said

@@ -91,7 +91,7 @@ def test_a_namespace_is_named_with_its_cluster_since_none_that_answers_may_be_it
     note()
     silent(client)
     error = refusal(NAME)
-    assert str(error).startswith(f"{NAME} does not say of which cluster, by the uid of its kube-system")
+    assert str(error).startswith(f"{NAME} does not name the cluster by the uid of its kube-system")
     assert FULL in str(error)
     assert idents() == [FULL]
     assert not client.asked

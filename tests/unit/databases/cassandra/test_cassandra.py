@@ -123,7 +123,7 @@ def test_heap_and_options_are_the_study_s() -> None:
         ({"heap": 512}, "a size like 512M"),
         ({"heap": "256M", "new_size": "256M"}, "smaller than the heap"),
         ({"jvm": "-Xmx1G"}, "reserved for tare"),
-        ({"jvm": "-cp /x"}, "no option of a JVM"),
+        ({"jvm": "-cp /x"}, "not an option of a JVM"),
         ({"endpoint_snitch": "a\nb: c"}, "printable ASCII"),
     ],
 )

@@ -84,7 +84,7 @@ def test_the_server_reads_one_file_of_the_studys_settings_and_tares() -> None:
         ({"storage.dbPath": "/"}, "reserved for tare"),
         ({"security.authorization": "enabled"}, "reserved for tare"),
         ({"systemLog.path": "/x"}, "reserved for tare"),
-        ({"cacheSize": 1}, "no key of mongod's"),
+        ({"cacheSize": 1}, "not a key of mongod's"),
         ({"a b": 1}, "not a setting"),
         ({"wiredTigerCacheSizeGB": 1, CACHE_KEY: 2}, "given twice"),
         ({"storage.wiredTiger": "x", CACHE_KEY: 2}, "given twice"),

@@ -150,7 +150,7 @@ def test_the_root_is_the_overlay_that_the_snapshotter_names(bench: Bench) -> Non
     "network", [NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS, NetworkKind.POD]
 )
 def test_networks_that_dockerd_makes_are_refused_by_name(bench: Bench, network: NetworkKind) -> None:
-    with pytest.raises(EnvironmentLacks, match=f"publishes no ports, so it cannot use {network.value}"):
+    with pytest.raises(EnvironmentLacks, match=f"cannot publish ports, so it cannot use {network.value}"):
         bench.deployment.start(a_task(network=network))
     assert bench.left == set()
 

@@ -93,6 +93,6 @@ def test_another_cluster_is_never_swept_for_it(reached: tuple[Cluster, FakeClien
 def test_one_without_tares_mark_is_never_removed(reached: tuple[Cluster, FakeClient]) -> None:
     _, client = reached
     client.objects["/api/v1/namespaces/tare-x"] = {"metadata": {"name": "tare-x", "uid": "u"}}
-    with pytest.raises(RunFailed, match="no mark of tare's"):
+    with pytest.raises(RunFailed, match="no label of tare"):
         remove_namespace("tare-x@of-this-cluster")
     assert "/api/v1/namespaces/tare-x" in client.objects

@@ -46,7 +46,7 @@ def test_kubelets_defaults_hold_where_its_configuration_may_not_be_asked_for() -
 
 def test_a_host_that_is_no_node_is_told_with_the_nodes_that_are() -> None:
     cluster, _ = a_cluster()
-    with pytest.raises(EnvironmentLacks, match=r"elsewhere is no node of the cluster .* \(its nodes: node-1\)"):
+    with pytest.raises(EnvironmentLacks, match=r"elsewhere is not a node of the cluster .* \(its nodes: node-1\)"):
         node_of(cluster, FakeHost(name="elsewhere", boot_id="another"))
 
 

@@ -80,9 +80,9 @@ def test_users_directories_files_and_removals_are_applied(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"users": [{"name": "mail", "uid": 900}]}, "there already"),
-        ({"users": [{"name": "new", "uid": 8}]}, "there already"),
-        ({"users": [{"name": "a", "uid": 900}, {"name": "b", "uid": 900}]}, "there already"),
+        ({"users": [{"name": "mail", "uid": 900}]}, "exists already"),
+        ({"users": [{"name": "new", "uid": 8}]}, "exists already"),
+        ({"users": [{"name": "a", "uid": 900}, {"name": "b", "uid": 900}]}, "exists already"),
         ({"files": [{"path": "/a", "content": "", "owner": "nobody-yet"}]}, "no user 'nobody-yet'"),
     ],
 )

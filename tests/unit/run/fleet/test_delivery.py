@@ -125,6 +125,9 @@ def test_nothing_is_written_outside_of_the_spool(tmp_path: Path, name: str) -> N
 
 def test_a_finished_block_waits_until_it_is_fetched_and_not_for_ever(tmp_path: Path) -> None:
     box = Outbox(tmp_path / "outbox")
-    with pytest.raises(EnvironmentLacks, match="tare fetched nothing"), box.of("task", Interrupts()) as place:
+    with (
+        pytest.raises(EnvironmentLacks, match="tare has fetched no results"),
+        box.of("task", Interrupts()) as place,
+    ):
         hand_over(place, 1, (synthetic.record(1, "bare", 1900.0),))
     assert list((tmp_path / "outbox").iterdir()) == []

@@ -164,7 +164,7 @@ def test_a_plan_whose_machines_are_there_is_refused(aws: Aws) -> None:
     planned(aws)
     done("sites", "create", "plan.yaml", "--yes")
     error = refused("sites", "create", "plan.yaml", "--yes", "--output", "other.yaml")
-    assert "machines of the plan pairs are there already: pairs-" in str(error)
+    assert "machines of the plan pairs exist already: pairs-" in str(error)
     assert "sites.yaml names machines that exist" in str(refused("sites", "create", "plan.yaml", "--yes"))
     done("sites", "destroy", "--yes")
     done("sites", "create", "plan.yaml", "--yes")  # the file of machines that are gone is replaced
@@ -191,7 +191,7 @@ REFUSALS = [
         "RunInstances",
         "VcpuLimitExceeded",
         0,
-        "Vcpu Limit Exceeded (VcpuLimitExceeded); all that was made is removed",
+        "Vcpu Limit Exceeded (VcpuLimitExceeded); everything created so far was removed",
     ),
     ("RunInstances", "InsufficientInstanceCapacity", 1, "try another zone or machine type, fewer sites, or later"),
     ("RunInstances", "MaxSpotInstanceCountExceeded", 3, "ask AWS for a higher quota"),
@@ -297,7 +297,7 @@ WRONG = [
     ("image: IMAGE", "image: {owner: self, name: none*}", EnvironmentLacks, "there is no image none* of self"),
     ("placement: cluster", "zone: eu-central-1z", EnvironmentLacks, "no m5.large in eu-central-1z (these have: "),
     ("placement: cluster", "network: subnet-0", EnvironmentLacks, "looking for the subnet subnet-0 was"),
-    ("machine: m5.large", "machine: t2.micro", EnvironmentLacks, "t2.micro cannot stand in a placement group"),
+    ("machine: m5.large", "machine: t2.micro", EnvironmentLacks, "t2.micro cannot be in a placement group"),
 ]  # fmt: skip
 
 

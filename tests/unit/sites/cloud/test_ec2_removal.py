@@ -103,7 +103,7 @@ def test_what_a_killed_tare_asked_for_is_removed(
     ended = preloaded.run(argv, env=env, timeout=120)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert not Path("sites.yaml").exists()
-    assert "machines of the plan pairs are there already" in str(refused("sites", "create", "plan.yaml", "--yes"))
+    assert "machines of the plan pairs exist already" in str(refused("sites", "create", "plan.yaml", "--yes"))
     assert "tare sites destroy pairs-" in done("sites", "list").stderr
     done("sites", "destroy", "--yes") if number == 1 else done("clean", "--sites", "plan.yaml", "--yes")
     assert aws.left() == []
@@ -134,7 +134,7 @@ def test_what_others_made_by_the_same_plan_is_left_alone_unless_it_is_asked_for(
     for words in (("clean", "--sites", "plan.yaml", "--yes"), ("sites", "destroy", "plan.yaml", "--yes")):
         kept = done(*words)
         assert "nothing to remove" in kept.stdout
-        assert "is left alone" in kept.stderr
+        assert "was not destroyed" in kept.stderr
         assert len(aws.instances()) == made
     done("sites", "destroy", "plan.yaml", "--yes", "--others")
     assert aws.left() == []

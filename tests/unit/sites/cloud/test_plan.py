@@ -101,7 +101,7 @@ FAULTS = [
     (OPENSTACK, "placement: spread", "spot: true", "spot: OpenStack has no spot machines"),
     (OPENSTACK, "image: debian-12", "image: {owner: a, name: b}", "image: OpenStack knows images by name"),
     (OPENSTACK, "size_gb: 20", "size_gb: 20, iops: 500", "disk.iops: OpenStack has no IOPS"),
-    (OPENSTACK, "placement: spread", "address: private", "external_network: it is of use for public"),
+    (OPENSTACK, "placement: spread", "address: private", "external_network: it applies only to public"),
 ]  # fmt: skip
 
 

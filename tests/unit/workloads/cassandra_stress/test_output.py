@@ -131,7 +131,7 @@ def test_several_reports_in_one_are_none() -> None:
     "row", ["total, 1204, 200, 200\n", "total, 1.2.3, 5\n", "READ, 914, 1.2.3\n", "WRITE, 5\n"]
 )
 def test_a_line_that_was_broken_by_another_is_told(row: str) -> None:
-    with pytest.raises(RunFailed, match=r"cannot read .*: is it cut"):
+    with pytest.raises(RunFailed, match=r"cannot read .*: is it truncated"):
         measurement_of_cassandra_stress(row + text("mixed"), 0.0)
 
 

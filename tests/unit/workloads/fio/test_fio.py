@@ -225,7 +225,7 @@ def test_the_warm_up_reads_other_offsets_and_keeps_no_windows() -> None:
         ({"size": "100K"}, "not a multiple of bs"),
         ({"bs": "256", "size": "1M"}, "whole sectors"),
         ({"ioengine": "mmap"}, "page cache"),
-        ({"iodepth": 2}, "one request under way"),
+        ({"iodepth": 2}, "one request in flight"),
         ({"ioengine": "libaio", "direct": False}, "waits in the submission"),
         ({"rw": "read", "fsync": 1}, "writes nothing"),
         ({"fsync": 1, "fdatasync": 1}, "name one of them"),

@@ -170,7 +170,7 @@ def test_a_wrong_line_of_a_property_file_is_told_with_its_number(tmp_path: Path)
         ("{spin.sleep: true}", "spin.sleep", "never spins"),
         ("{recordcount: 5}", "recordcount", "set by the key workload.ycsb.records"),
         ("{target: 5}", "target", "set by the key workload.rate"),
-        ("{redis.host: there}", "redis.host", "what tare sets by itself"),
+        ("{redis.host: there}", "redis.host", "set by tare"),
         ("{fieldlengthdistribution: histogram}", "fieldlengthdistribution", "constant, uniform, zipfian"),
         ("{exponential.percentile: 100}", "exponential.percentile", "from 0.001 to 99.999"),
         ("{core_workload_insertion_retry_limit: 3}", "core_workload_insertion_retry_limit", "not tried again"),

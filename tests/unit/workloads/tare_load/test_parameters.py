@@ -36,7 +36,7 @@ def test_a_generator_that_nobody_knows_is_told_with_those_that_are_there() -> No
     message = refusal(job=job(operations=[operation("GET key:{idd}")]))
     assert "no generator 'idd'" in message
     assert "there are id, value" in message
-    assert "a brace is opened and not closed" in refusal(job=job(operations=[operation("GET key:{id")]))
+    assert "unclosed brace" in refusal(job=job(operations=[operation("GET key:{id")]))
 
 
 def test_the_number_of_a_record_is_known_to_the_load_alone() -> None:
@@ -105,7 +105,7 @@ def test_operations_of_a_trace_are_read_with_it(tmp_path: Path, name: str) -> No
 def test_operations_of_a_trace_are_those_of_the_job(tmp_path: Path) -> None:
     path = tmp_path / "arrivals.csv"
     path.write_text("at_s,operation\n0.5,get\n1,scan\n")
-    assert "the trace has 'scan', which is none of get, set" in refusal(trace=str(path))
+    assert "the trace has 'scan', which is not one of get, set" in refusal(trace=str(path))
     path.write_text("at_s,operation\n0.5,get\n1,\n")
     assert "the trace has ''" in refusal(trace=str(path))
     assert "some have none" in refusal(trace=[[0.5, "get"], 1.0])
@@ -115,7 +115,7 @@ def test_a_trace_that_is_none_is_told_with_its_file(tmp_path: Path) -> None:
     path = tmp_path / "arrivals.csv"
     assert "cannot read the trace" in refusal(trace=str(path))
     path.write_text("1.0\n0.5\n")
-    assert "arrival 2 is before the one before it" in refusal(trace=str(path))
+    assert "arrival 2 is earlier than the previous one" in refusal(trace=str(path))
     path.write_text("at_s\nsoon\n")
     assert "first column must be seconds" in refusal(trace=str(path))
     path.write_text("0.1\n0.2\n")

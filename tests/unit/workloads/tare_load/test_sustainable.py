@@ -96,7 +96,7 @@ def test_missed_arrivals_and_silence_keep_no_bound() -> None:
     [
         ((True,) * 6, "still held at 1200/s"),
         ((False,) * 6, "did not hold at 500/s"),
-        ((True, False) * 4, "without any order"),
+        ((True, False) * 4, "in no clear order"),
     ],
 )
 def test_an_edge_that_is_not_there_is_no_rate(held: tuple[bool, ...], why: str) -> None:

@@ -167,7 +167,7 @@ def test_reads_that_find_nothing_fail_the_run_and_are_counted() -> None:
     result = text.replace("997.3404255319149", str(3090 / 3.008))
     result = result.replace("[READ], Return=OK, 1467\n", "[READ], Return=OK, 1467\n[READ], Return=NOT_FOUND, 90\n")
     spoilt = read_output(result + "".join(failed))
-    with pytest.raises(RunFailed, match=r"90 of 3090 operations had no success \(90 READ NOT_FOUND\)"):
+    with pytest.raises(RunFailed, match=r"90 of 3090 operations did not succeed \(90 READ NOT_FOUND\)"):
         measurement(spoilt, Expected())
     kept = measurement(spoilt, Expected(max_error_share=0.05))
     assert (kept.errors, kept.operations) == (90, 3090)
@@ -189,7 +189,7 @@ def test_reads_that_find_other_data_than_was_written_fail_the_run_however_many_e
     wrong = verified("[VERIFY], Return=OK, 1460\n[VERIFY], Return=UNEXPECTED_STATE, 7\n")
     with pytest.raises(RunFailed, match="7 of 1467 reads returned other data than was written"):
         measurement(wrong, Expected(max_error_share=0.5))
-    with pytest.raises(RunFailed, match="3 of 1467 reads found other data"):
+    with pytest.raises(RunFailed, match="3 of 1467 reads returned other data"):
         measurement(verified("[VERIFY], Return=OK, 1464\n[VERIFY], Return=ERROR, 3\n"), Expected())
 
 
