@@ -61,7 +61,7 @@ impl Tls {
             (Some(path), _) => authorities(path)?,
             (None, _) => {
                 return Err(LoadError::Usage(
-                    "--tls wants to know who the server is: give the certificate of its authority by --ca FILE, or say --tls-verify none"
+                    "--tls must check who the server is: give its authority's certificate with --ca FILE, or use --tls-verify none"
                         .to_owned(),
                 ));
             }

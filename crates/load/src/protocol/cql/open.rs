@@ -109,8 +109,8 @@ impl<'a> Link<'a> {
     /// As `PasswordAuthenticator` wants it (SASL PLAIN).
     fn authenticate(&mut self, access: &Access) -> Result<(), Fault> {
         let (Some(user), Some(password)) = (&access.user, &access.password) else {
-            let said = "it wants a password: say --user and --password-file";
-            return Err(Fault::Login(said.to_owned()));
+            let reason = "the server requires a password: give --user and --password-file";
+            return Err(Fault::Login(reason.to_owned()));
         };
         let token = format!("\0{user}\0{password}");
         let answer = self.ask(opcode::AUTH_RESPONSE, |out| long_bytes(token.as_bytes(), out))?;
@@ -150,8 +150,8 @@ impl<'a> Link<'a> {
     fn prepare_one(&mut self, access: &Access, text: &str) -> Result<Template, Fault> {
         let reads =
             text.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"));
-        let said = if reads { &access.read_level } else { &access.write_level };
-        let name = said.as_deref().unwrap_or("ONE");
+        let wanted = if reads { &access.read_level } else { &access.write_level };
+        let name = wanted.as_deref().unwrap_or("ONE");
         let consistency = level(name).ok_or_else(|| {
             Fault::Unsupported(format!("{name} is no consistency level of Cassandra"))
         })?;

@@ -1,7 +1,7 @@
 //! Properties of YCSB's binding for a database.
 
-use super::unparsed::Unparsed;
 use super::store::Store;
+use super::unparsed::Unparsed;
 use crate::error::LoadError;
 
 /// Settings of YCSB's binding for the database.

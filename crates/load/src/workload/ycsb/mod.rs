@@ -4,9 +4,9 @@ mod binding;
 mod keys;
 mod layout;
 mod properties;
-mod unparsed;
 mod settings;
 mod store;
+mod unparsed;
 mod values;
 
 use self::keys::Inserted;

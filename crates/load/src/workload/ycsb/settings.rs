@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::binding::Binding;
 use super::keys::{Chooser, EXPONENT, KeyNames, MOST_DIGITS, Scrambled};
 use super::properties::{Properties, Property};
-use super::unparsed::{Unparsed, boolean, number, refused};
 use super::store::{Store, Verb};
+use super::unparsed::{Unparsed, boolean, number, refused};
 use super::values::{Fields, Lengths, MOST_BYTES};
 use crate::error::LoadError;
 use crate::workload::numbers::{Numbers, Zipfian};
@@ -105,7 +105,8 @@ impl Settings {
             fields,
             keys: KeyNames {
                 hashed: unparsed.word("insertorder", &["hashed", "ordered"])? == "hashed",
-                padding: unparsed.whole("zeropadding", 0..=MOST_DIGITS as u64)?.unwrap_or(1) as usize,
+                padding: unparsed.whole("zeropadding", 0..=MOST_DIGITS as u64)?.unwrap_or(1)
+                    as usize,
             },
             records,
             insert_start,
@@ -161,7 +162,9 @@ impl Unparsed<'_> {
         if let Some(property) = self.0.take("workload")
             && !CORE.contains(&property.value.as_str())
         {
-            return Err(property.refused("workload", "only site.ycsb.workloads.CoreWorkload is known"));
+            return Err(
+                property.refused("workload", "only site.ycsb.workloads.CoreWorkload is known")
+            );
         }
         let transactions = phase == Phase::Run;
         if let Some(property) = self.0.take("dotransactions") {
@@ -308,7 +311,8 @@ impl Unparsed<'_> {
             }
         };
         let known = self.0.take("dataintegrity");
-        let integrity = known.as_ref().map_or(Ok(false), |property| boolean("dataintegrity", property))?;
+        let integrity =
+            known.as_ref().map_or(Ok(false), |property| boolean("dataintegrity", property))?;
         if integrity && kind != "constant" {
             let reason = "content is known only of fields of constant length: leave it out, or fieldlengthdistribution";
             return Err(refused(known.as_ref(), "dataintegrity", reason));

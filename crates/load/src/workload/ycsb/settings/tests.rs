@@ -16,8 +16,10 @@ fn defaults_are_those_of_ycsb() {
     assert_eq!((found.fields.names.len(), found.fields.names[9].as_str()), (10, "field9"));
     assert_eq!(found.fields.lengths, Lengths::Constant(100));
     let shares = [found.shares.read, found.shares.update, found.shares.scan];
-    let far =
-        shares.iter().zip([0.95, 0.05, 0.0]).any(|(share, expected)| (share - expected).abs() > 1e-12);
+    let far = shares
+        .iter()
+        .zip([0.95, 0.05, 0.0])
+        .any(|(share, expected)| (share - expected).abs() > 1e-12);
     assert!(!far, "{shares:?}");
     assert_eq!(found.keys, KeyNames { hashed: true, padding: 1 });
     let uniform = Chooser::Plain { from: 0, numbers: Numbers::Uniform { items: 1_000 } };
