@@ -36,7 +36,7 @@ def test_a_right_claim_is_accepted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "what", "hint"),
     [
-        ("metric: throughput", "metric: througput", "has a metric 'througput'", "throughput"),
+        ("metric: throughput", "metric: througput", "have a metric 'througput'", "throughput"),
         ("year: 2020", "year: 2031", "is of 2031, which is in the future", "year that the source states"),
         ("read: whole", "read: notes", "notes on its source", "read the source"),
         ("  n: 8", "  n: 2", "a standard error of 2 is none", "leave `se` and `n` out"),

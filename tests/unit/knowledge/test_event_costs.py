@@ -82,7 +82,7 @@ def test_two_ways_agree_where_intervals_overlap_or_a_factor_is_small() -> None:
     ],
 )
 def test_output_that_is_not_whole_is_refused(printed: bytes) -> None:
-    with pytest.raises(RunFailed, match="not whole"):
+    with pytest.raises(RunFailed, match="is incomplete"):
         costs_of(printed, "bare", None)
 
 

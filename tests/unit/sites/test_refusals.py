@@ -19,7 +19,7 @@ CHANGED = (
 @pytest.mark.parametrize(
     ("code", "words", "begin"),
     [
-        (255, f"{UNKNOWN}Host key verification failed.\n", "the host key of db is not known here (compare"),
+        (255, f"{UNKNOWN}Host key verification failed.\n", "the host key of db is not known here (log in once"),
         (255, CHANGED, "the host key of db has changed"),
         (255, "root@db: Permission denied (publickey).\n", "db accepts none of this user's keys (root@db"),
         (1, "sudo: a password is required\n", "sudo on db does not start tare's agent without a password (sudo: a"),

@@ -73,7 +73,7 @@ def test_a_node_without_containerd_is_refused() -> None:
     cluster, client = a_cluster()
     info = {**NODE["status"]["nodeInfo"], "containerRuntimeVersion": "cri-o://1.34"}
     client.objects["/api/v1/nodes"] = {"items": [{**NODE, "status": {**NODE["status"], "nodeInfo": info}}]}
-    with pytest.raises(EnvironmentLacks, match=r"runs pods by cri-o://1\.34"):
+    with pytest.raises(EnvironmentLacks, match=r"runs pods with cri-o://1\.34"):
         node_of(cluster, FakeHost())
 
 

@@ -99,7 +99,7 @@ def test_a_node_that_dies_fails_the_run_by_its_name(empty_rig: Rig, noted: type[
 def test_nodes_that_never_see_each_other_fail_the_run(empty_rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tare.run.attempt.server.TOGETHER_S", 0.2)
     (record,) = empty_rig.execute(cluster(settings={"fault": "together"}))
-    assert "sut-1 does not see all 3 nodes at work" in str(record.outcome.reason)
+    assert "sut-1 does not see all 3 nodes up" in str(record.outcome.reason)
     assert empty_rig.leftovers == []
 
 
