@@ -72,19 +72,15 @@ class FindingEntry(Entry):
     resolution: float | None = Field(description="Relative width of the generator's histogram bucket.")
     control: bool = Field(description="The arm is a second instance of the baseline.")
     below_resolution: bool = Field(description="The point is within one bucket: no difference may be claimed.")
-    stratum: Mapping[str, str] = Field(
-        description="Condition → level of the blocks that the finding covers; empty: all blocks."
-    )
+    stratum: Mapping[str, str] = Field(description="Condition → level of the blocks it covers; empty: all.")
     as_published: PublishedWay | None = Field(
-        description="Computed by the publication's own method, if the study names one."
+        description="By the publication's own method, if the study names one."
     )
     margin: float | None = Field(description="Largest effect that the study declares irrelevant.")
     verdict: Literal["equivalent", "different", "inconclusive"] | None
     withheld: str | None = Field(description="Why there is no verdict although there is a margin.")
     p_zero: float | None = Field(description="p value of no effect, adjusted over the family.")
-    p_outside: float | None = Field(
-        description="p value of an effect outside the margin, adjusted over the family."
-    )
+    p_outside: float | None = Field(description="p value of an effect outside the margin, adjusted too.")
     family: int = Field(description="Metrics that the p values were adjusted over; 1: not adjusted.")
     over_sites: SitesEntry | None = Field(description="Present if the blocks were run on several sites; else null.")
     over_hosts: HostsEntry | None = Field(description="Present if server and client swap hosts; else null.")
@@ -112,12 +108,8 @@ class LimitsEntry(Entry):
 
     sut_busy: float | None = Field(description="Share of the CPU time available to the SUT that it used.")
     client_busy: float | None
-    sut_waiting_io: float | None = Field(
-        description="Share of the time in which a thread of the SUT waited for I/O."
-    )
-    disk_busy: float | None = Field(
-        description="Share of the time in which the busiest disk had a request in flight."
-    )
+    sut_waiting_io: float | None = Field(description="Share of time in which a thread of the SUT waited for I/O.")
+    disk_busy: float | None = Field(description="Share of time in which the busiest disk had requests.")
     disk_depth: float | None = Field(description="Mean number of requests in flight on that disk.")
     reads_per_s: float | None
     writes_per_s: float | None
@@ -216,9 +208,7 @@ class FindingsFile(Entry):
         description="Levels that make an arm a baseline, where arms are compared with several; else empty."
     )
     protocol: str
-    published_baseline: bool = Field(
-        description="The protocol exists for comparison with publications; do not trust its intervals."
-    )
+    published_baseline: bool = Field(description="For comparison with publications only: intervals are too narrow.")
     different_operating_point: bool = Field(
         description="Two arms ran at once (duet): do not mix with overheads of arms that ran alone."
     )
@@ -229,14 +219,10 @@ class FindingsFile(Entry):
     good: int = Field(description="Runs with a usable attempt.")
     machine_s: float = Field(description="Seconds of all phases of all attempts.")
     findings: tuple[FindingEntry, ...]
-    strata: tuple[FindingEntry, ...] = Field(
-        description="Findings of single conditions, if the study declares strata."
-    )
+    strata: tuple[FindingEntry, ...] = Field(description="Findings of single conditions, if there are strata.")
     arms: tuple[ArmEntry, ...]
     failures: tuple[FailureEntry, ...]
-    quantities: tuple[QuantityEntry, ...] = Field(
-        description="Quantities that the source reports, by its own definitions."
-    )
+    quantities: tuple[QuantityEntry, ...] = Field(description="Quantities by the source's own definitions.")
     validity: tuple[AlarmEntry, ...] = Field(description="Validity rules that the runs break.")
     machines: MachinesEntry | None = Field(
         description="How two hosts differ, if server and client swap hosts; else null."

@@ -66,7 +66,7 @@ def test_nonsense_is_told_and_asked_for_again(opened: Opened) -> None:
         terminal.until("Save")
         terminal.answer("/nowhere/mine.yaml", "-")
         assert terminal.ended() == 0
-    assert "'everything' is no answer: one of" in terminal.said
+    assert "'everything' is not an answer: one of" in terminal.said
     assert 'did you mean "systems"?' in terminal.said
     assert "is not the name of a database" in terminal.said
     assert terminal.said.count("is not a difference in percent") == 3

@@ -190,7 +190,7 @@ def test_each_wrong_property_has_its_own_line(properties: str, line: str, why: s
     ("work", "database", "why"),
     [
         ("", "mariadb", "there is nothing to send; `job`, `sysbench` or `ycsb` says what"),
-        ("  sysbench: {}\n  ycsb: {}", "mariadb", "`sysbench` and `ycsb` are both there"),
+        ("  sysbench: {}\n  ycsb: {}", "mariadb", "`sysbench` and `ycsb` are both set"),
         ("  sysbench: {script: oltp_raed_only}", "mariadb", "oltp_read_only"),
         ("  sysbench: {tabels: 3}", "mariadb", 'did you mean "tables"?'),
         ("  sysbench: {}", "redis", "sysbench's scripts are SQL"),
