@@ -49,6 +49,7 @@ NEEDS_IMAGES = (
     "tests/integration/images/test_images.py",
 )
 """What on the engine comes last: the images are built in another worker meanwhile."""
+MAKES_SIDECARS = "tests/integration/rights/"
 BEFORE = pytest.StashKey["Traces"]()
 HAD_ENGINE = pytest.StashKey[bool]()
 LEFT = pytest.StashKey[str]()
@@ -136,14 +137,16 @@ def _source(path: str) -> str:
 
 
 def group_of(nodeid: str) -> str:
-    """Which tests run one after the other: those that share the engine, have test hosts, or are in one file.
+    """Which tests run one after the other: those that share the engine, test hosts, sidecars, or a file.
 
     Test hosts take turns at being made anyway, and one test looks for those that another process abandoned.
     """
     path = nodeid.partition("::")[0]
-    if "mark.engine" in _source(path):
-        return path if "mark.apart" in _source(path) else "engine"
-    return "test hosts" if "import hosts" in _source(path) else path
+    if "mark.engine" in _source(path) and "mark.apart" not in _source(path):
+        return "engine"
+    if "import hosts" in _source(path):
+        return "test hosts"
+    return MAKES_SIDECARS if path.startswith(MAKES_SIDECARS) else path
 
 
 def _rank(path: str) -> int:

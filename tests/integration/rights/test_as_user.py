@@ -6,14 +6,13 @@ import json
 import os
 import pwd
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -21,10 +20,11 @@ from uuid import uuid4
 import pytest
 from docker import DockerClient
 
-from tare.sites.engine import RUN_LABEL, connect
+from tare.sites.engine import LABEL, RUN_LABEL, connect
+from tare.sites.process import from_ident
 from tare.store import open_store
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.apart]
 
 ROOT = Path(__file__).resolve().parents[3]
 _LONGEST_S = 280
@@ -60,12 +60,16 @@ baseline: host
 
 @dataclass(frozen=True)
 class User:
-    """Who may do no more than use the engine. `python`: words that start an interpreter which has tare."""
+    """Who may do no more than use the engine.
+
+    `python`: words that start an interpreter which has tare. `pids`: of the tares that were started.
+    """
 
     name: str
     home: Path
     python: tuple[str, ...]
     environment: dict[str, str]
+    pids: list[int] = field(default_factory=list)
 
     def command(self, *words: str) -> list[str]:
         account = pwd.getpwnam(self.name)
@@ -73,17 +77,26 @@ class User:
         given = [f"{name}={value}" for name, value in self.environment.items()]
         return ["setpriv", *own, "env", "-i", f"HOME={self.home}", *given, *self.python, *words]
 
-    def tare(self, *words: str, code: int = 0) -> str:
-        done = subprocess.run(
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start tare; `setpriv` and `env` become it, so that it has their process's number."""
+        process = subprocess.Popen(
             self.command("-m", "tare", *words),
             cwd=self.home,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=_LONGEST_S,
-            check=False,
         )
-        assert done.returncode == code, done.stderr
-        return done.stderr if code else done.stdout
+        self.pids.append(process.pid)
+        return process
+
+    def tare(self, *words: str, code: int = 0) -> str:
+        process = self.start(*words)
+        try:
+            output, errors = process.communicate(timeout=_LONGEST_S)
+        finally:
+            process.kill()
+        assert process.returncode == code, errors
+        return errors if code else output
 
 
 def socket_group() -> int:
@@ -134,16 +147,26 @@ def study(user: User) -> Path:
     return path
 
 
-def left_in(engine: DockerClient) -> list[str]:
-    """Containers and networks of any tare's, and names of sidecars' images."""
-    containers = engine.containers.list(all=True, filters={"label": RUN_LABEL}, ignore_removed=True)
-    networks = engine.networks.list(filters={"label": RUN_LABEL})
-    images = [tag for image in engine.images.list() for tag in image.tags if tag.startswith("tare/sidecar:")]
-    return [str(each.name) for each in containers] + [str(each.name) for each in networks] + images
+def left_in(engine: DockerClient, user: User) -> dict[str, str]:
+    """Containers and networks of the user's tares, each with its control group, and images of sidecars.
+
+    Other tests make containers and networks at the same time, but no sidecars: those that do run in one group.
+    """
+    wanted: dict[str, str | list[str] | bool] = {"label": RUN_LABEL}
+    containers = engine.containers.list(all=True, filters=wanted, ignore_removed=True)
+    labels: dict[str, Any] = {str(each.name): each.labels for each in containers}
+    labels |= {str(each.name): each.attrs["Labels"] for each in engine.networks.list(filters=wanted)}
+    made: dict[str, str] = {
+        name: its[RUN_LABEL] for name, its in labels.items() if from_ident(its[LABEL]).pid in user.pids
+    }
+    images = (tag for image in engine.images.list() for tag in image.tags)
+    return made | {tag: "tare/sidecar" for tag in images if tag.startswith("tare/sidecar:")}
 
 
-def groups_of_tare() -> set[str]:
-    return {path for top in Path("/sys/fs/cgroup").glob("*/tare") for path, _, _ in os.walk(top)}
+def groups_at(places: Iterable[str]) -> list[str]:
+    """Those of the control groups that exist."""
+    tops = [top for top in Path("/sys/fs/cgroup").iterdir() if top.is_dir()]
+    return [str(group) for place in places for top in tops if (group := top / place.lstrip("/")).exists()]
 
 
 def records_of(user: User) -> list[Any]:
@@ -153,7 +176,6 @@ def records_of(user: User) -> list[Any]:
 def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
     user: User, study: Path, engine: DockerClient
 ) -> None:
-    before = groups_of_tare()
     done = subprocess.run(
         user.command("-m", "tare", "doctor", "--json"), capture_output=True, timeout=120, check=False, cwd=user.home
     )
@@ -170,6 +192,7 @@ def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
         assert {"net", "mnt", "pid"} <= set(sut["namespaces"])
         assert (sut["cpus_allowed"], sut["memory_bytes"]) == ("0", 64 << 20)
         assert all("/tare/" in path for path in sut["cgroups"].values())
+        assert groups_at(sut["cgroups"].values()) == []
         assert record.monitors["probe"]["block_source"] == "none"
     assert "as-user" in user.tare("report", "store")
     explained = " ".join(user.tare("explain", "store").split())
@@ -177,8 +200,7 @@ def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
     if int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) > 0:
         assert "no stacks were sampled: kernel.perf_event_paranoid is" in explained
         assert "CPU time by side, from the kernel's counters, and waiting are told" in explained
-    assert left_in(engine) == []
-    assert groups_of_tare() <= before
+    assert left_in(engine, user) == {}
     home = user.home / ".local" / "share" / "tare"
     assert list((home / "work").iterdir()) == []
     user.tare("clean", "--yes")
@@ -187,26 +209,21 @@ def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
 
 
 def test_what_a_killed_tare_left_the_next_one_removes(user: User, study: Path, engine: DockerClient) -> None:
-    before = groups_of_tare()
-    process = subprocess.Popen(
-        user.command("-m", "tare", "run", str(study), "--store", "killed"),
-        cwd=user.home,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = user.start("run", str(study), "--store", "killed")
     try:
         deadline = time.monotonic() + 120
-        while len(left_in(engine)) < 3:  # the sidecar with its image, and a server
+        while len(left := left_in(engine, user)) < 3:  # the sidecar with its image, and a server
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.1)
     finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait(20)
-    assert left_in(engine)
+        process.kill()
+        process.communicate(timeout=20)
+    assert groups_at(left.values())
+    assert left_in(engine, user)
     user.tare("clean", "--yes")
-    assert left_in(engine) == []
-    assert groups_of_tare() <= before
+    assert left_in(engine, user) == {}
+    assert groups_at(left.values()) == []
     assert list((user.home / ".local" / "share" / "tare" / "work").iterdir()) == []
 
 

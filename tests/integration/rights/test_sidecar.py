@@ -19,7 +19,7 @@ from tare.sites.sidecar.container import CAPABILITIES, Sidecar, surroundings
 from tare.sites.sidecar.host import UserHost
 from tare.sites.sqlite_ledger import SqliteLedger
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.apart]
 
 _USER = 65_432
 CAPABILITY_BITS = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "SYS_PTRACE": 19}
