@@ -111,7 +111,7 @@ def test_a_class_that_is_not_there_is_told_with_those_that_are(bench: Bench) -> 
 
 def test_a_claim_without_a_volume_is_pending_with_the_schedulers_reason(bench: Bench) -> None:
     bench.status = PENDING
-    why = r"the claim of the storage class `fast` is pending, .*: the pod .* unbound immediate Persistent"
+    why = r"the claim of the storage class `fast` is pending: .*: the pod .* unbound immediate Persistent"
     with pytest.raises(RunFailed, match=why):
         storage(bench).prepare(request(), FAST)
     assert bench.left == set()
