@@ -182,7 +182,7 @@ fn converting_what_is_converted_or_no_recording_says_so() {
     assert!(probe(&["record", "--out", &name, "--host", "--duration", "0.1"]).status.success());
     let again = probe(&["convert", &name]);
     assert_eq!(again.status.code(), Some(2));
-    assert!(text(&again.stderr).contains("converted already"), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("already converted"), "{}", text(&again.stderr));
     let parent = directory.parent().expect("a parent").display().to_string();
     let empty = probe(&["convert", &parent]);
     assert_eq!(empty.status.code(), Some(2));
