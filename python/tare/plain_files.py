@@ -14,7 +14,7 @@ from tare.errors import StoreError
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 NOT_PLAIN = (
-    "links may lead to files outside the store: do not use somebody else's; "
+    "links may lead to files outside the store: do not use somebody else's store; "
     "in your own store, replace the link by the files"
 )
 

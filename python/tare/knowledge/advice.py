@@ -149,7 +149,7 @@ def _ranking(
     least = needed if needed > SAFE_GAP else LEAST_GAP
     answer = f"alternatives must differ by more than {100 * needed:.0f} %"
     left = f"; no comparable claim for {', '.join(unknown)}" if unknown else ""
-    left += f"; {', '.join(borrowed)} only by claims from other contexts" if borrowed else ""
+    left += f"; only claims from other contexts for {', '.join(borrowed)}" if borrowed else ""
     if benchmark.gap is None:
         return Verdict(Purpose.RANKING, Answer.IF, f"{answer}{left}", tuple(cited))
     gap = f"they are expected to differ by {100 * benchmark.gap:.0f} %: {answer}{left}"

@@ -103,7 +103,7 @@ def _of_source(claim: Claim, now: datetime) -> Iterator[Fault]:
 def _of_others(claim: Claim) -> Iterator[Fault]:
     if claim.evidence is not None:
         yield Fault(
-            "it has `evidence`, as an own finding does, but no store",
+            "it has `evidence`, as a finding of your own has, but no store",
             "give `source.store`, or remove `evidence`",
         )
     if isinstance(claim.effect, Measured) and claim.effect.se is not None and (claim.effect.n or 0) < FEWEST_BLOCKS:
@@ -119,10 +119,10 @@ def _own(claim: Claim) -> Iterator[Fault]:
     if not _DIGEST.match(claim.source.store or ""):
         yield Fault("its store is not the digest of a plan", hint)
     if claim.evidence is None:
-        yield Fault("an own finding needs `evidence`: machine, versions, seed, noise and control", hint)
+        yield Fault("a finding of your own needs `evidence`: machine, versions, seed, noise and control", hint)
         return
     if not isinstance(claim.effect, Measured) or claim.effect.se is None:
-        yield Fault("an own finding is a figure with its standard error", hint)
+        yield Fault("a finding of your own is a figure with its standard error", hint)
         return
     if (claim.effect.n or 0) < FEWEST_BLOCKS:
         yield Fault(

@@ -84,7 +84,7 @@ def store_name(store_id: object) -> str:
 def _no_name(what: str, name: object) -> StoreError:
     return StoreError(
         f"the store has {what} named {name!r}, a name that tare does not use",
-        hint="it may make tare read or write files outside the store: do not use it",
+        hint="such a name may make tare read or write files outside the store: do not use this store",
     )
 
 

@@ -183,6 +183,6 @@ def test_a_server_without_tls_is_told(tmp_path: Path) -> None:
 def test_who_the_server_is_must_be_told(tmp_path: Path) -> None:
     nobody = ("run", "--protocol", "redis", "--job", job(tmp_path / "job.yaml", [operation("ask", "PING")]))
     run = tare_load(*nobody, "--tls")
-    assert (run.code, "give the certificate of its authority by --ca FILE" in run.stderr) == (2, True)
+    assert (run.code, "give its authority's certificate with --ca FILE" in run.stderr) == (2, True)
     run = tare_load(*nobody, "--tls", "--ca", str(tmp_path / "job.yaml"))
     assert (run.code, run.stderr.endswith("there is no certificate in PEM in this file")) == (2, True)

@@ -58,7 +58,7 @@ def test_statistics_that_end_while_the_container_runs_are_a_failure(tmp_path: Pa
         out, err = program.communicate(timeout=20)
     assert program.returncode == 1
     assert json.loads(out)["frame"] == FRAME
-    assert "the engine ended the statistics of c0ffee, which runs on" in err
+    assert "the engine ended the statistics of c0ffee, which is still running" in err
 
 
 def test_an_answer_of_another_form_is_a_failure(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_the_arms_of_a_block_share_its_seed_and_no_other_block_s() -> None:
 
 
 def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(StudyError, match="from 0, not -1"):
+    with pytest.raises(StudyError, match="0 or more, not -1"):
         expand(a_study(), -1)
 
 

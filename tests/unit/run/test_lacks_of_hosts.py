@@ -92,7 +92,8 @@ def test_a_user_over_ssh_needs_the_engine_alone_where_all_are_containers(plan: P
     assert of_server(plan, host) == []
     (problem,) = of_server(changed(plan, {"storage": StorageSpec(kind="layer")}, {}), host)
     assert (
-        "storages but `bind` (arms: boxed); log in as root or give it `sudo: true`, or run a study whose" in problem
+        "storages other than `bind` (arms: boxed); log in as root or give it `sudo: true`, or run a study"
+        in problem
     )
     (problem,) = of_server(changed(plan, {"network": NetworkKind.MACVLAN}, {}), host)
     assert problem.startswith(

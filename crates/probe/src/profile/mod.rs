@@ -326,11 +326,11 @@ mod tests {
             vec![Spec::Process { name: "me".to_owned(), pid: std::process::id(), tree: false }];
         let longest_ns = Some(60_000_000_000);
         let config = Config { rate_hz: 199, specs, mailbox: None, duration_ns: longest_ns };
-        let (ready, sampling) = std::sync::mpsc::channel();
+        let (begun, sampling) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             let recording = scope.spawn(|| {
                 let tell = || {
-                    ready.send(()).expect("awaited");
+                    begun.send(()).expect("awaited");
                     Ok(())
                 };
                 record(&config, &stop, tell).expect("allowed")

@@ -178,7 +178,7 @@ class GuestHost:
             raise TimedOut(f"the virtual machine did not answer within {timeout_s:g} s")
         if done.code != 0:
             words = done.stderr.decode(errors="replace").strip().splitlines()
-            raise RunFailed(f"the virtual machine does not answer: {words[-1] if words else done.code}")
+            raise RunFailed(f"the virtual machine cannot be asked: {words[-1] if words else done.code}")
         answer: Mapping[str, Any] = json.loads(done.stdout)
         if "error" in answer:
             raise RunFailed(f"in the virtual machine: {answer['error']}")

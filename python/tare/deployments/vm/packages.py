@@ -68,7 +68,7 @@ def unpack(host: Host, ledger: Ledger, home: str, wanted: Wanted) -> str:
         host.run(["mv", "-T", "--", scratch, home], timeout_s=CALL_S)
     except RunFailed as error:
         raise EnvironmentLacks(
-            f"the packages for virtual machines are not available: {error.what}", hint=wanted.hint
+            f"the packages for virtual machines cannot be prepared: {error.what}", hint=wanted.hint
         ) from error
     finally:
         remove_tree(host, scratch)
