@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def test_a_server_on_another_port_gets_the_token_neither_from_the_page_nor_from_
     browser: Browser, store: Path, port: int
 ) -> None:
     viewer = Viewer(browser)
-    with neighbour() as (other, heard), served(store, port) as link:
+    with closing(viewer.context), neighbour() as (other, heard), served(store, port) as link:
         wait_for_port(port)
         (store / "report.html").write_text(REPORT.format(port=other))
         viewer.open(link)
@@ -74,7 +74,6 @@ def test_a_server_on_another_port_gets_the_token_neither_from_the_page_nor_from_
         assert viewer.page.title() != "ran"
         viewer.page.locator("#out").click()
         expect(viewer.page.locator("#here")).to_be_visible(timeout=WAIT_MS)
-    viewer.context.close()
     assert [each.split("\n")[0] for each in heard if "favicon" not in each] == ["/typed", "/out"]
     assert not [each for each in heard if TOKEN in each or "cookie:" in each.lower()]
 
@@ -86,7 +85,7 @@ def test_a_foreign_name_that_leads_to_this_machine_sees_nothing(browser: Browser
         executable_path="/usr/bin/chromium",
         args=["--no-sandbox", "--disable-dev-shm-usage", "--host-resolver-rules=MAP evil.example 127.0.0.1"],
     )
-    with served(store, port):
+    with closing(rebound), served(store, port):
         wait_for_port(port)
         page = rebound.new_page()
         for address in ("", f"{TOKEN}/", f"{TOKEN}/events"):
@@ -96,4 +95,3 @@ def test_a_foreign_name_that_leads_to_this_machine_sees_nothing(browser: Browser
         answer = page.goto(f"http://127.0.0.1:{port}/{TOKEN}/", timeout=WAIT_MS)
         assert answer is not None
         assert answer.status == 200
-    rebound.close()

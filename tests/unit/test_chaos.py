@@ -88,20 +88,32 @@ def test_a_fault_explains_only_attempts_that_it_came_into() -> None:
 def test_a_second_tare_that_hangs_is_a_violation_and_one_without_a_cpu_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def run(seconds: str, within_s: float) -> bytes:
-        with subprocess.Popen(["sh", "-c", f"sleep {seconds}; echo over >&2"], stderr=subprocess.PIPE) as beside:
+    def run(within_s: float, waited_s: float, *, may_end: bool = False) -> bytes:
+        """`may_end`: once its first `within_s` are over; else it hangs."""
+        reading, writing = os.pipe()
+
+        def waited(_: int) -> float:
+            if may_end:
+                os.write(writing, b"\n")
+            return waited_s
+
+        monkeypatch.setattr("tools.chaos.faults.without_cpu_s", waited)
+        command = ["sh", "-c", "read line; echo over >&2"]
+        with (
+            os.fdopen(reading) as words,
+            os.fdopen(writing),
+            subprocess.Popen(command, stdin=words, stderr=subprocess.PIPE) as beside,
+        ):
             try:
                 return output_of(beside, beside.pid, within_s)
             finally:
                 beside.kill()
 
     with pytest.raises(AssertionError, match=r"did not end within 0\.2 s in which it had a CPU"):
-        run("2", 0.2)
-    monkeypatch.setattr("tools.chaos.faults.without_cpu_s", lambda _: 1.5)
-    assert run("2", 1.5) == b"over\n"
-    monkeypatch.setattr("tools.chaos.faults.without_cpu_s", lambda _: 0.7)
+        run(0.2, 0.0)
+    assert run(3.0, 3.0, may_end=True) == b"over\n"
     with pytest.raises(BrokenOff, match="too busy: a second tare waited 1 s for a CPU"):
-        run("3", 0.2)
+        run(0.2, 0.7)
 
 
 def test_time_without_a_cpu_is_read_from_the_kernel() -> None:

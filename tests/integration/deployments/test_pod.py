@@ -15,6 +15,7 @@ import pytest
 from docker import DockerClient
 from tests.integration.deployments.test_network_path import dialled, free_port, wait_until_listening
 from tests.integration.hosts.reached import Reached, cleared, kill_a_tare, noted
+from tests.integration.image_tags import image_tags
 
 from tare.deployments import Deployment, Instance, Limits, PodSetting, Task
 from tare.deployments.network.path import Hop, NetworkPath, observe_path
@@ -50,6 +51,12 @@ def rules() -> set[str]:
         if not line.startswith(("#", ":")) and " br-" not in line
     }
     return {line for line in lines if not line.startswith("table ") or "tare" in line}  # engines make tables, too
+
+
+def names_left(engine: DockerClient, task: Task) -> list[str]:
+    """Of containers of a task. Other tests remove theirs while all are listed."""
+    containers = engine.containers.list(all=True, ignore_removed=True)
+    return [name for each in containers if task.name in (name := str(each.name))]
 
 
 def chains() -> set[str]:
@@ -210,7 +217,7 @@ def test_a_plugin_that_fails_is_one_sentence_and_what_it_keeps_is_swept(  # noqa
                 container.stop(instance, 1.0)
             (left,) = [entry for entry in ledger.entries() if not entry.keep and entry.kind is not Kind.CGROUP]
             assert (left.kind, left.ident) == (Kind.RULES, f"cni:{task.name}")
-    assert not [name for each in engine.containers.list(all=True) if task.name in (name := str(each.name))]
+    assert names_left(engine, task) == []
     entries = [entry for entry in ledger.entries() if not entry.keep]
     swept = sweep(entries, {host.name: host}, engine, ledger)
     assert (swept.failed, noted(ledger)) == ([], [])
@@ -225,7 +232,7 @@ def test_addresses_that_are_all_taken_are_one_sentence_and_nothing_is_left(
     task = make_task("true", name="s", network=NetworkKind.CLUSTER_IP, port=5000, pod=PodSetting())
     with pytest.raises(EnvironmentLacks, match=rf"^no part of {taken} is free for .*-s"):
         container.start(task)
-    assert not [name for each in engine.containers.list(all=True) if task.name in (name := str(each.name))]
+    assert names_left(engine, task) == []
 
 
 def bridge_address(engine: DockerClient) -> str:
@@ -265,7 +272,7 @@ def test_a_pod_of_a_killed_tare_is_swept_with_its_rules(  # noqa: PLR0917 - fixt
     assert f"container {task.name}-pod" in {line.removesuffix(" on local") for line in removed}
     assert len([line for line in removed if line.startswith("rules ")]) == sets_of_rules
     assert noted(ledger) == []
-    assert not [name for each in engine.images.list() for name in each.tags if task.name in name]
+    assert not [tag for tag in image_tags(engine) if task.name in tag]
     assert chains() - chains_before == set()
 
 
@@ -285,4 +292,4 @@ def test_a_tare_killed_while_it_makes_a_pod_leaves_nothing(  # noqa: PLR0917 - f
     cleared(reached, ledger)
     swept = sweep(orphans(engine, host), {host.name: host}, engine, ledger)
     assert swept.failed == []
-    assert not [name for each in engine.images.list() for name in each.tags if task.name in name]
+    assert not [tag for tag in image_tags(engine) if task.name in tag]

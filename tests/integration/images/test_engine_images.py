@@ -200,7 +200,7 @@ def test_a_saved_tree_is_prepared_verified_and_removed(
 def verify_containers(engine: DockerClient) -> list[str]:
     ours = f"{LABEL}={to_ident(own_process())}"
     wanted: dict[str, str | list[str] | bool] = {"name": "tare-verify-", "label": ours}
-    return [str(each.name) for each in engine.containers.list(all=True, filters=wanted)]
+    return [str(each.name) for each in engine.containers.list(all=True, filters=wanted, ignore_removed=True)]
 
 
 def test_another_image_under_the_same_digest_is_found_out(

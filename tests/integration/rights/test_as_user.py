@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from docker import DockerClient
+from docker.models.containers import Container
+from tests.integration.image_tags import image_tags
 
 from tare.sites.engine import LABEL, RUN_LABEL, connect
 from tare.sites.process import from_ident
@@ -147,25 +151,49 @@ def study(user: User) -> Path:
     return path
 
 
-def left_in(engine: DockerClient, user: User) -> dict[str, str]:
-    """Containers and networks of the user's tares, each with its control group, and images of sidecars.
+def containers_of(engine: DockerClient, user: User) -> list[Container]:
+    """Those of the user's tares. Other tests make and remove theirs at the same time."""
+    made = engine.containers.list(all=True, filters={"label": RUN_LABEL}, ignore_removed=True)
+    return [each for each in made if from_ident(each.labels[LABEL]).pid in user.pids]
+
+
+def left_in(engine: DockerClient, user: User) -> list[str]:
+    """Containers and networks of the user's tares, and images of sidecars.
 
     Other tests make containers and networks at the same time, but no sidecars: those that do run in one group.
     """
-    wanted: dict[str, str | list[str] | bool] = {"label": RUN_LABEL}
-    containers = engine.containers.list(all=True, filters=wanted, ignore_removed=True)
-    labels: dict[str, Any] = {str(each.name): each.labels for each in containers}
-    labels |= {str(each.name): each.attrs["Labels"] for each in engine.networks.list(filters=wanted)}
-    made: dict[str, str] = {
-        name: its[RUN_LABEL] for name, its in labels.items() if from_ident(its[LABEL]).pid in user.pids
-    }
-    images = (tag for image in engine.images.list() for tag in image.tags)
-    return made | {tag: "tare/sidecar" for tag in images if tag.startswith("tare/sidecar:")}
+    networks = engine.networks.list(filters={"label": RUN_LABEL})  # one request: none is asked for by itself
+    left = [str(each.name) for each in containers_of(engine, user)]
+    left += [str(each.name) for each in networks if from_ident(each.attrs["Labels"][LABEL]).pid in user.pids]
+    return left + [tag for tag in image_tags(engine) if tag.startswith("tare/sidecar:")]
+
+
+def groups_of(engine: DockerClient, user: User) -> dict[str, set[str]]:
+    """By the label of their run: control groups of the user's containers that run, and the groups above these.
+
+    The kernel names them: with systemd as the engine's driver the label is no path.
+    """
+    groups = defaultdict[str, set[str]](set)
+    for container in containers_of(engine, user):
+        try:
+            lines = Path(f"/proc/{container.attrs['State']['Pid']}/cgroup").read_text().splitlines()
+        except (FileNotFoundError, ProcessLookupError):  # it does not run yet, or no longer
+            continue
+        for path in (line.split(":", 2)[2] for line in lines):
+            assert_is_a_runs(path)
+            groups[container.labels[RUN_LABEL]] |= {path, str(PurePosixPath(path).parent)}
+    return groups
+
+
+def assert_is_a_runs(group: str) -> None:
+    """As plain groups or slices of systemd: a container's own group, in that of its run, in tare's."""
+    assert re.search(r"/tare(/|\.slice/)[^/]+/[^/]+$", group), group
 
 
 def groups_at(places: Iterable[str]) -> list[str]:
-    """Those of the control groups that exist."""
-    tops = [top for top in Path("/sys/fs/cgroup").iterdir() if top.is_dir()]
+    """Those of the control groups that exist, in version 2's hierarchy at the root and in those below it."""
+    root = Path("/sys/fs/cgroup")
+    tops = [root, *(top for top in root.iterdir() if top.is_dir())]
     return [str(group) for place in places for top in tops if (group := top / place.lstrip("/")).exists()]
 
 
@@ -191,7 +219,9 @@ def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
         assert sut["binary_digest"].startswith("sha256:")
         assert {"net", "mnt", "pid"} <= set(sut["namespaces"])
         assert (sut["cpus_allowed"], sut["memory_bytes"]) == ("0", 64 << 20)
-        assert all("/tare/" in path for path in sut["cgroups"].values())
+        assert sut["cgroups"]
+        for path in sut["cgroups"].values():
+            assert_is_a_runs(path)
         assert groups_at(sut["cgroups"].values()) == []
         assert record.monitors["probe"]["block_source"] == "none"
     assert "as-user" in user.tare("report", "store")
@@ -200,30 +230,32 @@ def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
     if int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) > 0:
         assert "no stacks were sampled: kernel.perf_event_paranoid is" in explained
         assert "CPU time by side, from the kernel's counters, and waiting are told" in explained
-    assert left_in(engine, user) == {}
+    assert left_in(engine, user) == []
     home = user.home / ".local" / "share" / "tare"
     assert list((home / "work").iterdir()) == []
     user.tare("clean", "--yes")
     assert not any(path.is_file() for path in (home / "images").rglob("*") if path.name != "lock")
-    assert not [tag for image in engine.images.list() for tag in image.tags if str(home) in tag]
+    assert not [tag for tag in image_tags(engine) if str(home) in tag]
 
 
 def test_what_a_killed_tare_left_the_next_one_removes(user: User, study: Path, engine: DockerClient) -> None:
     process = user.start("run", str(study), "--store", "killed")
     try:
         deadline = time.monotonic() + 120
-        while len(left := left_in(engine, user)) < 3:  # the sidecar with its image, and a server
+        # The sidecar with its image, and a server; both run.
+        while len(left_in(engine, user)) < 3 or len(groups := groups_of(engine, user)) < 2:
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.1)
     finally:
         process.kill()
         process.communicate(timeout=20)
-    assert groups_at(left.values())
+    places = set[str]().union(*groups.values())
+    assert groups_at(places)
     assert left_in(engine, user)
     user.tare("clean", "--yes")
-    assert left_in(engine, user) == {}
-    assert groups_at(left.values()) == []
+    assert left_in(engine, user) == []
+    assert groups_at(places) == []
     assert list((user.home / ".local" / "share" / "tare" / "work").iterdir()) == []
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from docker import DockerClient
+from tests.integration.image_tags import image_tags
 
 from tare.errors import RunFailed
 from tare.sites.engine import connect
@@ -54,7 +55,7 @@ def host(
     yield host
     host.calls.rest()
     assert ledger.entries() == ()
-    assert not any(tag.startswith("tare/sidecar:") for image in engine.images.list() for tag in image.tags)
+    assert not any(tag.startswith("tare/sidecar:") for tag in image_tags(engine))
 
 
 def test_it_is_the_user_with_four_capabilities_and_no_way_to_more(host: UserHost, tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_one_that_was_removed_is_an_error_and_the_next_question_makes_another(
 ) -> None:
     work = str(tmp_path / "home" / "work")
     host.run(["test", "-d", work], timeout_s=30)
-    (container,) = engine.containers.list(filters={"name": "tare-sidecar-"})
+    (container,) = engine.containers.list(filters={"name": "tare-sidecar-"}, ignore_removed=True)
     container.remove(force=True)
     with pytest.raises(RunFailed, match="container for files and processes"):
         host.run(["test", "-d", work], timeout_s=30)
