@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.apart]
 
 ROOT = Path(__file__).resolve().parents[3]
 _LONGEST_S = 280
+SIDECAR_LABEL = "tare/sidecar"
 STUDY = """
 format: 1
 name: as-user
@@ -169,9 +170,9 @@ def left_in(engine: DockerClient, user: User) -> list[str]:
 
 
 def groups_of(engine: DockerClient, user: User) -> dict[str, set[str]]:
-    """By the label of their run: control groups of the user's containers that run, and the groups above these.
+    """By their label: control groups of the user's containers that run, and those of their runs.
 
-    The kernel names them: with systemd as the engine's driver the label is no path.
+    The kernel names them: with systemd as the engine's driver the label is no path, and the sidecar's never is one.
     """
     groups = defaultdict[str, set[str]](set)
     for container in containers_of(engine, user):
@@ -180,8 +181,10 @@ def groups_of(engine: DockerClient, user: User) -> dict[str, set[str]]:
         except (FileNotFoundError, ProcessLookupError):  # it does not run yet, or no longer
             continue
         for path in (line.split(":", 2)[2] for line in lines):
-            assert_is_a_runs(path)
-            groups[container.labels[RUN_LABEL]] |= {path, str(PurePosixPath(path).parent)}
+            groups[label := container.labels[RUN_LABEL]].add(path)
+            if label != SIDECAR_LABEL:
+                assert_is_a_runs(path)
+                groups[label].add(str(PurePosixPath(path).parent))
     return groups
 
 
