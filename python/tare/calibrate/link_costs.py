@@ -2,8 +2,8 @@
 
 Sent to a host and run as root by its Python: `link_costs.py REPEATS SECONDS TARE_LOAD SUBNET` prints JSON. SUBNET
 is a free /27 that it divides among its links. After SECONDS no further repeat begins, if there were three.
-`requests`: path → load → "server", "client" (CPU ns a request) and "time" (median ns of a request), a list with one
-figure for each repeat; `packets`: path → "first", "second" in the form of kernel_events.py; `lacks`: what could not
+`requests`: path → load → "server", "client" (CPU ns a request) and "time" (mean ns from one of a
+connection to its next), a list with one figure for each repeat; `packets`: path → "first", "second" in the form of kernel_events.py; `lacks`: what could not
 be measured, with the reason. Paths of one repeat follow each other, so that a disturbance affects all of them.
 
 Every link has an end in a namespace that nothing but this program holds, so the kernel removes all of them when it
@@ -19,6 +19,7 @@ import os
 import signal
 import socket
 import statistics
+import struct
 import subprocess
 import sys
 import time
@@ -43,6 +44,10 @@ class PathError(Exception):
     """A path that cannot be made or measured here."""
 
 
+_FAILURES = (OSError, PathError, subprocess.SubprocessError)
+"""What leaves out one path; the others are measured."""
+
+
 @dataclass(frozen=True)
 class NetworkPath:
     """One path. `server`, `client`: open files of their namespaces, `None` for the machine's own."""
@@ -64,7 +69,7 @@ def main(repeats: int, seconds: float, program: str, subnet: str) -> None:
             try:
                 path = laid(stack)
                 paths[name] = (path, _serve(stack, program, path))
-            except PathError as error:
+            except _FAILURES as error:
                 found.lacks[name] = str(error)
         for done in range(repeats):
             if done >= _FEWEST and time.monotonic() > until:
@@ -90,7 +95,7 @@ class _Found:
         try:
             one = {load: _asked(program, path, server, jobs[load], load) for load in _LOADS}
             first, second = _packet(path)
-        except (OSError, PathError, subprocess.SubprocessError) as error:
+        except _FAILURES as error:
             self.lacks[path.name] = str(error)
             return
         for load, figures in one.items():
@@ -157,11 +162,12 @@ class _Namespace:
 def _namespace(stack: ExitStack) -> _Namespace:
     """Make one that lasts as long as a child of this process, and that only as long as this process."""
     read, write = os.pipe()
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            _die_with_parent()
+            die_with_parent(parent)
             code = 0 if _LIBC.unshare(_NEWNET) == 0 else ctypes.get_errno()
             os.write(write, bytes([code]))
             while code == 0:
@@ -186,15 +192,19 @@ def _ended(pid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def _die_with_parent() -> None:
+def die_with_parent(parent: int) -> None:
+    """Have the kernel end this process with its parent; end it at once if that has ended already."""
     _LIBC.prctl(_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the kernel knew of the wish
+        os._exit(1)
 
 
 def _entered(fd: int | None) -> Callable[[], None]:
     """What a child process does before it becomes a program: enter the namespace, end with its parent."""
+    parent = os.getpid()
 
     def enter() -> None:
-        _die_with_parent()
+        die_with_parent(parent)
         if fd is not None and _LIBC.setns(fd, _NEWNET):
             raise OSError(ctypes.get_errno(), "setns")
 
@@ -285,7 +295,7 @@ def _jobs(stack: ExitStack) -> Mapping[str, str]:
 
 
 def _asked(program: str, path: NetworkPath, server: int, job: str, load: str) -> dict[str, float]:
-    """Run the client once; CPU time of both sides and the median time of a request, in ns."""
+    """Run the client once; in ns a request: CPU time of both sides, and from one of a connection to its next."""
     connections, _, seconds = _LOADS[load]
     before = time.clock_gettime(_cpu_clock(server))
     done = subprocess.run(
@@ -309,7 +319,7 @@ def _asked(program: str, path: NetworkPath, server: int, job: str, load: str) ->
     return {
         "server": 1e9 * served / requests,
         "client": measured["usage"]["cpu_ns"] / requests,
-        "time": measured["latency_ns"]["p50"],
+        "time": 1e9 * connections * measured["seconds"] / requests,  # as the study has it: a mean, not a median
     }
 
 
@@ -325,7 +335,7 @@ def _packet(path: NetworkPath) -> tuple[float, float]:
     """
     with closing(_socket(path.server)) as server, closing(_socket(path.client)) as client:
         server.bind((path.address, 0))
-        server.settimeout(_CALL_S)
+        limit_receiving(server, _CALL_S)
         client.connect(server.getsockname())
         data = bytes(_PACKET_BYTES)
         for _ in range(_PACKETS // 10):  # the neighbour is looked up, caches fill
@@ -343,6 +353,15 @@ def _packet(path: NetworkPath) -> tuple[float, float]:
             server.recv(_PACKET_BYTES)
             alone.append(time.perf_counter_ns() - at)
     return first, statistics.median(alone)
+
+
+def limit_receiving(receiver: socket.socket, seconds: float) -> None:
+    """Have a receive without data raise `BlockingIOError` after that time.
+
+    The kernel keeps the limit: with `settimeout` each receive would call poll(2) too, and be timed with it.
+    """
+    whole, rest = divmod(seconds, 1)
+    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", int(whole), int(rest * 1e6)))
 
 
 def _socket(fd: int | None) -> socket.socket:

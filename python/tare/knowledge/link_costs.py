@@ -33,12 +33,12 @@ _Figures = Mapping[str, Sequence[float]]
 
 def link_costs(host: Host) -> tuple[tuple[UnitCost, ...], tuple[EventCost, ...], tuple[str, ...]]:
     """Costs of a request, of a packet, and what could not be measured. Raises no `TareError`: it becomes a lack."""
-    if host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
-        return (), (), ("macvlan, ipvlan: root is needed to make network links",)
-    load = find(host, LOAD)
-    if load is None:
-        return (), (), (f"macvlan, ipvlan: tare-load is missing; {LOAD.hint}",)
     try:
+        if host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
+            return (), (), ("macvlan, ipvlan: root is needed to make network links",)
+        load = find(host, LOAD)
+        if load is None:
+            return (), (), (f"macvlan, ipvlan: tare-load is missing; {LOAD.hint}",)
         subnet = free_network(host, f"links-{uuid4().hex}", _PREFIX)
         argv = [sys.executable, "-I", "-S", str(PROGRAM), str(REPEATS), str(SPENT_S), load, str(subnet)]
         return costs_of_links(host.run(argv, timeout_s=_TIME_S).stdout)

@@ -7,10 +7,11 @@ out with the reason why KVM runs no guest.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
-from tare.deployments.vm.accelerator import accelerator_of, why_no_machine
-from tare.deployments.vm.command import Accelerator, exits_argv
+from tare.deployments.vm.accelerator import Verdict, accelerator_of, verdict_without_trial, why_no_machine
+from tare.deployments.vm.command import EXITS_S, Accelerator, exits_argv
 from tare.deployments.vm.kernel import kernel_of
 from tare.errors import RunFailed, TareError, TimedOut
 from tare.knowledge.event_costs import EventCost, event_cost
@@ -18,8 +19,6 @@ from tare.sites import Host
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
 
-_GUEST_S = 30.0
-"""A guest that takes longer is given up: `tare weigh` has ten minutes in all."""
 _LINE, _KVM = "tare-guest: exits: ", "KVMKVMKVM"
 _EXIT: Final = "exit"
 
@@ -29,16 +28,28 @@ def machine_events(host: Host, ledger: Ledger, layout: Layout) -> tuple[tuple[Ev
     try:
         if why := why_no_machine(host):
             return (), (f"VM exit: {why}",)
+        verdict = verdict_without_trial(host, layout)
+        if verdict is not None and verdict.accelerator is not Accelerator.KVM:
+            return (), (_without_kvm(verdict),)  # before a kernel is fetched, which can take minutes
         kernel = kernel_of(host, ledger, layout)
-        verdict = accelerator_of(host, layout, kernel)
+        verdict = verdict or accelerator_of(host, layout, kernel)
         if verdict.accelerator is not Accelerator.KVM:
-            return (), (f"VM exit: emulation (TCG) has none, and KVM runs no guest here: {verdict.why}",)
-        argv = exits_argv(verdict.accelerator, kernel.image, kernel.initramfs)
-        return costs_of_guest(host.run(argv, timeout_s=_GUEST_S, check=False).text)
-    except TimedOut:
-        return (), (f"VM exit: a guest was not done within {_GUEST_S:g} s",)
+            return (), (_without_kvm(verdict),)
+        return costs_of_guest(_printed(host, exits_argv(verdict.accelerator, kernel.image, kernel.initramfs)))
     except TareError as error:
         return (), (f"VM exit: {error}",)
+
+
+def _without_kvm(verdict: Verdict) -> str:
+    return f"VM exit: emulation (TCG) has none, and KVM runs no guest here: {verdict.why}"
+
+
+def _printed(host: Host, argv: Sequence[str]) -> str:
+    """What a guest prints. Raises `RunFailed` where it hangs: `tare weigh` has ten minutes in all."""
+    try:
+        return host.run(argv, timeout_s=EXITS_S, check=False).text
+    except TimedOut as error:
+        raise RunFailed(f"a guest was not done within {EXITS_S:g} s") from error
 
 
 def costs_of_guest(printed: str) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.knowledge.test_prediction import cost, costs, profile
 
 from tare.cli.study.weigh import render
-from tare.errors import RunFailed
+from tare.errors import RunFailed, TimedOut
 from tare.knowledge.claim import Setup
 from tare.knowledge.event_costs import EventCost
 from tare.knowledge.link_costs import costs_of_links, link_costs
@@ -115,6 +115,14 @@ def test_without_root_there_are_no_links() -> None:
             return Completed(tuple(argv), 0, b"1000\n", b"")
 
     assert link_costs(Users()) == ((), (), ("macvlan, ipvlan: root is needed to make network links",))  # type: ignore[arg-type]  # all that is used of it
+
+
+def test_a_host_that_does_not_answer_is_a_lack_of_links() -> None:
+    class Silent:
+        def run(self, *_: Any, **__: Any) -> Completed:
+            raise TimedOut("id -u did not end within 10 s")
+
+    assert link_costs(Silent()) == ((), (), ("macvlan, ipvlan: id -u did not end within 10 s",))  # type: ignore[arg-type]  # all that is used of it
 
 
 def on_host(**us: float) -> tuple[UnitCost, ...]:

@@ -11,11 +11,15 @@ from tests.unit.knowledge.test_prediction import cost, costs
 
 from tare.cli.study.weigh import render
 from tare.deployments.vm.accelerator import Verdict
-from tare.deployments.vm.command import Accelerator, exits_argv, trial_argv
+from tare.deployments.vm.command import EXITS_S, QEMU, TRIAL_S, Accelerator, exits_argv, trial_argv
 from tare.errors import RunFailed, TimedOut
 from tare.knowledge.machine_costs import costs_of_guest, machine_events
+from tare.sites import Completed
+from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
+from tare.testing import UntouchableLedger
 
+MODULE = "tare.knowledge.machine_costs"
 TCG = Verdict(Accelerator.TCG, "a guest under KVM printed nothing within 20 s")
 WAYS = {"first": [1200.0, 1250.0, 1300.0], "second": [1190.0, 1240.0, 1310.0]}
 
@@ -60,27 +64,61 @@ def test_a_guest_that_hangs_is_left_out_with_the_reason(monkeypatch: pytest.Monk
             assert timeout_s <= 30.0
             raise TimedOut("qemu did not end")
 
-    module = "tare.knowledge.machine_costs"
-    monkeypatch.setattr(f"{module}.why_no_machine", lambda _: None)
-    monkeypatch.setattr(f"{module}.kernel_of", lambda *_: type("Kernel", (), {"image": "/k", "initramfs": "/i"}))
-    monkeypatch.setattr(f"{module}.accelerator_of", lambda *_: Verdict(Accelerator.KVM, None))
+    monkeypatch.setattr(f"{MODULE}.why_no_machine", lambda _: None)
+    monkeypatch.setattr(f"{MODULE}.kernel_of", lambda *_: type("Kernel", (), {"image": "/k", "initramfs": "/i"}))
+    monkeypatch.setattr(f"{MODULE}.verdict_without_trial", lambda *_: None)
+    monkeypatch.setattr(f"{MODULE}.accelerator_of", lambda *_: Verdict(Accelerator.KVM, None))
     host: Any = Hanging()
     assert machine_events(host, host, Layout(Path("/home/t"))) == (
         (),
         ("VM exit: a guest was not done within 30 s",),
     )
-    monkeypatch.setattr(f"{module}.accelerator_of", lambda *_: TCG)  # nothing is started then
+    monkeypatch.setattr(f"{MODULE}.accelerator_of", lambda *_: TCG)  # nothing is started then
     assert machine_events(host, host, Layout(Path("/home/t"))) == (
         (),
         (f"VM exit: emulation (TCG) has none, and KVM runs no guest here: {TCG.why}",),
     )
-    monkeypatch.setattr(f"{module}.why_no_machine", lambda _: "virtual machines need QEMU")
+    monkeypatch.setattr(f"{MODULE}.why_no_machine", lambda _: "virtual machines need QEMU")
     assert machine_events(host, host, Layout(Path("/home/t")))[1] == ("VM exit: virtual machines need QEMU",)
+
+
+def test_without_kvm_no_kernel_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetched(*_: Any) -> None:
+        raise AssertionError("a kernel was fetched for nothing")
+
+    monkeypatch.setattr(f"{MODULE}.why_no_machine", lambda _: None)
+    monkeypatch.setattr(f"{MODULE}.kernel_of", fetched)
+    answers = {
+        (QEMU, "--version"): Completed((), 0, b"QEMU emulator version 7.2.22\n"),
+        ("test", "-c", "/dev/kvm"): Completed((), 1),
+    }
+    events, (lack,) = machine_events(FakeHost(answers=answers), UntouchableLedger(), Layout(Path("/home/t")))
+    assert events == ()
+    assert lack.endswith("KVM runs no guest here: there is no /dev/kvm")
+
+
+def test_a_kernel_that_does_not_come_in_time_is_not_blamed_on_a_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*_: Any) -> None:
+        raise TimedOut("apt-get download did not end within 900 s")
+
+    monkeypatch.setattr(f"{MODULE}.why_no_machine", lambda _: None)
+    monkeypatch.setattr(f"{MODULE}.verdict_without_trial", lambda *_: None)
+    monkeypatch.setattr(f"{MODULE}.kernel_of", slow)
+    _, lacks = machine_events(FakeHost(), UntouchableLedger(), Layout(Path("/home/t")))
+    assert lacks == ("VM exit: apt-get download did not end within 900 s",)
+
+
+def test_a_guest_that_hangs_ends_even_where_tare_was_killed() -> None:
+    for argv, waited_s in ((trial_argv, TRIAL_S), (exits_argv, EXITS_S)):
+        program, kill, limit_s, started, *_ = argv(Accelerator.KVM, "/k", "/i")
+        assert (program, kill, started) == ("timeout", "--signal=KILL", QEMU)
+        assert waited_s < float(limit_s) <= waited_s + 15
 
 
 @pytest.mark.parametrize("accelerator", list(Accelerator))
 def test_the_guest_is_the_trial_s_machine_asked_for_something_else(accelerator: Accelerator) -> None:
-    trial, exits = (argv(accelerator, "/k", "/i") for argv in (trial_argv, exits_argv))
+    started = (argv(accelerator, "/k", "/i") for argv in (trial_argv, exits_argv))
+    trial, exits = (argv[argv.index(QEMU) :] for argv in started)
     assert [(a, b) for a, b in zip(trial, exits, strict=True) if a != b] == [
         (boot, boot.replace("tare.trial", "tare.exits")) for boot in trial if "tare.trial" in boot
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from tare.deployments.vm.command import QEMU, Accelerator, trial_argv
+from tare.deployments.vm.command import QEMU, TRIAL_S, Accelerator, trial_argv
 from tare.deployments.vm.kernel import Kernel
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Host
@@ -17,7 +17,7 @@ _CALL_S = 30.0
 _DISK_TOOLS = ("mke2fs", "debugfs")
 
 
-_TRIAL_S, _KVM_CALL_S = 20.0, 60.0
+_KVM_CALL_S = 60.0
 _AGAIN_AFTER_S = 3600.0
 """A machine that did not boot in time may have waited for a busy host, so the trial is repeated after this time."""
 _SIGN = "tare-guest: trial: run by KVMKVMKVM"
@@ -49,17 +49,22 @@ class Verdict:
 
 def accelerator_of(host: Host, layout: Layout, kernel: Kernel) -> Verdict:
     """Return the result of an earlier trial since boot with this QEMU; run a trial if there is none."""
-    mark = _mark(host)
-    if host.run(["test", "-c", "/dev/kvm"], timeout_s=_KVM_CALL_S, check=False).code != 0:
-        return Verdict(Accelerator.TCG, "there is no /dev/kvm")  # not kept: its module may be loaded later
-    path, now_s = _path(layout), _uptime_s(host)
-    if (known := _known(host.read(path), mark, now_s)) is not None:
+    if (known := verdict_without_trial(host, layout)) is not None:
         return known
+    mark, path, now_s = _mark(host), _path(layout), _uptime_s(host)
     verdict, lasting = _try(host, kernel)
     until = None if lasting else now_s + _AGAIN_AFTER_S
     kept = {"mark": mark, "accelerator": verdict.accelerator.value, "why": verdict.why, "until_uptime_s": until}
     host.put(json.dumps(kept).encode(), path)
     return verdict
+
+
+def verdict_without_trial(host: Host, layout: Layout) -> Verdict | None:
+    """What is known before a trial, which needs a kernel: no KVM device, or an earlier trial's result."""
+    mark = _mark(host)
+    if host.run(["test", "-c", "/dev/kvm"], timeout_s=_KVM_CALL_S, check=False).code != 0:
+        return Verdict(Accelerator.TCG, "there is no /dev/kvm")  # not kept: its module may be loaded later
+    return _known(host.read(_path(layout)), mark, _uptime_s(host))
 
 
 def cached_accelerator(host: Host, layout: Layout) -> Verdict | None:
@@ -107,11 +112,9 @@ def _known(raw: bytes | None, mark: str, now_s: float) -> Verdict | None:
 def _try(host: Host, kernel: Kernel) -> tuple[Verdict, bool]:
     """Run a trial; return the verdict and whether it holds until the next boot."""
     try:
-        done = host.run(
-            trial_argv(Accelerator.KVM, kernel.image, kernel.initramfs), timeout_s=_TRIAL_S, check=False
-        )
+        done = host.run(trial_argv(Accelerator.KVM, kernel.image, kernel.initramfs), timeout_s=TRIAL_S, check=False)
     except TimedOut:
-        return Verdict(Accelerator.TCG, f"a guest under KVM printed nothing within {_TRIAL_S:g} s"), False
+        return Verdict(Accelerator.TCG, f"a guest under KVM printed nothing within {TRIAL_S:g} s"), False
     if _SIGN in done.text:
         return Verdict(Accelerator.KVM, None), True
     words = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()

@@ -9,6 +9,9 @@ from enum import StrEnum
 QEMU = "qemu-system-x86_64"
 _BOOT = "console=ttyS0 panic=-1 oops=panic quiet cryptomgr.notests random.trust_cpu=on"
 _TCG_CACHE_MIB = 256
+TRIAL_S, EXITS_S = 20.0, 30.0
+"""How long the caller waits for a machine that prints something and ends."""
+_SPARE_S = 10.0
 
 
 class Accelerator(StrEnum):
@@ -77,16 +80,20 @@ def machine_argv(accelerator: Accelerator) -> tuple[str, ...]:
 
 def trial_argv(accelerator: Accelerator, kernel: str, initramfs: str) -> tuple[str, ...]:
     """A machine that prints on its console what runs it, and ends."""
-    return _printing(accelerator, kernel, initramfs, "tare.trial")
+    return _printing(accelerator, kernel, initramfs, "tare.trial", TRIAL_S)
 
 
 def exits_argv(accelerator: Accelerator, kernel: str, initramfs: str) -> tuple[str, ...]:
     """A machine that prints on its console what a VM exit takes, and ends."""
-    return _printing(accelerator, kernel, initramfs, "tare.exits")
+    return _printing(accelerator, kernel, initramfs, "tare.exits", EXITS_S)
 
 
-def _printing(accelerator: Accelerator, kernel: str, initramfs: str, asked: str) -> tuple[str, ...]:
+def _printing(
+    accelerator: Accelerator, kernel: str, initramfs: str, asked: str, waited_s: float
+) -> tuple[str, ...]:
+    """By timeout(1), which ends a machine that hangs even where tare itself was killed: no ledger names it."""
     return (
+        *("timeout", "--signal=KILL", f"{waited_s + _SPARE_S:g}"),
         *machine_argv(accelerator),
         *("-m", "256M", "-kernel", kernel, "-initrd", initramfs, "-append", f"{_BOOT} {asked}"),
         *("-serial", "stdio"),

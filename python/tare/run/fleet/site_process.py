@@ -179,8 +179,9 @@ def serve(orders: Orders, makers: Makers = by_ssh) -> None:
         outbox.clear()
         trouble: list[BaseException] = []
         extensions = {"site": maker, "outbox": partial(outbox.of, interrupts=interrupts)}
+        held = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # closed by the thread
         life = threading.Thread(
-            target=_run_worker, args=(orders, extensions, outbox.calls(), calls, str(scratch), trouble), daemon=True
+            target=_run_worker, args=(orders, extensions, outbox.calls(), calls, held, trouble), daemon=True
         )
         life.start()
         try:
@@ -190,6 +191,9 @@ def serve(orders: Orders, makers: Makers = by_ssh) -> None:
             pass
         finally:
             maker.leave()
+        if trouble and isinstance(trouble[0], FileNotFoundError):
+            what = f"the worker of the site {orders.spec.name} cannot start: {trouble[0]}"
+            raise EnvironmentLacks(what, hint=f"were its files removed, such as {scratch}? Start it again")
         if trouble:
             what = f"the scheduler at {orders.scheduler} cannot be reached: {trouble[0]}"
             raise EnvironmentLacks(what, hint="is it running, and is its address the one that it printed?")
@@ -200,10 +204,14 @@ def _run_worker(  # noqa: PLR0913, PLR0917 - all that a worker is made of
     extensions: Mapping[str, object],
     answers: Mapping[str, Callable[..., Any]],
     calls: MainThreadPoolExecutor,
-    scratch: str,
+    scratch: int,
     trouble: list[BaseException],
 ) -> None:
-    """Run the Dask worker in its own thread and event loop."""
+    """Run the Dask worker in its own thread and event loop. `scratch`: open directory for its temporary files.
+
+    Dask makes a directory that lacks, with its parents. The path by the descriptor cannot be made again once the
+    main thread has removed the directory, so nothing is left that no ledger names.
+    """
     from distributed import Worker
     from distributed.security import Security
 
@@ -216,7 +224,7 @@ def _run_worker(  # noqa: PLR0913, PLR0917 - all that a worker is made of
             executor={"default": calls},
             extensions={name: _given(each) for name, each in extensions.items()},
             security=Security(**orders.security) if orders.security else None,
-            local_directory=scratch,
+            local_directory=f"/proc/self/fd/{scratch}",
             memory_limit=0,
             dashboard=False,
             dashboard_address="127.0.0.1:0",
@@ -234,6 +242,7 @@ def _run_worker(  # noqa: PLR0913, PLR0917 - all that a worker is made of
     finally:
         calls.break_off()  # without the scheduler, nobody waits for the block
         calls.shutdown()
+        os.close(scratch)
 
 
 def _given(extension: object) -> Any:
