@@ -2,9 +2,10 @@
 
 Sent to a host and run as root by its Python: `link_costs.py REPEATS SECONDS TARE_LOAD SUBNET` prints JSON. SUBNET
 is a free /27 that it divides among its links. After SECONDS no further repeat begins, if there were three.
-`requests`: path → load → "server", "client" (CPU ns a request) and "time" (mean ns from one of a
-connection to its next), a list with one figure for each repeat; `packets`: path → "first", "second" in the form of kernel_events.py; `lacks`: what could not
-be measured, with the reason. Paths of one repeat follow each other, so that a disturbance affects all of them.
+`requests`: path → load → "server", "client" (CPU ns a request) and "time" (mean ns from one of a connection to its
+next), a list with one figure for each repeat; `packets`: path → "first", "second" in the form of kernel_events.py;
+`lacks`: what could not be measured, with the reason. Paths of one repeat follow
+each other, so that a disturbance affects all of them.
 
 Every link has an end in a namespace that nothing but this program holds, so the kernel removes all of them when it
 ends, even by a signal.

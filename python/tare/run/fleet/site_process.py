@@ -84,6 +84,7 @@ class MainThreadPoolExecutor(Executor):
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._serving, self._lock = False, threading.Lock()
+        self._over = threading.Event()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Queue a call."""
@@ -93,6 +94,7 @@ class MainThreadPoolExecutor(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - as the base class has it
         """Let `serve` return after the queued calls."""
+        self._over.set()  # the signal of `break_off` may come just after the queue has given `None`
         self._calls.put(None)
 
     def break_off(self) -> None:
@@ -138,7 +140,8 @@ class MainThreadPoolExecutor(Executor):
             try:
                 return self._calls.get(timeout=_POLL_S)
             except queue.Empty:
-                continue
+                if self._over.is_set():
+                    return None
 
 
 def _raise_unless_break_off(interrupted: Interrupted, interrupts: Interrupts) -> None:
