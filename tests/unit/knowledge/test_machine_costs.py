@@ -88,7 +88,7 @@ def test_without_kvm_no_kernel_is_fetched(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(f"{MODULE}.why_no_machine", lambda _: None)
     monkeypatch.setattr(f"{MODULE}.kernel_of", fetched)
-    answers = {
+    answers: dict[tuple[str, ...], Any] = {
         (QEMU, "--version"): Completed((), 0, b"QEMU emulator version 7.2.22\n"),
         ("test", "-c", "/dev/kvm"): Completed((), 1),
     }

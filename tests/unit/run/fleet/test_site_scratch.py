@@ -61,7 +61,7 @@ def test_a_worker_that_starts_while_the_process_ends_makes_no_directory(
 
     monkeypatch.setattr(distributed.core, "WorkSpace", late)
     monkeypatch.setattr(MainThreadPoolExecutor, "serve", interrupted)
-    serve(orders, lambda *_: Leaving())  # type: ignore[arg-type,return-value]  # all that is used of it
+    serve(orders, lambda *_: Leaving())  # type: ignore[arg-type]  # all that is used of it
     assert list(tmp_path.glob("tare-site-*")) == []
     left.set()
     assert over.wait(WAIT_S)
@@ -83,6 +83,6 @@ def test_dask_works_in_the_directory_and_a_lost_one_is_not_blamed_on_the_schedul
 
     monkeypatch.setattr(distributed.core, "WorkSpace", lost)
     with pytest.raises(EnvironmentLacks, match="the worker of the site one cannot start"):
-        serve(orders, lambda *_: Leaving())  # type: ignore[arg-type,return-value]  # all that is used of it
+        serve(orders, lambda *_: Leaving())  # type: ignore[arg-type]  # all that is used of it
     assert any(path.suffix != ".dirlock" for path in made)
     assert list(tmp_path.glob("tare-site-*")) == []
