@@ -131,12 +131,21 @@ def reports(path: Path) -> tuple[ReportFile, ...]:
     made = []
     try:
         for file in path.glob("*.html"):
-            if file.is_file() and not file.is_symlink():
+            if file.is_file() and not file.is_symlink() and _is_text(file.name):
                 about = file.stat()
                 made.append(ReportFile(file.name, about.st_size, about.st_mtime))
     except OSError:
         return ()
     return tuple(sorted(made, key=lambda one: -one.written_at)[:MOST_REPORTS])
+
+
+def _is_text(name: str) -> bool:
+    """Whether a link can hold the name: not if its bytes are no UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _with_windows(record: RunRecord) -> Last:

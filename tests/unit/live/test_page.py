@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -164,6 +165,14 @@ def test_a_report_is_shown_but_nothing_in_it_may_run(store: Path, visit: Visit) 
     assert answer.headers["content-security-policy"].startswith(
         "sandbox allow-downloads; default-src 'none'"
     )  # its study can be saved
+
+
+def test_a_report_whose_name_is_no_text_is_left_out_and_the_others_stay(store: Path, visit: Visit) -> None:
+    for name in (b"report.html", b"\xff\x1b.html"):
+        (store / os.fsdecode(name)).write_text("<p>")
+    listed = status(visit())[0]["reports"]
+    assert "report.html" in listed
+    assert listed.count("<li>") == 1
 
 
 def test_no_other_file_of_the_machine_can_be_had(store: Path, visit: Visit) -> None:

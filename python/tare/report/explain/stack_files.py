@@ -6,15 +6,22 @@ import json
 from typing import Any
 
 from tare.analyze.explain.stacks import ArmStacks
+from tare.report.plain import plain
 from tare.version import __version__
 
 _NS = 1000.0
+_LONGEST_FRAME = 2000
 
 
 def collapsed(stacks: ArmStacks) -> str:
     """Return a line a stack: frames from the root, and ns per operation, for flamegraph.pl and speedscope."""
-    lines = [f"{stack} {round(used * _NS)}" for stack, used in stacks.stacks.items() if round(used * _NS) > 0]
-    return "".join(f"{line}\n" for line in lines)
+    rounded = {stack: round(used * _NS) for stack, used in stacks.stacks.items()}
+    return "".join(f"{_shown(stack)} {used_ns}\n" for stack, used_ns in rounded.items() if used_ns > 0)
+
+
+def _shown(stack: str) -> str:
+    """Make each frame's name showable: it is a program's, and goes to the terminal."""
+    return ";".join(plain(frame, _LONGEST_FRAME) for frame in stack.split(";"))
 
 
 def speedscope(arm_stacks: ArmStacks) -> str:

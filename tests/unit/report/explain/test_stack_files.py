@@ -134,6 +134,15 @@ def test_names_from_a_program_cannot_break_out_of_the_picture() -> None:
     assert '<script>"&' in names
 
 
+def test_collapsed_stacks_of_hostile_names_are_lines_without_control_characters() -> None:
+    stacks = {"server;\x1b[2Jdb\n9;\u202e[x] y": 1.0, "server;a\x9b31m": 2.0}
+    assert stack_files.collapsed(ArmStacks("s", "a", "b", stacks, {}, 1)).split("\n") == [
+        "server;\ufffd[2Jdb\ufffd9;\ufffd[x] y 1000",
+        "server;a\ufffd31m 2000",
+        "",
+    ]
+
+
 @pytest.mark.parametrize("name", ["\x1b[31mred", "a\x00b", "\u202eevil", "line\nend", "\udc80"])
 def test_names_that_xml_cannot_hold_leave_a_picture_that_can_be_shown(name: str) -> None:
     drawn = flame.render(ArmStacks(name, name, name, {f"server;{name};[x]": 1.0}, {name: 1.0}, 1))
