@@ -1,4 +1,4 @@
-"""Paths of tare's own Rust programs: beside its scripts, or in the build directory of a checkout."""
+"""Paths of tare's own Rust programs: beside its scripts, or in a checkout where `make setup` puts them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,16 @@ GUEST = Binary("tare-guest", (), "process 1 of a virtual machine")
 
 
 def candidates(binary: Binary) -> Iterator[str]:
-    """Possible paths, in the order of trial. PATH is not used: an environment need not be activated."""
+    """Possible paths, in the order of trial. PATH is not used: an environment need not be activated.
+
+    The build directory comes last: `cargo test` replaces the programs there by dynamically linked ones, which start
+    in no image.
+    """
     yield str(Path(sysconfig.get_path("scripts")) / binary.name)
+    checkout = Path(__file__).parents[3]
+    yield str(checkout / ".venv" / "bin" / binary.name)
     for profile in ("release", "debug"):
-        yield str(Path(__file__).parents[3] / "target" / profile / binary.name)
+        yield str(checkout / "target" / profile / binary.name)
 
 
 def find(host: Host, binary: Binary) -> str | None:

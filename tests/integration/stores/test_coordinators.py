@@ -102,7 +102,7 @@ def test_a_tare_that_was_not_heard_of_loses_its_blocks_and_cannot_commit(
         late = make(one, 0)
         database.query(f'UPDATE "{place.name}".claims SET until = 0', "benchmarks")
         assert other.take(1)
-        with pytest.raises(StoreError, match=r"writes the same blocks .* is left out"):
+        with pytest.raises(StoreError, match=r"writes the same blocks .* are left out"):
             one.commit(late)
         other.commit(make(other, 0))
     assert [record.attempt for record in open_store(place).records()] == [1]

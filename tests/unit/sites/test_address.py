@@ -31,7 +31,7 @@ def test_the_first_that_leads_others_there_is_taken(monkeypatch: pytest.MonkeyPa
 def test_a_forwarded_port_of_this_machine_is_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, "127.0.0.1")
     with pytest.raises(
-        EnvironmentLacks, match=r"db has no address .* ssh reaches it at 127\.0\.0\.1, .* own"
+        EnvironmentLacks, match=r"db has no address .* ssh reaches it at 127\.0\.0\.1, which is local to each host"
     ) as raised:
         address_of(SshSpec(ssh="db"))
     assert raised.value.hint == "give the host an `address` in sites.yaml"

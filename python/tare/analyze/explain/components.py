@@ -18,6 +18,8 @@ NO_SYMBOLS = "kernel"
 """Component of all kernel stacks if kernel functions have no names."""
 USER = "user"
 """Component of the process's own code."""
+DAEMONS = "daemons"
+"""Part of the machine's time: the engine's daemons, and its programs for other containers."""
 _UNKNOWN = "[unknown]"
 _CROWDED = "[more stacks]"
 

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from tare.analyze.estimate import Estimate
 from tare.analyze.estimator import CONFIDENCE, paired
-from tare.analyze.explain.components import NO_SYMBOLS, NOT_NAMED, USER, components
+from tare.analyze.explain.components import DAEMONS, NO_SYMBOLS, NOT_NAMED, USER, components
 from tare.analyze.explain.run_times import RunTimes
 from tare.analyze.explain.sampled import OF_OPERATION, CpuSide
 from tare.analyze.explain.waiting import Wait
@@ -28,8 +28,6 @@ HELPERS = "helpers"
 """Cause of all time of docker-proxy and similar programs, in whatever function."""
 SHIM = "shim"
 """Cause of all time of the shims of an arm's containers."""
-DAEMONS = "daemons"
-"""Part of the machine's time: the engine's daemons, and its programs for other containers."""
 _CAUSES = {CpuSide.HELPER: HELPERS, CpuSide.SHIM: SHIM}
 _TITLES = {HELPERS: "docker-proxy", SHIM: "its shim"}
 

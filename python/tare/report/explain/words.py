@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tare.analyze.explain.explanation import DAEMONS
+from tare.analyze.explain.components import DAEMONS
 from tare.plural import counted
 from tare.report.figures import NONE, amount, interval, percent
 from tare.report.plain import plain

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
-from tare.analyze.explain.components import USER
-from tare.analyze.explain.explanation import DAEMONS, HELPERS, ArmExplanation, Pairing, change, explain, explain_arm
+from tare.analyze.explain.components import DAEMONS, USER
+from tare.analyze.explain.explanation import HELPERS, ArmExplanation, Pairing, change, explain, explain_arm
 from tare.analyze.explain.run_times import RunTimes
 from tare.analyze.explain.sampled import CpuSide
 from tare.analyze.explain.waiting import Wait

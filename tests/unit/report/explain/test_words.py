@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tare.analyze.estimate import Estimate
-from tare.analyze.explain.explanation import DAEMONS, ArmExplanation, Change, Explanation, Part
+from tare.analyze.explain.components import DAEMONS
+from tare.analyze.explain.explanation import ArmExplanation, Change, Explanation, Part
 from tare.report.explain import json_file, terminal
 from tare.report.explain.words import notes, sentence
 
