@@ -44,7 +44,14 @@ const MOST_SHOWN: usize = 512;
 pub fn plain(text: &str) -> String {
     let moves = |letter: char| {
         letter.is_control()
-            || matches!(letter, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            || matches!(
+                letter,
+                '\u{061c}'
+                    | '\u{200b}'..='\u{200f}'
+                    | '\u{2028}'..='\u{202e}'
+                    | '\u{2066}'..='\u{2069}'
+                    | '\u{feff}'
+            )
     };
     text.chars()
         .take(MOST_SHOWN)

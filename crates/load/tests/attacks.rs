@@ -24,6 +24,8 @@ use tare_load::workload::job::{Dialect, Job};
 
 const PASSWORD: &str = "5ec4e7-0f-this-run";
 const REPLY: Duration = Duration::from_millis(400);
+/// Enough for a log-in on a busy machine.
+const CONNECT: Duration = Duration::from_secs(3);
 const LONGEST: Duration = Duration::from_secs(6);
 /// Of the attacking servers, too, which run in this process.
 const MOST_KIB: u64 = 512 * 1024;
@@ -50,10 +52,17 @@ fn plan(address: &str, dialect: Dialect, send: &str) -> Plan {
         warm_up: Duration::ZERO,
         length: Length::Time(Duration::from_millis(1_500)),
         window: Duration::from_millis(500),
-        limits: Limits { connect: REPLY, reply: REPLY, drain: REPLY, reconnect: REPLY },
+        limits: Limits { connect: CONNECT, reply: REPLY, drain: REPLY, reconnect: REPLY },
         receive_share: 4,
         most_polled: Duration::from_micros(160),
     }
+}
+
+/// Gives up a log-in soon, which has no end.
+fn impatient(address: &str, dialect: Dialect, send: &str) -> Plan {
+    let mut plan = plan(address, dialect, send);
+    plan.limits.connect = REPLY;
+    plan
 }
 
 /// Runs take turns, so that time and memory are those of one.
@@ -89,11 +98,11 @@ type Drive = fn(&str) -> Result<Outcome, LoadError>;
 
 /// Each protocol with a request of its own.
 const PROTOCOLS: [(&str, Drive); 5] = [
-    ("redis", |address| drive::<Resp>(&plan(address, Dialect::Words, "GET k"))),
-    ("mysql", |address| drive::<Mysql>(&plan(address, Dialect::Sql, "SELECT 1"))),
-    ("postgresql", |address| drive::<Postgresql>(&plan(address, Dialect::Sql, "SELECT 1"))),
-    ("cql", |address| drive::<Cql>(&plan(address, Dialect::Sql, "SELECT a FROM b"))),
-    ("mongodb", |address| drive::<Mongodb>(&plan(address, Dialect::Json, "'{\"ping\": 1}'"))),
+    ("redis", |address| drive::<Resp>(&impatient(address, Dialect::Words, "GET k"))),
+    ("mysql", |address| drive::<Mysql>(&impatient(address, Dialect::Sql, "SELECT 1"))),
+    ("postgresql", |address| drive::<Postgresql>(&impatient(address, Dialect::Sql, "SELECT 1"))),
+    ("cql", |address| drive::<Cql>(&impatient(address, Dialect::Sql, "SELECT a FROM b"))),
+    ("mongodb", |address| drive::<Mongodb>(&impatient(address, Dialect::Json, "'{\"ping\": 1}'"))),
 ];
 
 fn redis(attack: impl Fn(&mut Line) + Send + Sync + 'static) -> Result<Outcome, LoadError> {
@@ -196,13 +205,14 @@ fn what_a_server_says_is_one_line_without_control_characters() {
         line.hear();
         let long = "no ".repeat(2_000);
         line.say(
-            format!("-ERR \x1b[2J\x1b]0;owned\x07\ttare: all is well\u{9b}31m{long}\r\n")
+            format!("-ERR \x1b[2J\x1b]0;owned\x07\ttare: all is well\u{9b}31m\u{61c}\u{200b}\u{feff}{long}\r\n")
                 .as_bytes(),
         );
         line.hear();
     });
     let said = sentence(drive::<Resp>(&plan(&server.address, Dialect::Words, "GET k")));
     assert!(said.contains("refused the log-in: ERR \u{fffd}[2J"), "{said}");
+    assert!(said.contains("31m\u{fffd}\u{fffd}\u{fffd}no no"), "{said}");
     let (outcome, _) = mysql(&[b"\xff\x15\x04#28000no\n\x1b[2Jtare: all is well"]);
     let said = sentence(outcome);
     assert!(said.ends_with("refused the log-in: no\u{fffd}\u{fffd}[2Jtare: all is well"), "{said}");
@@ -247,7 +257,7 @@ fn tls_that_was_not_asked_for_and_tls_without_an_end_end_the_run() {
     }
     for flood in [&b"\x14\x03\x03\0\x01\x01"[..], b"\x16\x03\x03\0\0", b"\x16\x03\x03\0\x01\x02"] {
         let server = attacker(Ipv4Addr::LOCALHOST, move |line| line.flood(flood));
-        let mut sealed = plan(&server.address, Dialect::Words, "GET k");
+        let mut sealed = impatient(&server.address, Dialect::Words, "GET k");
         sealed.access.tls = Some(Tls::new(&server.address, Verify::None, None).expect("settings"));
         let said = sentence(drive::<Resp>(&sealed));
         assert!(said.starts_with(&server.address), "{said}");
@@ -263,9 +273,29 @@ fn frames_of_the_longest_length_on_many_connections_take_little_memory() {
     });
     let mut many = plan(&server.address, Dialect::Sql, "SELECT a FROM b");
     many.connections = 64;
-    many.limits.connect = Duration::from_secs(2);
     let said = sentence(drive::<Cql>(&many));
     assert!(said.contains("is not cql"), "{said}");
+}
+
+#[test]
+fn a_longest_frame_in_answer_to_use_on_many_connections_takes_little_memory() {
+    let server = attacker(Ipv4Addr::LOCALHOST, |line| {
+        line.hear();
+        line.say(b"\x84\0\0\0\x06\0\0\0\x02\0\0"); // SUPPORTED, nothing
+        line.hear();
+        line.say(b"\x84\0\0\0\x03\0\0\0\x03\0\x01P"); // AUTHENTICATE
+        line.hear();
+        line.say(b"\x84\0\0\0\x10\0\0\0\x04\xff\xff\xff\xff"); // AUTH_SUCCESS
+        line.hear();
+        line.say(b"\x84\0\0\0\x08\0\xff\xff\xf0"); // RESULT
+        line.flood(b"x");
+    });
+    let mut many = plan(&server.address, Dialect::Sql, "SELECT a FROM b");
+    many.access.database = Some("ycsb".to_owned());
+    many.connections = 64;
+    let said = sentence(drive::<Cql>(&many));
+    assert!(said.contains("a frame that is longer than its contents can be"), "{said}");
+    assert!(holds(&server.heard.lock().expect("no panic"), b"USE \"ycsb\""));
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(crate) enum ProtocolName {
     Cql,
     /// `MySQL`, `MariaDB`, Percona Server: binary protocol, with prepared statements
     Mysql,
-    /// `MongoDB` wire protocol (`OP_MSG`): `MongoDB`, Percona Server for `MongoDB`, `FerretDB`
+    /// `MongoDB` wire protocol (`OP_MSG`): `FerretDB` (`MongoDB` itself was not tried)
     Mongodb,
 }
 

@@ -11,7 +11,7 @@ mod topology;
 
 use self::decode::Decoder;
 use self::encode::Template;
-use self::open::Link;
+use self::open::{Link, MOST_BYTES};
 use self::segment::Segments;
 use super::cluster::Cluster;
 use super::{Access, Decoded, Protocol, Statement, Values, Wire};
@@ -35,7 +35,7 @@ impl Protocol for Cql {
         let makes_one =
             statements.first().is_some_and(|one| one.text.starts_with("CREATE KEYSPACE"));
         if let Some(keyspace) = access.database.as_ref().filter(|_| !makes_one) {
-            link.carry_out(&format!("USE \"{keyspace}\""))?;
+            link.carry_out(&format!("USE \"{keyspace}\""), MOST_BYTES)?;
         }
         let templates = link.prepare(access, statements)?;
         let version = link.version();

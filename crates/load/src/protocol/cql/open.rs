@@ -7,9 +7,9 @@ use crate::error::Fault;
 use crate::protocol::{Access, Statement, Wire};
 
 /// What is answered to a log-in and to preparing is far smaller; up to 16 connections do so at once.
-const MOST_BYTES: usize = 1 << 20;
-/// What a statement may answer, on one connection: a large cluster has many tokens.
-const MOST_BYTES_OF_ROWS: usize = 16 << 20;
+pub(super) const MOST_BYTES: usize = 1 << 20;
+/// What a question after the cluster's nodes may answer, on one connection: a large cluster has many tokens.
+pub(super) const MOST_BYTES_OF_ROWS: usize = 16 << 20;
 /// Every server from Cassandra 2.2 on has it.
 const OLDER: u8 = 4;
 
@@ -32,14 +32,14 @@ impl<'a> Link<'a> {
     /// Asks which versions there are, and logs in with version 5 if it is one of them and no draft.
     pub(super) fn log_in(wire: &'a mut Wire, access: &Access) -> Result<Self, Fault> {
         let mut link = Self { wire, version: OLDER, segments: false, unread: Vec::new() };
-        let options = link.ask(opcode::OPTIONS, |_| {})?;
+        let options = link.ask(opcode::OPTIONS, MOST_BYTES, |_| {})?;
         match options.opcode {
             opcode::SUPPORTED if has_version_5(&options.body)? => link.version = 5,
             opcode::SUPPORTED => {}
             opcode::ERROR => return Err(Fault::Login(error(&options.body)?)),
             _ => return Err(malformed("no answer to OPTIONS")),
         }
-        let answer = link.ask(opcode::STARTUP, |out| {
+        let answer = link.ask(opcode::STARTUP, MOST_BYTES, |out| {
             out.extend_from_slice(&1_u16.to_be_bytes());
             short_bytes(b"CQL_VERSION", out);
             short_bytes(b"3.0.0", out);
@@ -58,7 +58,13 @@ impl<'a> Link<'a> {
         self.version
     }
 
-    fn ask(&mut self, opcode: u8, body: impl FnOnce(&mut Vec<u8>)) -> Result<Frame, Fault> {
+    /// An answer of more than `most` bytes is none.
+    fn ask(
+        &mut self,
+        opcode: u8,
+        most: usize,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Frame, Fault> {
         let frame = frame(self.version, opcode, body);
         if self.segments {
             let mut out = Vec::new();
@@ -75,7 +81,6 @@ impl<'a> Link<'a> {
         }
         let length = [header[5], header[6], header[7], header[8]];
         let length = u32::from_be_bytes(length) as usize;
-        let most = if opcode == opcode::QUERY { MOST_BYTES_OF_ROWS } else { MOST_BYTES };
         if length > most {
             return Err(malformed("a frame that is longer than its contents can be"));
         }
@@ -109,11 +114,13 @@ impl<'a> Link<'a> {
     /// As `PasswordAuthenticator` wants it (SASL PLAIN).
     fn authenticate(&mut self, access: &Access) -> Result<(), Fault> {
         let (Some(user), Some(password)) = (&access.user, &access.password) else {
-            let reason = "the server requires a password: give --user and --password-file";
+            let reason = "it requires a password; give --user and --password-file";
             return Err(Fault::Login(reason.to_owned()));
         };
         let token = format!("\0{user}\0{password}");
-        let answer = self.ask(opcode::AUTH_RESPONSE, |out| long_bytes(token.as_bytes(), out))?;
+        let answer = self.ask(opcode::AUTH_RESPONSE, MOST_BYTES, |out| {
+            long_bytes(token.as_bytes(), out);
+        })?;
         match answer.opcode {
             opcode::AUTH_SUCCESS => Ok(()),
             opcode::ERROR => Err(Fault::Login(error(&answer.body)?)),
@@ -124,10 +131,11 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// A statement that is not prepared, such as one that makes a table: the result that it has.
-    pub(super) fn carry_out(&mut self, text: &str) -> Result<Vec<u8>, Fault> {
+    /// A statement that is not prepared, such as one that makes a table: the result that it has, of at most
+    /// `most` bytes.
+    pub(super) fn carry_out(&mut self, text: &str, most: usize) -> Result<Vec<u8>, Fault> {
         let version = self.version;
-        let answer = self.ask(opcode::QUERY, |out| {
+        let answer = self.ask(opcode::QUERY, most, |out| {
             long_bytes(text.as_bytes(), out);
             out.extend_from_slice(&level("ONE").unwrap_or(1).to_be_bytes());
             flags(version, 0, out);
@@ -156,7 +164,7 @@ impl<'a> Link<'a> {
             Fault::Unsupported(format!("{name} is no consistency level of Cassandra"))
         })?;
         let version = self.version;
-        let answer = self.ask(opcode::PREPARE, |out| {
+        let answer = self.ask(opcode::PREPARE, MOST_BYTES, |out| {
             long_bytes(text.as_bytes(), out);
             if version >= 5 {
                 flags(version, 0, out);

@@ -1,6 +1,6 @@
 //! The ring of a cluster, as its nodes tell it.
 
-use super::open::Link;
+use super::open::{Link, MOST_BYTES_OF_ROWS};
 use super::reader::{Reader, malformed};
 use crate::error::Fault;
 use crate::protocol::cluster::{Cluster, Ring};
@@ -60,7 +60,7 @@ impl Answers {
     /// Whether the node places rows by Murmur3.
     fn add(&mut self, node: usize, wire: &mut Wire, access: &Access) -> Result<bool, Fault> {
         let mut link = Link::log_in(wire, access)?;
-        let local = link.carry_out(LOCAL)?;
+        let local = link.carry_out(LOCAL, MOST_BYTES_OF_ROWS)?;
         let rows = Reader(&local).rows()?;
         let [row] = rows.as_slice() else { return Err(malformed("not one row of system.local")) };
         if row.last().copied().flatten() != Some(PARTITIONER.as_bytes()) {
@@ -68,8 +68,8 @@ impl Answers {
         }
         self.hosts.extend(host(row, Some(node as u16))?);
         if node == 0 {
-            self.peers = link.carry_out(PEERS)?;
-            self.keyspaces = link.carry_out(KEYSPACES)?;
+            self.peers = link.carry_out(PEERS, MOST_BYTES_OF_ROWS)?;
+            self.keyspaces = link.carry_out(KEYSPACES, MOST_BYTES_OF_ROWS)?;
         }
         Ok(true)
     }

@@ -12,20 +12,24 @@ pub(super) struct Kept {
     ends: Vec<usize>,
 }
 
-/// More than this is no list of keys.
-const MOST_BYTES: usize = 16 << 20;
+/// More than this is no list of keys. Hundreds of connections may each keep one.
+const MOST_BYTES: usize = 1 << 20;
+/// Room that stays for the next list.
+const KEPT_BYTES: usize = 64 << 10;
 
 impl Kept {
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES);
         self.ends.clear();
+        self.ends.shrink_to(KEPT_BYTES / size_of::<usize>());
     }
 
     /// Adds to the value that is coming in.
     pub(super) fn add(&mut self, piece: &[u8]) -> Result<(), &'static str> {
         // Keys without a letter take room, too.
         if self.bytes.len() + piece.len() + self.ends.len() * size_of::<usize>() > MOST_BYTES {
-            return Err("more keys than 16 MiB");
+            return Err("more keys than 1 MiB");
         }
         self.bytes.extend_from_slice(piece);
         Ok(())
@@ -133,5 +137,18 @@ mod tests {
             full
         });
         assert_eq!(number, Some(MOST_BYTES / size_of::<usize>() + 1));
+    }
+
+    #[test]
+    fn a_long_list_is_refused_and_its_room_given_back() {
+        let mut kept = Kept::default();
+        assert_eq!(kept.add(&vec![b'k'; MOST_BYTES]), Ok(()));
+        assert_eq!(kept.add(b"k"), Err("more keys than 1 MiB"));
+        for _ in 0..MOST_BYTES {
+            kept.end();
+        }
+        kept.clear();
+        assert!(kept.bytes.capacity() <= KEPT_BYTES);
+        assert!(kept.ends.capacity() * size_of::<usize>() <= KEPT_BYTES);
     }
 }
