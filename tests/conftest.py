@@ -42,6 +42,8 @@ SANDBOXES, SANDBOXES_SETTLE_S = "/run/docker/netns/", 90.0
 """Where dockerd names the network namespaces of containers; a name goes with its housekeeping, once in 60 s."""
 BESIDE = {"integration": 5, "unit": 10}
 """Niceness of workers that run no test on the engine."""
+TIMED = -10
+"""Niceness of tests marked `timed`, where root may set it."""
 BUILDS_IMAGES = "tests/integration/images/test_shipped_recipes.py"
 NEEDS_IMAGES = (
     "tests/integration/databases/",
@@ -53,10 +55,12 @@ MAKES_SIDECARS = "tests/integration/rights/"
 BEFORE = pytest.StashKey["Traces"]()
 HAD_ENGINE = pytest.StashKey[bool]()
 LEFT = pytest.StashKey[str]()
+NICENESS = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tests use caches of their own and no cluster of the user's; what they start inherits the session's mark."""
+    config.stash[NICENESS] = os.getpriority(os.PRIO_PROCESS, 0)
     os.environ.setdefault(ENV, str(ROOT / "build" / "test-home"))
     os.environ["KUBECONFIG"] = str(ROOT / "build" / "no-cluster")
     if _is_worker(config):
@@ -160,11 +164,18 @@ def _rank(path: str) -> int:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Tests on the engine, some of which measure, come before whole programs, and these before unit tests."""
-    path = item.nodeid.partition("::")[0]
-    if _is_worker(item.config) and "mark.engine" not in _source(path):
+    """Tests on the engine, some of which measure, come before whole programs, and these before unit tests.
+
+    A test that times real processes would measure its neighbours: it comes first of all.
+    """
+    if not _is_worker(item.config):
+        return
+    path, timed = item.nodeid.partition("::")[0], item.get_closest_marker("timed") is not None
+    if timed and os.geteuid() == 0:
+        os.setpriority(os.PRIO_PROCESS, 0, TIMED)
+    elif "mark.engine" not in _source(path):
         least = BESIDE["integration" if path.startswith("tests/integration/") else "unit"]
-        os.setpriority(os.PRIO_PROCESS, 0, max(least, os.getpriority(os.PRIO_PROCESS, 0)))
+        os.setpriority(os.PRIO_PROCESS, 0, max(least, item.config.stash[NICENESS]))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:

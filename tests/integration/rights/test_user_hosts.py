@@ -22,7 +22,7 @@ from tare.store import open_store
 from tools import hosts
 from tools.lab import TestHost
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.apart, pytest.mark.timed, pytest.mark.timeout(600)]
 
 HOME = "/var/lib/of-user"
 LEASE_S = 3.0

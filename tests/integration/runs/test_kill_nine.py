@@ -17,13 +17,13 @@ ROOT = Path(__file__).resolve().parents[3]
 KILL_NINE = [sys.executable, str(ROOT / "tools" / "kill_nine.py")]
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
-def test_the_demo_study_survives_kill_nine_and_uses_the_paths_it_names(times: int, tmp_path: Path) -> None:
+@pytest.mark.slow  # test_run.py kills a smaller study, and test_chaos.py plays more than kills
+def test_the_demo_study_survives_kill_nine_and_uses_the_paths_it_names(tmp_path: Path) -> None:
     """Real containers, networks and bare servers are killed under way; the study is whole all the same."""
     stores = tmp_path / "stores"
     argv = [*KILL_NINE, "percona-2016", "--scale", "demo", "--blocks", "1", "--stores", str(stores)]
     done = subprocess.run(
-        [*argv, "--times", str(times), "--longest-s", "25"],
+        [*argv, "--times", "10", "--longest-s", "25"],
         capture_output=True,
         text=True,
         timeout=1100,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.run.conftest import Rig, make_plan, make_rig
@@ -25,14 +26,14 @@ from tare.study.model import Arm, Study
 from tare.study.protocol_spec import InterleaveSpec
 
 HERE = Identity(cpu_model="A", cpu_count=2, memory_gib=8, kernel="6", engine=None, engine_version=None)
-DELAYS_MS = {"quick": 10, "slow": 20}
-"""Long against what a busy machine adds to a sleep: a millisecond or two."""
 BLOCKS = 3
 
 
-def study(number: int) -> Study:
-    """A fake server that takes twice as long for an answer, against one that does not."""
-    arms = {name: make_plan(settings={"delay_ms": delay}).study.arms[0] for name, delay in DELAYS_MS.items()}
+def study(number: int, *, times: int = 1) -> Study:
+    """A fake server that takes twice as long for an answer, against one that does not; all `times` as long."""
+    delays_ms = {"quick": 10 * times, "slow": 20 * times}
+    phases: dict[str, Any] = {"measure_s": 0.1 * times, "window_s": 0.05 * times}
+    arms = {name: make_plan(settings={"delay_ms": ms}, **phases).study.arms[0] for name, ms in delays_ms.items()}
     made = make_plan(protocol=InterleaveSpec(blocks=BLOCKS, target=None, seed=number)).study
     return made.model_copy(
         update={
@@ -111,7 +112,11 @@ def destination(tmp_path: Path) -> Destination:
     return Destination(make_rig(tmp_path), Archive(tmp_path / "calibration", {"fake": KIND}))
 
 
+@pytest.mark.timed
 def test_a_known_effect_is_recovered_and_the_numbers_go_on(destination: Destination) -> None:
+    """Its delays are long against what a busy machine adds to a sleep."""
+    slowly = replace(KIND, make=lambda number: study(number, times=6))
+    destination.archive = Archive(destination.archive.root, {"fake": slowly})
     summary = calibrate(destination.session(), None, studies=1)
     (effect,) = summary.injections
     assert effect.estimate.point == pytest.approx(-0.47, abs=0.12)

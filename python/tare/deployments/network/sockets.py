@@ -27,13 +27,18 @@ class Connection:
 
 
 def parse_tcp(text: str) -> tuple[Connection, ...]:
-    """Established connections of one table; an IPv4 address in IPv6 (::ffff:a.b.c.d) is returned as IPv4."""
+    """Established connections of one table; an IPv4 address in IPv6 (::ffff:a.b.c.d) is returned as IPv4.
+
+    The kernel hands the table out in parts, and lists a connection again when others come or go in between. The
+    last row of each counts.
+    """
     rows = [line.split() for line in text.splitlines()[1:]]
-    return tuple(
+    listed = [
         Connection(_endpoint(row[1]), _endpoint(row[2]), int(row[9]), int(row[7]))
         for row in rows
         if len(row) > 9 and row[3] == _ESTABLISHED
-    )
+    ]
+    return tuple({(one.local, one.remote): one for one in listed}.values())
 
 
 def listening(text: str, port: int) -> frozenset[int]:

@@ -122,6 +122,14 @@ def test_addresses_of_both_families_are_read() -> None:
     assert connections[0].inode == 77
 
 
+def test_a_connection_that_the_kernel_lists_again_counts_once() -> None:
+    heading, row = (DATA / "bridge.client.tcp").read_text().splitlines()[:2]
+    accepted = row.split()
+    accepted[9] = "0"
+    (one,) = parse_tcp("\n".join([heading, " ".join(accepted), row, row]))
+    assert one.inode == int(row.split()[9])
+
+
 @pytest.mark.parametrize(("name", "hop"), [("passt.avx2", Hop.PASTA), ("rootlessport", Hop.ROOTLESSPORT)])
 def test_a_port_that_is_the_clients_by_chance_is_still_the_carriers(name: str, hop: Hop) -> None:
     """The kernel counts ports of both loopbacks up from one place, so that two of 16 were the same."""

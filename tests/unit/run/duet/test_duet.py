@@ -23,6 +23,7 @@ from tare.run.resume import StudyState, finished
 from tare.study.protocol_spec import DuetSpec
 from tare.workloads.fake import FakeParameters
 
+pytestmark = pytest.mark.timed
 PHASES = (Phase.LOAD, Phase.MEASURE, Phase.COLLECT)
 
 
@@ -89,6 +90,7 @@ def test_each_tells_its_partner_its_cpus_and_both_halves(rig: Any, duet: Any) ->
         assert (first.duet["cpus"], second.duet["cpus"]) == (["0", "1"], ["1", "0"])
         assert first.settings["sut"]["limits"]["cpus"] == first.settings["client"]["limits"]["cpus"] == "0"
         for record in (first, second):
+            assert record.outcome.ok, record.outcome
             assert record.duet is not None
             rates = rates_around_swap(record)
             assert rates is not None
