@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import time
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -29,6 +30,8 @@ _TELLING = re.compile(
 _BRIDGE = "/proc/sys/net/bridge"
 _KDAMONDS = "/sys/kernel/mm/damon/admin/kdamonds"
 _DAMON_RECLAIM = "/sys/module/damon_reclaim/parameters/enabled"
+_TRIES = 20
+_BETWEEN_TRIES_S = 0.02
 
 
 def host_facts(host: Host, *, data_path: str = "/") -> Mapping[str, Any]:
@@ -120,20 +123,31 @@ def _memory(host: Host) -> Mapping[str, Any]:
 
 
 def _proactive_reclaim(host: Host) -> list[str] | None:
-    """Mechanisms that page out cold memory: DAMON's threads and its module; `None` if neither is visible.
+    """Mechanisms that page out cold memory: DAMON's threads and its module; `None` if that is not visible.
 
     Source: the kernel's Documentation/admin-guide/mm/damon.
     """
     threads, module = number(host, f"{_KDAMONDS}/nr_kdamonds"), switch(host, _DAMON_RECLAIM)
     if threads is None and module is None:
         return None
-    paging = [f"kdamond {n}" for n in range(threads or 0) if _pages_out(host, f"{_KDAMONDS}/{n}")]
+    states = [_state(host, f"{_KDAMONDS}/{n}") for n in range(threads or 0)]
+    if None in states:
+        return None
+    on = (n for n, state in enumerate(states) if state == "on")
+    paging = [f"kdamond {n}" for n in on if _pages_out(host, f"{_KDAMONDS}/{n}")]
     return [*paging, *(["damon_reclaim"] if module else [])]
 
 
+def _state(host: Host, thread: str) -> str | None:
+    """State of a DAMON thread; the kernel answers EBUSY while somebody else reads it (mm/damon/sysfs.c)."""
+    for _ in range(_TRIES):
+        if (state := text(host, f"{thread}/state")) is not None:
+            return state
+        time.sleep(_BETWEEN_TRIES_S)
+    return None
+
+
 def _pages_out(host: Host, thread: str) -> bool:
-    if text(host, f"{thread}/state") != "on":
-        return False
     contexts = range(number(host, f"{thread}/contexts/nr_contexts") or 0)
     every = [f"{thread}/contexts/{n}/schemes" for n in contexts]
     return any(

@@ -151,6 +151,36 @@ def test_threads_that_page_out_by_themselves_are_told(
     assert host_facts(host)["proactive_reclaim"] == expected
 
 
+class Busy(FakeHost):
+    """A host whose kernel refuses to read one file some times, as while another program reads it."""
+
+    refusals = 0
+
+    def read(self, path: str) -> bytes | None:
+        if path.endswith("/state") and self.refusals:
+            self.refusals -= 1
+            raise host_failed(f"{path} cannot be read", errno.EBUSY, "Device or resource busy")
+        return super().read(path)
+
+
+@pytest.mark.parametrize(("refusals", "expected"), [(3, ["kdamond 0"]), (1000, None)])
+def test_a_thread_whose_state_another_program_reads_is_asked_again_and_never_taken_for_off(
+    refusals: int, expected: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tare.sites.facts._BETWEEN_TRIES_S", 0.0)
+    damon = "/sys/kernel/mm/damon/admin/kdamonds"
+    files = {
+        f"{damon}/nr_kdamonds": b"1\n",
+        f"{damon}/0/state": b"on\n",
+        f"{damon}/0/contexts/nr_contexts": b"1\n",
+        f"{damon}/0/contexts/0/schemes/nr_schemes": b"1\n",
+        f"{damon}/0/contexts/0/schemes/0/action": b"pageout\n",
+    }
+    host = Busy(files=files)
+    host.refusals = refusals
+    assert host_facts(host)["proactive_reclaim"] == expected
+
+
 def test_the_timer_frequency_comes_from_the_compressed_configuration() -> None:
     host = FakeHost(files={"/proc/config.gz": gzip.compress(b"# CONFIG_HZ_100 is not set\nCONFIG_HZ=250\n")})
     assert host_facts(host)["kernel_hz"] == 250
