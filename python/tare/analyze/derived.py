@@ -14,22 +14,25 @@ from tare.analyze.columns import Column, Columns, known, or_zero, ratio
 from tare.analyze.numbers import number_at
 from tare.run.record import RunRecord
 
+_CARRIED = frozenset({"docker-proxy", "rootlessport", "slirp4netns", "pasta"})
+"""Hops that are a program of their own."""
+
 
 def cpu_per_operation_us(run: RunRecord) -> float | None:
-    """CPU time in microseconds of the SUT, and of the docker-proxy that carried its bytes, for one operation.
+    """CPU time in microseconds of the SUT, and of the program that carried its bytes, for one operation.
 
     `None` if either is unknown: a proxy whose time could not be read is not free.
     """
     operations = number_at(run.measurement, ("operations",))
     sut, proxy = sut_cpu_s(run), number_at(run.usage, ("proxy_cpu_s",))
-    if sut is None or not operations or (proxy is None and is_proxied(run)):
+    if sut is None or not operations or (proxy is None and is_carried(run)):
         return None
     return 1e6 * (sut + (proxy or 0.0)) / operations
 
 
 def cpu_per_operation_column(columns: Columns) -> Column:
     """Column of `cpu_per_operation_us`."""
-    proxy, proxied = columns.number("usage", "proxy_cpu_s"), columns.where(is_proxied)
+    proxy, proxied = columns.number("usage", "proxy_cpu_s"), columns.where(is_carried)
     used = np.where(known(proxy) | ~proxied, sut_cpu_column(columns) + or_zero(proxy), np.nan)
     return ratio(1e6 * used, columns.number("measurement", "operations"))
 
@@ -37,6 +40,11 @@ def cpu_per_operation_column(columns: Columns) -> Column:
 def is_proxied(run: RunRecord) -> bool:
     """Whether the run's connections went through docker-proxy."""
     return run.path is not None and run.path.get("hop") == "docker-proxy"
+
+
+def is_carried(run: RunRecord) -> bool:
+    """Whether a program read and wrote every byte of the run's connections: docker-proxy, or one without root."""
+    return run.path is not None and run.path.get("hop") in _CARRIED
 
 
 def io_per_operation_kib(run: RunRecord) -> float | None:

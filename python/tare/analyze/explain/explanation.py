@@ -29,7 +29,8 @@ HELPERS = "helpers"
 SHIM = "shim"
 """Cause of all time of the shims of an arm's containers."""
 _CAUSES = {CpuSide.HELPER: HELPERS, CpuSide.SHIM: SHIM}
-_TITLES = {HELPERS: "docker-proxy", SHIM: "its shim"}
+_CARRIER = "carrier of its port"
+"""Title of the helpers where no sample tells which program they were."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ def explain_arm(
         if (mine.cpu_us is None) == (theirs.cpu_us is None)  # sampled and counted time are different figures
     ]
     ratios = [mine / theirs for mine, theirs in totals if mine and theirs]
-    causes = pairing.parts(_causes, cause_title)
+    causes = pairing.parts(_causes, partial(cause_title, helpers=carriers(pairing)))
     return ArmExplanation(
         arm=arm,
         baseline=baseline,
@@ -272,13 +273,26 @@ def cause_of(side: CpuSide, component: str) -> str:
     return f"{USER}:{side}" if component == USER else component
 
 
-def cause_title(cause: str) -> str:
-    """As reports write it."""
-    if cause in _TITLES:
-        return _TITLES[cause]
+def cause_title(cause: str, *, helpers: str = _CARRIER) -> str:
+    """As reports write it. `helpers`: the programs that were seen."""
+    if cause in (HELPERS, SHIM):
+        return helpers if cause == HELPERS else "its shim"
     if cause.startswith(f"{USER}:"):
         return f"the {cause.partition(':')[2]}'s own code"
     return components().title(cause)
+
+
+def carriers(pairing: Pairing) -> str:
+    """Programs that carried the bytes of the arm, and of its baseline if those were others; the busiest first."""
+    mine, theirs = _programs(pairing.arm), _programs(pairing.baseline)
+    if mine and theirs and mine != theirs:
+        return f"{mine}, in place of {theirs}"
+    return mine or theirs or _CARRIER
+
+
+def _programs(runs: Sequence[RunTimes]) -> str:
+    used = _sums(item for run in runs for item in run.carriers_us.items())
+    return " and ".join(sorted(used, key=lambda program: (-used[program], program)))
 
 
 def _cells(run: RunTimes) -> Values | None:

@@ -10,7 +10,7 @@ import polars as pl
 
 from tare.analyze.derived import sut_cpu_s
 from tare.analyze.explain.components import components
-from tare.analyze.explain.sampled import OF_OPERATION, CpuSide, Sampled, between_hosts, sampled
+from tare.analyze.explain.sampled import CARRIERS, OF_OPERATION, CpuSide, Sampled, between_hosts, sampled
 from tare.analyze.explain.waiting import Wait, waited
 from tare.analyze.hosts import OtherHost, other_hosts
 from tare.analyze.numbers import number_at
@@ -36,8 +36,8 @@ class RunTimes:
     kernel's counters, which know no components. `waited_us`: (side, kind) → time in which a thread waited.
     `idle_us`: idle CPU time. `daemons_us`: CPU time of the engine's daemons. `others_us`: CPU time of other
     programs and of tare. `machine_us`: time of all CPUs together, which is the sum of the operation's, the
-    daemons', others' and idle time except for lost samples. `counts`: events for one operation. `lacks`: what is
-    missing, and why.
+    daemons', others' and idle time except for lost samples. `carriers_us`: CPU time of `CpuSide.HELPER` by program.
+    `counts`: events for one operation. `lacks`: what is missing, and why.
     """
 
     operations: float
@@ -50,6 +50,7 @@ class RunTimes:
     others_us: float | None = None
     machine_us: float | None = None
     stacks_us: Mapping[tuple[CpuSide, str], float] = field(default_factory=dict)
+    carriers_us: Mapping[str, float] = field(default_factory=dict)
     lacks: tuple[str, ...] = ()
 
     @property
@@ -118,6 +119,7 @@ def times_of(
         others_us=sum(profile.of_side(side) for side in (CpuSide.TARE, CpuSide.OTHER)) * whole,
         machine_us=profile.cpus * (phase.ended_s - phase.began_s) * each,
         stacks_us={key: used * whole for key, used in profile.stacks.items()},
+        carriers_us={program: used * whole for program, used in profile.carriers.items()},
     )
 
 
@@ -196,8 +198,14 @@ _COUNTERS = (
     ("receive softirqs", "system", "t0_ns", ("softirq_net_rx",), None),
     ("packets of the server", "interface", "t0_ns", ("rx_packets", "tx_packets"), r"^sut(-\d+)?$"),
     ("read and write calls of the server", "process", "io_t0_ns", ("read_calls", "write_calls"), r"^sut(-\d+)?$"),
-    ("read and write calls of docker-proxy", "process", "io_t0_ns", ("read_calls", "write_calls"), "^proxy$"),
-    ("bytes through docker-proxy", "process", "io_t0_ns", ("written_call_bytes",), "^proxy$"),
+    *(
+        (f"read and write calls of {program}", "process", "io_t0_ns", ("read_calls", "write_calls"), f"^{target}$")
+        for target, program in CARRIERS.items()
+    ),
+    *(
+        (f"bytes through {program}", "process", "io_t0_ns", ("written_call_bytes",), f"^{target}$")
+        for target, program in CARRIERS.items()
+    ),
     ("page faults of the server", "process", "stat_t0_ns", ("minor_faults", "major_faults"), r"^sut(-\d+)?$"),
     ("throttled periods of the server", "cgroup", "throttle_t0_ns", ("throttled_periods",), r"^sut(-\d+)?$"),
 )

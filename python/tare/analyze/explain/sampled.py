@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import polars as pl
@@ -42,8 +42,10 @@ OF_OPERATION = (
 _ENGINE = frozenset({"dockerd", "containerd", "podman", "engine"})
 """Daemons, and `engine`: programs of engines that no target names, such as another container's docker-proxy."""
 _SHIMS = frozenset({"shim", "client-shim"})
-_CARRIERS = frozenset({"proxy", "pasta", "slirp4netns", "rootlessport"})
-"""Targets that carry the bytes of this arm: only the programs that hold its port have these names."""
+CARRIERS = {
+    "proxy": "docker-proxy", "pasta": "pasta", "slirp4netns": "slirp4netns", "rootlessport": "rootlessport"
+}  # fmt: skip
+"""Target → program that carries the bytes of this arm: only the programs that hold its port have these names."""
 _OWN = frozenset({"tare", "tare-probe"})
 IDLE = "idle"
 
@@ -52,7 +54,7 @@ def side_of(subject: str) -> CpuSide:
     """Side of a subject, as tare-probe names it: docs/reference/profile.md."""
     if re.match(OF_SUT, subject) or subject == "storage":
         return CpuSide.SERVER
-    if subject in _CARRIERS:
+    if subject in CARRIERS:
         return CpuSide.HELPER
     if subject in _SHIMS:
         return CpuSide.SHIM
@@ -67,8 +69,9 @@ def side_of(subject: str) -> CpuSide:
 class Sampled:
     """CPU seconds of one run's measure phase.
 
-    `cpu_s`: by (side, component). `stacks`: by (side, collapsed stack that begins with the command). `seconds`:
-    sampled part of the phase. `lost`: share of samples that were lost for lack of room. `idle_s`: idle CPU seconds.
+    `cpu_s`: by (side, component). `stacks`: by (side, collapsed stack that begins with the command). `carriers`:
+    of `CpuSide.HELPER`, by program. `seconds`: sampled part of the phase. `lost`: share of samples that were lost
+    for lack of room. `idle_s`: idle CPU seconds.
     """
 
     seconds: float
@@ -78,6 +81,7 @@ class Sampled:
     idle_s: float
     cpus: int
     without_symbols: str | None = None
+    carriers: Mapping[str, float] = field(default_factory=dict)
 
     def of_side(self, side: CpuSide) -> float:
         """CPU seconds of one side."""
@@ -100,6 +104,7 @@ def sampled(profile: StackProfile, phase: Span, table: Table) -> Sampled:
     )
     by_component: dict[tuple[CpuSide, str], float] = {}
     by_stack: dict[tuple[CpuSide, str], float] = {}
+    carriers: dict[str, float] = {}
     idle_s, each_s = 0.0, facts.period_ns / _NS
     for subject, command, stack, weight in counted.iter_rows():
         used = weight * each_s
@@ -107,6 +112,8 @@ def sampled(profile: StackProfile, phase: Span, table: Table) -> Sampled:
             idle_s += used
             continue
         side = side_of(subject)
+        if subject in CARRIERS:
+            carriers[CARRIERS[subject]] = carriers.get(CARRIERS[subject], 0.0) + used
         component = (side, table.of_stack(stack))
         by_component[component] = by_component.get(component, 0.0) + used
         line = (side, f"{command or subject};{stack}".rstrip(";"))
@@ -120,6 +127,7 @@ def sampled(profile: StackProfile, phase: Span, table: Table) -> Sampled:
         idle_s=idle_s,
         cpus=facts.cpus,
         without_symbols=facts.kernel_symbols_missing,
+        carriers=carriers,
     )
 
 
@@ -133,7 +141,7 @@ def between_hosts(server: Sampled, client: Sampled, *, one: bool, own: CpuSide =
     kept = server.seconds * (1 - server.lost)
     scale = kept / (client.seconds * (1 - client.lost)) if client.seconds > 0 and client.lost < 1 else 0.0
     sides = (own,) if one else tuple(CpuSide)
-    cpu_s, stacks = dict(server.cpu_s), dict(server.stacks)
+    cpu_s, stacks, carriers = dict(server.cpu_s), dict(server.stacks), dict(server.carriers)
     for (side, component), used in client.cpu_s.items():
         if side in sides:
             cpu_s[side, component] = cpu_s.get((side, component), 0.0) + used * scale
@@ -143,10 +151,14 @@ def between_hosts(server: Sampled, client: Sampled, *, one: bool, own: CpuSide =
     for (side, stack), used in client.stacks.items():
         if side in sides:
             stacks[side, stack] = stacks.get((side, stack), 0.0) + used * scale
+    if CpuSide.HELPER in sides:
+        for program, used in client.carriers.items():
+            carriers[program] = carriers.get(program, 0.0) + used * scale
     return replace(
         server,
         cpu_s=cpu_s,
         stacks=stacks,
+        carriers=carriers,
         idle_s=server.idle_s if one else server.idle_s + client.idle_s * scale,
         cpus=server.cpus if one else server.cpus + client.cpus,
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tare.analyze.columns import Column, Columns, Rows, figure, known, known_values, or_zero, ratio, reached
-from tare.analyze.derived import is_proxied, sut_cpu_column
+from tare.analyze.derived import is_carried, sut_cpu_column
 from tare.analyze.latency_split import client_share, has_latency_parts, latency_split_of
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift, slope_within
 from tare.run.record import RunRecord
@@ -215,11 +215,11 @@ def _parts_of_machine(columns: Columns, kind: str) -> Column:
     idle, waiting = or_zero(idle), or_zero(waiting)
     if kind == "idle":
         return ratio(idle + waiting, total)
-    proxied = columns.where(is_proxied)
+    carried = columns.where(is_carried)
     mine = (
         _used(columns, "sut")
         + np.where(columns.where(_is_client_here), _used(columns, "client"), 0.0)
-        + np.where(proxied, columns.number("usage", "proxy_cpu_s"), 0.0)
+        + np.where(carried, columns.number("usage", "proxy_cpu_s"), 0.0)
         + or_zero(columns.number("usage", "storage_cpu_s"))
     )
     return ratio(total - (idle + waiting + or_zero(stolen)) - mine, total)

@@ -18,7 +18,8 @@ _NAMED = 3
 _WORTH_NAMING = 0.1
 """Share of the whole difference; smaller parts are in `other`."""
 READING = (
-    "CPU time of server, client, helpers (docker-proxy, shim) and kernel per operation, by what the CPU was doing. "
+    "CPU time of server, client, helpers (what carries its port, shims) and kernel per operation, by what the CPU "
+    "was doing. "
     "Added: arm minus baseline, with a 95 % interval over blocks; points: the same in percent of the baseline's "
     "CPU time. Waiting is time in which a thread of server or client waited; it is not part of the sum."
 )

@@ -14,6 +14,7 @@ from tare.analyze.explain.run_times import RunTimes
 from tare.analyze.explain.sampled import CpuSide
 from tare.analyze.explain.waiting import Wait
 from tare.analyze.statistics.intervals import paired_log_ratio_t
+from tare.report.explain.words import sentence
 from tare.run.record import RunRecord
 from tare.study.model import Study
 
@@ -97,6 +98,28 @@ def test_docker_proxy_is_one_cause_whatever_functions_it_is_in() -> None:
     assert answer.first.name == HELPERS
     assert answer.first.change.added_us == pytest.approx(50.0)
     assert {part.name for part in answer.cells} >= {"helper:tcp-ip", "helper:copying", "server:tcp-ip"}
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "title"),
+    [
+        ({"pasta": 50.0}, {}, "pasta"),
+        ({"slirp4netns": 2.0, "rootlessport": 48.0}, {}, "rootlessport and slirp4netns"),
+        ({"pasta": 50.0}, {"docker-proxy": 9.0}, "pasta, in place of docker-proxy"),
+        ({"docker-proxy": 50.0}, {"docker-proxy": 9.0}, "docker-proxy"),
+        ({}, {"rootlessport": 50.0}, "rootlessport"),
+        ({}, {}, "carrier of its port"),
+    ],
+)
+def test_the_title_names_the_programs_that_carried_the_bytes(
+    mine: Mapping[str, float], theirs: Mapping[str, float], title: str
+) -> None:
+    carried = {**BASE, (CpuSide.HELPER, "copying"): 50.0}
+    blocks = [times(carried, carriers_us=mine)] * 3, [times(BASE, carriers_us=theirs)] * 3
+    answer = explain_arm("published", "bare", Pairing(*blocks), paired_log_ratio_t)
+    assert answer.first is not None
+    assert (answer.first.name, answer.first.title) == (HELPERS, title)
+    assert f"50.0 {title}" in sentence(answer)
 
 
 def test_waiting_is_first_where_it_added_more_than_any_cpu_time() -> None:

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from tare.analyze.explain.components import NOT_NAMED, components
-from tare.analyze.explain.sampled import OF_OPERATION, CpuSide, sampled, side_of
+from tare.analyze.explain.sampled import OF_OPERATION, CpuSide, between_hosts, sampled, side_of
 from tare.monitors.profile.stacks import ProfileFacts, StackProfile, read_profile
 from tare.run.usage.driven import Span
 
@@ -50,6 +50,15 @@ def test_idle_is_told_apart_and_helpers_others_and_tare_are_sides() -> None:
     assert shares.of_side(CpuSide.SERVER) == pytest.approx(0.1)
     assert shares.of_side(CpuSide.HELPER) == pytest.approx(0.1)
     assert {side for side, _ in shares.cpu_s} == {"server", "client", "helper", "engine", "tare", "other"}
+
+
+def test_each_program_that_carries_bytes_has_its_own_time() -> None:
+    rows = [(10 * S, n, name, name, "[x]") for n, name in ((10, "proxy"), (20, "pasta"), (5, "shim"), (5, "sut"))]
+    shares = sampled(profile(*rows), Span(10, 14), components())
+    assert shares.carriers == {"docker-proxy": pytest.approx(0.1), "pasta": pytest.approx(0.2)}
+    whole = between_hosts(shares, shares, one=False)
+    assert whole.carriers["pasta"] == pytest.approx(0.4)
+    assert between_hosts(shares, shares, one=True).carriers == shares.carriers
 
 
 def test_lost_samples_are_a_share_of_all_that_were_due() -> None:

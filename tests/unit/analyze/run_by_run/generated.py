@@ -69,7 +69,7 @@ def altered(record: RunRecord, random: Random) -> RunRecord:
             return
         tree["usage"] = _usage(tree["usage"], random) if random.random() < 0.9 else None
         _measured(tree["measurement"], random)
-        hop = random.choice(("docker-proxy", "docker-proxy", None, "bridge"))
+        hop = random.choice(("docker-proxy", "pasta", None, "bridge"))
         tree["path"] = random.choice((tree["path"], None, {"hop": hop}))
         if random.random() < 0.2:
             tree["between"] = {"sut": random.choice("ab"), "client": "c", "one_boot": random.random() < 0.4}
