@@ -103,7 +103,7 @@ def _one(options: argparse.Namespace) -> dict[str, object]:
     for seed in _seeds(options, cases, until):
         name = min(spent, key=lambda each: spent[each])
         if options.progress is not None:
-            options.progress.write_text(f"--target {name} --seed {seed} --cases 1")
+            options.progress.write_text(f"{json.dumps(cases)}\n--target {name} --seed {seed} --cases 1")
         began = time.process_time()
         wrong = finding(TARGETS[name], seed)
         spent[name] += time.process_time() - began
@@ -143,8 +143,9 @@ def _many(options: argparse.Namespace) -> dict[str, object]:
         for number, job in enumerate(jobs):
             printed, _ = job.communicate()
             if job.returncode not in (0, 1) or not printed:
-                last = Path(f"{place}/{number}").read_text()
+                before, _, last = Path(f"{place}/{number}").read_text().partition("\n")
                 sys.stderr.write(f"{last}: ended with {job.returncode}\n")
+                cases.update(json.loads(before))
                 faults["died"] += 1
                 continue
             result = json.loads(printed)

@@ -9,8 +9,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tare.analyze.views.summary import read_samples
 from tare.imports import collect, load_mapping
 from tare.monitors import MonitorContext, WatchedProcess
+from tare.monitors.profile.stacks import read_profile
 from tare.monitors.registry import BUILT_IN as MONITORS
 from tare.run.unreadable import read_or_failed
 from tare.sites.fake import FakeHost
@@ -100,6 +102,20 @@ def trace(chance: Random, place: Path) -> object:
     else:
         changed.write_bytes(mutations.binary(changed.read_bytes(), chance))
     return read_trace(place / "trace")
+
+
+def profile(chance: Random, place: Path) -> object:
+    """A profile of stacks."""
+    content = (DATA / "explain" / "nat.parquet").read_bytes()
+    (place / "profile.parquet").write_bytes(mutations.binary(content, chance))
+    return read_profile(place / "profile.parquet")
+
+
+def samples(chance: Random, place: Path) -> object:
+    """A table of a monitor's samples, which stands in a store."""
+    source = chance.choice(sorted((DATA / "rate").glob("*/*.parquet")))
+    (place / "samples.parquet").write_bytes(mutations.binary(source.read_bytes(), chance))
+    return read_samples(place / "samples.parquet")
 
 
 _FILES = """\

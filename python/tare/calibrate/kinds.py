@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+from polars.exceptions import PolarsError
 
 from tare.analyze.derived import cpu_per_operation_us
 from tare.analyze.numbers import number_at
 from tare.calibrate import studies
 from tare.calibrate.injections import LOG_NAME
+from tare.errors import StoreError
 from tare.monitors import SUT
+from tare.parquet import read_parquet
 from tare.plan.expand import CONTROL
 from tare.run.monitoring.watch import DIRECTORY
 from tare.run.record import Phase, RunRecord
@@ -71,7 +74,10 @@ def bytes_read_per_second(record: RunRecord, raw: Raw) -> float | None:
     path = raw(record, TRACE) / f"{source.table}.parquet"
     if not path.is_file():
         return None
-    rows = pl.read_parquet(path, columns=["name", source.at, source.read])
+    try:
+        rows = read_parquet(path, columns=["name", source.at, source.read])
+    except (OSError, PolarsError) as error:
+        raise StoreError(f"the trace {path} cannot be read: {error}") from error
     seen = rows.filter((pl.col("name") == SUT) & (pl.col(source.read) > 0)).drop_nulls().sort(source.at)
     stood = seen[source.read].to_list()
     still = len(stood) - stood.index(stood[-1]) if stood else 0

@@ -11,7 +11,8 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PolarsError
 
-from tare.errors import StoreError, is_panic, is_thread_refused
+from tare.errors import StoreError
+from tare.parquet import read_parquet
 from tare.plain_files import must_be_regular
 
 VERSION = 1
@@ -110,10 +111,8 @@ def read_trace(path: Path) -> Trace:
 
 def _tables(path: Path) -> dict[str, pl.DataFrame]:
     try:
-        return {file.stem: _whole(pl.read_parquet(file)) for file in sorted(path.glob("*.parquet"))}
-    except BaseException as error:
-        if not isinstance(error, OSError | PolarsError) and (not is_panic(error) or is_thread_refused(error)):
-            raise
+        return {file.stem: _whole(read_parquet(file)) for file in sorted(path.glob("*.parquet"))}
+    except (OSError, PolarsError) as error:
         hint = "`tare-probe convert DIR` rebuilds its tables if the journal still exists"
         raise StoreError(f"the trace {path} cannot be read: {error}", hint=hint) from error
 

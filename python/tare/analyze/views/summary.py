@@ -20,6 +20,7 @@ from tare.analyze.views.model import Kind, Measure, Quantity, View
 from tare.analyze.views.why import why
 from tare.errors import StoreError
 from tare.monitors import OF_SUT
+from tare.parquet import read_parquet
 from tare.plain_files import must_be_regular
 from tare.run.record import Phase, RunRecord, Side
 from tare.store.read import Store
@@ -243,7 +244,7 @@ def read_samples(path: Path) -> pl.DataFrame:
     """Read a table of a tool's samples. Raises `StoreError` if it is damaged."""
     must_be_regular(path)
     try:
-        return pl.read_parquet(path)
+        return read_parquet(path)
     except (OSError, PolarsError) as error:
         raise StoreError(f"the samples {path} cannot be read: {error}") from error
 

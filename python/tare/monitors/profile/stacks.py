@@ -54,12 +54,13 @@ class StackProfile:
 
 def read_facts(path: Path) -> ProfileFacts:
     """Read the facts of a profile. Raises `StoreError` if there is none, or if this tare cannot read it."""
-    import polars as pl  # slow to import, and plans do without
-    from polars.exceptions import PolarsError
+    from polars.exceptions import PolarsError  # slow to import, and plans do without
+
+    from tare.parquet import read_parquet_metadata
 
     must_be_regular(path)
     try:
-        facts = json.loads(pl.read_parquet_metadata(path)[_FACTS])
+        facts = json.loads(read_parquet_metadata(path)[_FACTS])
     except FileNotFoundError as error:
         raise StoreError(
             f"{path} does not exist", hint="`monitors: {profile: {}}` in a study writes profiles"
@@ -76,12 +77,13 @@ def read_facts(path: Path) -> ProfileFacts:
 
 def read_profile(path: Path) -> StackProfile:
     """Read a whole profile. Raises `StoreError` as `read_facts` does, and for a damaged table."""
-    import polars as pl
     from polars.exceptions import PolarsError
+
+    from tare.parquet import read_parquet
 
     facts = read_facts(path)
     try:
-        rows = pl.read_parquet(path, columns=list(_COLUMNS))
+        rows = read_parquet(path, columns=_COLUMNS)
     except (OSError, PolarsError) as error:
         raise StoreError(f"{path} cannot be read: {error}") from error
     return StackProfile(facts, rows)

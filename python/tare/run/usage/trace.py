@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tare.parquet import read_parquet
 from tare.run.usage.driven import Span
 
 _NS = 1e9
@@ -43,11 +44,11 @@ def read_all(
     if not first.is_file():
         return None
     wanted = None if columns is None else list(columns)
-    read = [pl.read_parquet(first, columns=wanted)]
+    read = [read_parquet(first, columns=wanted)]
     for number, each in enumerate(nodes, 1):
         path = each.trace / f"{table}.parquet"
         if path.is_file():
-            read.append(_aligned(pl.read_parquet(path, columns=wanted), each, number, own_names=table == "disk"))
+            read.append(_aligned(read_parquet(path, columns=wanted), each, number, own_names=table == "disk"))
     if len(read) == 1:
         return read[0]
     plain = [one.with_columns(pl.col(pl.Categorical).cast(pl.String)) for one in read]
@@ -95,6 +96,6 @@ def cpu_of(trace: Path, names: Collection[str], phase: Span | None) -> float | N
     path = trace / "process.parquet"
     if phase is None or not path.is_file():
         return None
-    table = pl.read_parquet(path, columns=["target", "name", "cpu_t0_ns", "cpu_ns"])
+    table = read_parquet(path, columns=["target", "name", "cpu_t0_ns", "cpu_ns"])
     used_ns = growth(table.filter(pl.col("name").is_in(list(names))), "cpu_t0_ns", "cpu_ns", phase)
     return None if used_ns is None else used_ns / _NS

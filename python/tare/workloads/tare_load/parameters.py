@@ -208,8 +208,10 @@ def read_trace(path: Path) -> Sequence[Arrival]:
     """
     import polars as pl  # slow to import, and few studies have a trace
 
+    from tare.parquet import read_parquet
+
     try:
-        table = pl.read_parquet(path) if path.suffix == ".parquet" else _csv(path)
+        table = read_parquet(path) if path.suffix == ".parquet" else _csv(path)
     except FileNotFoundError as error:
         raise ValueError(f"cannot read the trace {path}: {error.strerror}") from error
     except (OSError, pl.exceptions.PolarsError) as error:
