@@ -37,6 +37,7 @@ from tare.sites.process import alive, from_ident, to_ident
 from tools.lab import ALL_STATE, GROUPS, NAMES, PATH, SCRIPT, HostsFailed, Lab, TestHost, new_lab, own_lab, run
 
 _BURST, _QUEUE = "64kb", "20ms"
+_PROGRAMS = ("sshd", "ip", "dockerd")
 _UP_S, _ENGINE_S, _DOWN_S, _TURN_S = 30.0, 90.0, 30.0, 240.0
 
 
@@ -49,6 +50,10 @@ def up(
     owner was killed.
     """
     lab = lab or own_lab()
+    if missing := [program for program in _PROGRAMS[: 3 if engines else 2] if not shutil.which(program, path=PATH)]:
+        raise HostsFailed(
+            f"a test host needs {' and '.join(missing)}: scripts/packages.sh hosts installs what it needs"
+        )
     with _turn():
         for path in ALL_STATE.glob("*/owner"):
             if not alive(LocalHost(), from_ident(path.read_text())):

@@ -14,17 +14,19 @@ import pytest
 
 from tare.errors import EnvironmentLacks
 from tare.sites.layout import Layout
+from tools import hosts
 from tools.chaos import __main__ as chaos
 from tools.chaos.canaries import Canaries, differences, own_mounts
 from tools.chaos.disks import Disk
 from tools.chaos.faults import FAULTS, POWER_CUT, output_of, without_cpu_s
-from tools.chaos.ground import Here, _bring_kernel
+from tools.chaos.ground import Here, _bring_kernel, on_test_host
 from tools.chaos.processes import below, part_of
 from tools.chaos.real_faults import REAL
 from tools.chaos.reasons import REASONS, wrong
 from tools.chaos.session import Played, Session, inner_pid
 from tools.chaos.tally import BrokenOff, Tally, merged
 from tools.chaos.trial import processes_left
+from tools.lab import HostsFailed
 
 HARMLESS = {
     "kill -9 tare",
@@ -236,9 +238,10 @@ def test_what_a_process_of_tares_may_have_been_is_named(reason: str, kind: str) 
     ("error", "why"),
     [
         (BrokenOff("the engine of tare-host-1\ndoes not answer"), "the engine of tare-host-1 does not answer"),
+        (HostsFailed("its sshd does not let us in:\nrefused"), "its sshd does not let us in: refused"),
         (KeyboardInterrupt(), "the call was interrupted"),
     ],
-    ids=["engine", "interrupted"],
+    ids=["engine", "host", "interrupted"],
 )
 def test_a_call_that_cannot_go_on_prints_what_it_counted(
     tmp_path: Path,
@@ -266,6 +269,18 @@ def test_a_call_that_cannot_go_on_prints_what_it_counted(
     assert f"chaos: {why}\n" in printed.err
     assert chaos.main(["--merge", str(tmp_path / "out.json")]) == 1
     assert "1 calls were broken off" in capsys.readouterr().out
+
+
+def test_a_test_host_without_its_programs_says_what_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda program, **_: None if program == "sshd" else f"/bin/{program}")
+    with pytest.raises(HostsFailed, match=r"needs sshd: scripts/packages\.sh hosts"):
+        hosts.up(1)
+
+
+def test_a_call_without_what_canaries_are_made_of_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda program, **_: None if program == "nft" else f"/bin/{program}")
+    with pytest.raises(BrokenOff, match="canaries need nft: "), on_test_host(tmp_path, ()):
+        pass
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mkfs.ext4") is None, reason="root and mkfs.ext4 make a disk")

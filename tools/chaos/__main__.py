@@ -31,6 +31,7 @@ from tools.chaos.real_faults import REAL
 from tools.chaos.studies import FAKES, STUDIES, Chosen
 from tools.chaos.tally import BrokenOff, Tally, merged
 from tools.chaos.trial import Chaos, play
+from tools.lab import HostsFailed
 
 _LONGEST_FAKE_S = 3.0
 _HIDDEN = "TARE_CHAOS_HIDDEN"
@@ -55,8 +56,8 @@ def main(words: Sequence[str] | None = None) -> int:
                 _on_fakes(given, place, tally)
             else:
                 _on_real(given, place, tally)
-        except (BrokenOff, KeyboardInterrupt) as error:
-            tally.broken_off.append(str(error) or "the call was interrupted")
+        except (BrokenOff, HostsFailed, KeyboardInterrupt) as error:
+            tally.broken_off.append(" ".join(str(error).split()) or "the call was interrupted")
             print(f"chaos: {tally.broken_off[-1]}", file=sys.stderr)
     tally.seconds = round(time.monotonic() - began)
     print("".join(f"VIOLATION: {problem}\n" for problem in tally.violations), end="", file=sys.stderr)

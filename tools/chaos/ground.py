@@ -34,6 +34,7 @@ TARE = (sys.executable, "-m", "tare")
 _JOIN = 'while [ "$1" != -- ]; do echo $$ >"$1"; shift; done; shift; cd / && exec "$@"'
 """The groups' files, `--`, a command."""
 _NAMESPACES = ("--mount", "--net", "--pid", "--uts", "--ipc", "--cgroup")
+_CANARIES_TAKE = ("busybox", "iptables", "nft")
 _ENGINE_S = 90.0
 _BUILD_S = 900.0
 
@@ -229,6 +230,8 @@ def on_test_host(place: Path, images: Sequence[str], *, machines: bool = False) 
         "home": Disk(place / "home", 3072, place / "under"),
     }
     home = default_layout().home
+    if missing := [program for program in _CANARIES_TAKE if not shutil.which(program, path=PATH)]:
+        raise BrokenOff(f"canaries need {' and '.join(missing)}: scripts/packages.sh test installs what tests need")
     try:
         for disk in disks.values():
             disk.make()
