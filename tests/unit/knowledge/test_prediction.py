@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tare.knowledge.predictions.prediction import predicted, predictions
 from tare.knowledge.predictions.prediction_text import prediction_lines
 from tare.knowledge.predictions.profile import Profile, profile_of
 from tare.knowledge.unit_costs import UnitCost, UnitCosts, unit_costs
+from tare.report.interval_bar import LETTERS
 from tare.run.record import RunRecord
 from tare.sites.layout import Layout
 from tare.study.catalogue import find_study
@@ -199,9 +201,22 @@ def test_costs_are_shown_a_path_a_line_within_80_columns() -> None:
     known = cost("machine-cpu", 3.04, se=0.5).model_copy(update={"low": 1.3, "high": 4.76})
     shown = render(costs(known), width=80)
     assert "2 \N{MULTIPLICATION SIGN} a CPU, 16 GiB, Linux 6.18, docker 20.10" in shown
-    (line,) = [line for line in shown.splitlines() if line.startswith("bridge")]
+    line, bar = [line for line in shown.splitlines() if line.startswith("bridge")]
     assert line.split() == ["bridge", "3.0", "\N{PLUS-MINUS SIGN}1.7", *["\N{EM DASH}"] * 4]
+    assert bar.startswith("bridge  │███")
+    assert bar.endswith("█├───────────────────●───────────────────┤")
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_bar_stands_beside_its_figures_where_that_is_not_too_wide() -> None:
+    known = cost("machine-cpu", 3.04, se=0.5).model_copy(update={"low": 1.3, "high": 4.76})
+    shown = render(costs(known, cost("time", 5.0, load_="alone")), width=120, marks=LETTERS)
+    (line,) = [line for line in shown.splitlines() if line.startswith("bridge")]
+    assert re.search(r"5\.0 +\N{EM DASH}  \|=+\[-+o-+\]$", line)
+    assert "bars: from zero to the CPU time; [-o-] its 95 % interval" in shown
+    assert max(map(len, shown.splitlines())) <= 120
+    without = render(costs(cost("time", 5.0, load_="alone")), width=80)
+    assert "bridge" in without
 
 
 def test_costs_are_kept_by_machine_and_read_again(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ from typer.testing import CliRunner
 from tare.cli import app
 from tare.errors import StoreError, StudyError
 from tare.knowledge.claim import ClaimFile, load_claim, load_claims
+from tare.knowledge.event_costs import event_cost
 from tare.knowledge.kept_costs import every_cost, keep
+from tare.knowledge.site.cost_chart import MOST_MACHINES
 from tare.knowledge.site.forest import Mark, axis_of, head, mark_of, row
 from tare.knowledge.site.pages import FACETS, pages_of, write_site
 from tare.sites.layout import Layout
@@ -85,10 +87,38 @@ def test_disputed_claims_point_at_each_other(pages: dict[str, str]) -> None:
 
 def test_machines_stand_side_by_side(pages: dict[str, str]) -> None:
     shown = Page(pages["costs.html"])
-    assert shown.words.count("machine 2") == 1
+    assert shown.words.count("machine 2") == 3, "in the table, and in the chart's two widths"
     assert "3.00" in pages["costs.html"]
     assert "4.00" in pages["costs.html"]
     assert "No machine has unit costs yet" in dict(pages_of((), ()))["costs.html"]
+
+
+def test_unit_costs_are_drawn_above_their_table_and_told_in_words(pages: dict[str, str]) -> None:
+    shown = Page(pages["costs.html"])
+    said = [each["aria-label"] or "" for each in shown.all("svg")]
+    assert len(said) == 2, "one for each width"
+    assert said[0] == (
+        "Chart: CPU of a request, in microseconds with 95 % intervals. "
+        "container / bare / bridge, machine 1 3.00; container / bare / bridge, machine 2 4.00."
+    )
+    assert "var(--c2)" in pages["costs.html"]
+    assert pages["costs.html"].index("<figure>") < pages["costs.html"].index("<table")
+
+
+def test_charts_draw_as_many_machines_as_there_are_colours_and_intervals_of_events() -> None:
+    whole = cost("machine-cpu", 3.0).model_copy(update={"low": -1.0, "high": 7.0})
+    event = event_cost("syscall", {"first": [100.0, 150.0, 110.0], "second": [100.0, 110.0, 120.0]}, where="bare")
+    none = event_cost("fault", {"first": [-9.0, 2.0, 1.0], "second": [1.0, 1.0, 1.0]}, where="bare")
+    machine = costs(whole).model_copy(update={"events": (event, none)})
+    one = dict(pages_of((), [machine]))["costs.html"]
+    said = [each["aria-label"] or "" for each in Page(one).all("svg")]
+    assert "container / bare / bridge 3.00 [\N{MINUS SIGN}1.00, 7.00]." in said[0]
+    assert "system call, bare 0.120 [0.0543, 0.186]." in said[2]
+    assert "page fault" not in said[2], "a logarithmic axis has no place for nothing"
+    assert "The charts show the first" not in one
+    many = dict(pages_of((), [machine] * (MOST_MACHINES + 1)))["costs.html"]
+    assert f"The charts show the first {MOST_MACHINES} machines." in many
+    assert f"machine {MOST_MACHINES + 1} 3.00" not in many
 
 
 def test_what_a_claim_says_is_text_and_never_markup(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +25,7 @@ from tare.knowledge.machine_costs import machine_events
 from tare.knowledge.unit_costs import LINKS, STUDY, Load, Quantity, UnitCost, UnitCosts, unit_costs
 from tare.knowledge.unit_costs import Path as NetworkPath
 from tare.report.content import readable
+from tare.report.interval_bar import LINES, Marks, bar_axis, interval_bar, marks_for
 from tare.run.local import local_engine
 from tare.sites.engine import engine_facts
 from tare.sites.facts import host_facts
@@ -37,6 +38,8 @@ _MEANING = (
     "\N{MICRO SIGN}s per request; bare in full, others in addition to bare; "
     "\N{PLUS-MINUS SIGN} half of the 95 % interval"
 )
+_LEAST_BAR, _MOST_BAR = 24, 56
+"""Characters of a bar: a narrower one shows too little, a wider one tears its row apart."""
 
 
 def weigh(
@@ -61,7 +64,8 @@ def weigh(
         if identity.engine is None:
             hint = f"they are kept by kernel and engine, and no engine answers: start it; {hint}"
         raise StudyError("there are no unit costs for this machine, kernel and engine", hint=hint)
-    text = costs.model_dump_json(indent=2) + "\n" if as_json else render(costs, width=Console().width)
+    marks = marks_for(sys.stdout.encoding)
+    text = costs.model_dump_json(indent=2) + "\n" if as_json else render(costs, width=Console().width, marks=marks)
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
 
 
@@ -115,13 +119,37 @@ def _events(layout: Layout, identity: Identity) -> tuple[tuple[EventCost, ...], 
         folder.rmdir()
 
 
-def render(costs: UnitCosts, *, width: int = 100) -> str:
-    """Render the costs as a table: one row for each path."""
+def render(costs: UnitCosts, *, width: int = 100, marks: Marks = LINES) -> str:
+    """Render the costs as a table: one row for each path, with a bar beside it, or below where that is too wide."""
     out = io.StringIO()
     console = Console(file=out, width=max(width, 80), highlight=False)
     console.print(Text(machine(costs.identity), style="bold"))
     console.print(Text(_MEANING))
     console.print()
+    table = _table(costs)
+    room = console.width - console.measure(table, options=console.options.update_width(1000)).maximum - 2
+    if room >= _LEAST_BAR:
+        bars = _bars(costs, min(room, _MOST_BAR), marks)
+        console.print(_table(costs, bars))
+    else:
+        console.print(table)
+        console.print()
+        longest = max(len(_path_name(path)) for path in _paths(costs))
+        bars = _bars(costs, min(console.width - longest - 2, _MOST_BAR), marks)
+        console.print(Text("CPU as bars", style="dim"))
+        for path, bar in bars.items():
+            console.print(Text(f"{_path_name(path):<{longest}}  {bar}"), soft_wrap=True)
+    console.print()
+    ends = f"{marks.ends[0]}{marks.line}{marks.point}{marks.line}{marks.ends[1]}"
+    console.print(Text(f"bars: from zero to the CPU time; {ends} its 95 % interval"), soft_wrap=True)
+    if costs.events:
+        console.print()
+        for line in event_lines(costs.events):
+            console.print(Text(line), soft_wrap=True)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _table(costs: UnitCosts, bars: Mapping[NetworkPath, str] | None = None) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     columns: Sequence[tuple[str, Load, Quantity, bool]] = (
         ("CPU", "busy", "machine-cpu", False),
@@ -132,16 +160,29 @@ def render(costs: UnitCosts, *, width: int = 100) -> str:
     )
     table.add_column("path", no_wrap=True)
     for title, *_ in columns:
-        table.add_column(title, justify="right")
-    for path in dict.fromkeys(each.path for each in costs.costs):
+        table.add_column(title, justify="right", no_wrap=True)
+    if bars is not None:
+        table.add_column("CPU as bars", no_wrap=True)
+    for path in _paths(costs):
         cells = (costs.of(path, load, quantity, per_kib=per_kib) for _, load, quantity, per_kib in columns)
-        table.add_row(_path_name(path), *map(_cell, cells))
-    console.print(table)
-    if costs.events:
-        console.print()
-        for line in event_lines(costs.events):
-            console.print(Text(line), soft_wrap=True)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+        table.add_row(_path_name(path), *map(_cell, cells), *([] if bars is None else [Text(bars[path])]))
+    return table
+
+
+def _paths(costs: UnitCosts) -> Sequence[NetworkPath]:
+    return tuple(dict.fromkeys(each.path for each in costs.costs))
+
+
+def _bars(costs: UnitCosts, width: int, marks: Marks) -> Mapping[NetworkPath, str]:
+    """Bar of the CPU time of each path; empty where that is unknown."""
+    known = {path: costs.of(path, "busy", "machine-cpu") for path in _paths(costs)}
+    drawn = [cost for cost in known.values() if cost is not None]
+    bounds = [end for cost in drawn for end in (cost.low, cost.high) if end is not None]
+    axis = bar_axis([cost.us for cost in drawn], bounds, width)
+    return {
+        path: "" if cost is None else interval_bar(cost.us, cost.low, cost.high, axis, marks)
+        for path, cost in known.items()
+    }
 
 
 def _path_name(path: NetworkPath) -> str:

@@ -17,9 +17,11 @@ from tare.knowledge.claim import ClaimFile
 from tare.knowledge.dispute import all_disputes
 from tare.knowledge.kept_costs import every_cost
 from tare.knowledge.own import as_json
+from tare.knowledge.site.cost_chart import MOST_MACHINES, Drawn, drawn_costs
 from tare.knowledge.site.forest import axis_of, head, mark_of, row
 from tare.knowledge.unit_costs import Load, Quantity, UnitCosts
 from tare.one_line import plain
+from tare.report.drawings import Figure
 from tare.report.write import write
 from tare.sites.layout import Layout
 from tare.version import __version__
@@ -50,6 +52,15 @@ class Row:
     weak: bool
     own: bool
     disputed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CostTable:
+    """Unit costs of one quantity. `rows`: name and a cell for each machine; `figure`: the same as a chart."""
+
+    title: str
+    rows: Sequence[tuple[str, Sequence[str]]]
+    figure: Figure | None
 
 
 @dataclass(frozen=True)
@@ -97,7 +108,9 @@ def pages_of(claims: Sequence[ClaimFile], costs: Sequence[UnitCosts]) -> Iterato
         )  # fmt: skip
     yield (
         "costs.html",
-        templates.get_template("costs.html.j2").render(tables=_costs(costs), machines=costs, **shared),
+        templates.get_template("costs.html.j2").render(
+            tables=_costs(costs), machines=costs, most_drawn=MOST_MACHINES, **shared
+        ),
     )
     yield "claims.json", as_json(claims)
     for name in ("site.css", "site.js"):
@@ -211,28 +224,32 @@ def _number(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _costs(costs: Sequence[UnitCosts]) -> Sequence[tuple[str, Sequence[tuple[str, Sequence[str]]]]]:
-    """A table a quantity: title → rows of a path and a cell a machine."""
+def _costs(costs: Sequence[UnitCosts]) -> Sequence[CostTable]:
+    """A table and a chart for each quantity."""
     paths = dict.fromkeys(each.path for machine in costs for each in machine.costs)
     tables = []
     for title, load, quantity, per_kib in _COSTS:
-        rows = []
+        rows, drawn = [], []
         for path in paths:
-            cells = []
-            for machine in costs:
+            name, cells = " / ".join(path), []
+            for number, machine in enumerate(costs, start=1):
                 cost = machine.of(path, load, quantity, per_kib=per_kib)
                 reach = "" if cost is None or cost.high is None else f" ± {cost.high - cost.us:.2f}"
                 cells.append("" if cost is None else f"{cost.us:.2f}{reach}")
+                if cost is not None:
+                    drawn.append(Drawn(name, number, cost.us, cost.low, cost.high))
             if any(cells):
-                rows.append((" / ".join(path), cells))
+                rows.append((name, cells))
         if rows:
-            tables.append((title, rows))
+            name = f"{quantity}-{'kib' if per_kib else load}"
+            tables.append(CostTable(title, rows, drawn_costs(name, title, drawn)))
     return [*tables, *_events(costs)]
 
 
-def _events(costs: Sequence[UnitCosts]) -> Sequence[tuple[str, Sequence[tuple[str, Sequence[str]]]]]:
+def _events(costs: Sequence[UnitCosts]) -> Sequence[CostTable]:
     """The events of the kernel, likewise."""
     rows: dict[str, list[str]] = {}
+    drawn = []
     for at, machine in enumerate(costs):
         for each in machine.events:
             place = each.where if each.seccomp is None else f"container, seccomp {each.seccomp}"
@@ -240,4 +257,6 @@ def _events(costs: Sequence[UnitCosts]) -> Sequence[tuple[str, Sequence[tuple[st
             name = f"{each.name}, {place}"
             cells = rows.setdefault(name, [""] * len(costs))
             cells[at] = f"{each.ns / 1000:.2f} ± {(each.high - each.ns) / 1000:.2f}"
-    return [("Events of the kernel", list(rows.items()))] if rows else []
+            drawn.append(Drawn(name, at + 1, each.ns / 1000, each.low / 1000, each.high / 1000))
+    title = "Events of the kernel"
+    return [CostTable(title, list(rows.items()), drawn_costs("events", title, drawn, log=True))] if rows else []
