@@ -22,6 +22,8 @@ _UNCOMPRESSED, _REPEATED = 0, 2
 _DATA, _INDEX, _DICTIONARY, _DATA_2 = range(4)
 _HEADER_OF = {_DATA: 5, _DICTIONARY: 7, _DATA_2: 8}
 _DEEPEST = 16
+_LARGEST_BYTES, _MOST_TIMES = 256 << 20, 1000
+"""What is larger in memory is at most so many times its file: tables of tare-probe hold times, which all differ."""
 _VARINT_BYTES = 10
 
 
@@ -66,6 +68,8 @@ def _check_file(content: mmap.mmap, size: int) -> None:
     flat = not any(element.get(3) == _REPEATED for element in about[2])
     groups = about.get(4, [])
     _must(about[3] == sum(group[3] for group in groups), "counts other rows than its groups do")
+    in_memory = 8 * sum(chunk[3][5] for group in groups for chunk in group[1])
+    _must(in_memory <= max(_LARGEST_BYTES, _MOST_TIMES * size), f"has {size} bytes, and its table {in_memory}")
     for group in groups:
         _must(group[3] >= 0, "has a negative number of rows")
         for chunk in group[1]:

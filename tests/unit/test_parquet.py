@@ -66,6 +66,14 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path, content: bytes) -> None:
         read_parquet(tmp_path / "table.parquet")
 
 
+def test_a_small_file_of_a_table_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    pl.DataFrame({"a": pl.repeat(0, 40_000_000, dtype=pl.Int64, eager=True)}).write_parquet(path)
+    assert path.stat().st_size < 200_000
+    with pytest.raises(ComputeError, match="its table 320000000"):
+        read_parquet(path)
+
+
 def test_a_footer_of_structures_without_an_end_is_refused(tmp_path: Path) -> None:
     footer = b"\x1c" * 100_000
     (tmp_path / "table.parquet").write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
