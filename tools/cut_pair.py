@@ -28,6 +28,7 @@ from random import Random
 
 from tare.errors import StoreError
 from tare.run.record import RunRecord
+from tare.sites.ssh.link import LEASE_S
 from tare.store import open_store
 from tools import hosts
 from tools.kill_nine import Trial
@@ -105,8 +106,13 @@ def connections(host: TestHost) -> list[int]:
 
 
 def agents(host: TestHost) -> list[int]:
-    """The daemons of all sessions; what carries their frames ends with them."""
-    return [pid for pid in hosts.members([host.name]) if _comm(pid).startswith("tare-agent")]
+    """The daemons of all sessions, whose name is `exe`; what carries their frames ends with them."""
+    return [pid for pid in hosts.members([host.name]) if is_daemon(_line(pid))]
+
+
+def is_daemon(line: str) -> bool:
+    """Whether a command line is that of an agent's daemon, which its own program starts (crates/agent, `reach`)."""
+    return line.startswith("/proc/self/exe serve ")
 
 
 def left_on(host: TestHost) -> list[str]:
@@ -239,9 +245,18 @@ def _text(path: str) -> str:
         return ""
 
 
-def _await_nothing(pair: Sequence[TestHost], look: Callable[[TestHost], list[str]]) -> list[str]:
+def patience_s(faults: Sequence[Fault], now: float) -> float:
+    """How long something may still be there: some seconds, or what is left of the lease of a killed tare's agents.
+
+    A study that was finished when its tare was killed is shown without a connection, so that nobody ends them.
+    """
+    killed_at = max((fault.at for fault in faults if fault.kind == "tare"), default=now - LEASE_S)
+    return _LEFT_S + max(0.0, killed_at + LEASE_S - now)
+
+
+def _await_nothing(pair: Sequence[TestHost], look: Callable[[TestHost], list[str]], patience: float) -> list[str]:
     """What is left once agents that were parted from have had their time."""
-    deadline = time.monotonic() + _LEFT_S
+    deadline = time.monotonic() + patience
     while (left := [what for host in pair for what in look(host)]) and time.monotonic() < deadline:
         time.sleep(0.5)
     return left
@@ -267,7 +282,11 @@ def tried(pair: Sequence[TestHost], given: argparse.Namespace) -> list[str]:
         trial.check_store()
     records = _all_records(trial)
     failed = Counter(str(record.outcome.reason) for record in records if not record.outcome.ok)
-    problems = [*trial.problems, *unnamed(records), *_await_nothing(pair, left_on)]
+    problems = [
+        *trial.problems,
+        *unnamed(records),
+        *_await_nothing(pair, left_on, patience_s(faults.played, time.time())),
+    ]
     log = (given.stores / "stderr").read_text(errors="replace")
     problems += ["a traceback stands in the log"] if "Traceback" in log else []
     print(f"seed {given.seed}: {dict(Counter(fault.kind for fault in faults.played))}")

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tools.cut_pair import Fault, noted, phases_hit, unnamed
+from tare.sites.ssh.dialing import agent_program
+from tare.sites.ssh.link import LEASE_S
+from tools.chaos.processes import text, with_word
+from tools.cut_pair import Fault, is_daemon, noted, patience_s, phases_hit, unnamed
 
 
 def record(*, reason: str | None = None, began_at: float = 100.0) -> Any:
@@ -37,3 +43,24 @@ def test_what_was_forgotten_or_is_kept_is_not_left(tmp_path: Path) -> None:
     ledger.write_text("".join(f"\n{json.dumps(line)}\n" for line in lines))
     assert list(noted(ledger)) == ["path /c"]
     assert list(noted(tmp_path / "none")) == []
+
+
+def test_the_daemon_of_an_agent_is_told_from_what_carries_its_frames(tmp_path: Path) -> None:
+    words = [str(agent_program()), "connect", "--session", "test", "--home", str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as carrier:
+        try:
+            assert carrier.stdout is not None
+            carrier.stdout.read(1)
+            lines = {pid: text(f"/proc/{pid}/cmdline").replace("\0", " ") for pid in with_word(bytes(tmp_path))}
+            (daemon,) = [pid for pid, line in lines.items() if is_daemon(line)]
+            assert daemon != carrier.pid
+            os.kill(daemon, signal.SIGKILL)
+            carrier.wait(10.0)  # its daemon is gone
+        finally:
+            carrier.kill()
+
+
+def test_what_a_killed_tare_left_may_stay_until_its_agents_lease_is_over() -> None:
+    at_once = patience_s([Fault("agent", "a", 1000.0)], 1000.0)
+    assert patience_s([Fault("tare", "a", 990.0), Fault("agent", "a", 1000.0)], 1000.0) == at_once + LEASE_S - 10.0
+    assert patience_s([Fault("tare", "a", 1000.0 - 2 * LEASE_S)], 1000.0) == at_once
