@@ -76,7 +76,7 @@ COMMANDS: Mapping[str, Subcommand] = {
     "sweep": Subcommand(
         "tare.cli.study.sweep",
         "sweep",
-        "Run one arm at rising numbers of threads; find full load, and the threads that reach two thirds of it.",
+        "Run one arm with more and more threads; find full load, and the threads that reach two thirds of it.",
     ),
     "report": Subcommand(
         "tare.cli.results.report", "report", "Show the overhead of each arm against the baseline."
@@ -137,10 +137,10 @@ COMMANDS: Mapping[str, Subcommand] = {
     "calibrate": Subcommand(
         "tare.cli.study.calibrate",
         "calibrate_machine",
-        "Test this machine, or two hosts (--sites), with identical servers and effects of known size.",
+        "Test this machine, or two hosts (--sites), with identical servers and known effects.",
     ),
     "store": Subcommand(
-        "tare.cli.results.store", "app", "Check a store against its digests, copy it, or save its whole runs."
+        "tare.cli.results.store", "app", "Verify a store against its digests, copy it, or repair it."
     ),
     "images": Subcommand("tare.cli.machine.images", "app", "List, build, verify and remove images."),
     "clean": Subcommand(

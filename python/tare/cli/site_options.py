@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from tare.run.fleet.cluster import Scheduler
 
 SitesOption = Annotated[
-    Path | None, typer.Option("--sites", help="File of sites, to use other hosts than this machine.")
+    Path | None, typer.Option("--sites", help="Sites file, to use hosts other than this machine.")
 ]
 SiteOption = Annotated[str | None, typer.Option("--site", help="Site in that file (default: the first).")]
 SchedulerOption = Annotated[
-    str | None, typer.Option("--scheduler", help="Dask scheduler whose workers make the blocks: tls://HOST:PORT.")
+    str | None, typer.Option("--scheduler", help="Run the blocks on the workers of this Dask scheduler: tls://HOST:PORT.")
 ]
 TlsCa = Annotated[Path | None, typer.Option("--tls-ca", help="Certificate authority of the cluster (PEM).")]
-TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="Own certificate in the cluster (PEM).")]
+TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="This program's certificate (PEM).")]
 TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="Key of that certificate (PEM).")]
 WaitOption = Annotated[
-    float, typer.Option("--wait", min=0.1, help="Minutes that a site's worker may be away, with --scheduler.")
+    float, typer.Option("--wait", min=0.1, help="Minutes to wait for a site's worker, with --scheduler.")
 ]
 WAIT_MIN = 10.0
 

@@ -1,4 +1,4 @@
-"""A sweep: one arm of a study at rising numbers of threads, as a study of its own."""
+"""A sweep: one arm of a study with more and more threads, as a study of its own."""
 
 from __future__ import annotations
 

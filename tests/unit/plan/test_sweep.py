@@ -1,4 +1,4 @@
-"""One arm at rising numbers of threads is a study of its own."""
+"""One arm with more and more threads is a study of its own."""
 
 from __future__ import annotations
 

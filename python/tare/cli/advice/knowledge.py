@@ -144,7 +144,7 @@ def site(
     folder: Annotated[Path, typer.Argument(help="A new or empty directory.")],
     claims: Folder = None,
 ) -> None:
-    """Write the knowledge base as a static site: facets, forest plots, a page a claim, unit costs side by side.
+    """Write the knowledge base as a static site: facets, forest plots, one page per claim, unit costs side by side.
 
     Any web server can serve it, and a browser can open it as a file; nothing is loaded from elsewhere.
     """
@@ -160,7 +160,7 @@ def check(
     files: Annotated[list[Path], typer.Argument(help="Files of claims, published or own.")],
     claims: Folder = None,
 ) -> None:
-    """Accept or refuse contributed claims, with a sentence and a hint for each fault.
+    """Accept or refuse contributed claims; explain each fault and how to fix it.
 
     Exit code 1: at least one is refused.
     """

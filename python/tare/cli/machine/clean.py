@@ -55,9 +55,9 @@ def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
 ) -> None:
     """Remove what tare made on this machine: containers, networks, cgroups, processes, copies, caches.
 
-    It uses tare's ledger and the engine's labels. Results (stores) stay. If the file of --sites is a machine plan,
-    destroy all machines of that plan, also those of a tare that was killed. --forget only removes from the ledger a
-    namespace whose cluster does not exist any more; it refuses if a context of the kubeconfig reaches that cluster.
+    It uses tare's ledger and the engine's labels. Results (stores) stay. If --sites names a machine plan, this
+    destroys all machines of that plan, including those of a killed tare. --forget removes a namespace from the ledger
+    after its cluster is gone; it refuses if a context of the kubeconfig still reaches that cluster.
     """
     if forget is not None:
         if sites is not None or site is not None or keep_images:

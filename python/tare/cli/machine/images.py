@@ -71,7 +71,7 @@ def build(
 
 @app.command()
 def verify(meant: Meant = [], as_json: AsJson = False) -> None:  # noqa: B006, FBT002 - typer copies it
-    """Compare trees and engine images with what was listed when they were made (exit code 1: something differs)."""
+    """Compare unpacked trees and engine images with their recorded listings (exit code 1: something differs)."""
     image_store = _image_store()
     with local_engine() as engine, _ending_cleanly() as interrupts, image_store.lock():
         chosen = _chosen(image_store, meant) if meant else image_store.all()

@@ -54,14 +54,14 @@ def _default(context: typer.Context) -> None:
 @app.command("create")
 def make(
     plan: Annotated[Path, typer.Argument(help="Machine plan (YAML).")],
-    output: Annotated[Path, typer.Option("--output", help="File of sites to write.")] = Path("sites.yaml"),
+    output: Annotated[Path, typer.Option("--output", help="Sites file to write.")] = Path("sites.yaml"),
     yes: Yes = False,  # noqa: FBT002 - an option, given by name
     dry_run: DryRun = False,  # noqa: FBT002 - an option, given by name
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for logins.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
-    """Make the machines of a plan and write their sites.yaml; if one cannot be had, remove the others.
+    """Make the machines of a plan and write their sites.yaml; if one is unavailable, remove the others.
 
-    Says first what they cost. They power off at the end of their life, whatever happens to this machine.
+    Prints the cost first. The machines power off at the end of their lifetime, whatever happens to this machine.
     """
     wanted = load_plan(plan)
     rentals = Rentals(default_layout())
@@ -107,8 +107,8 @@ def destroy(
 ) -> None:
     """Destroy machines from a cloud with all that belongs to them (exit code 1: something is left).
 
-    A plan file means everything of yours that bears its name with the provider, also if this tare has no record of
-    it. What others made by a plan of that name is shown, and destroyed with --others only.
+        With a plan file, destroys all your machines that carry its name at the provider, recorded here or not. Lists
+    machines that others made from a plan of that name, and destroys them only with --others.
     """
     rentals = Rentals(default_layout())
     chosen = [rentals.named(name) for name in names if not _is_file(name)] if names else list(rentals.all())

@@ -22,7 +22,7 @@ _OF_A_QUEUE = "Accepted because dask-jobqueue gives it to every worker; no effec
 
 
 def worker(  # noqa: PLR0913, PLR0917 - a parameter an option
-    sites: Annotated[Path, typer.Option("--sites", help="File of sites.")],
+    sites: Annotated[Path, typer.Option("--sites", help="Sites file.")],
     site: Annotated[str, typer.Option("--site", help="Site in that file to work on.")],
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="Address of the Dask scheduler: tls://HOST:PORT.")
@@ -42,7 +42,7 @@ def worker(  # noqa: PLR0913, PLR0917 - a parameter an option
 ) -> None:
     """Run blocks on one site for `tare run --scheduler`, as a Dask worker.
 
-    Start it on a machine that reaches the site's hosts by SSH and is not one of them. It ends with its scheduler.
+    Start it on a machine that reaches the site's hosts by SSH and is not one of them. It exits when its scheduler does.
     """
     if (scheduler is None) == (address is None):
         raise StudyError("tare worker needs one address of a scheduler", hint="add --scheduler tls://HOST:PORT")

@@ -44,8 +44,8 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
 ) -> None:
     """Check that the overhead of each arm, with its interval, is within a limit.
 
-    Exit code 0: all intervals lie within the limit. 1: one lies beyond it, or the study is invalid. 4: neither can
-    be said.
+    Exit code 0: all intervals lie within the limit. 1: one lies beyond it, or the study is invalid. 4: neither is
+    certain.
     """
     most = limit(max_overhead)
     from tare.analyze.overhead_limit import Outcome  # scipy is slow to import

@@ -32,7 +32,7 @@ class Format(StrEnum):
     PPROF = "pprof"
 
 
-_FORMATS = f"How to write it: {', '.join(Format)}."
+_FORMATS = f"Output format: {', '.join(Format)}."
 _OF_STACKS = (Format.COLLAPSED, Format.SPEEDSCOPE, Format.FLAMEGRAPH, Format.PPROF)
 
 

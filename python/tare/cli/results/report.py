@@ -34,7 +34,7 @@ class Format(StrEnum):
     JSON = "json"
 
 
-_FORMATS = f"How to write it: {', '.join(Format)}."
+_FORMATS = f"Output format: {', '.join(Format)}."
 
 
 class Table(StrEnum):

@@ -21,7 +21,7 @@ DAMAGED = 1
 """Exit code: something is not as it was committed."""
 _LONGEST = 400
 
-app = typer.Typer(help="Check a store against its digests, copy it, or save its whole runs.", no_args_is_help=True)
+app = typer.Typer(help="Verify a store against its digests, copy it, or repair it.", no_args_is_help=True)
 
 
 @app.command()

@@ -22,9 +22,9 @@ def views(  # noqa: PLR0913, PLR0917 - one argument an option
     store: Annotated[
         StorePlace | None, typer.Option(parser=place_of, metavar="STORE", help="Store of the run.")
     ] = None,
-    every: Annotated[float, typer.Option(help="Seconds between two samples of the tools.")] = 1.0,
+    every: Annotated[float, typer.Option(help="Sampling interval of the tools, in seconds.")] = 1.0,
     everything: Annotated[  # noqa: FBT002 - typer's way
-        bool, typer.Option("--all", help="Include single CPUs, idle devices and idle processes.")
+        bool, typer.Option("--all", help="Include each CPU, idle devices and idle processes.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
     as_csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,  # noqa: FBT002 - an option, given by name

@@ -71,11 +71,11 @@ def calibrate_machine(  # noqa: PLR0913, PLR0917 - one parameter an option
     home: Annotated[Path | None, typer.Option(help="tare's directory, in place of $TARE_HOME.")] = None,
     show: Annotated[bool, typer.Option("--show", help="Print earlier results; run nothing.")] = False,  # noqa: FBT002 - an option, given by name
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 - an option, given by name
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print failures only, no progress.")] = False,  # noqa: FBT002 - an option, given by name
     sites: SitesOption = None,
     site: SiteOption = None,
 ) -> None:
-    """Test this machine, or two hosts (--sites), with identical servers and effects of known size.
+    """Test this machine, or two hosts (--sites), with identical servers and known effects.
 
     Results add to those of earlier calibrations. Ctrl-C stops it; the same command resumes.
     """

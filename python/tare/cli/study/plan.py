@@ -46,12 +46,12 @@ class Format(StrEnum):
 def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
     study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
     scale: Annotated[str | None, typer.Option(help="Scale of the study (default: full).")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed for the order of runs, instead of the study's.")] = None,
     blocks: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Cap on blocks, in place of the study's own.")
+        int | None, typer.Option(min=1, max=1000, help="Maximum number of blocks, instead of the study's.")
     ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
-    elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not check whether it can run here.")] = False,  # noqa: FBT002 - an option, given by name
+    elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not check whether this machine can run it.")] = False,  # noqa: FBT002 - an option, given by name
     sites: SitesOption = None,
     site: SiteOption = None,
 ) -> None:

@@ -34,16 +34,16 @@ NO_GOOD_RESULT = 1
 def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
     scale: Annotated[str | None, typer.Option(help="Scale of the study (default: full).")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed for the order of runs, instead of the study's.")] = None,
     blocks: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Cap on blocks, in place of the study's own.")
+        int | None, typer.Option(min=1, max=1000, help="Maximum number of blocks, instead of the study's.")
     ] = None,
     store: Annotated[
         StorePlace | None,
         typer.Option(parser=place_of, metavar="STORE", help="Where results go (default: NAME-SCALE-store)."),
     ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print failures only, no progress.")] = False,  # noqa: FBT002 - an option, given by name
     profile: Annotated[  # noqa: FBT002 - an option, given by name
         bool, typer.Option("--profile", help="Sample stacks while runs measure, for `tare explain`.")
     ] = False,

@@ -1,4 +1,4 @@
-"""`tare sweep`: one arm at rising numbers of threads, to find its full load."""
+"""`tare sweep`: one arm with more and more threads, to find its full load."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     threads: Annotated[str, typer.Option(help="Numbers of threads to try, separated by commas.")] = _THREADS,
     repetitions: Annotated[int, typer.Option(min=1, max=100, help="Runs for each number.")] = 3,
     share: Annotated[
-        list[float] | None, typer.Option(min=0.01, max=0.99, help="Also find this share of full load.")
+        list[float] | None, typer.Option(min=0.01, max=0.99, help="Also find the threads for this share of full load.")
     ] = None,
     arm: Annotated[str | None, typer.Option(help="Arm to run (default: the baseline).")] = None,
     scale: Annotated[str | None, typer.Option(help="Scale of the study (default: full).")] = None,
@@ -149,9 +149,9 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
         typer.Option(parser=place_of, metavar="STORE", help="Where results go (default: NAME-sweep-SCALE-store)."),
     ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print failures only, no progress.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
-    """Run one arm at rising numbers of threads; find full load, and the threads that reach two thirds of it.
+    """Run one arm with more and more threads; find full load, and the threads that reach two thirds of it.
 
     Runs are made in random order. After an interruption, the same command resumes.
     """

@@ -49,7 +49,7 @@ def weigh(
     show: Annotated[bool, typer.Option("--show", help="Print earlier results; run nothing.")] = False,  # noqa: FBT002 - an option, given by name
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 - an option, given by name
     home: Annotated[Path | None, typer.Option(help="tare's directory, in place of $TARE_HOME.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print failures only, no progress.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Measure what a request costs on each network path of this machine, without a database.
 
