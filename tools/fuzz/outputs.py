@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import polars as pl
+
 from tare.analyze.views.summary import read_samples
+from tare.errors import StudyError
 from tare.imports import collect, load_mapping
 from tare.monitors import MonitorContext, WatchedProcess
 from tare.monitors.profile.stacks import read_profile
@@ -19,7 +24,9 @@ from tare.sites.fake import FakeHost
 from tare.store.trace import read_trace
 from tare.workloads import Parameters
 from tare.workloads.registry import BUILT_IN as WORKLOADS
+from tare.workloads.tare_load.parameters import read_trace as read_arrivals
 from tools.fuzz import mutations
+from tools.fuzz.documents import Accepted
 
 DATA = Path(__file__).parents[2] / "tests" / "data"
 
@@ -116,6 +123,37 @@ def samples(chance: Random, place: Path) -> object:
     source = chance.choice(sorted((DATA / "rate").glob("*/*.parquet")))
     (place / "samples.parquet").write_bytes(mutations.binary(source.read_bytes(), chance))
     return read_samples(place / "samples.parquet")
+
+
+_ARRIVALS = "".join(f"{number / 10},{'get' if number % 3 else 'set'}\n" for number in range(200))
+
+
+@cache
+def _arrivals() -> bytes:
+    file = io.BytesIO()
+    pl.read_csv(io.StringIO(f"at_s,operation\n{_ARRIVALS}")).write_parquet(file)
+    return file.getvalue()
+
+
+def arrivals(chance: Random, place: Path) -> object:
+    """A user's arrivals for tare-load, in CSV or Parquet."""
+    head = chance.choice(("", "at_s,operation\n"))
+    kind = chance.random()
+    given = place / ("arrivals.csv" if kind < 0.6 else "arrivals.parquet")
+    if kind < 0.4:
+        given.write_text(mutations.text(head + _ARRIVALS, chance), encoding="utf-8", errors="surrogatepass")
+    else:
+        given.write_bytes(mutations.binary((head + _ARRIVALS).encode() if kind < 0.6 else _arrivals(), chance))
+    try:
+        read = read_arrivals(given)
+    except ValueError as error:
+        if str(given) not in str(error):
+            raise
+        raise StudyError(str(error)) from error
+    times = [one[0] if isinstance(one, tuple) else one for one in read]
+    if odd := next((each for each in times if not 0 <= each < 1e9), None):
+        raise Accepted(f"an arrival at {odd}")
+    return read
 
 
 _FILES = """\

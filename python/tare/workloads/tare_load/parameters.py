@@ -7,9 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from tare.study.values import MOST, Count, Seconds, Strict
+from tare.study.values import LONGEST_S, MOST, Count, Seconds, Strict
 from tare.workloads import Parameters
 from tare.workloads.tare_load.core_workload import CoreWorkloadSpec
 from tare.workloads.tare_load.job import Job
@@ -63,11 +63,19 @@ def _trace(given: Any) -> Any:
     return given
 
 
+def _within_a_year(trace: tuple[Arrival, ...]) -> tuple[Arrival, ...]:
+    """Also of arrivals that stand in the study itself."""
+    if not all(0 <= _seconds(arrival) <= LONGEST_S for arrival in trace):
+        raise ValueError(f"each arrival is at 0 to {LONGEST_S:.0f} s, a year")
+    return trace
+
+
 Arrival = float | tuple[float, str]
 """Seconds from the start, with the name of its operation if the trace has one."""
 Trace = Annotated[
     tuple[Arrival, ...],
     BeforeValidator(_trace),
+    AfterValidator(_within_a_year),
     WithJsonSchema(
         {"type": "string", "description": "A file of arrivals, CSV or Parquet: seconds, and a column `operation`."}
     ),
@@ -214,8 +222,8 @@ def read_trace(path: Path) -> Sequence[Arrival]:
         table = read_parquet(path) if path.suffix == ".parquet" else _csv(path)
     except FileNotFoundError as error:
         raise ValueError(f"cannot read the trace {path}: {error.strerror}") from error
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ValueError(f"cannot read the trace {path}: {str(error).splitlines()[0]}") from error
+    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
+        raise ValueError(f"cannot read the trace {path}: {str(error).partition(chr(10))[0]}") from error
     if not table.width or not table.height:
         raise ValueError(f"the trace {path} has no arrivals")
     if table.height > _MOST_ARRIVALS:
@@ -228,6 +236,8 @@ def read_trace(path: Path) -> Sequence[Arrival]:
     for number, (before, after) in enumerate(pairwise((0.0, *times)), start=1):
         if not before <= after:
             raise ValueError(f"the trace {path}: arrival {number} is earlier than the previous one, or before 0")
+        if after > LONGEST_S:
+            raise ValueError(f"the trace {path}: arrival {number} is later than {LONGEST_S:.0f} s, a year")
     named = next((name for name in table.columns[1:] if str(name).strip().lower() == "operation"), None)
     if named is None:
         return times

@@ -120,3 +120,15 @@ def test_a_trace_that_is_none_is_told_with_its_file(tmp_path: Path) -> None:
     assert "first column must be seconds" in refusal(trace=str(path))
     path.write_text("0.1\n0.2\n")
     assert "within the warm-up" in refusal(trace=str(path), warmup_s=1.0)
+    path.write_bytes(b"0.1\n\xff\n")
+    assert f"cannot read the trace {path}" in refusal(trace=str(path))
+    path.write_bytes(b"\xff0.1\n")
+    assert f"cannot read the trace {path}" in refusal(trace=str(path))
+
+
+@pytest.mark.parametrize("last", ["inf", "1e999", "1e300", "31622401"])
+def test_an_arrival_later_than_a_year_is_refused(tmp_path: Path, last: str) -> None:
+    path = tmp_path / "arrivals.csv"
+    path.write_text(f"0.1\n{last}\n")
+    assert "arrival 2 is later than 31622400 s, a year" in refusal(trace=str(path))
+    assert "each arrival is at 0 to 31622400 s" in refusal(trace=[0.1, float(last)])
