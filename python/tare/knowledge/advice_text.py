@@ -33,7 +33,7 @@ _TOGETHER = "\N{NO-BREAK SPACE}"
 
 def percent(log_ratio: float) -> str:
     """A log ratio as a relative change: -0.0513 → `-5.0 %`."""
-    return f"{100 * math.expm1(log_ratio):+.1f} %"
+    return f"{100 * math.expm1(log_ratio):+z.1f} %"
 
 
 def interval(low: float, high: float) -> str:

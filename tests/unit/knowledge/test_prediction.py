@@ -14,7 +14,9 @@ from tare.calibrate.summary import Identity
 from tare.cli.study.weigh import render
 from tare.errors import StoreError
 from tare.knowledge.claim import Setup
+from tare.knowledge.event_costs import EventCost, event_cost
 from tare.knowledge.kept_costs import keep, place_of, read_costs
+from tare.knowledge.predictions.path_costs import PathCosts, path_costs
 from tare.knowledge.predictions.prediction import predicted, predictions
 from tare.knowledge.predictions.prediction_text import prediction_lines
 from tare.knowledge.predictions.profile import Profile, profile_of
@@ -84,6 +86,73 @@ def test_a_saturated_server_loses_what_the_path_adds_to_its_cpu_time() -> None:
     forecast = predicted("bridge", BRIDGE, of, costs(cost("sut-cpu", 4.0), cost("time", 4.0, load_="alone")))
     assert forecast.bound == "sut"
     assert forecast.log_ratio == pytest.approx(math.log(100 / 120))
+
+
+def alone(workload: str, **of: Any) -> RunRecord:
+    def change(tree: dict[str, Any]) -> None:
+        tree["settings"] = {"workload": {"threads": 1}, "workload_name": workload, "client": None}
+
+    return synthetic.changed(run(requests=0.0, **of), change)
+
+
+def calls(bare_ns: float, contained_ns: float) -> tuple[EventCost, ...]:
+    def of(ns: float) -> dict[str, list[float]]:
+        return {"first": [ns, ns + 10, ns - 10], "second": [ns, ns, ns]}
+
+    inside = event_cost("syscall", of(contained_ns), where="container", seccomp="default")
+    return event_cost("syscall", of(bare_ns), where="bare"), inside
+
+
+CONTAINED = Setup(deployment="container", client=None, network="none", storage="host")
+
+
+def test_a_program_without_a_server_loses_what_a_container_adds_to_its_system_calls() -> None:
+    # A read takes 200 µs; the container's filter adds 0.5 µs to its one call.
+    known = costs().model_copy(update={"events": calls(100.0, 600.0)})
+    of = profile_of([alone("sysbench-fileio", per_s=5_000.0, sut=0.4)])
+    assert of is not None
+    forecast = predicted("container", CONTAINED, of, known)
+    assert forecast.log_ratio == pytest.approx(math.log(200 / 200.5))
+    assert (forecast.bound, forecast.kib) == ("time", 0.0)
+    (line, *_) = [line for line in prediction_lines([forecast], 80) if "container" in line]
+    assert line == "  container  -0.2 % [-8.1 %, +8.3 %], limited by time of each operation"
+
+
+def test_a_program_that_makes_no_system_calls_is_predicted_to_lose_nothing() -> None:
+    known = costs().model_copy(update={"events": calls(100.0, 600.0)})
+    of = profile_of([alone("sysbench-cpu", per_s=5_000.0, sut=0.4)])
+    assert of is not None
+    forecast = predicted("container", CONTAINED, of, known)
+    assert (forecast.log_ratio, forecast.bound) == (0.0, None)
+    assert "container  +0.0 % [" in "\n".join(prediction_lines([forecast], 80))
+    why = predicted("container", CONTAINED, of, costs()).why_none
+    assert why == "what a container adds to a system call was not measured: `tare weigh` does"
+    assert profile_of([alone("another")]) is None
+    assert predicted("again", CONTAINED.model_copy(update={"deployment": "bare"}), of, known).why_none == (
+        "it is deployed like the baseline"
+    )
+
+
+def hosted(sut: float, client: float, network: str = "host") -> tuple[UnitCost, ...]:
+    made = (cost("sut-cpu", sut, se=0.3), cost("client-cpu", client, se=0.1), cost("time", 1.0, load_="alone"))
+    return tuple(each.model_copy(update={"network": network}) for each in made)
+
+
+def test_a_container_around_the_client_costs_it_what_one_around_the_server_costs_that() -> None:
+    known = costs(*hosted(sut=2.0, client=0.5), *hosted(sut=20.0, client=1.0, network="published-address"))
+    own = path_costs(("bare", "container", "host"), known)
+    assert isinstance(own, PathCosts)
+    assert (own.us("client", 0.0), own.us("sut", 0.0), own.waited.us) == (2.0, 0.5, 1.0)
+    both = path_costs(("container", "container", "published-address"), known)
+    assert isinstance(both, PathCosts)
+    assert (both.us("client", 0.0), both.us("sut", 0.0), both.waited.us) == (3.0, 20.5, 2.0)
+    assert both.us("client", 1.0) == pytest.approx(3.0 + math.hypot(0.3, 0.1))
+
+
+@pytest.mark.parametrize("network", ["bridge", "shared", "host-client-nat", "published-loopback"])
+def test_a_client_on_a_network_of_its_own_is_predicted_from_no_other_path(network: str) -> None:
+    why = path_costs(("container", "container", network), costs(*hosted(sut=2.0, client=0.5)))
+    assert why == f"there is no unit cost for container / container / {network}"
 
 
 def test_one_request_at_once_loses_by_its_time_and_not_by_cpu() -> None:

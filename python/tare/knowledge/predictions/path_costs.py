@@ -1,4 +1,4 @@
-"""What one network path adds to a request, by the unit costs of a machine."""
+"""What one network path adds to a request, or a container to a system call, by the unit costs of a machine."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from tare.knowledge.unit_costs import FEWEST, LINKS, Load, Path, Quantity, UnitC
 
 PLAIN: Path = ("bare", "bare", "host")
 """Server and client bare, at 127.0.0.1: what unit costs are told against."""
+ALONE: Path = ("bare", "none", "none")
+"""A bare program that is itself the SUT."""
+_CONTAINED: Path = ("container", "none", "none")
+_HOSTED: Path = ("container", "bare", "host")
+"""What a container around the server adds, without a network of its own."""
+_MIRRORED: Mapping[Quantity, Quantity] = {"sut-cpu": "client-cpu", "client-cpu": "sut-cpu"}
+_FROM_HOST = frozenset({"host", "published-loopback", "published-address", *LINKS})
+"""Networks that a client in a container reaches from its host's network, as these words say."""
 _PROXIED = "published-loopback"
 
 
@@ -44,6 +52,11 @@ def path_costs(path: Path, costs: UnitCosts) -> PathCosts | str:
             us=0.0, se=0.0, low=0.0, high=0.0, n=FEWEST,
         )  # fmt: skip
         return PathCosts(dict.fromkeys(QUANTITIES, nothing), {}, nothing, nothing)
+    if path == _CONTAINED:
+        call = _of_call(costs)
+        if call is None:
+            return "what a container adds to a system call was not measured: `tare weigh` does"
+        return PathCosts({"machine": call, "sut": call}, {}, call, call)
     added = {name: _cost(costs, path, "busy", quantity) for name, quantity in QUANTITIES.items()}
     waited, alone = _cost(costs, path, "alone", "time"), _cost(costs, path, "alone", "sut-cpu")
     if waited is None or not any(added.values()):
@@ -61,10 +74,46 @@ def path_costs(path: Path, costs: UnitCosts) -> PathCosts | str:
     )
 
 
+def _of_call(costs: UnitCosts) -> UnitCost | None:
+    """What a system call costs more in a container, with the engine's default seccomp filter, than bare."""
+    calls = {(each.where, each.seccomp): each for each in costs.events if each.event == "syscall"}
+    bare, inside = calls.get(("bare", None)), calls.get(("container", "default"))
+    if bare is None or inside is None:
+        return None
+    us = (inside.ns - bare.ns) / 1000
+    se = (
+        math.hypot(*((each.high - each.low) / 2 / float(stdtrit(each.n - 1, 0.975)) for each in (bare, inside)))
+        / 1000
+    )
+    n = min(bare.n, inside.n)
+    reach = float(stdtrit(n - 1, 0.975)) * se
+    return UnitCost(
+        deployment="container", client="none", network="none", load="alone", quantity="sut-cpu",
+        us=us, se=se, low=us - reach, high=us + reach, n=n,
+    )  # fmt: skip
+
+
 def _cost(
     costs: UnitCosts, path: Path, load: Load, quantity: Quantity, *, per_kib: bool = False
 ) -> UnitCost | None:
-    """One cost of a path; of a path over a link the container's on the host's network and the link's, together.
+    """One cost of a path; of a client in a container on its host's network, that container's and the rest.
+
+    A container around the client adds to it what one around the server adds to that: both ends make the same calls.
+    """
+    if path[1] != "container" or path[2] not in _FROM_HOST:
+        return _of_server(costs, path, load, quantity, per_kib=per_kib)
+    client = costs.of(_HOSTED, load, _MIRRORED.get(quantity, quantity), per_kib=per_kib)
+    server = path[0], "bare", path[2]
+    rest = None if server == PLAIN else _of_server(costs, server, load, quantity, per_kib=per_kib)
+    if client is None or (rest is None and server != PLAIN):
+        return None
+    return client if rest is None else _together(client, rest)
+
+
+def _of_server(
+    costs: UnitCosts, path: Path, load: Load, quantity: Quantity, *, per_kib: bool = False
+) -> UnitCost | None:
+    """The same; of a path over a link the container's on the host's network and the link's, together.
 
     Between hosts a link costs the client's side nothing, so there the container's stands alone.
     """

@@ -11,7 +11,8 @@ with, t_i the CPU time of one; D_i is the CPU time that an operation has at stat
 that all operations use, and u_i the share that they can use: v_i, if that is `FULL` or more, else `FULL`. What
 others use of the machine is in none of the three. These are the asymptotic bounds of operational analysis (Denning
 & Buzen, ACM Computing Surveys 10(3), 1978). An open loop at a rate below
-them keeps it, and pays in CPU time and latency (at_rate.py); other storages are `_of_storage`.
+them keeps it, and pays in CPU time and latency (at_rate.py); other storages are `_of_storage`. A program that is
+itself the SUT sends no requests; r then are its system calls, each of which a container makes dearer.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tare.knowledge.claim import Setup
 from tare.knowledge.predictions.at_rate import carries, cpu_at_rate, latency_at_rate, others_share
 from tare.knowledge.predictions.measured import Kept, measured
 from tare.knowledge.predictions.model_error import ASSUMED, CPU, LATENCY, THROUGHPUT, ModelError
-from tare.knowledge.predictions.path_costs import PLAIN, PathCosts, path_costs, shifted
+from tare.knowledge.predictions.path_costs import ALONE, PLAIN, PathCosts, path_costs, shifted
 from tare.knowledge.predictions.profile import Payload, Profile, Station, constant_rate, kept_rate, profile_of
 from tare.knowledge.predictions.queueing import slowest_demand, thinking_time, throughput
 from tare.knowledge.predictions.storage_costs import StorageRatios, same_place, storage_ratios
@@ -81,7 +82,7 @@ def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
     """Of one arm against the bare baseline. `beside`: the storage of that."""
     path = path_of(setup)
     moved = not same_place(setup.storage, beside)
-    if path == PLAIN and not moved:
+    if path in (PLAIN, ALONE) and not moved:
         return Prediction(arm, why_none="it is deployed like the baseline", metric=metric)
     known = path_costs(path, costs)
     if isinstance(known, str):
@@ -101,6 +102,9 @@ def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
     learned, of_costs = error.of(metric), abs(ends[0] - ends[1]) / 2
     reach, point = NINETY * learned.sd(point, of_costs), learned.corrected(point)
     counted = profile.kib if any(known.a_kib.values()) and metric != LATENCY else None
+    if setup.client is None:
+        counted = 0.0  # it sends nothing
+        bound = bound if point else None
     return Prediction(
         arm, point, point - reach, point + reach, bound,
         of_costs=of_costs, kib=counted, metric=metric, falls_behind=falls_behind,
@@ -197,6 +201,13 @@ def _log_ratio(profile: Profile, path: PathCosts, *, shift: float) -> tuple[floa
     return math.log(bounds[least] / profile.per_s), least
 
 
+def _not_plain(baseline: Setup) -> str:
+    """Why unit costs, which are told against bare at 127.0.0.1, do not apply to this baseline."""
+    if baseline.deployment == "bare" and baseline.client == "bare":
+        return f"its baseline is reached over the network {baseline.network}, not at 127.0.0.1"
+    return "its baseline is not bare"
+
+
 _NOTHING_TOLD = "no bare run, in a closed loop or at one rate, shows how many requests an operation sends"
 
 
@@ -214,8 +225,8 @@ def predictions(
         if arm.control or base == arm.name:
             continue
         baseline = next(each for each in study.arms if each.name == base)
-        if path_of(setup_of(baseline)) != PLAIN:
-            yield Prediction(arm.name, why_none="its baseline is not bare")
+        if path_of(setup_of(baseline)) not in (PLAIN, ALONE):
+            yield Prediction(arm.name, why_none=_not_plain(setup_of(baseline)))
             continue
         bare = {block: run for (block, name), run in good.items() if name == base}
         profile = profile_of(list(bare.values()), payload)

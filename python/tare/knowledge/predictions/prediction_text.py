@@ -18,7 +18,7 @@ _BOUNDS: Mapping[str, str] = {
     "machine": "CPU of the machine",
     "sut": "CPU of the SUT",
     "client": "CPU of the client",
-    "time": "time of each request",
+    "time": "time of each operation",
     "disk": "the disk",
 }
 

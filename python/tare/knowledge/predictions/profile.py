@@ -10,7 +10,8 @@ from typing import Literal
 from tare.analyze.derived import cpu_per_operation_us
 from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.validity.completeness import SHORT
-from tare.knowledge.predictions.round_trips import requests_per_operation
+from tare.analyze.validity.load import is_alone
+from tare.knowledge.predictions.round_trips import calls_per_operation, requests_per_operation
 from tare.knowledge.unit_costs import (
     REQUEST_BYTES,
     SMALL_BYTES,
@@ -47,10 +48,10 @@ class Disk:
 class Profile:
     """What an operation does in bare runs, medians over them.
 
-    `requests`: round trips an operation; `per_s`: operations a second; `flying`: operations under way at once,
-    `None` of an open loop; `stations`: those whose CPU time is known. `kib`: of an operation, beyond as many
-    requests as unit costs have; `disk`; `cpu_us`: CPU time of the SUT, `latency_us`: mean latency. `None`: nothing
-    tells.
+    `requests`: round trips an operation, or system calls of a program that is itself the SUT; `per_s`: operations
+    a second; `flying`: operations under way at once, `None` of an open loop; `stations`: those whose CPU time is
+    known. `kib`: of an operation, beyond as many requests as unit costs have; `disk`; `cpu_us`: CPU time of the
+    SUT, `latency_us`: mean latency. `None`: nothing tells.
     """
 
     requests: float
@@ -122,8 +123,9 @@ def kept_rate(run: RunRecord) -> bool:
 def _profile(run: RunRecord, sent: float | None) -> Profile | None:
     per_s, operations = (number_at(run.measurement, (key,)) for key in ("throughput_per_s", "operations"))
     flying, wall = in_flight(run), number_at(run.usage, ("wall_s",))
-    requests, latency_ms = requests_per_operation(run), number_at(run.measurement, ("latency", "mean_ms"))
-    if not per_s or not operations or not requests or not wall or (flying is None and not constant_rate(run)):
+    latency_ms = number_at(run.measurement, ("latency", "mean_ms"))
+    requests = calls_per_operation(run) if is_alone(run) else requests_per_operation(run) or None
+    if not per_s or not operations or requests is None or not wall or (flying is None and not constant_rate(run)):
         return None
     if flying is None and not kept_rate(run):
         return None

@@ -1,10 +1,21 @@
-"""How many requests an operation sends: as the generator tells, or as YCSB's binding sends them."""
+"""How many requests an operation sends: as the generator tells, or as YCSB's binding sends them.
+
+Of a program that is itself the SUT: how many system calls an operation makes.
+"""
 
 from __future__ import annotations
 
 from tare.analyze.numbers import number_at, tree_at
 from tare.run.record import RunRecord
 from tare.workloads.ycsb.bindings import BINDING_OF, BINDINGS
+
+_CALLS = {"sysbench-cpu": 0.0, "sysbench-fileio": 1.0}
+"""Workload → system calls of an operation: none to look for primes, one to read, write or sync."""
+
+
+def calls_per_operation(run: RunRecord) -> float | None:
+    """System calls of a program that is itself the SUT; `None` where nothing tells."""
+    return _CALLS.get(str(run.settings.get("workload_name")))
 
 
 def requests_per_operation(run: RunRecord) -> float | None:
