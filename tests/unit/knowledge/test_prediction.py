@@ -17,7 +17,7 @@ from tare.knowledge.claim import Setup
 from tare.knowledge.event_costs import EventCost, event_cost
 from tare.knowledge.kept_costs import keep, place_of, read_costs
 from tare.knowledge.predictions.path_costs import PathCosts, path_costs
-from tare.knowledge.predictions.prediction import predicted, predictions
+from tare.knowledge.predictions.prediction import _not_plain, predicted, predictions
 from tare.knowledge.predictions.prediction_text import prediction_lines
 from tare.knowledge.predictions.profile import Profile, profile_of
 from tare.knowledge.unit_costs import UnitCost, UnitCosts, unit_costs
@@ -264,6 +264,21 @@ def test_each_arm_of_a_store_stands_beside_what_was_measured(study: Study) -> No
     shown = "\n".join(prediction_lines(list(by_arm.values()), 100))
     assert "-16.7 %" in shown
     assert "measured -20.0 %" in shown
+
+
+def test_a_baseline_that_unit_costs_do_not_apply_to_is_named_by_what_differs() -> None:
+    baseline = Setup(deployment="bare", client="bare", network="wire")
+    assert _not_plain(baseline) == "its baseline is reached over the network wire, not at 127.0.0.1"
+    assert _not_plain(baseline.model_copy(update={"deployment": "vm"})) == "its baseline is not bare"
+
+
+def test_cassandra_stress_sends_one_request_an_operation() -> None:
+    def change(tree: dict[str, Any]) -> None:
+        tree["settings"] = {"workload": {"threads": 150}, "workload_name": "cassandra-stress"}
+
+    of = profile_of([synthetic.changed(run(requests=0.0), change)])
+    assert of is not None
+    assert (of.requests, of.flying) == (1.0, 150.0)
 
 
 def test_costs_are_shown_a_path_a_line_within_80_columns() -> None:

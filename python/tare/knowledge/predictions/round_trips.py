@@ -23,6 +23,8 @@ def requests_per_operation(run: RunRecord) -> float | None:
     queries, per_s = (number_at(run.measurement, (key,)) for key in ("queries_per_s", "throughput_per_s"))
     if queries:
         return queries / per_s if per_s else None
+    if run.settings.get("workload_name") == "cassandra-stress":
+        return 1.0  # its commands read or write one partition by one statement
     return _of_binding(run)
 
 
