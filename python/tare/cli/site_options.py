@@ -18,7 +18,8 @@ SitesOption = Annotated[
 ]
 SiteOption = Annotated[str | None, typer.Option("--site", help="Site in that file (default: the first).")]
 SchedulerOption = Annotated[
-    str | None, typer.Option("--scheduler", help="Run the blocks on the workers of this Dask scheduler: tls://HOST:PORT.")
+    str | None,
+    typer.Option("--scheduler", help="Run the blocks on the workers of this Dask scheduler: tls://HOST:PORT."),
 ]
 TlsCa = Annotated[Path | None, typer.Option("--tls-ca", help="Certificate authority of the cluster (PEM).")]
 TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="This program's certificate (PEM).")]

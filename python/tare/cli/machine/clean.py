@@ -56,8 +56,8 @@ def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
     """Remove what tare made on this machine: containers, networks, cgroups, processes, copies, caches.
 
     It uses tare's ledger and the engine's labels. Results (stores) stay. If --sites names a machine plan, this
-    destroys all machines of that plan, including those of a killed tare. --forget removes a namespace from the ledger
-    after its cluster is gone; it refuses if a context of the kubeconfig still reaches that cluster.
+    destroys all machines of that plan, including those of a killed tare. --forget removes a namespace from the
+    ledger after its cluster is gone; it refuses if a context of the kubeconfig still reaches that cluster.
     """
     if forget is not None:
         if sites is not None or site is not None or keep_images:

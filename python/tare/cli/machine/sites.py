@@ -107,7 +107,7 @@ def destroy(
 ) -> None:
     """Destroy machines from a cloud with all that belongs to them (exit code 1: something is left).
 
-        With a plan file, destroys all your machines that carry its name at the provider, recorded here or not. Lists
+    With a plan file, destroys all your machines that carry its name at the provider, recorded here or not. Lists
     machines that others made from a plan of that name, and destroys them only with --others.
     """
     rentals = Rentals(default_layout())

@@ -42,7 +42,8 @@ def worker(  # noqa: PLR0913, PLR0917 - a parameter an option
 ) -> None:
     """Run blocks on one site for `tare run --scheduler`, as a Dask worker.
 
-    Start it on a machine that reaches the site's hosts by SSH and is not one of them. It exits when its scheduler does.
+    Start it on a machine that reaches the site's hosts by SSH and is not one of them. It exits when its scheduler
+    does.
     """
     if (scheduler is None) == (address is None):
         raise StudyError("tare worker needs one address of a scheduler", hint="add --scheduler tls://HOST:PORT")

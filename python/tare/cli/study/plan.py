@@ -51,7 +51,9 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
         int | None, typer.Option(min=1, max=1000, help="Maximum number of blocks, instead of the study's.")
     ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
-    elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not check whether this machine can run it.")] = False,  # noqa: FBT002 - an option, given by name
+    elsewhere: Annotated[  # noqa: FBT002 - an option, given by name
+        bool, typer.Option("--elsewhere", help="Do not check whether this machine can run it.")
+    ] = False,
     sites: SitesOption = None,
     site: SiteOption = None,
 ) -> None:

@@ -140,7 +140,8 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     threads: Annotated[str, typer.Option(help="Numbers of threads to try, separated by commas.")] = _THREADS,
     repetitions: Annotated[int, typer.Option(min=1, max=100, help="Runs for each number.")] = 3,
     share: Annotated[
-        list[float] | None, typer.Option(min=0.01, max=0.99, help="Also find the threads for this share of full load.")
+        list[float] | None,
+        typer.Option(min=0.01, max=0.99, help="Also find the threads for this share of full load."),
     ] = None,
     arm: Annotated[str | None, typer.Option(help="Arm to run (default: the baseline).")] = None,
     scale: Annotated[str | None, typer.Option(help="Scale of the study (default: full).")] = None,
