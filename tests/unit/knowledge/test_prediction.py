@@ -17,7 +17,7 @@ from tare.knowledge.claim import Setup
 from tare.knowledge.event_costs import EventCost, event_cost
 from tare.knowledge.kept_costs import keep, place_of, read_costs
 from tare.knowledge.predictions.path_costs import PathCosts, path_costs
-from tare.knowledge.predictions.prediction import _not_plain, predicted, predictions
+from tare.knowledge.predictions.prediction import Prediction, _not_plain, predicted, predictions
 from tare.knowledge.predictions.prediction_text import prediction_lines
 from tare.knowledge.predictions.profile import Profile, profile_of
 from tare.knowledge.unit_costs import UnitCost, UnitCosts, unit_costs
@@ -270,6 +270,15 @@ def test_a_baseline_that_unit_costs_do_not_apply_to_is_named_by_what_differs() -
     baseline = Setup(deployment="bare", client="bare", network="wire")
     assert _not_plain(baseline) == "its baseline is reached over the network wire, not at 127.0.0.1"
     assert _not_plain(baseline.model_copy(update={"deployment": "vm"})) == "its baseline is not bare"
+
+
+@pytest.mark.parametrize("arm", ["bridge", "an-arm-whose-name-takes-more-than-half-of-the-line"])
+def test_a_reason_is_told_to_its_end_however_narrow_the_terminal(arm: str) -> None:
+    why = "no bare run, in a closed loop or at one rate, shows how many requests an operation sends"
+    lines = list(prediction_lines([Prediction(arm, why_none=why)], 80))[2:]
+    assert " ".join(" ".join(lines).split()) == f"{arm} no prediction: {why}"
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= 80
 
 
 def test_cassandra_stress_sends_one_request_an_operation() -> None:

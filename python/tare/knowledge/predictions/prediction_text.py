@@ -42,15 +42,28 @@ def prediction_lines(
     for each in predictions:
         arm = named(each.arm, each.metric)
         if each.log_ratio is None or each.low is None or each.high is None:
-            yield f"  {arm:<{name}}  no prediction: {each.why_none}{_behind(each)}"[:width]
+            yield from _row(arm, name, f"no prediction: {each.why_none}{_behind(each)}", width)
         else:
             beside = "" if each.measured is None else f"; measured {percent(each.measured)}"
             figures = f"{percent(each.log_ratio)} {interval(each.low, each.high)}"
             bound = "" if each.bound is None else f", limited by {_BOUNDS[each.bound]}"
-            yield f"  {arm:<{name}}  {figures}{bound}{beside}{_behind(each)}"
+            yield from _row(arm, name, f"{figures}{bound}{beside}{_behind(each)}", width)
         if each.metric == THROUGHPUT and (prior := (priors or {}).get(each.arm)):
             yield f"  {'':<{name}}  {_beside(each, prior)}"
     yield from _sources(predictions, error, width)
+
+
+def _row(arm: str, name: int, words: str, width: int) -> Iterator[str]:
+    """A row of the table: words that are too long go on in their own column, or below a long name."""
+    if name + 4 + len(words) <= width:
+        yield f"  {arm:<{name}}  {words}"
+    elif name + 4 <= width // 2:
+        first, *rest = textwrap.wrap(words, width - name - 4, break_on_hyphens=False)
+        yield f"  {arm:<{name}}  {first}"
+        yield from (f"{'':<{name + 4}}{line}" for line in rest)
+    else:
+        yield f"  {arm}"
+        yield from textwrap.wrap(words, max(width, 40), initial_indent=" " * 6, subsequent_indent=" " * 6)
 
 
 def named(arm: str, metric: str) -> str:
