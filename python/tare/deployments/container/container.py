@@ -80,7 +80,7 @@ class Container:
         """Run a program as `docker exec` does; any exit code is returned."""
         container = self._container(instance.task)
         if container is None or container.status != "running":
-            raise RunFailed(f"{instance.task.name} has ended: {_last_words(container)}")
+            raise RunFailed(f"{instance.task.name} has ended{_how_of(container)}: {_last_words(container)}")
         with self._answering(instance.task):
             return engine_exec(
                 self._engine,
@@ -380,6 +380,12 @@ def _pod_namespaces(task: Task, pod: Made) -> dict[str, Any]:
 
 def _user(task: Task) -> str:
     return user(task)
+
+
+def _how_of(container: EngineContainer | None) -> str:
+    """Its exit code, as the engine keeps it: a server that an engine shut down does not say who did."""
+    code = None if container is None else container.attrs["State"].get("ExitCode")
+    return "" if code is None else f" with exit code {code}"
 
 
 def _last_words(container: EngineContainer | None) -> str:

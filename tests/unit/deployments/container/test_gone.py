@@ -90,6 +90,16 @@ def test_what_is_gone_and_who_does_not_answer_are_told_apart(
     assert raised.value.what == message
 
 
+def test_a_container_that_ended_tells_its_exit_code_before_its_last_words(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by `make chaos`: after a dockerd was killed, only Redis's "bye bye" was told."""
+    host, ended = FakeHost(), running()
+    ended.status, ended.attrs, ended.logs.return_value = "exited", {"State": {"ExitCode": 0}}, b"bye bye\n"
+    with pytest.raises(RunFailed, match=r"^tare-x-s has ended with exit code 0: bye bye$"):
+        container(host, ledger, ended, monkeypatch).exec(instance_on(host), ["true"], timeout_s=1)
+
+
 def test_an_engine_that_does_not_answer_a_start_is_the_reason(
     ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
