@@ -40,6 +40,8 @@ FULL = 0.95
 """Share of its CPUs that a station can be brought to use, where nothing tells."""
 NINETY = 1.6448536269514722
 """Standard errors on either side of a 90 % interval."""
+_NOTHING = 1e-9
+"""A log ratio that is rounding alone."""
 Bound = Station | Literal["time", "disk"]
 
 
@@ -104,7 +106,7 @@ def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
     counted = profile.kib if any(known.a_kib.values()) and metric != LATENCY else None
     if setup.client is None:
         counted = 0.0  # it sends nothing
-        bound = bound if point else None
+        bound = None if abs(point) < _NOTHING else bound
     return Prediction(
         arm, point, point - reach, point + reach, bound,
         of_costs=of_costs, kib=counted, metric=metric, falls_behind=falls_behind,
