@@ -11,7 +11,7 @@ from polars.exceptions import ComputeError, PolarsError
 
 from tare.parquet import read_parquet, read_parquet_metadata
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 TABLE = pl.DataFrame(
     {
         "time": [0.5, None, 2.5] * 3000,
