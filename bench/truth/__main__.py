@@ -179,7 +179,7 @@ def main() -> None:
     options.add_argument(
         "--only", nargs="*", default=[], help="kinds with each of these words in their names; `a|b`: either"
     )
-    options.add_argument("--sites", type=Path, help="file of sites, on which the protocol `sites` is run")
+    options.add_argument("--sites", type=Path, help="sites file, on which the protocol `sites` is run")
     options.add_argument("--ledger", type=Path, default=LEDGER)
     options.add_argument("--show", action="store_true", help="run nothing")
     options.add_argument("--merge", type=Path, nargs="*", default=[], help="ledgers of other machines, to be added")

@@ -1,4 +1,4 @@
-"""Test hosts in pairs: the file of sites that they make, and which of them lose power."""
+"""Test hosts in pairs: the sites file that they make, and which of them lose power."""
 
 from __future__ import annotations
 

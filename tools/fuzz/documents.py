@@ -97,7 +97,7 @@ def mapping(chance: Random, place: Path) -> object:
 
 
 def sites(chance: Random, place: Path) -> object:
-    """The example of a file of sites, and ones grown from its schema."""
+    """The example of a sites file, and ones grown from its schema."""
     source = REPOSITORY / "docs" / "examples" / "fleet" / "sites.yaml"
     found = load_sites(_file(place / "sites.yaml", source, chance, "sites", grow=0.6))
     return [host.display_name for site in found.sites for host in site.hosts if not isinstance(host, str)]

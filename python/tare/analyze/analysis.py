@@ -67,7 +67,7 @@ class Stratum:
 class Machines:
     """Throughput of all arms with the server on `turned` and the client on `own`, against the opposite placement.
 
-    `own`: the server's host in the file of sites. The estimate compares the hosts in both roles together: one as
+    `own`: the server's host in the sites file. The estimate compares the hosts in both roles together: one as
     server and the other as client.
     """
 

@@ -20,9 +20,7 @@ from tare.study.values import Strict
 
 FORMAT = 1
 LOCAL = "local"
-_SORT = Sort(
-    "a file of sites", "docs/reference/sites.md has an example", "name the file: tare run STUDY --sites FILE"
-)
+_SORT = Sort("a sites file", "docs/reference/sites.md has an example", "name the file: tare run STUDY --sites FILE")
 _DESTINATION = re.compile(r"(ssh://)?([^\s@/:-][^\s@/:]*@)?([A-Za-z0-9_[][^\s@/]*)")
 
 _PORT = re.compile(r":\d+$")
@@ -155,7 +153,7 @@ class SitesFile(Strict):
 
 @dataclass(frozen=True)
 class Sites:
-    """A checked file of sites. `file`: its name in errors."""
+    """A checked sites file. `file`: its name in errors."""
 
     file: str
     sites: tuple[SiteSpec, ...]
@@ -188,8 +186,8 @@ def resolve(document: Document) -> Sites:
         hint = f"this tare reads format {FORMAT}: use a newer tare"
         raise document.error(("format",), f"format {given} is newer than this tare", hint=hint)
     if "provider" in document.tree:
-        hint = f"tare sites create {document.file} makes its machines and writes their file of sites"
-        raise document.error(("provider",), "this is a machine plan, not a file of sites", hint=hint)
+        hint = f"tare sites create {document.file} makes its machines and writes their sites file"
+        raise document.error(("provider",), "this is a machine plan, not a sites file", hint=hint)
     file = checked(SitesFile, document)
     seen: dict[str, int] = {}
     for n, site in enumerate(file.sites):

@@ -48,7 +48,7 @@ main()
 
 @dataclass(frozen=True)
 class Pair:
-    """Two hosts and the file of sites by which their user reaches them."""
+    """Two hosts and the sites file by which their user reaches them."""
 
     hosts: tuple[TestHost, ...]
     user: str

@@ -55,7 +55,7 @@ def test_a_cluster_goes_on_on_its_nodes_hosts() -> None:
             made(),
             rack("load", "db"),
             "the site rack has the server on load and the client on db, and the runs in store were made with",
-            "restore the file of sites, or give the study another store",
+            "restore the sites file, or give the study another store",
         ),
         (
             made(),

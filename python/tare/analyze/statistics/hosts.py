@@ -66,7 +66,7 @@ class Placed:
 
 
 def machines_apart(series: Sequence[Sequence[Placed]]) -> Estimate | None:
-    """Relative throughput with server and client swapped, against their placement in the file of sites.
+    """Relative throughput with server and client swapped, against their placement in the sites file.
 
     `series`: runs of each arm, in the order of time. Two successive runs with different placement give a log ratio;
     its mean over the arms is one unit, and the paired t is over units. `None` without units.

@@ -206,7 +206,7 @@ def _refuse_in_use(rentals: Sequence[Rental]) -> None:
 
 
 def _write_sites(created: Created, output: Path) -> None:
-    """Write the file of sites. If that fails, as on a full disk, keep the machines and print the text on stderr."""
+    """Write the sites file. If that fails, as on a full disk, keep the machines and print the text on stderr."""
     try:
         write(created.sites, output)
     except TareError as error:
@@ -217,7 +217,7 @@ def _write_sites(created: Created, output: Path) -> None:
 
 
 def _refuse_other_sites(output: Path, rentals: Rentals) -> None:
-    """Refuse to replace any file but a file of sites whose machines are gone."""
+    """Refuse to replace any file but a sites file whose machines are gone."""
     refuse_place(output)
     if not output.exists():
         return

@@ -34,7 +34,7 @@ def refuse_other_hosts(records: Iterable[RunRecord], site: Site, store: str) -> 
         if record.site == name and there is not None and there != here:
             raise StudyError(
                 f"the site {name} has {_hosts(here)}, and the runs in {store} were made with {_hosts(there)}",
-                hint=f"restore the file of sites, {other}",
+                hint=f"restore the sites file, {other}",
             )
 
 

@@ -24,7 +24,7 @@ _ELSEWHERE = "ask the provider why, or try another zone or machine type"
 
 @dataclass(frozen=True)
 class Order:
-    """Machines to make, for which file of sites, and for whom. `tell`: reports a line of progress."""
+    """Machines to make, for which sites file, and for whom. `tell`: reports a line of progress."""
 
     plan: MachinePlan
     offer: Offer

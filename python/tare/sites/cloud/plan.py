@@ -144,7 +144,7 @@ def load_plan(path: Path) -> MachinePlan:
 
 
 def plan_in(path: Path) -> MachinePlan | None:
-    """The plan in a file; `None` if the file is unreadable or holds no plan, such as a file of sites."""
+    """The plan in a file; `None` if the file is unreadable or holds no plan, such as a sites file."""
     try:
         document = read(path, _SORT)
     except StudyError:

@@ -255,7 +255,7 @@ def sites_text(rental: Rental, hosts: Sequence[tuple[HostPlace, SshSpec]]) -> st
 
 
 def heading(rental: Rental) -> str:
-    """First words of the file of sites that belongs to a rental."""
+    """First words of the sites file that belongs to a rental."""
     return f"# Machines of {rental.id}"
 
 

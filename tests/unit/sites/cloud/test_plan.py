@@ -138,7 +138,7 @@ def test_the_plans_that_come_with_tare_can_be_read(path: Path) -> None:
 
 def test_a_plan_is_no_file_of_sites_and_the_other_way_round(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(GOOD)
-    with pytest.raises(StudyError, match=r"this is a machine plan, not a file of sites .tare sites create"):
+    with pytest.raises(StudyError, match=r"this is a machine plan, not a sites file .tare sites create"):
         load_sites(tmp_path / "plan.yaml")
     (tmp_path / "sites.yaml").write_text("format: 1\nsites: [{name: a, sut: local, client: {ssh: b}}]\n")
     assert plan_in(tmp_path / "sites.yaml") is None
