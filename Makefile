@@ -11,62 +11,62 @@ HOSTS ?= 2
 DATA ?= ../shared/data/grambow-2018
 TRUTH_PAGE := --page docs/concepts/proved.md --chart docs/truth/proved.svg
 
-help: ## This list
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## Set up, run the study percona-2016 at demo scale, show overheads and the HTML report
+demo: ## Set up, run percona-2016 at demo scale, show overheads and the HTML report
 	@scripts/demo.sh
 
-demo-pair: ## Two test hosts, grambow-2018's setups I to IV between them, the path of each; the hosts are removed (root)
+demo-pair: ## Make two test hosts, run setups I to IV of grambow-2018 between them, show each path, remove the hosts (root)
 	@scripts/demo_pair.sh
 
 .PHONY: demo-kube
-demo-kube: ## A Kubernetes cluster of one node, kube-2026 with pods on it, BLOCKS (8) at most; the cluster is removed (root, half an hour to build it once)
+demo-kube: ## Start a one-node Kubernetes cluster, run kube-2026 on it, at most BLOCKS (8), remove it (root; the first build takes half an hour)
 	@scripts/demo_kube.sh $(if $(BLOCKS),--blocks $(BLOCKS))
 
 .PHONY: demo-fleet
-demo-fleet: ## Three pairs of test hosts, one study on all at once, one pair loses power; the hosts are removed (root)
+demo-fleet: ## Make three pairs of test hosts, run one study on all at once, cut the power of one pair, remove the hosts (root)
 	@scripts/demo_fleet.sh
 
-calibrate: setup ## Set up, then prove this machine for MINUTES (60), adding to what is known of it
+calibrate: setup ## Set up, then calibrate this machine for MINUTES (60); results add to earlier ones
 	@scripts/packages.sh demo
 	@scripts/engine.sh run $(PY) -m tare calibrate --minutes $(MINUTES)
 
-test: setup ## Set up, then all unit and integration tests on a real engine
+test: setup ## Set up, then run all unit and integration tests on a real engine
 	@scripts/packages.sh test
 	@scripts/engine.sh run scripts/test.sh $(PYTEST_ARGS)
 
-test-unit: setup ## The unit tests alone: no root, no engine
+test-unit: setup ## Run only the unit tests: no root, no engine
 	@scripts/test.sh $(if $(PYTEST_ARGS),$(PYTEST_ARGS),unit)
 
 .PHONY: coverage
-coverage: setup ## Line coverage of the package by the unit tests, each line in build/coverage/index.html
+coverage: setup ## Measure the unit tests' line coverage of the package; each line in build/coverage/index.html
 	@mkdir -p build/coverage
 	@COVERAGE_FILE=build/coverage/data $(PY) -m pytest -q -n auto --dist loadscope -m "not slow and not engine" \
 		--cov=tare --cov-report=term:skip-covered --cov-report=html:build/coverage tests/unit
 
-test-slow: setup ## The tests that take minutes
+test-slow: setup ## Run the tests that take minutes
 	@scripts/packages.sh slow
 	@scripts/s3.sh build >/dev/null
 	@scripts/engine.sh run $(PY) -m pytest -m slow $(PYTEST_ARGS)
 
-check: setup ## Exactly what CI checks before the tests: format, lint, types, schemas, architecture
+check: setup ## Run what CI checks before the tests: format, lint, types, schemas, architecture
 	@scripts/check.sh
 
-fuzz: setup ## Have tare read CASES damaged studies, outputs, stores, images, …, or as many as MINUTES (10) allow; print seeds
+fuzz: setup ## Feed tare CASES damaged studies, outputs, stores, images, …, or as many as MINUTES (10) allow; print seeds
 	@$(PY) -m tools.fuzz $(if $(CASES),--cases $(CASES)) \
 		$(if $(filter file,$(origin MINUTES)),,--minutes $(MINUTES)) $(FUZZ_ARGS)
 
 .PHONY: fuzz-load
-fuzz-load: ## Have tare-load read CASES (20000) damaged answers of each kind from servers of each protocol
+fuzz-load: ## Feed tare-load CASES (20000) damaged answers of each kind, for each protocol
 	@PROPTEST_CASES=$(if $(CASES),$(CASES),20000) nice cargo test --profile dev --locked --package tare-load --quiet -- bytes records_of_tls panic
 
 .PHONY: fuzz-probe
-fuzz-probe: ## Fuzz the readers of tare-probe and tare-agent with CASES (20000) damaged inputs of each kind
+fuzz-probe: ## Feed tare-probe and tare-agent CASES (20000) damaged inputs of each kind
 	@PROPTEST_CASES=$(if $(CASES),$(CASES),20000) nice cargo test --locked --package tare-record --package tare-probe --package tare-agent --quiet -- panic
 
 .PHONY: chaos
-chaos: setup ## Play FAULTS (50) faults at random moments of studies of fakes, or CHAOS_ARGS="--study …"; print the seed
+chaos: setup ## Inject FAULTS (50) faults at random moments of studies of fakes, or CHAOS_ARGS="--study …"; print the seed
 	@$(PY) -m tools.chaos --faults $(if $(FAULTS),$(FAULTS),50) $(CHAOS_ARGS)
 
 .PHONY: chaos-fleet
@@ -74,39 +74,39 @@ chaos-fleet: setup ## Kill tare and the processes of fake sites KILLS (50) times
 	@$(PY) -m tools.chaos_fleet --kills $(if $(KILLS),$(KILLS),50) $(CHAOS_ARGS)
 
 .PHONY: predictions
-predictions: setup ## Predict each arm of STORES from its bare runs, beside what was measured, leaving one store out each time
+predictions: setup ## Predict each arm of STORES from its bare runs and compare with the measurements, leaving one store out each time
 	@$(PY) -m tare knowledge predicted $(STORES)
 
 .PHONY: audit
-audit: setup ## Look up every pinned Python package and crate in the databases of known vulnerabilities (network)
+audit: setup ## Check every pinned Python package and crate for known vulnerabilities (network)
 	@scripts/audit.sh $(AUDIT_ARGS)
 
 .PHONY: release
-release: setup ## The wheel and the source archive of this commit in dist/, the same bytes wherever the same compiler builds them
+release: setup ## Build the wheel and the source archive of this commit in dist/; the same compiler gives the same bytes
 	@scripts/release.sh dist
 
 .PHONY: test-release
-test-release: setup ## Build a release twice, in two clones and two surroundings, and compare the bytes (5 minutes of both CPUs)
+test-release: setup ## Build a release twice, in two clones and two environments, and compare the bytes (5 minutes on two CPUs)
 	@scripts/release.sh twice
 
 .PHONY: schemas
-schemas: setup ## Renew every kept JSON Schema
+schemas: setup ## Regenerate all JSON Schemas
 	@for kind in study report imports knowledge sites sites.cloud; do $(PY) -m tare.$$kind.schema; done
 
-check-rust: ## The Rust part of `make check` alone
+check-rust: ## Run only the Rust part of `make check`
 	@scripts/check_rust.sh
 
-test-probe-root: ## The tests of tare-probe that need root, and eBPF where the kernel has BTF; part of `make test`
+test-probe-root: ## Run the tests of tare-probe that need root, and eBPF if the kernel has BTF; part of `make test`
 	@scripts/test_probe_root.sh
 
-bench-probe: setup ## What tare-probe costs, beside mpstat, iostat, sar, pidstat, docker stats (root, an engine)
+bench-probe: setup ## Cost of tare-probe, beside mpstat, iostat, sar, pidstat, docker stats (root, an engine)
 	@bench/probe/run.sh
 
-bench-protocol: setup ## Machine seconds and false positives of each protocol, for MINUTES (25), adding to what is known
+bench-protocol: setup ## Machine seconds and false positives of each protocol, for MINUTES (25); results add to earlier ones
 	@scripts/packages.sh demo
 	@scripts/engine.sh run $(PY) -m bench.protocol --minutes $(if $(filter file,$(origin MINUTES)),25,$(MINUTES)) --markdown build/bench-protocol.md --json build/bench-protocol.json
 
-bench-storage: setup ## fio on every storage against a directory of the host, BLOCKS (5) times (root, an engine)
+bench-storage: setup ## Run fio on every storage and on a directory of the host, BLOCKS (5) times (root, an engine)
 	@scripts/packages.sh storage
 	@scripts/engine.sh run bench/storage/run.sh
 
@@ -114,45 +114,45 @@ bench-start: setup ## Seconds to start and to stop a server in every deployment,
 	@scripts/packages.sh test
 	@scripts/engine.sh run bench/start/run.sh
 
-bench-overhead: setup ## Seconds that a run takes beside its measurement, MariaDB's and Cassandra's (root, an engine)
+bench-overhead: setup ## Seconds that a run takes besides its measurement, for MariaDB and Cassandra (root, an engine)
 	@scripts/packages.sh test
 	@scripts/engine.sh run $(PY) -m bench.overhead --markdown build/bench-overhead.md
 
-bench-import: setup ## Seconds that importing and analysing 720 runs takes, of the published files in DATA
+bench-import: setup ## Seconds to import and analyse 720 runs, from the published files in DATA
 	@$(PY) -m bench.import_runs $(DATA) --markdown build/bench-import.md
 
-bench-load: setup ## tare-load beside other generators (also those in PEERS), PAIRS (5) of runs within MINUTES (60), all or BENCH_ARGS="--parts …"; root
+bench-load: setup ## tare-load beside other generators (also those in PEERS), PAIRS (5) of runs within MINUTES (60), all or BENCH_ARGS="--parts …" (root)
 	@bench/load/run.sh --pairs $(or $(PAIRS),5) --minutes $(MINUTES) --markdown build/bench-load.md --json build/bench-load.json $(BENCH_ARGS)
 
-hosts: setup ## HOSTS (2) test hosts, or PAIRS of them, with sshd and engine, in namespaces of this machine, and their sites.yaml; RATE slows the wire
+hosts: setup ## Make HOSTS (2) test hosts, or PAIRS of them, with sshd and engine, in namespaces of this machine, and their sites.yaml; RATE slows the wire
 	@scripts/packages.sh hosts
 	@$(PY) -m tools.hosts up --engines $(if $(PAIRS),--pairs $(PAIRS),--count $(HOSTS)) $(if $(RATE),--rate $(RATE))
 
-hosts-clean: ## Remove the test hosts with all that was started on them
+hosts-clean: ## Remove the test hosts and everything started on them
 	@scripts/venv.sh dev
 	@$(PY) -m tools.hosts down
 
-bench-agent: setup ## Calls through the host agent beside plain SSH, on SSH (this machine, by a key that its sshd takes)
+bench-agent: setup ## Calls through the host agent beside plain SSH, on the host SSH (default: this machine, with a key that its sshd accepts)
 	@$(PY) -m bench.agent --ssh $(if $(SSH),$(SSH),localhost) $(if $(SSH_CONFIG),--ssh-config $(SSH_CONFIG)) --markdown build/bench-agent.md
 
-bench-hosts: setup ## On test hosts: calls through the agent beside SSH and Ansible, a run's own time beside that of one machine (root)
+bench-hosts: setup ## On test hosts: calls through the agent beside SSH and Ansible; a run's own time beside that on one machine (root)
 	@scripts/packages.sh hosts
 	@bench/agent/run.sh --markdown build/bench-hosts.md
 	@$(PY) -m bench.agent.own_time --markdown build/bench-own-time.md
 
-bench-explain: setup ## Known causes: does `tare explain` find them; what sampling costs, PAIRS (5) of runs (root)
+bench-explain: setup ## Does `tare explain` find known causes, and what does sampling cost? PAIRS (5) of runs (root)
 	@bench/explain/run.sh --pairs $(or $(PAIRS),5) --markdown build/bench-explain.md --json build/bench-explain.json
 
-bench-paths: setup ## Studies redis-paths (±5 % in 10 minutes) and two generators on the same arms, on an idle machine (root, an engine)
+bench-paths: setup ## redis-paths to ±5 % in 10 minutes, and two generators on the same arms, on an idle machine (root, an engine)
 	@scripts/engine.sh run bench/paths/run.sh
 
 .PHONY: bench-predictions
-bench-predictions: setup ## Weigh this machine, run workloads on paths, storages and load levels, hold predictions against them; 45 idle minutes, SCALE=tiny to try (root, an engine)
+bench-predictions: setup ## Weigh this machine, run workloads on paths, storages and load levels, compare them with predictions; 45 idle minutes, SCALE=tiny to try (root, an engine)
 	@scripts/packages.sh demo
 	@SCALE=$(SCALE) scripts/engine.sh run bench/predictions/run.sh
 
 .PHONY: bench-fleet
-bench-fleet: setup ## What handing out blocks costs, on SITES (1,4,16,64) fake sites, beside make, GNU parallel and plain Dask
+bench-fleet: setup ## Cost of handing out blocks on SITES (1,4,16,64) fake sites, beside make, GNU parallel and plain Dask
 	-@scripts/apt_install.sh "needed to compare with" parallel:parallel
 	@$(PY) -m bench.fleet $(if $(SITES),--sites $(SITES)) --markdown build/bench-fleet.md --json build/bench-fleet.json
 
@@ -161,31 +161,31 @@ bench-scale: setup ## Bytes, seconds and memory of stores of RUNS (1000,10000,10
 	@$(PY) -m bench.fleet.scale $(if $(RUNS),--runs $(RUNS)) --markdown build/bench-scale.md --json build/bench-scale.json
 
 .PHONY: bench-anytime
-bench-anytime: setup ## Intervals that hold at every look, in simulation: how often ever wrong, how many blocks; STUDIES (4000)
+bench-anytime: setup ## Simulate intervals that are valid at every look: how often they are ever wrong, how many blocks they need; STUDIES (4000)
 	@$(PY) -m bench.anytime --studies $(or $(STUDIES),4000) --markdown build/bench-anytime.md
 
 .PHONY: truth
-truth: setup ## Comparisons whose truth is known, of every protocol, for HOURS (8), added to docs/truth/ledger.jsonl; ONLY="redis bare", SITES=FILE
+truth: setup ## Add comparisons with a known truth, of every protocol, to docs/truth/ledger.jsonl for HOURS (8); ONLY="redis bare", SITES=FILE
 	@scripts/packages.sh demo
 	@scripts/engine.sh run $(PY) -m bench.truth --hours $(or $(HOURS),8) $(if $(ONLY),--only $(foreach word,$(ONLY),'$(word)')) $(if $(SITES),--sites $(SITES)) $(TRUTH_PAGE)
 
 .PHONY: truth-page
-truth-page: setup ## What the ledger proves so far, as tables and chart of docs/concepts/proved.md; MERGE="FILE…" takes in others
+truth-page: setup ## Rebuild tables and chart of docs/concepts/proved.md from the ledger; MERGE="FILE…" adds other ledgers
 	@$(PY) -m bench.truth --show $(if $(MERGE),--merge $(MERGE)) $(TRUTH_PAGE)
 
-guide-charts: setup ## The charts of the guide on loops and rates, from what is kept beside it, or latency over load of a STORE
+guide-charts: setup ## Draw the charts of the guide on loops and rates from the stored data, or latency over load from a STORE
 	@$(PY) -m tools.guide_charts $(if $(STORE),--from $(STORE))
 
-setup: ## The virtual environment with everything for development
+setup: ## Make the virtual environment with everything for development
 	@scripts/venv.sh dev
 
-engine: setup ## Make sure that a container engine answers (installed and started where root may)
+engine: setup ## Make sure that a container engine answers (as root, install and start one if needed)
 	@scripts/packages.sh demo
 	@scripts/engine.sh up
 
-engine-stop: ## Stop the engine that these targets started; one that was there before is left alone
+engine-stop: ## Stop the engine that these targets started, and no other
 	@scripts/engine.sh down
 
-clean: ## Remove build products and caches; demo-store/ and what `tare clean` removes are kept
+clean: ## Remove build products and caches, but not demo-store/ or what `tare clean` removes
 	rm -rf --one-file-system $(VENV) build dist target .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find python tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -55,7 +55,7 @@ def id_of(engine: DockerClient, name: str) -> str | None:
     except ImageNotFound:
         return None
     except (DockerException, RequestException) as error:
-        raise EnvironmentLacks(f"the engine cannot be asked for its images: {error}") from error
+        raise EnvironmentLacks(f"the engine does not list its images: {error}") from error
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def engine_config(engine: DockerClient, engine_id: str) -> ImageConfig:
     try:
         return settings_of(Settings.model_validate(engine.images.get(engine_id).attrs["Config"]))
     except (DockerException, RequestException) as error:
-        raise EnvironmentLacks(f"the engine cannot be asked for the image {engine_id[:19]}: {error}") from error
+        raise EnvironmentLacks(f"the engine does not show the image {engine_id[:19]}: {error}") from error
 
 
 def config_difference(wanted: ImageConfig, actual: ImageConfig) -> str | None:

@@ -226,7 +226,7 @@ class SharedFiles:
         except FileNotFoundError as error:
             # A missing bucket is not a missing object: obstore raises the same error for both.
             if _code(error) == "NoSuchBucket":
-                raise StoreError(f"the bucket of {self._url} is not there", hint=_MAKE_BUCKET) from error
+                raise StoreError(f"the bucket of {self._url} does not exist", hint=_MAKE_BUCKET) from error
             hint = f"check that {self._url} exists and that nothing in it was removed"
             raise StoreError(f"the raw file {what} is not at {self._url}", hint=hint) from error
         except Exception as error:
@@ -237,7 +237,7 @@ class SharedFiles:
     def _refusal(self, what: str, error: Exception) -> StoreError:
         code = _code(error)
         if code == "NoSuchBucket":
-            return StoreError(f"the bucket of {self._url} is not there", hint=_MAKE_BUCKET)
+            return StoreError(f"the bucket of {self._url} does not exist", hint=_MAKE_BUCKET)
         if code in _FULL or getattr(error, "errno", None) in _NO_ROOM or "No space left" in str(error):
             hint = "free space there, then run the same command again; committed runs are kept"
             return StoreError(f"{self._url} has no space for the raw file {what}", hint=hint)

@@ -94,5 +94,5 @@ def test_where_a_filter_refuses_perf_events_cpu_time_by_side_is_told(tmp_path: P
     """As of a container's root, whom `perf_event_paranoid` alone would let."""
     text = explained(tmp_path, sys.executable, "-I", "-c", NO_PERF)
     assert "no stacks were sampled: stacks of all CPUs cannot be sampled: Operation not permitted" in text
-    assert "CPU time by side, from the kernel's counters, and waiting are told" in text
+    assert "CPU time by side, from the kernel's counters, and waiting are shown" in text
     assert re.search(r"by side (?:client|server) [0-9]", text), text

@@ -232,7 +232,7 @@ def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
     assert "waiting: run queue" in explained
     if int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) > 0:
         assert "no stacks were sampled: kernel.perf_event_paranoid is" in explained
-        assert "CPU time by side, from the kernel's counters, and waiting are told" in explained
+        assert "CPU time by side, from the kernel's counters, and waiting are shown" in explained
     assert left_in(engine, user) == []
     home = user.home / ".local" / "share" / "tare"
     assert list((home / "work").iterdir()) == []

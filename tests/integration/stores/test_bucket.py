@@ -113,7 +113,7 @@ def test_half_an_upload_is_no_object_and_the_next_one_makes_it_whole(
 
 def test_a_bucket_that_is_not_there_is_named_and_no_record_is_kept(in_bucket: StorePlace) -> None:
     absent = place_of(str(in_bucket).replace("s3://results/", "s3://absent/"))
-    with pytest.raises(StoreError, match=r"the bucket of s3://absent/.* is not there") as refused:
+    with pytest.raises(StoreError, match=r"the bucket of s3://absent/.* does not exist") as refused:
         committed(absent)
     assert "\n" not in str(refused.value)
     assert open_store(absent).records() == ()

@@ -29,7 +29,7 @@ def test_it_says_which_arm_and_how_to_come_by_two_hosts() -> None:
     ("study", "scale", "why"),
     [
         ("percona-2016", "demo", "the arm published-loopback .* from published-loopback"),
-        ("bth-thesis", "demo", "3 nodes, each of which needs a host of its own, and the site has one host"),
+        ("bth-thesis", "demo", "3 nodes that each need their own host, and the site has one host"),
     ],
 )
 def test_between_two_hosts_the_first_arm_that_cannot_be_is_named(study: str, scale: str, why: str) -> None:

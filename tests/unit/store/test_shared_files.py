@@ -111,7 +111,7 @@ def test_a_missing_bucket_is_named(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_ENDPOINT_URL", bucket)
     known = staged(tmp_path / "staging", record)
-    with pytest.raises(StoreError, match=r"the bucket of s3://absent/x is not there \(create it"):
+    with pytest.raises(StoreError, match=r"the bucket of s3://absent/x does not exist \(create it"):
         files_at("s3://absent/x", tmp_path / "one", known).keep(tmp_path / "staging", known, [f"{record.run_id}-1"])
     assert (tmp_path / "staging" / f"{record.run_id}-1" / "a").exists()
 

@@ -127,7 +127,7 @@ MOST_LOST = 0.05
 """Share of lost samples above which components may have lost unequal shares."""
 _LEAST_SAMPLED = 0.5
 _PROFILE = "profile"
-_STILL = "CPU time by side, from the kernel's counters, and waiting are told"
+_STILL = "CPU time by side, from the kernel's counters, and waiting are shown"
 
 
 def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, tuple[str, ...]]:
@@ -156,7 +156,7 @@ def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | No
     if stacks.without_symbols is not None:
         lacks.append(
             f"functions of the kernel have no names, so there are no components: {stacks.without_symbols}; "
-            "own code and the kernel as a whole are told by side"
+            "own code and the kernel as a whole are shown by side"
         )
     if stacks.lost > MOST_LOST:
         lacks.append(f"{100 * stacks.lost:.0f} % of the samples of {record.run_id} were lost")

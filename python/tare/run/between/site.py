@@ -101,7 +101,7 @@ def _refuse_count(plan: Plan, arm: Arm, hosts: int) -> None:
     if nodes == hosts:
         return
     here = f"{hosts} hosts for the SUT" if hosts > 1 else "one host for the SUT"
-    wanted = f"{nodes} nodes, each of which needs a host of its own" if nodes > 1 else "one server"
+    wanted = f"{nodes} nodes that each need their own host" if nodes > 1 else "one server"
     listed = "one host" if nodes == 1 else f"a list of {nodes} hosts"
     raise StudyError(
         f"study {plan.study.name}: the arm {arm.name} has {wanted}, and the site has {here}",

@@ -76,4 +76,4 @@ def _tell(link: Link, wanted: Mapping[str, Any]) -> None:
     try:
         link.ask("sidecar", json.dumps(wanted).encode())
     except Refused as refused:
-        raise RunFailed(f"the agent on {link.name} cannot be told its engine: {refused.what}") from refused
+        raise RunFailed(f"cannot set the engine of the agent on {link.name}: {refused.what}") from refused

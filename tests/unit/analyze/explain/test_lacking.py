@@ -24,7 +24,7 @@ def lacks(tmp_path: Path, usage: dict[str, Any] | None = None, **monitors: dict[
 def test_stacks_that_could_not_be_sampled_say_why_and_what_is_still_told(tmp_path: Path) -> None:
     (why,) = lacks(tmp_path, profile={"absent": "kernel.perf_event_paranoid is 4, so only root may"})
     assert why.startswith("no stacks were sampled: kernel.perf_event_paranoid is 4")
-    assert why.endswith("CPU time by side, from the kernel's counters, and waiting are told")
+    assert why.endswith("CPU time by side, from the kernel's counters, and waiting are shown")
 
 
 def test_block_requests_that_were_not_counted_say_why_and_what_tells_the_bytes(tmp_path: Path) -> None:
