@@ -21,7 +21,7 @@ demo-pair: ## Make two test hosts, run setups I to IV of grambow-2018 between th
 	@scripts/demo_pair.sh
 
 .PHONY: demo-kube
-demo-kube: ## Start a one-node Kubernetes cluster, run kube-2026 on it, at most BLOCKS (8), remove it (root; the first build takes half an hour)
+demo-kube: ## Start a one-node Kubernetes cluster, run up to BLOCKS (8) blocks of kube-2026 on it, remove it (root; the first build takes half an hour)
 	@scripts/demo_kube.sh $(if $(BLOCKS),--blocks $(BLOCKS))
 
 .PHONY: demo-fleet
