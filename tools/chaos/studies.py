@@ -113,7 +113,7 @@ sut:
   limits: {memory: 512M}
   settings: {innodb_buffer_pool_size: 16M, innodb_log_file_size: 8M}
 client: {image: sysbench, deployment: bare}
-workload: {name: sysbench, script: oltp_point_select, table_size: 1000, threads: 2, warmup_s: 1, measure_s: 6}
+workload: {name: sysbench, script: oltp_point_select, table_size: 1000, threads: 2, warmup_s: 1, measure_s: 12}
 protocol: {name: duet, blocks: 3, retries: 500, seed: 2}
 factors:
   around:
@@ -189,7 +189,7 @@ baseline: bare
 STUDIES: Mapping[str, Chosen] = {
     "redis": Chosen(REDIS, ("redis-7", "tare-load")),
     "mariadb": Chosen(MARIADB, ("mariadb", "sysbench")),
-    "duet": Chosen(DUET, ("mariadb", "sysbench"), longest_s=12.0),
+    "duet": Chosen(DUET, ("mariadb", "sysbench"), longest_s=20.0),
     "stages": Chosen(STAGES, ("redis-7", "tare-load")),
     "vm": Chosen(MACHINE, ("redis-7", "tare-load"), longest_s=40.0, end_s=1800.0, machines=True),
     # Its data take a minute to prepare on a busy machine: with faults closer together no run would ever begin.
