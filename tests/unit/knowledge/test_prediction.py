@@ -260,7 +260,7 @@ def test_each_arm_of_a_store_stands_beside_what_was_measured(study: Study) -> No
     by_arm = {each.arm: each for each in predictions(study, runs, known)}
     assert by_arm["bridge-busy"].measured == pytest.approx(math.log(0.8))
     assert by_arm["bridge-busy"].log_ratio == pytest.approx(math.log(100 / 120))
-    assert by_arm["bridge-alone"].why_none is not None
+    assert by_arm["bridge-alone"].why_none == "its baseline bare-alone has no good run"
     shown = "\n".join(prediction_lines(list(by_arm.values()), 100))
     assert "-16.7 %" in shown
     assert "measured -20.0 %" in shown

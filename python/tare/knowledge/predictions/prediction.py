@@ -235,6 +235,7 @@ def predictions(
         if profile is None:
             behind = any(constant_rate(run) and not kept_rate(run) for run in bare.values())
             why = "bare runs did not keep up with the rate" if behind else _NOTHING_TOLD
+            why = why if bare else f"its baseline {base} has no good run"
             yield Prediction(arm.name, why_none=why)
             continue
         own = {block: run for (block, name), run in good.items() if name == arm.name}
