@@ -1,6 +1,6 @@
-"""Findings, published and measured, as sourced claims; what they say of a benchmark that is only planned.
+"""Findings, published and measured, as sourced claims, and what they say about a planned benchmark.
 
-`load_claims` reads claims, `pool` sums up comparable ones, `advise` answers whether a benchmark may be dockerized.
+`load_claims` reads claims, `pool` summarises comparable ones, `advise` says whether a benchmark may be dockerized.
 """
 
 from __future__ import annotations

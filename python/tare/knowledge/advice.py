@@ -12,7 +12,7 @@ from tare.knowledge.claim import ClaimFile, Qualitative
 from tare.knowledge.forecast import Forecast, forecasts
 
 LEAST_GAP, SAFE_GAP = 0.20, 0.30
-"""The report keeps a ranking where systems differ by "greater than 20-30 %"."""
+"""The report trusts a ranking if systems differ by "greater than 20-30 %"."""
 
 
 class Purpose(StrEnum):
@@ -26,7 +26,7 @@ class Purpose(StrEnum):
 
 
 class Answer(StrEnum):
-    """Whether dockerized figures will do for a purpose."""
+    """Whether dockerized figures serve a purpose."""
 
     YES = "yes"
     IF = "only if"
@@ -39,7 +39,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer for one purpose, why, and the ids of the claims that it rests on."""
+    """The answer for one purpose, the reason, and the ids of the claims that support it."""
 
     purpose: Purpose
     answer: Answer
@@ -50,7 +50,7 @@ class Verdict:
 def verdicts(
     benchmark: Benchmark, predicted: Sequence[Forecast], claims: Sequence[ClaimFile], needed: float | None
 ) -> tuple[Verdict, ...]:
-    """One verdict a purpose. `needed`: see `gap_needed`."""
+    """Return one verdict per purpose. `needed`: see `gap_needed`."""
     if needed is None:
         return _without_containers(benchmark, claims)
     return (
@@ -73,7 +73,7 @@ def verdicts(
 
 
 def _without_containers(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> tuple[Verdict, ...]:
-    """Everything will do, but that figures from virtual machines are no others' either."""
+    """Return verdicts for arms without containers: all `yes`, except that virtual machines are not bare servers."""
     nothing = "nothing is dockerized"
     of_all = {
         purpose: Verdict(purpose, Answer.AS_EVER if purpose is Purpose.REPETITIONS else Answer.YES, nothing)
@@ -87,7 +87,7 @@ def _without_containers(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> tu
 
 
 def _of_machines(claims: Sequence[ClaimFile]) -> tuple[str, ...]:
-    """Ids of the claims of a virtual machine against none, weak sources left out."""
+    """Return ids of claims that compare a virtual machine with none, without weak sources."""
     contexts = [(known.id, known.claim.context) for known in claims if not known.claim.source.weak]
     return tuple(
         name
@@ -99,9 +99,9 @@ def _of_machines(claims: Sequence[ClaimFile]) -> tuple[str, ...]:
 
 
 def gap_needed(benchmark: Benchmark, predicted: Sequence[Forecast]) -> float | None:
-    """How far alternatives have to be apart for their order to hold, a fraction; `None`: nothing is dockerized.
+    """Return the smallest difference, a fraction, at which a ranking is reliable; `None` if no arm is dockerized.
 
-    The report's 30 %, or more where an effect is plausible that one system could suffer and another be spared.
+    It is the report's 30 %, or more if a larger effect is plausible that may hit one system and not another.
     """
     if not benchmark.dockerized:
         return None
@@ -110,9 +110,9 @@ def gap_needed(benchmark: Benchmark, predicted: Sequence[Forecast]) -> float | N
 
 
 def plausible(predicted: Sequence[Forecast]) -> tuple[tuple[float, float], ...]:
-    """Between which effects are plausible, log ratios: one pair a forecast.
+    """Return the bounds of plausible effects, as log ratios: one pair per forecast.
 
-    Of comparable claims where an arm has any in any metric, else of those of other contexts.
+    They come from comparable claims if an arm has any in any metric, else from claims of other contexts.
     """
     compared = [each.pool.bounds for each in predicted if each.pool is not None]
     borrowed = arms_of_other_contexts(predicted)
@@ -121,13 +121,13 @@ def plausible(predicted: Sequence[Forecast]) -> tuple[tuple[float, float], ...]:
 
 
 def arms_of_other_contexts(predicted: Sequence[Forecast]) -> tuple[str, ...]:
-    """Arms that have no comparable claim in any metric, and some that apply."""
+    """Return arms with applicable claims, but without a comparable one in any metric."""
     compared = {each.arm for each in predicted if each.pool is not None}
     return tuple(dict.fromkeys(each.arm for each in predicted if each.borrowed and each.arm not in compared))
 
 
 def claims_about(claims: Sequence[ClaimFile], purpose: str) -> tuple[str, ...]:
-    """Ids of the claims in words that bear on a purpose."""
+    """Return ids of qualitative claims about a purpose."""
     return tuple(
         known.id
         for known in claims
@@ -192,9 +192,9 @@ _OF: Mapping[Comparing, Purpose] = {
 
 @dataclass(frozen=True)
 class Advice:
-    """The answer. `headline`: the purpose that was asked about; `gap`: what a ranking needs, see `gap_needed`.
+    """The answer. `headline`: the purpose in question; `gap`: what a ranking needs, see `gap_needed`.
 
-    `background`: ids of claims in words on what overheads depend on.
+    `background`: ids of qualitative claims on what overheads depend on.
     """
 
     benchmark: Benchmark
@@ -206,29 +206,29 @@ class Advice:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Arms of which no claim applies."""
+        """Arms without an applicable claim."""
         return tuple(dict.fromkeys(each.arm for each in self.forecasts if each.nothing_known))
 
     @property
     def not_measured(self) -> tuple[str, ...]:
-        """Arms of which no claim is comparable: those, and the ones that only claims of other contexts tell of."""
+        """Arms without a comparable claim: the unknown ones, and those with claims of other contexts only."""
         without = {*self.unknown, *arms_of_other_contexts(self.forecasts)}
         return tuple(dict.fromkeys(each.arm for each in self.forecasts if each.arm in without))
 
     @property
     def disputed(self) -> tuple[str, ...]:
-        """Arms about which claims contradict each other."""
+        """Arms with claims that contradict each other."""
         return tuple(dict.fromkeys(each.arm for each in self.forecasts if each.disputes))
 
     @property
     def uncertain(self) -> tuple[str, ...]:
-        """Arms without a pooled effect in any metric, those of which nothing is known included."""
+        """Arms without a pooled effect in any metric, including the unknown ones."""
         sure = {each.arm for each in self.forecasts if each.pool is not None and each.pool.effect is not None}
         return tuple(dict.fromkeys(each.arm for each in self.forecasts if each.arm not in sure))
 
 
 def advise(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> Advice:
-    """What `claims` say of `benchmark`."""
+    """Return what `claims` say about `benchmark`."""
     predicted = forecasts(benchmark, claims)
     needed = gap_needed(benchmark, predicted)
     return Advice(

@@ -25,10 +25,10 @@ _LONGEST = 300
 
 
 _SHOWN = 6
-"""Claims named in a line; `--json` has all."""
+"""Most claims that a line names; `--json` has all."""
 _QUANTILE_OF_ONE_KIND = re.compile(r".+_latency_p\d+")
 _TOGETHER = "\N{NO-BREAK SPACE}"
-"""At which `textwrap` does not break a line."""
+"""A space at which `textwrap` does not break a line."""
 
 
 def percent(log_ratio: float) -> str:
@@ -58,7 +58,7 @@ def _figure_words(claim: Claim) -> str:
 
 
 def source_words(claim: Claim) -> str:
-    """Authors, title and year, as far as the source tells them; of one's own findings the digest of their plan."""
+    """Authors, title and year, as far as known; for the user's own findings the digest of their plan."""
     source = claim.source
     if source.store is not None:
         return f"own measurement: {source.title}, store {source.store[:12]}"
@@ -76,7 +76,7 @@ def context_words(claim: Claim) -> str:
 
 
 def setup_words(setup: Setup) -> str:
-    """Deployment, path, storage and engine, as far as they are told."""
+    """Deployment, path, storage and engine, as far as known."""
     words: list[str] = [setup.deployment]
     words += [] if setup.network in (None, "none") else [f"path {setup.network}"]
     words += [] if setup.storage in (None, "none") else [f"data on {setup.storage}"]
@@ -86,7 +86,7 @@ def setup_words(setup: Setup) -> str:
 
 @dataclass(frozen=True)
 class _Line:
-    """`hang`: columns by which what does not fit goes in."""
+    """`hang`: columns of indentation for continuation lines."""
 
     text: str
     hang: int = 0
@@ -94,7 +94,7 @@ class _Line:
 
 @dataclass(frozen=True)
 class Proposed:
-    """The smallest study that would tell more: where it was written, and what it takes; or why there is none."""
+    """The smallest study with an answer: where it was written and how long it takes, or why there is none."""
 
     rounds: Rounds | None = None
     file: str | None = None
@@ -105,7 +105,7 @@ NOTHING_OPEN = Proposed()
 
 
 def lines(advice: Advice, proposed: Proposed, width: int) -> Iterator[str]:
-    """The advice in lines of at most `width` characters, but for words that are longer; figures keep their unit."""
+    """Return the advice in lines of `width` characters, unless a word is longer; figures stay with their unit."""
     for line in _whole(advice, proposed):
         hang = " " * line.hang
         text = line.text.replace(" %", f"{_TOGETHER}%").replace("± ", f"±{_TOGETHER}")
@@ -114,7 +114,7 @@ def lines(advice: Advice, proposed: Proposed, width: int) -> Iterator[str]:
 
 
 def _whole(advice: Advice, proposed: Proposed) -> Iterator[_Line]:
-    """A line for each thing that is said, however long."""
+    """Yield one line per statement, however long."""
     yield _Line(f"Is it safe to dockerize {plain(advice.benchmark.name)}?")
     if advice.headline is not None:
         (verdict,) = [each for each in advice.verdicts if each.purpose == advice.headline]
@@ -148,7 +148,7 @@ def _whole(advice: Advice, proposed: Proposed) -> Iterator[_Line]:
 
 
 def as_tree(advice: Advice, proposed: Proposed) -> dict[str, Any]:
-    """All of it; effects as fractions."""
+    """Return the whole advice; effects are fractions."""
     benchmark, rounds = advice.benchmark, proposed.rounds
     return {
         "benchmark": benchmark.name,
@@ -207,7 +207,7 @@ def _prior(prior: Prior, *, alone: bool) -> str:
 
 
 def _contributor(each: Contributor) -> str:
-    """A claim behind a prior, its figure, and what its context has other."""
+    """Return a claim behind a prior, its figure, and how its context differs."""
     words = [f"differs in {_parts(each.differs_in)}"] if each.differs_in else []
     words += [f"not stated: {_parts(each.untold)}"] if each.untold else []
     effect = each.claim.claim.effect
@@ -221,7 +221,7 @@ def _dispute(dispute: Dispute) -> str:
 
 
 def _client(forecast: Forecast) -> str:
-    """How many claims had their client deployed otherwise, which no key of theirs tells."""
+    """Return how many claims had a differently deployed client, which their keys do not show."""
     if forecast.pool is None or not forecast.other_client:
         return ""
     of = len(forecast.pool.listed)
@@ -231,7 +231,7 @@ def _client(forecast: Forecast) -> str:
 
 
 def _apart(near: Near) -> str:
-    """What sets a claim apart from the arm, and what it does not tell."""
+    """Return how a claim differs from the arm, and what it does not state."""
     words = "in words" if isinstance(near.claim.claim.effect, Qualitative) else ""
     other = f"but differs in {_parts(near.differs_in)}" if near.differs_in else ""
     untold = f"not stated: {_parts(near.untold)}" if near.untold else ""
@@ -256,7 +256,7 @@ def _pool(summed: Pool) -> str:
 
 
 def _untold(summed: Pool) -> str:
-    """What the figure may have been measured with other than planned, as its source does not say."""
+    """Return the facts that a figure's source does not state, so that its setup may differ."""
     of = len(summed.listed)
     words = [
         name.replace("_", " ") + ("" if claims == of else f" by {claims} of {of}")

@@ -1,4 +1,4 @@
-"""A benchmark that somebody plans, as far as advice needs to know it."""
+"""A planned benchmark, as far as advice needs it."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from tare.study.model import Arm, ArmSettings, Study
 
 Level = Literal["light", "medium", "full"]
 LIGHT = 1 / 3
-"""Of the SUT's CPU time: from there on the load is called medium."""
+"""Share of the SUT's CPU time from which the load counts as medium."""
 WAITING_FOR_DISK = 0.05
-"""Of the machine's time: from there on CPU time does not tell how much more the system could do."""
+"""Share of the machine's time from which CPU time does not show how much more the system could do."""
 T = TypeVar("T", bound=Hashable)
 
 
 DOCKERIZED = ("container", "vm-container")
 MACHINES = ("vm", "vm-container")
 BARE = Setup(deployment="bare", client="bare", network="host", storage="host", engine="none", runtime="none")
-"""What a container is compared with where a study has nothing without one."""
+"""The baseline of a container if every arm of a study has one."""
 
 
 @dataclass(frozen=True)
 class BaselineLoad:
-    """`None`: the records do not tell."""
+    """`None`: unknown from the records."""
 
     level: Level | None
     bound: Literal["cpu"] | None
 
 
 def load_of(runs: Sequence[RunRecord]) -> BaselineLoad:
-    """What more than half of these runs tell."""
+    """Return the load of more than half of these runs."""
     return BaselineLoad(level=_of_most(runs, _level), bound="cpu" if _of_most(runs, _spent) else None)
 
 
@@ -59,7 +59,7 @@ def _level(run: RunRecord) -> Level | None:
 
 
 def _spent(run: RunRecord) -> bool | None:
-    """Whether the SUT itself used up its CPU time; `None` also where it waited for CPUs that others had."""
+    """Whether the SUT itself used up its CPU time; `None` also if it waited for CPUs that other programs used."""
     reached, used = limit_reached(run, "sut"), busy(run, "sut")
     throttled = number_at(run.usage, ("saturation", "sut", "throttled"))
     own = (used is not None and used >= BUSY) or (throttled is not None and throttled >= THROTTLED)
@@ -67,7 +67,7 @@ def _spent(run: RunRecord) -> bool | None:
 
 
 def _of_cpu(run: RunRecord, share: float | None, *, closed: bool) -> Level | None:
-    """By the part of its CPUs that the SUT could use, or used: nothing where it waits for something else."""
+    """Classify by the share of its CPUs that the SUT could use or used; nothing if it waits for something else."""
     waited = part_of_machine(run, "iowait")
     if share is None or waited is None or waited > WAITING_FOR_DISK or (closed and share >= 1):
         return None
@@ -80,7 +80,7 @@ def _of_most(runs: Sequence[RunRecord], of: Callable[[RunRecord], T | None]) -> 
 
 
 class Comparing(StrEnum):
-    """What the benchmark is to compare."""
+    """What the benchmark compares."""
 
     SYSTEMS = "systems"
     CONFIGURATIONS = "configurations"
@@ -90,7 +90,7 @@ class Comparing(StrEnum):
 
 @dataclass(frozen=True)
 class PlannedArm:
-    """One way to deploy that is planned, and what its overhead would be told against."""
+    """One planned way to deploy, and its baseline."""
 
     name: str
     setup: Setup
@@ -116,14 +116,14 @@ class Benchmark:
 
     @property
     def dockerized(self) -> tuple[PlannedArm, ...]:
-        """The arms with a container in them."""
+        """The arms with a container."""
         return tuple(arm for arm in self.arms if arm.dockerized)
 
 
 def benchmark_of(study: Study, client_host: str = "same", storage: str | None = None) -> Benchmark:
-    """The benchmark that a study describes: its different ways to deploy, whatever else it varies.
+    """Return the benchmark that a study describes: its different ways to deploy, whatever else it varies.
 
-    `client_host`, `storage`: where these are to be other than tare does it.
+    `client_host`, `storage`: locations that differ from tare's own.
     """
     arms = {arm.name: arm for arm in study.arms if not arm.control}
     planned: dict[tuple[Setup, Setup], PlannedArm] = {}
@@ -138,7 +138,7 @@ def benchmark_of(study: Study, client_host: str = "same", storage: str | None = 
 
 
 def setup_of(arm: Arm, storage: str | None = None) -> Setup:
-    """How an arm is deployed, in the claims' words; `storage`: of containers, if other than tare's own."""
+    """Return how an arm is deployed, in the terms of claims; `storage`: of containers, if not tare's own."""
     settings = arm.settings
     contained = settings.sut.deployment in {*DOCKERIZED, CONTAINERD, POD}
     client = None if settings.client is None else settings.client.deployment
@@ -157,19 +157,19 @@ def setup_of(arm: Arm, storage: str | None = None) -> Setup:
 
 
 def engine_of(sut: str, *, anything: bool) -> str:
-    """Of the SUT's container, else of the client's; in a virtual machine tare makes containers without one."""
+    """Return the engine of the SUT's container, else of the client's; in a virtual machine, tare uses no engine."""
     if sut in {CONTAINERD, POD}:
         return "containerd"
     return "docker" if anything and sut != "vm-container" else "none"
 
 
 def runtime_of(sut: str, *, anything: bool) -> str:
-    """The same of the OCI runtime."""
+    """Return the OCI runtime likewise."""
     return "crun" if sut == "vm-container" else "runc" if anything else "none"
 
 
 def _runtime(settings: ArmSettings, *, anything: bool) -> str | None:
-    """As the arm has it; of an engine that is not Docker, and of a cluster, the default is not known."""
+    """Return the arm's runtime; the default of a cluster, or of an engine other than Docker, is unknown."""
     if settings.sut.runtime is not None:
         return settings.sut.runtime
     if _in_cluster(settings) or settings.sut.engine not in (None, "docker"):
@@ -178,14 +178,14 @@ def _runtime(settings: ArmSettings, *, anything: bool) -> str | None:
 
 
 def _in_cluster(settings: ArmSettings) -> bool:
-    """Whether the containers are those of a cluster: the SUT's, or of a SUT in none the client's."""
+    """Whether a cluster makes the containers: the SUT's, or the client's if the SUT is in none."""
     sut, client = settings.sut, settings.client
     client_is = client is not None and client.deployment == POD
     return sut.deployment == POD or (client_is and sut.deployment not in DOCKERIZED)
 
 
 def network_of(settings: ArmSettings) -> str:
-    """The path from client to SUT, in the claims' words."""
+    """Return the path from client to SUT, in the terms of claims."""
     if settings.client is None:
         return "none"
     alone = settings.sut.deployment == "bare"
@@ -196,7 +196,7 @@ def network_of(settings: ArmSettings) -> str:
 
 
 def path_in_words(own: str, client: str, client_network: str) -> str:
-    """The same, of the SUT's network and the client's deployment and network."""
+    """Do the same from the SUT's network and the client's deployment and network."""
     if client_network == "shared":
         return "shared"
     if client == POD and client_network == "pod" and own == "host":
@@ -207,7 +207,7 @@ def path_in_words(own: str, client: str, client_network: str) -> str:
 
 
 def _storage(settings: ArmSettings, given: str | None, *, contained: bool) -> str:
-    """Where the data lie; of tare's containers in a directory of the host, unless the arm says otherwise."""
+    """Return the data's location; for tare's containers a directory of the host, unless the arm says otherwise."""
     if settings.sut.database is None and "file_total_size" not in settings.workload:
         return "none"
     own = settings.sut.storage.kind

@@ -1,4 +1,4 @@
-"""Which claims may stand beside each other: the same metric over the same path, storage and engine."""
+"""Which claims are comparable: the same metric over the same path, storage and engine."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from operator import attrgetter
 from tare.knowledge.claim import Claim, Qualitative, Setup
 
 FAMILIES: Mapping[str, str] = {"mariadb": "mysql", "percona-server": "mysql", "mysql": "mysql"}
-"""Databases that share their heritage, for the one purpose of `matches`."""
+"""Databases with a common origin; only `matches` uses it."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """What has to be equal for two effects to be comparable; `None`: not told.
+    """What must be equal for two effects to be comparable; `None`: not stated.
 
-    Database, workload, load and machine are not in it: comparable claims may differ in these, which are shown.
+    Comparable claims may differ in database, workload, load and machine; reports show these.
     """
 
     metric: str
@@ -32,17 +32,17 @@ class Key:
 
     @property
     def whole(self) -> bool:
-        """Whether all of it is told: only then may it be pooled."""
+        """Whether every part is stated, which pooling requires."""
         return not self.untold
 
     @property
     def untold(self) -> tuple[str, ...]:
-        """What is not told of arm or baseline: `network`, `storage`, `engine`, `runtime`, `client_host`."""
+        """Parts not stated for arm or baseline: `network`, `storage`, `engine`, `runtime`, `client_host`."""
         names = (name for name, part in zip(_NAMES, _parts(self), strict=True) if part is None)
         return tuple(dict.fromkeys(name.removeprefix("baseline_") for name in names))
 
     def differences(self, other: Key) -> tuple[str, ...]:
-        """Names of the parts that are told in both and differ."""
+        """Return names of the parts that both state and that differ."""
         pairs = zip(_NAMES, _parts(self), _parts(other), strict=True)
         return tuple(name for name, mine, theirs in pairs if mine != theirs and None not in (mine, theirs))
 
@@ -52,7 +52,7 @@ _parts = attrgetter(*_NAMES)
 
 
 def key_of(claim: Claim) -> Key | None:
-    """The key of a claim; `None` for one in words."""
+    """Return the key of a claim; `None` for a qualitative one."""
     if claim.context is None or isinstance(claim.effect, Qualitative):
         return None
     context = claim.context
@@ -60,7 +60,7 @@ def key_of(claim: Claim) -> Key | None:
 
 
 def key_for(metric: str, arm: Setup, baseline: Setup, client_host: str | None) -> Key:
-    """The key of an effect of `arm` against `baseline`."""
+    """Return the key of an effect of `arm` against `baseline`."""
     return Key(
         metric=metric,
         deployment=arm.deployment,
@@ -76,7 +76,7 @@ def key_for(metric: str, arm: Setup, baseline: Setup, client_host: str | None) -
 
 
 def matches(claim: Claim, wanted: Key, database: str | None) -> bool:
-    """Whether a claim tells of what is wanted. What its source leaves untold passes for the same database only."""
+    """Whether a claim is about the wanted effect. Unstated parts match for the same database only."""
     if isinstance(claim.effect, Qualitative) or claim.effect.metric != wanted.metric:
         return False  # most claims, of which no key is made
     key = key_of(claim)

@@ -1,4 +1,4 @@
-"""A claim from outside: accepted, or refused with a sentence and a hint for each fault."""
+"""A contributed claim: accepted, or refused with a sentence and a hint for each fault."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tare.study.suggest import did_you_mean
 
 FEWEST_BLOCKS = 3
 LARGEST = math.log(1000)
-"""Of an effect; a factor beyond that is a unit mistaken."""
+"""Largest factor of an effect; a larger one is a confused unit."""
 _DIGEST = re.compile(r"^(sha256:)?[0-9a-f]{64}$")
 _ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,200}$")
 _SE_SLACK = 0.02
-"""By how much a standard error may differ from spread / √n."""
+"""Factor by which a standard error may differ from spread / √n."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong, a sentence, and what to do about it."""
+    """A fault as a sentence, and what to do about it."""
 
     what: str
     do: str
@@ -34,7 +34,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Checked:
-    """A contribution. `faults`: none where it is accepted; `notes`: what a reader should know all the same."""
+    """A contribution. `faults`: empty if it is accepted; `notes`: what a reader should know nevertheless."""
 
     file: Path
     faults: tuple[Fault, ...]
@@ -42,7 +42,7 @@ class Checked:
 
 
 def checked(file: Path, known: Sequence[ClaimFile], now: datetime | None = None) -> Checked:
-    """Of one file, against the claims that there are. Of a file that is no claim, the fault that reading found."""
+    """Check one file against the existing claims. For a file that is no claim, return the error of reading it."""
     try:
         read = load_claim(file)
     except TareError as error:
@@ -114,7 +114,7 @@ def _of_others(claim: Claim) -> Iterator[Fault]:
 
 
 def _own(claim: Claim) -> Iterator[Fault]:
-    """Of a finding of one's own: whether it can be judged, and whether it may stand."""
+    """Check a contributor's own finding: whether it can be judged, and whether it is valid."""
     hint = "`tare knowledge add STORE` writes it in the right form"
     if not _DIGEST.match(claim.source.store or ""):
         yield Fault("its store is not the digest of a plan", hint)

@@ -1,4 +1,4 @@
-"""Claims that contradict each other: of the same thing, and too far apart for both to be right."""
+"""Claims that contradict each other: about the same effect, and too far apart for both to be right."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tare.knowledge.prior import SINGLE_SD, applicable
 
 _NINETY_FIVE = 1.959963984540054
 LEAST_GAP = 0.02
-"""Between the intervals of two claims that contradict each other, a log ratio: less would change no decision."""
+"""Smallest gap between the intervals of two contradicting claims, a log ratio: less would change no decision."""
 
 
 @dataclass(frozen=True)
 class Dispute:
-    """Two claims that cannot both hold. `gap`: log ratio between the nearer ends of their 95 % intervals."""
+    """Two claims that cannot both be true. `gap`: log ratio between the nearer ends of their 95 % intervals."""
 
     one: ClaimFile
     other: ClaimFile
@@ -27,7 +27,7 @@ class Dispute:
 
 
 def all_disputes(claims: Sequence[ClaimFile]) -> tuple[Dispute, ...]:
-    """Every pair; weak sources, averages and claims of broken parity are in none."""
+    """Return every pair, without weak sources, averages and claims with broken parity."""
     pairs = []
     for one, other in combinations(applicable(claims), 2):
         gap = _gap(one.claim, other.claim)
@@ -37,7 +37,7 @@ def all_disputes(claims: Sequence[ClaimFile]) -> tuple[Dispute, ...]:
 
 
 def disputes(claims: Sequence[ClaimFile], wanted: Key, database: str | None) -> tuple[Dispute, ...]:
-    """Those about what is wanted: of this database or its family, and told of nothing else."""
+    """Return the disputes about the wanted effect: for this database or its family, without stated differences."""
     about = [
         known
         for known in claims
@@ -47,7 +47,7 @@ def disputes(claims: Sequence[ClaimFile], wanted: Key, database: str | None) -> 
 
 
 def _of_the_same(one: ClaimFile, other: ClaimFile) -> bool:
-    """Whether nothing that both tell sets them apart, but for machine and words for the workload of two studies."""
+    """Whether two claims state no difference, except in the machine and in how studies name a workload."""
     a, b, keys = one.claim.context, other.claim.context, (key_of(one.claim), key_of(other.claim))
     if a is None or b is None or keys[0] is None or keys[1] is None or keys[0].differences(keys[1]):
         return False
@@ -67,7 +67,7 @@ def _gap(one: Claim, other: Claim) -> float:
 
 
 def _interval(claim: Claim) -> tuple[float, float]:
-    """95 %, of a single figure by the spread of single runs; a range as it is."""
+    """Return the 95 % interval; of a single figure from the spread of single runs, of a range the range."""
     effect = claim.effect
     if isinstance(effect, Measured):
         reach = half_width(effect)

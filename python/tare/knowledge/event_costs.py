@@ -1,6 +1,6 @@
-"""What the kernel takes for one event on this machine: bare, and in a container under each seccomp filter.
+"""Cost of single kernel events on this machine: bare, and in a container under each seccomp filter.
 
-Measured by calibrate/kernel_events.py in two ways, which should agree; docs/reference/unit-costs.md tells both.
+calibrate/kernel_events.py measures each by two methods that should agree: docs/reference/unit-costs.md.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _PLACE: Mapping[str | None, str] = {
     None: "bare", "default": "container, seccomp default", "unconfined": "container, unconfined",
 }  # fmt: skip
 _AGREE = math.log(1.5)
-"""Two ways agree within a factor of 1.5, or where their intervals overlap."""
+"""Two methods agree within a factor of 1.5, or if their intervals overlap."""
 _INSIDE = "/tare-kernel-events.py"
 _PLACES = ("layer=/tmp", "bind=/bind", "volume=/volume")
 """Where a container reads and writes: its own layer, a directory of the host, a volume of the engine's."""
 
 
 class EventCost(Strict):
-    """Nanoseconds of one event: mean over repeats of the first way, and of the second beside it.
+    """Nanoseconds of one event: means over repeats, by the first and by the second method.
 
     `where`: `bare` or `container`; `seccomp`: the filter of a container; `storage`: of reads and writes to disk;
     `link`: of packets; `accelerator`: of a VM exit.
@@ -82,7 +82,7 @@ class EventCost(Strict):
 
     @property
     def agree(self) -> bool:
-        """Whether the two ways do."""
+        """Whether the two methods agree."""
         apart = self.low > self.second_high or self.second_low > self.high
         if not apart:
             return True
@@ -90,7 +90,7 @@ class EventCost(Strict):
 
 
 def bare_events(host: Host, storages: Mapping[str, str]) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
-    """All events outside of any container, and what could not be measured. `storages`: name → directory."""
+    """Measure all events outside containers; also return what is lacking. `storages`: name → directory."""
     places = [f"{name}={path}" for name, path in storages.items()]
     argv = [sys.executable, "-I", "-S", str(PROGRAM), str(REPEATS), ",".join(_BY_PROGRAM), *places]
     done = host.run(argv, timeout_s=_TIME_S)
@@ -100,9 +100,9 @@ def bare_events(host: Host, storages: Mapping[str, str]) -> tuple[tuple[EventCos
 def contained_events(
     host: Host, client: DockerClient, seccomp: Literal["default", "unconfined"], bind: Path
 ) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
-    """The same in a container, by the host's own Python. `bind`: a directory of the host for its disk.
+    """Measure the same in a container, with the host's own Python. `bind`: a directory of the host for its disk.
 
-    Raises `RunFailed` where that cannot be. Image and container are gone afterwards.
+    Raises `RunFailed` if that is impossible. Removes image and container afterwards.
     """
     python = os.path.realpath(sys.executable)
     shared = dict.fromkeys(
@@ -133,7 +133,7 @@ def contained_events(
 
 
 def _image() -> bytes:
-    """A root file system that has the program alone, and links into the host's /usr, which is mounted over."""
+    """Make a root file system with the program alone and links into /usr, where the host's is mounted."""
     return tree(
         {_INSIDE: PROGRAM.read_bytes()},
         0o644,
@@ -145,7 +145,7 @@ def _image() -> bytes:
 def costs_of(
     printed: bytes, where: Literal["bare", "container"], seccomp: Literal["default", "unconfined"] | None
 ) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
-    """From what the program printed. Raises `RunFailed` where that is not whole."""
+    """Parse the program's output. Raises `RunFailed` if it is incomplete."""
     found = []
     try:
         tree = json.loads(printed)
@@ -167,7 +167,7 @@ def event_cost(  # noqa: PLR0913 - all that tells events apart
     link: str | None = None,
     accelerator: Literal["kvm"] | None = None,
 ) -> EventCost:
-    """From figures of both ways, one a repeat. Raises `KeyError`, `TypeError` or `ValueError` where one lacks."""
+    """Summarise both methods' figures. Raises `KeyError`, `TypeError` or `ValueError` if one is missing."""
     first, second = _mean(ways["first"]), _mean(ways["second"])
     return EventCost(
         event=event, where=where, seccomp=seccomp, storage=storage, link=link,
@@ -184,7 +184,7 @@ def _mean(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def filter_cost(costs: Sequence[EventCost]) -> tuple[float, float] | None:
-    """What the default seccomp filter adds to a system call, ns, in each way; `None` where one was not measured."""
+    """Return the ns that the default seccomp filter adds to a system call, by method; `None`: not measured."""
     calls = {each.seccomp: each for each in costs if each.event == "syscall" and each.where == "container"}
     default, without = calls.get("default"), calls.get("unconfined")
     if default is None or without is None:
@@ -193,7 +193,7 @@ def filter_cost(costs: Sequence[EventCost]) -> tuple[float, float] | None:
 
 
 def event_lines(costs: Sequence[EventCost]) -> Iterator[str]:
-    """A table within 80 columns: microseconds, half of the 95 % interval, the second way, whether both agree."""
+    """Return a table of 80 columns: microseconds, half of the 95 % interval, second method, agreement."""
     if not costs:
         return
     yield "\N{MICRO SIGN}s an event, \N{PLUS-MINUS SIGN} half of the 95 % interval, and measured in a second way"
@@ -211,16 +211,16 @@ def event_lines(costs: Sequence[EventCost]) -> Iterator[str]:
 
 
 def _us(ns: float) -> str:
-    """Microseconds, as many digits as fit a column."""
+    """Format microseconds with as many digits as fit a column."""
     return f"{ns / 1000:.{2 if abs(ns) < 100_000 else 0}f}"
 
 
 def measured_events(
     host: Host, client: DockerClient | None, folder: Path
 ) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
-    """Bare and, where an engine answers, in containers with and without its filter; and what is lacking.
+    """Measure bare and, with an engine, in containers with and without its filter; also return what is lacking.
 
-    `folder`: a directory of the host, on the disk that data lie on.
+    `folder`: a directory of the host, on the disk that holds data.
     """
     costs, lacks = bare_events(host, {"host": str(folder), "tmpfs": "/dev/shm"})  # noqa: S108 - a tmpfs is wanted
     if client is None:

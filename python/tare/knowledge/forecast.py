@@ -1,4 +1,4 @@
-"""What claims say of a planned arm: one forecast a metric, from comparable claims and those of other contexts."""
+"""What claims say about a planned arm: one forecast per metric, from comparable claims and other contexts."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Near:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Of one arm in one metric; `metric`: `None` where no claim applies.
+    """Forecast for one arm in one metric; `metric`: `None` if no claim applies.
 
-    `pool`: of comparable claims; `prior`: of all that apply, the less the more their contexts differ; `near`: what
-    comes nearest where none is comparable.
-    `other_client`: of the pool's claims, how many had their client in a container where the arm has none, or the
-    other way round. `disputes`: pairs of claims about this that contradict each other.
+    `pool`: of comparable claims; `prior`: of all that apply, with less weight for contexts that differ more;
+    `near`: the nearest claims if none is comparable. `other_client`: how many of the pool's claims had the client
+    in a container where the arm has none, or the reverse. `disputes`: pairs of contradicting claims about this
+    effect.
     """
 
     arm: str
@@ -55,7 +55,7 @@ class Forecast:
 
 
 def forecasts(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> tuple[Forecast, ...]:
-    """For every planned arm that differs from its baseline: a forecast a metric that something is known of."""
+    """Return forecasts for every planned arm that differs from its baseline: one for each metric with a claim."""
     differing = [arm for arm in benchmark.arms if arm.setup != arm.baseline or arm.dockerized]
     if not differing:
         return ()
@@ -92,14 +92,14 @@ def _has_other_client(known: ClaimFile, arm: PlannedArm) -> bool:
 
 
 def comparable(claims: Sequence[ClaimFile], wanted: Key, database: str | None) -> tuple[ClaimFile, ...]:
-    """The claims that tell of what is wanted."""
+    """Return the claims about the wanted effect."""
     return tuple(known for known in claims if matches(known.claim, wanted, database))
 
 
 def _nearest(arm: PlannedArm, database: str | None, claims: Sequence[ClaimFile]) -> tuple[Near, ...]:
-    """Claims that differ in one or two parts of the key, fewest first; then those of the database, of the path.
+    """Return claims that differ in one or two parts of the key, fewest first; then by same database, by same path.
 
-    Of virtual machines, where none does, what is said of them at all.
+    For virtual machines without such claims, return any claim about them.
     """
     wanted = key_for("", arm.setup, arm.baseline, arm.client_host)
     near = [
@@ -124,7 +124,7 @@ def _nearest(arm: PlannedArm, database: str | None, claims: Sequence[ClaimFile])
 
 
 def _of_machines(wanted: Key, database: str | None, claims: Sequence[ClaimFile]) -> list[Near]:
-    """Claims, those in words too, of the same deployment, or with a machine on the same sides as is wanted."""
+    """Return claims, also qualitative ones, of the same deployment, or with a machine on the same sides."""
     made = []
     for known in claims:
         context = known.claim.context

@@ -1,4 +1,4 @@
-"""Where the unit costs of a machine are kept: HOME/unit-costs/MACHINE/VERSIONS, its stores beside the result."""
+"""Location of a machine's unit costs: HOME/unit-costs/MACHINE/VERSIONS, with the stores beside the result."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ RESULT = "costs.json"
 
 
 def place_of(layout: Layout, identity: Identity) -> Path:
-    """The directory of a machine under its kernel and engine."""
+    """Return the directory of a machine with its kernel and engine."""
     return layout.unit_costs / identity.machine_key / identity.versions_key
 
 
 def keep(layout: Layout, costs: UnitCosts) -> None:
-    """Write them, whole or not at all, in the place of what was known before."""
+    """Replace the stored costs, completely or not at all."""
     folder = place_of(layout, costs.identity)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / RESULT, costs.model_dump_json(indent=1) + "\n")
 
 
 def read_costs(layout: Layout, identity: Identity) -> UnitCosts | None:
-    """Of this machine; `None` where it was never weighed. Raises `StoreError` for a file that is damaged."""
+    """Read the costs of this machine; `None` if it was never weighed. Raises `StoreError` for a damaged file."""
     path = place_of(layout, identity) / RESULT
     return _read(path) if path.exists() else None
 
 
 def every_cost(layout: Layout) -> tuple[UnitCosts, ...]:
-    """Of every machine that is known here, by their keys. Raises `StoreError` for a file that is damaged."""
+    """Read the costs of every known machine, ordered by key. Raises `StoreError` for a damaged file."""
     return tuple(_read(path) for path in sorted(layout.unit_costs.glob(f"*/*/{RESULT}")))
 
 

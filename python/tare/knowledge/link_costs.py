@@ -1,8 +1,8 @@
 """What macvlan and ipvlan add to a request on this machine, by calibrate/link_costs.py.
 
-Between hosts such a link lies on the server's host alone, beside a bare server on the same wire; a veth pair stands
-in for the wire. All that it adds is the server's then: over a veth pair the sender's CPU does the receiver's half,
-so the CPU time of both sides counts. On one host, as with a pod's macvlan, each side has its own.
+Between hosts, such a link exists only on the server's host, and the baseline is a bare server on the same wire. A
+veth pair represents the wire. There, the sender's CPU does the receiver's half, so everything that the link adds on
+both sides is charged to the server. On one host, as with a pod's macvlan, each side has its own part.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tare.sites.binaries import LOAD, find
 
 PROGRAM = Path(__file__).parent.parent / "calibrate" / "link_costs.py"
 REPEATS, SPENT_S = 8, 40.0
-"""After `SPENT_S` no further repeat begins, so that `tare weigh` keeps within its ten minutes."""
+"""After `SPENT_S` no further repeat begins, so that `tare weigh` stays within its ten minutes."""
 WITHOUT: Mapping[str, str] = {"macvlan": "wire", "ipvlan": "wire", "pod-macvlan": "loopback"}
-"""Link → the path without it that it is compared with."""
+"""Link → its baseline, the path without it."""
 _BETWEEN_HOSTS = frozenset({"macvlan", "ipvlan"})
 _CALL_S, _TIME_S, _PREFIX = 10.0, 120.0, 27
 _Figures = Mapping[str, Sequence[float]]
 
 
 def link_costs(host: Host) -> tuple[tuple[UnitCost, ...], tuple[EventCost, ...], tuple[str, ...]]:
-    """Costs of a request, of a packet, and what could not be measured. Raises no `TareError`: it becomes a lack."""
+    """Measure the costs of a request and of a packet; a `TareError` becomes one of the returned lacks."""
     try:
         if host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
             return (), (), ("macvlan, ipvlan: root is needed to make network links",)
@@ -74,7 +74,7 @@ def _of_link(link: str, on_link: Mapping[str, Any], without: Mapping[str, Any]) 
 
 
 def _quantities(figures: _Figures, *, between: bool) -> Mapping[Quantity, Sequence[float]]:
-    """Microseconds a request of every repeat; `between`: on the server's host, between hosts."""
+    """Return microseconds per request for every repeat; `between`: on the server's host, between hosts."""
     server, client, time = ([ns / 1e3 for ns in figures[name]] for name in ("server", "client", "time"))
     both = [one + other for one, other in zip(server, client, strict=True)]
     if between:

@@ -1,7 +1,7 @@
-"""What a VM exit takes on this machine, by a guest that times it inside.
+"""Cost of a VM exit on this machine, measured inside a guest.
 
-There is one only where KVM runs the guest. Where QEMU emulates it (TCG), none is started, and the VM exit is left
-out with the reason why KVM runs no guest.
+Only guests under KVM have VM exits. Where QEMU emulates guests (TCG), tare starts none and reports why KVM runs no
+guest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EXIT: Final = "exit"
 
 
 def machine_events(host: Host, ledger: Ledger, layout: Layout) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
-    """Start a guest and let it measure; and what could not be measured. Every `TareError` becomes such a lack."""
+    """Start a guest that measures; a `TareError` becomes one of the returned lacks."""
     try:
         if why := why_no_machine(host):
             return (), (f"VM exit: {why}",)
@@ -45,7 +45,7 @@ def _without_kvm(verdict: Verdict) -> str:
 
 
 def _printed(host: Host, argv: Sequence[str]) -> str:
-    """What a guest prints. Raises `RunFailed` where it hangs: `tare weigh` has ten minutes in all."""
+    """Return a guest's output. Raises `RunFailed` if it hangs: `tare weigh` has ten minutes in all."""
     try:
         return host.run(argv, timeout_s=EXITS_S, check=False).text
     except TimedOut as error:
@@ -53,7 +53,7 @@ def _printed(host: Host, argv: Sequence[str]) -> str:
 
 
 def costs_of_guest(printed: str) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
-    """From the console of a guest under KVM. Raises `RunFailed` unless that is whole and KVM ran it."""
+    """Parse a guest's console. Raises `RunFailed` unless the output is complete and KVM ran the guest."""
     line = next((each for each in printed.splitlines() if _LINE in each), None)
     if line is None:
         raise RunFailed("the guest printed no figures", hint="a study with `deployment: vm` keeps its console")

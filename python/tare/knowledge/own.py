@@ -1,4 +1,4 @@
-"""One's own findings as claims, with their context from the records of the store."""
+"""The user's own findings as claims, with their context from the records of the store."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COLUMNS = (
     "kind", "metric", "log_ratio", "se", "n", "low", "high", "statistic", "parity", "repetitions", "summary_of",
     "title", "year", "url", "doi", "where", "read", "weak",
 )  # fmt: skip
-"""Of the CSV, documented in docs/reference/knowledge.md."""
+"""Columns of the CSV, documented in docs/reference/knowledge.md."""
 
 
 _FEWEST = 3
@@ -47,13 +47,13 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def as_json(claims: Iterable[ClaimFile]) -> str:
-    """All of every claim, with its id."""
+    """Return every claim completely, with its id."""
     tree = [{"id": known.id, **known.claim.model_dump(mode="json", exclude_none=True)} for known in claims]
     return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
 
 
 def as_csv(claims: Iterable[ClaimFile]) -> str:
-    """A row a claim; what is not told is empty. A text that a spreadsheet would run begins with an apostrophe."""
+    """Return one row per claim; unstated values are empty. Text that a spreadsheet would run gets an apostrophe."""
     from tare.report.frames.files import harmless  # reports are slow to import
 
     text = io.StringIO()
@@ -89,12 +89,11 @@ def _row(claim: Claim) -> dict[str, object]:
 def claims_of(
     plan: Plan, records: Sequence[RunRecord], calibrated: Callable[[str], float | None] | None = None
 ) -> Mapping[str, Claim]:
-    """Id → claim, one for each arm and metric with an interval; what monitors cost is nothing of the arm's.
+    """Return id → claim, one for each arm and metric with an interval; costs of monitors are not the arm's.
 
-    `calibrated`: key of a machine → its spread from block to block, where it was calibrated.
-
-    Raises `StudyError` for what is no finding of one's own (imported, emulated or invalid results), and for what is
-    of another kind: two arms at once, runs that were not made in pairs, or a study that has not ended.
+    `calibrated`: machine's key → its spread between blocks, if it was calibrated. Raises `StudyError` for results
+    that are no own findings (imported, emulated or invalid), and for other kinds of results: two arms at once,
+    unpaired runs, or a study that has not ended.
     """
     study = plan.study
     _refuse(plan, records)
@@ -121,7 +120,7 @@ def claims_of(
 
 
 def _refuse(plan: Plan, records: Sequence[RunRecord]) -> None:
-    """What is none of one's own findings, or of another kind than the claims."""
+    """Raise `StudyError` for results that are no own findings, or of another kind than claims."""
     study = plan.study
     if study.imported is not None:
         raise StudyError("these results were imported", hint="write a claim by hand, with the source's own figures")
@@ -145,7 +144,7 @@ def as_yaml(claim: Claim) -> str:
 
 
 def write_claims(claims: Mapping[str, Claim], folder: Path) -> tuple[Path, ...]:
-    """Write each into `folder`; none is overwritten, and nothing is written where one is there already."""
+    """Write each claim into `folder`; if a file exists already, write none of them."""
     paths = {folder / f"{name}.yaml": claim for name, claim in claims.items()}
     if there := [path for path in paths if path.is_symlink() or path.exists()]:
         raise StudyError(f"{there[0]} exists already", hint="these findings were added already; remove them first")
@@ -257,7 +256,7 @@ def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict
 
 
 def workload_words(settings: ArmSettings) -> str:
-    """Generator and what it does, in the claims' words: `sysbench oltp_read_only`, `YCSB A`."""
+    """Return generator and workload, in the terms of claims: `sysbench oltp_read_only`, `YCSB A`."""
     script, core = settings.workload.get("script"), settings.workload.get("core_workload")
     if core:
         return f"YCSB {str(core).upper()}"

@@ -1,4 +1,4 @@
-"""Comparable claims summed up, as far as they allow: listed with their range, pooled, or pooled with moderators."""
+"""Summaries of comparable claims, as far as these allow: a range, a pooled effect, or one with moderators."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ CONFIDENCE = 0.95
 
 
 FEWEST = 5
-"""Weighted claims below which nothing is pooled."""
+"""Fewest weighted claims to pool."""
 WITH_MODERATORS = 10
-"""From how many on moderators are looked at; one coefficient for each ten claims."""
+"""Fewest claims for moderators; one coefficient for every ten claims."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Pooled:
 
 
 def random_effects(effects: Sequence[float], errors: Sequence[float], tau2: float | None = None) -> Pooled:
-    """Pool `effects` with standard errors `errors`, three at least. `tau2`: given, instead of estimated."""
+    """Pool at least three `effects` with standard errors `errors`. `tau2`: given, or else estimated."""
     y, variance = np.asarray(effects, dtype=float), np.asarray(errors, dtype=float) ** 2
     design = np.ones((len(y), 1))
     return _pooled(y, variance, design, residual_tau2(y, variance, design) if tau2 is None else tau2, ())
@@ -64,16 +64,17 @@ def with_moderators(
 
 
 def distinguishable(columns: Sequence[Sequence[float]]) -> bool:
-    """Whether moderators have each a coefficient of its own: none is made of a constant and the others."""
+    """Whether each moderator has its own coefficient: none is a combination of a constant and the others."""
     design = np.column_stack([np.ones(len(columns[0])), *columns])
     return bool(np.linalg.matrix_rank(design) == design.shape[1])
 
 
 def residual_tau2(y: Floats, variance: Floats, design: Floats) -> float:
-    """Paule and Mandel's variance: weighted squared residuals as many as degrees of freedom; 0 at least.
+    """Return Paule and Mandel's variance: weighted squared residuals sum to the degrees of freedom; at least 0.
 
-    Their sum falls with the variance, so there is one root, and it is bracketed. By hand: `combine_effects` of
-    statsmodels 0.15 steps towards it from below, and says 0 wherever rounding takes its last step just beyond.
+    Their sum falls with the variance, so there is a single root, which is bracketed. Not by `combine_effects` of
+    statsmodels 0.15: it approaches the root from below, and returns 0 whenever rounding takes its last step just
+    beyond.
     """
     from scipy.optimize import brentq  # slow to import, and `tare plan` seldom pools anything
 
@@ -88,7 +89,7 @@ def residual_tau2(y: Floats, variance: Floats, design: Floats) -> float:
 
 
 def _fit(y: Floats, variance: Floats, design: Floats, tau2: float) -> tuple[Floats, Floats, float]:
-    """Coefficients, their covariance with known variances, and the weighted sum of squared residuals."""
+    """Return coefficients, their covariance for known variances, and the weighted sum of squared residuals."""
     weights = 1 / (variance + tau2)
     root = np.sqrt(weights)
     coefficients: Floats = np.linalg.lstsq(root[:, None] * design, root * y, rcond=None)[0].astype(np.float64)
@@ -114,9 +115,10 @@ def _pooled(y: Floats, variance: Floats, design: Floats, tau2: float, names: tup
 
 @dataclass(frozen=True)
 class Pool:
-    """Claims of one key. `listed`: all; `weighted`: those that an interval rests on, where there is one.
+    """Claims of one key. `listed`: all; `weighted`: those behind an interval, if there is one.
 
-    `low`, `high`: over the listed, log ratios. `size_only`: a source gives no sign. `why`: it is not pooled.
+    `low`, `high`: over the listed claims, log ratios. `size_only`: a source gives no sign. `why`: why it is not
+    pooled.
     """
 
     listed: tuple[ClaimFile, ...]
@@ -129,31 +131,31 @@ class Pool:
 
     @property
     def studies(self) -> tuple[str, ...]:
-        """Of the weighted claims where they are pooled, else of the listed."""
+        """Studies of the weighted claims if they are pooled, else of the listed ones."""
         return tuple(dict.fromkeys(known.study for known in (self.weighted if self.effect else self.listed)))
 
     @property
     def untold(self) -> Mapping[str, int]:
-        """Parts of the key that listed claims do not tell, and how many of them do not."""
+        """Parts of the key that listed claims do not state, each with the number of these claims."""
         keys = [key for known in self.listed if (key := key_of(known.claim)) is not None]
         return Counter(name for key in keys for name in key.untold)
 
     @property
     def own(self) -> tuple[float, float] | None:
-        """Ends of the 95 % t intervals that the weighted claims have by themselves, the farthest on each side."""
+        """The outermost ends of the weighted claims' own 95 % t intervals."""
         ends = [end for known in self.weighted for end in _own_interval(known)]
         return (min(ends), max(ends)) if ends else None
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Between which effects are plausible: the prediction interval, else the range of what was found."""
+        """Bounds of plausible effects: the prediction interval, else the range of the claims."""
         if self.effect is None:
             return (-self.high, self.high) if self.size_only else (self.low, self.high)
         return self.effect.predicted_low, self.effect.predicted_high
 
 
 def pool(claims: Sequence[ClaimFile]) -> Pool | None:
-    """Sum up claims; `None` without any. Averages of other claims and weak sources are left out.
+    """Summarise claims; `None` without any. Ignores averages of other claims and weak sources.
 
     Raises where the keys clash.
     """
@@ -174,9 +176,9 @@ def pool(claims: Sequence[ClaimFile]) -> Pool | None:
 
 
 def weighs(known: ClaimFile) -> bool:
-    """Whether a claim may have a weight: a figure with a standard error, of sides that were not seen to differ.
+    """Whether a claim may have a weight: it is a figure with a standard error, and its parity is not broken.
 
-    A median of unknown parity has none even with a standard error.
+    A median with unknown parity has no weight, even with a standard error.
     """
     claim, key = known.claim, key_of(known.claim)
     if not isinstance(claim.effect, Measured) or claim.effect.se is None or key is None or not key.whole:
@@ -206,7 +208,7 @@ def _own_interval(known: ClaimFile) -> tuple[float, ...]:
 
 
 def half_width(effect: Measured) -> float | None:
-    """Of a figure's 95 % t interval, a log ratio; `None` without a standard error of two units or more."""
+    """Half-width of a figure's 95 % t interval, a log ratio; `None` without a standard error from two units."""
     if effect.se is None or effect.n is None or effect.n < 2:
         return None
     return float(stdtrit(effect.n - 1, 0.5 + CONFIDENCE / 2)) * effect.se
@@ -233,9 +235,9 @@ def _pool_claims(weighted: Sequence[ClaimFile]) -> Pooled:
 
 
 def _moderators(weighted: Sequence[ClaimFile]) -> tuple[list[str], list[list[float]]]:
-    """Indicators of load level, database and operation, as many as ten claims a coefficient allow.
+    """Return indicators of load level, database and operation, at most one coefficient for every ten claims.
 
-    One that goes together with those before it is left out: nothing would tell whose the effect is.
+    Skips an indicator that earlier ones determine, since their effects could not be separated.
     """
     names: list[str] = []
     columns: list[list[float]] = []
