@@ -1,1 +1,1 @@
-"""What an arm would cost by the unit costs of a machine, and how good such predictions were."""
+"""Predictions of an arm's cost from the unit costs of a machine, and their accuracy so far."""

@@ -1,9 +1,10 @@
-"""What an arm costs at a rate that stays, in CPU time and mean latency, by an open network of queues.
+"""Cost of an arm at a constant rate, in CPU time and mean latency, by an open queueing network.
 
 The CPUs of a side are a station that many requests share. An operation that needs D of one CPU takes D / (1 - u)
-there, u being the share in use (Poisson arrivals; exact for processor sharing whatever the distribution of D, and
-for first come, first served if D is exponential: Baskett, Chandy, Muntz & Palacios, JACM 22(2), 1975); of several
-CPUs, what M/M/c has. The latency of the bare runs is the anchor: what this does not explain of it stays as it is.
+there, where u is the share in use (Poisson arrivals; exact for processor sharing with any distribution of D, and
+for first come, first served if D is exponential: Baskett, Chandy, Muntz & Palacios, JACM 22(2), 1975). A station of
+several CPUs behaves like M/M/c. The model starts from the latency of the bare runs; the part that it does not
+explain stays constant.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from tare.knowledge.predictions.queueing import filled, sojourn
 from tare.knowledge.predictions.storage_costs import StorageRatios
 
 _LEAST = 0.05
-"""No storage takes more than all but this share of a latency: what is left is what the disk does not have."""
+"""Smallest share of the bare latency that remains with any storage: the part outside the disk."""
 Side = Literal["sut", "client"]
 _SIDES: tuple[Side, ...] = ("sut", "client")
 
 
 @dataclass(frozen=True)
 class Use:
-    """Share of their CPUs' time that is in use: of the server, of the client, and where docker-proxy finds room."""
+    """Utilisation of the server's CPUs, of the client's, and of those where docker-proxy finds room."""
 
     sut: float
     client: float
@@ -34,15 +35,15 @@ class Use:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether no station has more to do than it can."""
+        """Whether every station can do its work."""
         return max(self.sut, self.client, self.proxy) < 1
 
 
 def cpu_at_rate(profile: Profile, path: PathCosts, *, shift: float) -> float:
     """Log ratio of the CPU time of an operation.
 
-    Where CPUs are busy for a share u of the time, that share of the requests finds them at work and costs what it
-    does at full load; the others wake them up and cost what they do alone.
+    If CPUs are busy for a share u of the time, that share of the requests finds them busy and costs as much as at
+    full load; the others wake them up and cost as much as a request alone.
     """
     assert profile.cpu_us is not None  # noqa: S101 - the caller has seen to it
     busy, alone = path.added.get("sut"), path.alone
@@ -81,10 +82,10 @@ def latency_at_rate(
 def _a_request(  # noqa: PLR0913, PLR0917 - a path, and the state of what it passes
     profile: Profile, path: PathCosts, after: Use, awake: float, waited_for: float, shift: float
 ) -> float:
-    """Time that a path adds to one request: its CPU time, the queues for it, and what a sleeping server takes more.
+    """Time that a path adds to one request: its CPU time, the queues for it, and the wake-up of a sleeping server.
 
-    Unit costs show that a request alone waits for its CPU time. Queues are those of server and client, of which an
-    operation waits for `waited_for`.
+    Unit costs show that a request alone waits for its CPU time. The queues are those of server and client; an
+    operation waits for the share `waited_for` of them.
     """
     sut, client = path.us("sut", shift), path.us("client", shift)
     asleep = (1 - awake) * max(0.0, shifted(path.waited, shift) - sut - client)
@@ -95,14 +96,14 @@ def _a_request(  # noqa: PLR0913, PLR0917 - a path, and the state of what it pas
 
 
 def _awake(use: Use, path: PathCosts) -> float:
-    """How often a request finds the CPUs of what serves it at work."""
+    """Share of requests that find the CPUs of the serving program busy."""
     return min(1.0, use.proxy if path.proxied else use.sut)
 
 
 def carries(profile: Profile, path: PathCosts, *, shift: float = 0.0) -> bool | None:
-    """Whether the CPUs can do, at this rate and beside what others use, what a path makes of each operation.
+    """Whether the CPUs can do the work of each operation on a path, at this rate and beside other programs.
 
-    `None` where all of that fills them in the bare runs already, which did keep up: then others ran elsewhere.
+    `None` if bare runs and others already fill them although the bare runs kept up: then others ran elsewhere.
     """
     others = others_share(profile)
     if not use_of(profile, None, others=others).keeps_up:
@@ -111,9 +112,10 @@ def carries(profile: Profile, path: PathCosts, *, shift: float = 0.0) -> bool | 
 
 
 def others_share(profile: Profile) -> float:
-    """Of the machine's CPU time: what neither server nor client is charged with; 0 where one of them is not known.
+    """Share of the machine's CPU time charged to neither server nor client; 0 if one of them is unknown.
 
-    The kernel's threads (ksoftirqd, writeback, a file system's journal) are in it, whomever they work for.
+    It includes the kernel's threads (ksoftirqd, writeback, a file system's journal), even if they work for the
+    server.
     """
     machine = profile.stations.get("machine")
     if machine is None or any(name not in profile.stations for name in _SIDES):
@@ -123,10 +125,10 @@ def others_share(profile: Profile) -> float:
 
 
 def use_of(profile: Profile, path: PathCosts | None, *, others: float = 0.0, shift: float = 0.0) -> Use:
-    """CPUs in use at this rate by what requests cost at full load; `others`: share of each that others use.
+    """CPUs in use at this rate, by the cost of requests at full load; `others`: share of each that others use.
 
-    docker-proxy may run on every CPU of the machine, and the scheduler puts it where there is room: it fills up the
-    emptier ones. Where server and client share CPUs, all of the machine is one lot.
+    docker-proxy may run on every CPU of the machine, and the scheduler puts it where there is room: it fills the
+    least used CPUs first. If server and client share CPUs, the whole machine is one station.
     """
     lots: dict[Side, Demand] = {name: profile.stations[name] for name in _SIDES if name in profile.stations}
     proxied = path is not None and path.proxied

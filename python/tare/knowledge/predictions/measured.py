@@ -1,4 +1,4 @@
-"""What a store measured of an arm beside its baseline, and in which blocks either fell behind its rate."""
+"""Measurements of an arm against its baseline, and the blocks in which either fell behind its rate."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from tare.knowledge.unit_costs import FEWEST
 from tare.run.record import RunRecord
 
 MOST_BEHIND = 1
-"""Blocks in which an arm may fall behind its rate and still have a latency. One may be the machine's; of an arm
-that saturates now and then, the other blocks are its fastest ones, and would say that it is as fast as they are."""
+"""Most blocks in which an arm may fall behind its rate and still have a latency. The machine may cause one. If an
+arm saturates now and then, the other blocks are its fastest ones and would overstate its speed."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """How often an arm kept up with its rate.
-
-    `blocks`: those in which its baseline did; `behind`: of these, how many the arm fell behind in; `dropped`:
-    blocks that tell no latency, as the arm or its baseline fell behind.
+    """How often an arm kept up with its rate. `blocks`: number of blocks in which its baseline did; `behind`: how
+    many of these the arm fell behind in; `dropped`: blocks without a latency, as the arm or its baseline fell
+    behind.
     """
 
     blocks: int
@@ -32,7 +31,7 @@ class Kept:
 
     @property
     def fell_behind(self) -> bool | None:
-        """Whether it fell behind in more blocks than chance explains; `None` of too few blocks."""
+        """Whether it fell behind in more blocks than chance explains; `None` for too few blocks."""
         return None if self.blocks < FEWEST else self.behind > MOST_BEHIND
 
 
@@ -49,13 +48,13 @@ class RateOutcome:
 
     @property
     def right(self) -> bool:
-        """Whether the prediction holds."""
+        """Whether the prediction was correct."""
         return self.predicted == self.measured
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A log ratio and its standard error, `None` of too few blocks. `kept`: of a latency at a rate."""
+    """A log ratio and its standard error, `None` for too few blocks. `kept`: only for a latency at a rate."""
 
     log_ratio: float | None
     se: float | None
@@ -63,10 +62,10 @@ class Measured:
 
 
 def measured(own: Mapping[int, RunRecord], bare: Mapping[int, RunRecord], metric: str) -> Measured:
-    """Of an arm's good runs and its baseline's, by block.
+    """Compare an arm's good runs with its baseline's, block by block.
 
-    Latency needs both to keep up with the rate, for otherwise it tells how long the run was; CPU time per operation
-    does not.
+    Latency counts only if both kept up with the rate, since otherwise it depends on the length of the run; CPU time
+    per operation always counts.
     """
     blocks = [block for block in own if block in bare]
     if metric != LATENCY:

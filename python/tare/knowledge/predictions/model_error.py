@@ -1,9 +1,9 @@
-"""How far predictions from unit costs are off, learned from stores whose measurements they were held against.
+"""Error of predictions from unit costs, learned from stores with predictions and measurements.
 
-What was measured of an arm is taken as normal around its prediction times `slope`. The variance is that of the unit
-costs, of the measurement, and of the model itself: base² + (share of the prediction)². Unit costs are measured
-alone and at full load; a slope below 1 says that a database's request pays less than they add up to. All three are
-posterior means over a grid, with log-normal priors around what is assumed without outcomes.
+The measurement of an arm is assumed to be normal around its prediction times `slope`. The variance is the sum of
+those of the unit costs, of the measurement, and of the model itself: base² + (share of the prediction)². Unit costs
+are measured separately and at full load; a slope below 1 means that a database's request costs less than their sum.
+All three are posterior means over a grid, with log-normal priors around the values assumed without outcomes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tare.study.values import Strict
 FORMAT: Literal[1] = 1
 RESULT = "model.json"
 THROUGHPUT, CPU, LATENCY = "throughput", "cpu_per_operation", "latency_mean"
-"""What is predicted: of closed loops the first, of open ones at a rate the others."""
+"""Predicted metrics: the first for closed loops, the others for open loops at a rate."""
 FEWEST_OUTCOMES = 5
-"""Below which what is assumed stands."""
+"""Fewest outcomes to learn from; with fewer, the assumed values stay."""
 _BASE, _SHARE, _LOG_SD = 0.05, 0.1, 1.0
 _GRID = np.exp(np.linspace(-3.0, 3.0, 31))
 _SLOPE_LOG_SD = 0.3
@@ -37,9 +37,9 @@ _SLOPES = np.exp(np.linspace(-3 * _SLOPE_LOG_SD, 3 * _SLOPE_LOG_SD, 121))
 class ModelError(Strict):
     """Standard deviation of the model's own error: `base`, and `share` of the predicted log ratio.
 
-    `slope`: what a predicted log ratio is multiplied with, known to the standard deviation `slope_sd`. `outcomes`,
-    `stores`: from how many all of them were learned; 0: they are assumed. All of this is of throughput; `others`:
-    of the other metrics.
+    `slope`: factor for a predicted log ratio, with the standard deviation `slope_sd`. `outcomes`, `stores`: how
+    many these were learned from; 0: they are assumed. All fields are for throughput; `others`: for the other
+    metrics.
     """
 
     format: Literal[1] = FORMAT
@@ -52,19 +52,19 @@ class ModelError(Strict):
     others: Mapping[str, ModelError] = {}
 
     def of(self, metric: str) -> ModelError:
-        """That of one metric; what is assumed where nothing was learned of it."""
+        """Error for one metric; the assumed one if nothing was learned about it."""
         return self if metric == THROUGHPUT else self.others.get(metric, ASSUMED)
 
     def corrected(self, log_ratio: float) -> float:
-        """A prediction from unit costs, as past outcomes correct it."""
+        """Prediction from unit costs, corrected by past outcomes."""
         return self.slope * log_ratio
 
     def sd(self, log_ratio: float, of_costs: float = 0.0) -> float:
-        """Of a corrected prediction; `log_ratio`: before that; `of_costs`: standard deviation of the unit costs."""
+        """Standard deviation of a corrected prediction; `log_ratio`: uncorrected; `of_costs`: of the unit costs."""
         return math.hypot(*self.parts(log_ratio, of_costs).values())
 
     def parts(self, log_ratio: float, of_costs: float) -> Mapping[str, float]:
-        """The standard deviations that `sd` is made of, by what they come from; their squares add up."""
+        """Source → its standard deviation; their squares add up to that of `sd`."""
         return {
             "unit costs": self.slope * of_costs,
             "slope": self.slope_sd * log_ratio,
@@ -74,12 +74,12 @@ class ModelError(Strict):
 
 
 ASSUMED = ModelError(base=_BASE, share=0.0)
-"""Until outcomes tell."""
+"""Used until there are outcomes."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A prediction from unit costs alone, and what was measured: log ratios. `store`: digest of its plan.
+    """A prediction from unit costs alone, and the measurement: log ratios. `store`: digest of its plan.
 
     `dropped`: blocks without a latency, see `Kept`.
     """
@@ -96,7 +96,7 @@ class Outcome:
 
 
 def learned_errors(outcomes: Sequence[Outcome]) -> ModelError:
-    """What these outcomes make of the model's error, metric by metric."""
+    """Learn the model's error from these outcomes, metric by metric."""
     by_metric: dict[str, list[Outcome]] = {}
     for each in outcomes:
         by_metric.setdefault(each.metric, []).append(each)
@@ -106,7 +106,7 @@ def learned_errors(outcomes: Sequence[Outcome]) -> ModelError:
 
 
 def learned_error(outcomes: Sequence[Outcome]) -> ModelError:
-    """Of outcomes in one metric; `ASSUMED` where there are fewer than `FEWEST_OUTCOMES`."""
+    """Learn from outcomes in one metric; return `ASSUMED` for fewer than `FEWEST_OUTCOMES`."""
     if len(outcomes) < FEWEST_OUTCOMES:
         return ASSUMED
     base, share = _BASE * _GRID, _SHARE * _GRID
@@ -137,7 +137,7 @@ def learned_error(outcomes: Sequence[Outcome]) -> ModelError:
 
 
 def keep_error(layout: Layout, error: ModelError) -> Path:
-    """Write it beside the unit costs, in place of what was there."""
+    """Write it beside the unit costs, and replace an earlier one."""
     layout.unit_costs.mkdir(parents=True, exist_ok=True)
     path = layout.unit_costs / RESULT
     write_whole(path, error.model_dump_json(indent=1) + "\n")
@@ -145,7 +145,7 @@ def keep_error(layout: Layout, error: ModelError) -> Path:
 
 
 def read_error(layout: Layout) -> ModelError:
-    """What was kept, else what is assumed. Raises `StoreError` for a file that is damaged."""
+    """Read the stored error, else return the assumed one. Raises `StoreError` for a damaged file."""
     path = layout.unit_costs / RESULT
     try:
         return ModelError.model_validate_json(path.read_text(encoding="utf-8"))

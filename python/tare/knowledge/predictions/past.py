@@ -1,4 +1,4 @@
-"""Stores of one's own as a test of predictions: each arm predicted from its bare runs, beside what was measured."""
+"""The user's own stores as a test of predictions: each arm predicted from its bare runs, and measured."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tare.study.model import Study
 
 @dataclass(frozen=True)
 class Past:
-    """A store, and what its bare runs predict of its other arms by the unit costs alone."""
+    """A store, and the predictions for its arms from its bare runs and the unit costs alone."""
 
     digest: str
     study: Study
@@ -58,7 +58,7 @@ class Past:
 
     @property
     def rates(self) -> tuple[RateOutcome, ...]:
-        """Arms at a rate of which it is known whether they were predicted to fall behind, and whether they did."""
+        """Arms at a rate with a known prediction and outcome: whether they fall behind."""
         return tuple(
             RateOutcome(self.digest, self.study.name, each.arm, each.falls_behind, fell_behind, each.kept)
             for each in self.predictions
@@ -69,7 +69,7 @@ class Past:
 
 
 def past_of(store: Place, layout: Layout) -> Past:
-    """Raises `StudyError` where the store has no good run, or its machine was never weighed here."""
+    """Predict a store. Raises `StudyError` if it has no good run, or its machine was never weighed here."""
     opened = open_store(store)
     study, records = readable(opened.plan.study, opened.records())
     good = [record for record in records if record.outcome.ok]
@@ -87,7 +87,7 @@ def past_of(store: Place, layout: Layout) -> Past:
 
 @dataclass(frozen=True)
 class Judged:
-    """An outcome, what is predicted of it with all that the other stores' outcomes teach, and the naive answers.
+    """An outcome, its prediction with an error learned from the other stores, and the naive predictions.
 
     `predicted`: log ratio, as corrected; `half`: of its 90 % interval. `published`: mean of the comparable claims
     of others, `None` without any; `mean`: of all claims of its contrast.
@@ -99,16 +99,16 @@ class Judged:
     published: float | None
     mean: float | None
     parts: Mapping[str, float] = field(default_factory=dict)
-    """Standard deviations that `half` is made of, by what they come from."""
+    """Source → its standard deviation in `half`."""
 
     @property
     def half_points(self) -> float:
-        """Half of the interval as it is printed, a fraction of the baseline."""
+        """Half-width of the interval as printed, a fraction of the baseline."""
         return (math.exp(self.predicted + self.half) - math.exp(self.predicted - self.half)) / 2
 
     @property
     def error_points(self) -> float:
-        """Measured less predicted overhead, a fraction of the baseline."""
+        """Measured minus predicted overhead, a fraction of the baseline."""
         return math.exp(self.outcome.measured) - math.exp(self.predicted)
 
     @property
@@ -118,12 +118,12 @@ class Judged:
 
     @property
     def error(self) -> float:
-        """Measured less predicted, log ratios."""
+        """Measured minus predicted log ratio."""
         return self.outcome.measured - self.predicted
 
 
 def judged(pasts: Sequence[Past], claims: Sequence[ClaimFile]) -> tuple[Judged, ...]:
-    """Leave one store out: each outcome by the model's error as the other stores teach it."""
+    """Judge each outcome with a model error learned from the other stores (leave one out)."""
     found = []
     for past in pasts:
         others = [outcome for other in pasts if other.digest != past.digest for outcome in other.outcomes]
@@ -138,7 +138,7 @@ def judged(pasts: Sequence[Past], claims: Sequence[ClaimFile]) -> tuple[Judged, 
 
 
 def _naive(study: Study, outcome: Outcome, claims: Sequence[ClaimFile]) -> tuple[float | None, float | None]:
-    """The published figure, and the mean of all claims; nothing of one's own."""
+    """Return the published figure, and the mean of all claims; own findings are excluded."""
     theirs = [known for known in claims if known.claim.source.store is None]
     arms = {arm.name: arm for arm in study.arms}
     setup, base = setup_of(arms[outcome.arm]), setup_of(arms[study.baseline_of(outcome.arm)])
@@ -158,12 +158,12 @@ def _naive(study: Study, outcome: Outcome, claims: Sequence[ClaimFile]) -> tuple
 
 @dataclass(frozen=True)
 class Score:
-    """How good predictions were. Errors: mean absolute; a pair each is over the same arms.
+    """Accuracy of predictions. Errors are mean absolute ones; both of a pair are over the same arms.
 
     `within`: of `arms`; `half`: median half-width, `error`: of the prediction, both as log ratios; `half_points`,
     `error_points`: of overheads, fractions of the baseline; `beside_published`: the prediction's and the published
     figure's error (log ratios), where there is one; `beside_mean`: likewise of the mean of all claims. `variance`:
-    what part of the intervals' variance comes from what, the mean over arms.
+    source → its share of the intervals' variance, the mean over arms.
     """
 
     arms: int
@@ -197,7 +197,7 @@ def score_of(found: Sequence[Judged]) -> Score | None:
 
 
 def _variance(found: Sequence[Judged]) -> Mapping[str, float]:
-    """Shares, so that an arm of a large overhead counts for no more than another."""
+    """Return shares, so that an arm with a large overhead has no more weight than another."""
     shares = [{name: (sd / each.half * NINETY) ** 2 for name, sd in each.parts.items()} for each in found]
     names = dict.fromkeys(name for each in shares for name in each)
     return {name: statistics.fmean(each.get(name, 0.0) for each in shares) for name in names}
@@ -211,5 +211,5 @@ def _pair(found: Sequence[tuple[Judged, float | None]]) -> tuple[float, float] |
 
 
 def error_of(pasts: Sequence[Past]) -> ModelError:
-    """The model's error as all of these stores teach it."""
+    """Learn the model's error from all of these stores."""
     return learned_errors([outcome for past in pasts for outcome in past.outcomes])

@@ -63,7 +63,7 @@ def past_lines(judged: Sequence[Judged], error: ModelError, rates: Sequence[Rate
 
 
 def rate_lines(rates: Sequence[RateOutcome]) -> Iterator[str]:
-    """Whether arms keep up with their rate, a line each, and how many were predicted rightly."""
+    """Return a line per arm on whether it keeps up with its rate, and the number of correct predictions."""
     names = [f"{plain(each.study)} {plain(each.arm)}" for each in rates]
     width = max(map(len, names))
     yield f"{'study and arm':<{width}}  {'predicted':<12}  measured"
@@ -77,12 +77,12 @@ FALLS_BEHIND = {True: "falls behind", False: "keeps up"}
 
 
 def dropped(blocks: int) -> str:
-    """How many blocks a latency lacks; nothing of none."""
+    """Say how many blocks a latency lacks; empty for none."""
     return f"  without {counted(blocks, 'block')} behind the rate" if blocks else ""
 
 
 def past_tree(found: Sequence[Judged], error: ModelError, rates: Sequence[RateOutcome] = ()) -> dict[str, Any]:
-    """Log ratios as they are."""
+    """Return a JSON tree with plain log ratios."""
     score = score_of(found)
     return {
         "arms": [

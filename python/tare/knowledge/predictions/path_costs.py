@@ -1,4 +1,4 @@
-"""What one network path adds to a request, or a container to a system call, by the unit costs of a machine."""
+"""Cost that a network path adds to a request, or a container to a system call, by a machine's unit costs."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from tare.knowledge.predictions.profile import QUANTITIES, Station
 from tare.knowledge.unit_costs import FEWEST, LINKS, Load, Path, Quantity, UnitCost, UnitCosts
 
 PLAIN: Path = ("bare", "bare", "host")
-"""Server and client bare, at 127.0.0.1: what unit costs are told against."""
+"""Baseline of unit costs: server and client bare, at 127.0.0.1."""
 ALONE: Path = ("bare", "none", "none")
 """A bare program that is itself the SUT."""
 _CONTAINED: Path = ("container", "none", "none")
 _HOSTED: Path = ("container", "bare", "host")
-"""What a container around the server adds, without a network of its own."""
+"""A container around the server, without its own network."""
 _MIRRORED: Mapping[Quantity, Quantity] = {"sut-cpu": "client-cpu", "client-cpu": "sut-cpu"}
 _FROM_HOST = frozenset({"host", "published-loopback", "published-address", *LINKS})
-"""Networks that a client in a container reaches from its host's network, as these words say."""
+"""Networks that a client in a container reaches from its host's network, as their names say."""
 _PROXIED = "published-loopback"
 
 
 @dataclass(frozen=True)
 class PathCosts:
-    """Of a request on one path. `a_kib`: CPU time of a KiB, where it is known well enough to be no noise alone.
+    """Costs of a request on one path. `a_kib`: CPU time of a KiB, if known well enough to be more than noise.
 
-    `waited`: added time and `alone`: added CPU time of the server, where one request at a time is under way;
-    `proxied`: whether what is added at the server is a docker-proxy's, which is not kept to the server's CPUs.
+    `waited`: added time, and `alone`: added CPU time of the server, with one request in flight; `proxied`: whether
+    docker-proxy causes the cost at the server; it may run on any CPU.
     """
 
     added: Mapping[Station, UnitCost | None]
@@ -39,13 +39,13 @@ class PathCosts:
     proxied: bool = False
 
     def us(self, station: Station, shift: float) -> float:
-        """CPU time of a request at full load; 0 where it is not known."""
+        """CPU time of a request at full load; 0 if unknown."""
         cost = self.added.get(station)
         return 0.0 if cost is None else shifted(cost, shift)
 
 
 def path_costs(path: Path, costs: UnitCosts) -> PathCosts | str:
-    """The unit costs of a path, or a clause that says what is missing."""
+    """Return the unit costs of a path, or a clause that says what is missing."""
     if path == PLAIN:
         nothing = UnitCost(
             deployment="bare", client="bare", network="host", load="alone", quantity="time",
@@ -75,7 +75,7 @@ def path_costs(path: Path, costs: UnitCosts) -> PathCosts | str:
 
 
 def _of_call(costs: UnitCosts) -> UnitCost | None:
-    """What a system call costs more in a container, with the engine's default seccomp filter, than bare."""
+    """Return the added cost of a system call in a container with the engine's default seccomp filter."""
     calls = {(each.where, each.seccomp): each for each in costs.events if each.event == "syscall"}
     bare, inside = calls.get(("bare", None)), calls.get(("container", "default"))
     if bare is None or inside is None:
@@ -96,9 +96,9 @@ def _of_call(costs: UnitCosts) -> UnitCost | None:
 def _cost(
     costs: UnitCosts, path: Path, load: Load, quantity: Quantity, *, per_kib: bool = False
 ) -> UnitCost | None:
-    """One cost of a path; of a client in a container on its host's network, that container's and the rest.
+    """Return one cost of a path; a client in a container on its host's network adds that container's cost.
 
-    A container around the client adds to it what one around the server adds to that: both ends make the same calls.
+    A container adds as much around the client as around the server, since both ends make the same calls.
     """
     if path[1] != "container" or path[2] not in _FROM_HOST:
         return _of_server(costs, path, load, quantity, per_kib=per_kib)
@@ -113,9 +113,9 @@ def _cost(
 def _of_server(
     costs: UnitCosts, path: Path, load: Load, quantity: Quantity, *, per_kib: bool = False
 ) -> UnitCost | None:
-    """The same; of a path over a link the container's on the host's network and the link's, together.
+    """Do the same without the client; a path over a link costs the container on the host's network plus the link.
 
-    Between hosts a link costs the client's side nothing, so there the container's stands alone.
+    Between hosts a link costs the client's side nothing, so only the container's cost counts there.
     """
     if path[2] not in LINKS:
         return costs.of(path, load, quantity, per_kib=per_kib)
@@ -128,7 +128,7 @@ def _of_server(
 
 
 def _together(inside: UnitCost, link: UnitCost) -> UnitCost:
-    """Sum of two costs that were measured apart: their errors are independent."""
+    """Add two costs that were measured separately, so that their errors are independent."""
     us, n = inside.us + link.us, min(inside.n, link.n)
     se = None if inside.se is None or link.se is None else math.hypot(inside.se, link.se)
     reach = None if se is None else float(stdtrit(n - 1, 0.975)) * se
@@ -145,7 +145,7 @@ def _together(inside: UnitCost, link: UnitCost) -> UnitCost:
 
 
 def shifted(cost: UnitCost, shift: float) -> float:
-    """Never less than nothing: no path gives time back. Raises `ValueError` for a cost without a standard error."""
+    """Shift a cost by standard errors, but not below 0. Raises `ValueError` without a standard error."""
     if shift and cost.se is None:
         raise ValueError(f"a cost of {cost.n} blocks has no standard error")
     return max(0.0, cost.us + (shift * cost.se if cost.se is not None else 0.0))

@@ -1,4 +1,4 @@
-"""What a run sent over the loopback interface, from its trace."""
+"""Bytes that a run sent over the loopback interface, from its trace."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from tare.run.record import RunRecord
 from tare.store.trace import is_trace, read_trace
 
 HEADER_BYTES = 52
-"""IPv4 20, TCP with timestamps 32: what `lo` counts of a packet beside its payload.
-
-It takes Ethernet's header off first.
+"""Headers that `lo` counts per packet: IPv4 20, TCP with timestamps 32. It removes Ethernet's header first.
 """
 _LOOPBACK = "host/lo"
 
 
 def loopback_payload(run: RunRecord, raw: Callable[[RunRecord, str], Path]) -> float | None:
-    """Payload bytes of the measure phase, both ways together; `None` without a trace that tells, or between hosts.
+    """Payload bytes of the measure phase, both ways together; `None` without figures in a trace, or between hosts.
 
-    Of bare runs, it is the bytes of requests and replies; whatever else uses the loopback interface is in it, too.
+    For bare runs, these are the bytes of requests and replies, and of all other users of the loopback interface.
     """
     if run.client_host is not None:
         return None

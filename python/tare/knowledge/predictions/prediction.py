@@ -1,18 +1,18 @@
-"""What an arm would cost: the profile of bare runs times the unit costs of a machine, through operational bounds.
+"""Predicted cost of an arm: the profile of bare runs times a machine's unit costs, by operational bounds.
 
-A closed loop of n operations, each with r requests, takes on the baseline R = n / X for an operation at throughput
-X. On a path that adds d to each request, and s_i CPU time at station i (the server's CPUs, the client's, all of the
+In a closed loop of n operations with r requests each, an operation of the baseline takes R = n / X at throughput X.
+On a path that adds d to each request, and s_i CPU time at station i (the server's CPUs, the client's, all of the
 machine's), no more than
 
     X' = min( n / (R + r·d),  min over i of X·u_i / v_i · D_i / (D_i + r·s_i + b·t_i) )
 
-can be had. b are the KiB that the requests and replies of an operation have beyond those that s_i was measured
-with, t_i the CPU time of one; D_i is the CPU time that an operation has at station i now, v_i the share of its CPUs
-that all operations use, and u_i the share that they can use: v_i, if that is `FULL` or more, else `FULL`. What
-others use of the machine is in none of the three. These are the asymptotic bounds of operational analysis (Denning
-& Buzen, ACM Computing Surveys 10(3), 1978). An open loop at a rate below
-them keeps it, and pays in CPU time and latency (at_rate.py); other storages are `_of_storage`. A program that is
-itself the SUT sends no requests; r then are its system calls, each of which a container makes dearer.
+is possible. b is the number of KiB of an operation's requests and replies beyond those that s_i was measured with,
+t_i the CPU time of one KiB. D_i is the baseline's CPU time per operation at station i, v_i the share of its CPUs
+that all operations use, and u_i the share that they can use: v_i, if that is `FULL` or more, else `FULL`. All three
+exclude what others use of the machine. These are the asymptotic bounds of operational analysis (Denning & Buzen,
+ACM Computing Surveys 10(3), 1978). An open loop at a rate below them keeps it, and pays in CPU time and latency
+(at_rate.py); other storages are `_of_storage`. A program that is itself the SUT sends no requests; r is then the
+number of its system calls, which cost more in a container.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from tare.run.record import RunRecord
 from tare.study.model import Study
 
 FULL = 0.95
-"""Share of its CPUs that a station can be brought to use, where nothing tells."""
+"""Largest share of its CPUs that a station can use, if unknown."""
 NINETY = 1.6448536269514722
 """Standard errors on either side of a 90 % interval."""
 _NOTHING = 1e-9
-"""A log ratio that is rounding alone."""
+"""A log ratio that is only rounding."""
 Bound = Station | Literal["time", "disk"]
 
 
@@ -49,11 +49,11 @@ Bound = Station | Literal["time", "disk"]
 class Prediction:
     """A metric of an arm relative to the baseline, as a log ratio with its 90 % interval.
 
-    `bound`: what sets the rate of a closed loop then: a station, `disk`, or `time` where the requests' own time
-    does. `why_none`: a clause where nothing can be predicted. `of_costs`: standard deviation that comes of the unit
-    costs alone. `measured`: the log ratio that the store itself has of the arm, if any, with its standard error.
-    `kib`: see `Profile`. Of a latency at a rate, `falls_behind`: whether the arm is predicted to fall behind the
-    rate, `None` where that cannot be told; `kept`: how often it kept up.
+    `bound`: what then limits a closed loop: a station, `disk`, or `time` for the requests' own time. `why_none`: a
+    clause, if no prediction is possible. `of_costs`: standard deviation from the unit costs alone. `measured`: the
+    arm's log ratio in the store itself, if any, with its standard error. `kib`: see `Profile`. For a latency at a
+    rate, `falls_behind`: whether the arm is predicted to fall behind the rate, `None` if unknown; `kept`: how often
+    it kept up.
     """
 
     arm: str
@@ -81,7 +81,7 @@ def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
     metric: str = THROUGHPUT,
     beside: str | None = "host",
 ) -> Prediction:
-    """Of one arm against the bare baseline. `beside`: the storage of that."""
+    """Predict one arm against the bare baseline. `beside`: the baseline's storage."""
     path = path_of(setup)
     moved = not same_place(setup.storage, beside)
     if path in (PLAIN, ALONE) and not moved:
@@ -114,7 +114,7 @@ def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
 
 
 def _capacity(profile: Profile, path: PathCosts) -> tuple[bool | None, str | None]:
-    """Whether an arm falls behind the rate, `None` if that cannot be told; and why there is no latency, if so."""
+    """Return whether an arm falls behind the rate (`None` if unknown), and why there is no latency, if so."""
     keeps_up = carries(profile, path)
     if keeps_up is None:
         return None, "its bare runs and other programs filled its CPUs, so its queues cannot be predicted"
@@ -131,7 +131,7 @@ def _capacity(profile: Profile, path: PathCosts) -> tuple[bool | None, str | Non
 def _lacks(
     profile: Profile, kind: str | None, storage: StorageRatios | None, *, moved: bool, metric: str
 ) -> str | None:
-    """Why nothing can be predicted of this metric."""
+    """Return why no prediction of this metric is possible."""
     if metric == CPU and moved:
         return "the CPU cost of another storage was not measured"
     if moved and storage is None:
@@ -154,10 +154,11 @@ def _closed(
 
 
 def _of_storage(profile: Profile, storage: StorageRatios, *, shift: float) -> float:
-    """ln(X'/X) where the disk alone takes another time, by a closed network of server, client and disk.
+    """Return ln(X'/X) if only the disk's time changes, by a closed network of server, client and disk.
 
-    Something makes its throughput that of the bare runs: a disk that is busier than either CPU takes longer than it
-    is seen busy, as a commit waits for its turn too; else an operation spends the rest outside of all three.
+    The network is fitted to the throughput of the bare runs. If the disk is busier than either CPU, its time is
+    increased beyond its busy time, since a commit also waits for its turn; otherwise an operation spends the rest
+    outside all three.
     """
     assert profile.disk is not None  # noqa: S101 - `_lacks` has seen to it
     assert profile.flying is not None  # noqa: S101 - likewise
@@ -176,7 +177,7 @@ def _of_storage(profile: Profile, storage: StorageRatios, *, shift: float) -> fl
 
 
 def _open(metric: str, profile: Profile, path: PathCosts, storage: StorageRatios | None, *, shift: float) -> float:
-    """Log ratio of CPU time or of mean latency of an operation, at a rate that stays."""
+    """Return the log ratio of an operation's CPU time or mean latency at a constant rate."""
     if metric == LATENCY:
         return latency_at_rate(profile, path, storage, shift=shift)
     return cpu_at_rate(profile, path, shift=shift)
@@ -204,7 +205,7 @@ def _log_ratio(profile: Profile, path: PathCosts, *, shift: float) -> tuple[floa
 
 
 def _not_plain(baseline: Setup) -> str:
-    """Why unit costs, which are told against bare at 127.0.0.1, do not apply to this baseline."""
+    """Return why unit costs, which are relative to bare at 127.0.0.1, do not apply to this baseline."""
     if baseline.deployment == "bare" and baseline.client == "bare":
         return f"its baseline is reached over the network {baseline.network}, not at 127.0.0.1"
     return "its baseline is not bare"
@@ -220,7 +221,7 @@ def predictions(
     error: ModelError = ASSUMED,
     payload: Payload | None = None,
 ) -> Iterator[Prediction]:
-    """Of each arm, as far as its baseline is bare and has good runs; with what was measured of it, if it was."""
+    """Predict each arm with a bare baseline that has good runs; add its measurement, if there is one."""
     good = select_runs(study, records).good
     for arm in study.arms:
         base = study.baseline_of(arm.name)

@@ -29,9 +29,9 @@ def prediction_lines(
     error: ModelError = ASSUMED,
     priors: Mapping[str, Prior] | None = None,
 ) -> Iterator[str]:
-    """A table of throughput against the baseline in lines of at most `width` characters; nothing of no arms.
+    """Return a table of throughput against the baseline, at most `width` characters wide; empty without arms.
 
-    `priors`: arm → what claims say of its throughput, which stands beside the prediction.
+    `priors`: arm → what claims say about its throughput, shown beside the prediction.
     """
     if not predictions:
         return
@@ -54,7 +54,7 @@ def prediction_lines(
 
 
 def _row(arm: str, name: int, words: str, width: int) -> Iterator[str]:
-    """A row of the table: words that are too long go on in their own column, or below a long name."""
+    """Return a row of the table; long text continues in its own column, or below a long name."""
     if name + 4 + len(words) <= width:
         yield f"  {arm:<{name}}  {words}"
     elif name + 4 <= width // 2:
@@ -67,18 +67,18 @@ def _row(arm: str, name: int, words: str, width: int) -> Iterator[str]:
 
 
 def named(arm: str, metric: str) -> str:
-    """An arm with the metric that is told of it, where that is not the throughput."""
+    """Name an arm, with the metric if it is not throughput."""
     return arm if metric == THROUGHPUT else f"{arm}, {METRICS[metric].short}"
 
 
 def _behind(prediction: Prediction) -> str:
-    """In how many blocks an arm fell behind its rate, if it did."""
+    """Say in how many blocks an arm fell behind its rate, if it did."""
     kept = prediction.kept
     return "" if kept is None or not kept.behind else f"; {blocks_behind(kept)}"
 
 
 def blocks_behind(kept: Kept) -> str:
-    """In how many blocks an arm fell behind its rate."""
+    """Say in how many blocks an arm fell behind its rate."""
     return f"fell behind in {kept.behind} of {counted(kept.blocks, 'block')}"
 
 
@@ -92,7 +92,7 @@ def _beside(prediction: Prediction, prior: Prior) -> str:
 
 
 def _sources(predictions: Sequence[Prediction], error: ModelError, width: int) -> Iterator[str]:
-    """What the intervals are made of, and what is left out."""
+    """Say what the intervals contain, and what they ignore."""
     if not any(each.log_ratio is not None for each in predictions):
         return
     base = f"{100 * error.base:.1f} % and {100 * error.share:.0f} % of the overhead"

@@ -1,4 +1,4 @@
-"""What an operation does in bare runs: requests, bytes, CPU time at each station, time on the disk."""
+"""Profile of an operation in bare runs: requests, bytes, CPU time at each station, time on the disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Payload = Callable[[RunRecord], float | None]
 
 @dataclass(frozen=True)
 class Demand:
-    """At one station. `us`: CPU time of an operation; `cpus`: how many it may use; `used`: share of them in use."""
+    """Demand at one station. `us`: CPU time of an operation; `cpus`: number it may use; `used`: share in use."""
 
     us: float
     cpus: float
@@ -38,7 +38,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Disk:
-    """Of an operation on the busiest disk. `us`: how long that was busy; `written`: share of writes in the time."""
+    """Use of the busiest disk by an operation. `us`: its busy time; `written`: share of writes in that time."""
 
     us: float
     written: float
@@ -46,12 +46,12 @@ class Disk:
 
 @dataclass(frozen=True)
 class Profile:
-    """What an operation does in bare runs, medians over them.
+    """Profile of an operation: medians over bare runs.
 
-    `requests`: round trips an operation, or system calls of a program that is itself the SUT; `per_s`: operations
-    a second; `flying`: operations under way at once, `None` of an open loop; `stations`: those whose CPU time is
-    known. `kib`: of an operation, beyond as many requests as unit costs have; `disk`; `cpu_us`: CPU time of the
-    SUT, `latency_us`: mean latency. `None`: nothing tells.
+    `requests`: round trips an operation, or system calls of a program that is itself the SUT; `per_s`: operations a
+    second; `flying`: operations in flight, `None` for an open loop; `stations`: those with a known CPU time. `kib`:
+    KiB of an operation, beyond those of its requests in the unit costs; `disk`; `cpu_us`: CPU time of the SUT,
+    `latency_us`: mean latency. `None`: nothing tells.
     """
 
     requests: float
@@ -66,7 +66,7 @@ class Profile:
 
 
 def profile_of(runs: Sequence[RunRecord], payload: Payload | None = None) -> Profile | None:
-    """From good bare runs, all of a closed loop or all of an open one; `None` where none tells enough."""
+    """Make a profile from good bare runs, all closed loops or all open ones; `None` if the runs lack figures."""
     profiles = [
         each for run in runs if (each := _profile(run, None if payload is None else payload(run))) is not None
     ]
@@ -107,7 +107,7 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 
 def constant_rate(run: RunRecord) -> bool:
-    """Whether arrivals came at one rate, whatever the replies did."""
+    """Whether arrivals came at one rate, independent of replies."""
     workload = run.settings.get("workload") or {}
     if any(workload.get(key) for key in ("stages", "trace", "sustainable", "target")):
         return False
@@ -115,7 +115,7 @@ def constant_rate(run: RunRecord) -> bool:
 
 
 def kept_rate(run: RunRecord) -> bool:
-    """Whether an open loop's arrivals were served while they came, all but `SHORT`; true where nothing tells."""
+    """Whether an open loop's arrivals were served in time, all but the share `SHORT`; true if unknown."""
     share = number_at(run.measurement, ("details", "delivered_share"))
     return share is None or share >= 1 - SHORT
 

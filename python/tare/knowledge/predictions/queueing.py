@@ -1,4 +1,4 @@
-"""Networks of queues: what a change at one of their stations does to throughput or to time. Pure."""
+"""Queueing networks: effect of a change at one station on throughput or time. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 _STEPS = 60
-"""Of a bisection: each halves the interval."""
+"""Steps of a bisection: each halves the interval."""
 
 
 def throughput(customers: int, demands: Sequence[float], thinking: float = 0.0) -> float:
@@ -26,17 +26,17 @@ def throughput(customers: int, demands: Sequence[float], thinking: float = 0.0) 
 
 
 def thinking_time(customers: int, demands: Sequence[float], per_unit: float) -> float:
-    """The time outside of all stations with which the network has this throughput; 0 where it has less anyway."""
+    """Time outside all stations at which the network has this throughput; 0 if it cannot reach it."""
     return _solved(lambda time: throughput(customers, demands, time), 0.0, customers / per_unit, per_unit)
 
 
 def slowest_demand(customers: int, others: Sequence[float], least: float, per_unit: float) -> float:
-    """The time at one more station with which the network has this throughput, and no less than `least`."""
+    """Time at an additional station at which the network has this throughput; at least `least`."""
     return _solved(lambda time: throughput(customers, [*others, time]), least, customers / per_unit, per_unit)
 
 
 def _solved(rate: Callable[[float], float], low: float, high: float, wanted: float) -> float:
-    """Where a rate that falls with time is what is wanted; `low` where it is less even there."""
+    """Solve for the time at which a rate, falling with time, is as wanted; `low` if it is lower even there."""
     if rate(low) <= wanted:
         return low
     for _ in range(_STEPS):
@@ -46,13 +46,14 @@ def _solved(rate: Callable[[float], float], low: float, high: float, wanted: flo
 
 
 MOST_USED = 0.98
-"""Share of a CPU in use beyond which a queue is taken as no longer: it would grow as long as a run takes."""
+"""Utilisation beyond which the modelled queue grows no more: a real one would grow for the whole run."""
 
 
 def sojourn(demand: float, used: float, cpus: float = 1.0) -> float:
     """Mean time at a station of an open network: the demand and the time in the queue for so many CPUs (M/M/c).
 
-    `used`: share of all of them in use; of CPUs in part, as a quota allows, the whole ones count, one at least.
+    `used`: share of all CPUs in use. With a fractional number of CPUs, as under a quota, whole CPUs count, at least
+    one.
     """
     servers, share = max(1, int(cpus + 1e-9)), min(used, MOST_USED)
     return demand * (1 + _delayed(servers, share) / (servers * (1 - share)))
@@ -67,9 +68,9 @@ def _delayed(servers: int, used: float) -> float:
 
 
 def filled(lots: Sequence[tuple[float, float]], more: float) -> float:
-    """The share in use up to which `more` CPUs' work fills the emptiest of some lots of CPUs.
+    """Utilisation up to which `more` CPUs' work fills the least used of some groups of CPUs.
 
-    `lots`: CPUs, and the share of them in use. No work at all: the least share.
+    `lots`: CPUs of each group, and the share of them in use. Without work: the least share.
     """
     ordered = sorted(lots, key=lambda lot: lot[1])
     cpus, level = 0.0, ordered[0][1]

@@ -1,6 +1,6 @@
-"""How many requests an operation sends: as the generator tells, or as YCSB's binding sends them.
+"""Requests of an operation: as the generator reports them, or as YCSB's binding sends them.
 
-Of a program that is itself the SUT: how many system calls an operation makes.
+For a program that is itself the SUT: system calls of an operation.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from tare.run.record import RunRecord
 from tare.workloads.ycsb.bindings import BINDING_OF, BINDINGS
 
 _CALLS = {"sysbench-cpu": 0.0, "sysbench-fileio": 1.0}
-"""Workload → system calls of an operation: none to look for primes, one to read, write or sync."""
+"""Workload → system calls of an operation: none to search for primes, one to read, write or sync."""
 
 
 def calls_per_operation(run: RunRecord) -> float | None:
-    """System calls of a program that is itself the SUT; `None` where nothing tells."""
+    """System calls per operation of a program that is itself the SUT; `None` if unknown."""
     return _CALLS.get(str(run.settings.get("workload_name")))
 
 
 def requests_per_operation(run: RunRecord) -> float | None:
-    """Round trips to the server, in the mean over all operations; `None` where nothing tells."""
+    """Mean number of round trips to the server over all operations; `None` if unknown."""
     queries, per_s = (number_at(run.measurement, (key,)) for key in ("queries_per_s", "throughput_per_s"))
     if queries:
         return queries / per_s if per_s else None
@@ -31,7 +31,7 @@ def requests_per_operation(run: RunRecord) -> float | None:
 def _of_binding(run: RunRecord) -> float | None:
     """YCSB counts operations by kind, a read-modify-write once more as its read and its update.
 
-    `None` of another YCSB than tare's, and where an operation has no fixed number of requests.
+    `None` for a YCSB other than tare's, and if an operation has no fixed number of requests.
     """
     operations = number_at(run.measurement, ("operations",))
     workload, sut = (run.settings.get(key) or {} for key in ("workload", "sut"))

@@ -1,4 +1,4 @@
-"""What the same reads and writes take on one storage against another, by the unit costs of the kernel's events."""
+"""Time of reads and writes on one storage relative to another, by the unit costs of kernel events."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from tare.knowledge.event_costs import EventCost
 from tare.knowledge.unit_costs import UnitCosts
 
 _SAME_DISK = {"host": "host", "bind": "host"}
-"""A bind mount is a directory of the host: nothing lies between it and its file system."""
+"""A bind mount is a directory of the host, with nothing between it and its file system."""
 _PAIRS: Mapping[str, tuple[Literal["bare", "container"], str]] = {
     "tmpfs": ("bare", "host"),
     "layer": ("container", "bind"),
     "volume": ("container", "bind"),
 }
-"""Storage → where both were measured in turns, and the directory of the host beside it. Never across two
-measurements: what a disk takes drifts more from one to the next than storages differ."""
+"""Storage → where both were measured in turns, and the host's directory as reference. Never across two
+measurements: a disk's speed drifts more between them than storages differ."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """What an event takes on a storage over what it takes in a directory of the host; `log_sd` of its logarithm."""
+    """Time of an event on a storage over that in a directory of the host; `log_sd`: of its logarithm."""
 
     value: float
     log_sd: float
 
     def shifted(self, by: float) -> float:
-        """So many standard deviations further up."""
+        """Return the ratio, increased by this many standard deviations."""
         return self.value * math.exp(by * self.log_sd)
 
 
 @dataclass(frozen=True)
 class StorageRatios:
-    """Of reads and of writes that are waited for (fsync)."""
+    """Ratios of reads and of synchronous writes (fsync)."""
 
     read: Ratio
     fsync: Ratio
 
     def of(self, written: float, shift: float = 0.0) -> float:
-        """Of time on the disk of which `written` is the share of writes."""
+        """Ratio for disk time with the share `written` of writes."""
         return written * self.fsync.shifted(shift) + (1 - written) * self.read.shifted(shift)
 
 
 def same_place(one: str | None, other: str | None) -> bool:
-    """Whether data lie on the same file system without anything in between."""
+    """Whether the data are directly on the same file system."""
     return _SAME_DISK.get(one or "", one) == _SAME_DISK.get(other or "", other)
 
 
 def storage_ratios(costs: UnitCosts, storage: str | None) -> StorageRatios | None:
-    """Against a directory of the host; `None` for a storage whose events were not measured."""
+    """Return ratios to a directory of the host; `None` for a storage without measured events."""
     if storage is None or storage not in _PAIRS:
         return None
     where, beside = _PAIRS[storage]
@@ -76,5 +76,5 @@ def _event(costs: UnitCosts, event: str, where: str, storage: str) -> EventCost 
 
 
 def _sd(cost: EventCost) -> float:
-    """Of its logarithm: the interval is Student's t over repeats."""
+    """Standard deviation of the logarithm; the interval is Student's t over repeats."""
     return (cost.high - cost.low) / 2 / float(stdtrit(cost.n - 1, 0.975)) / cost.ns
