@@ -20,9 +20,10 @@ arm saturates now and then, the other blocks are its fastest ones and would over
 
 @dataclass(frozen=True)
 class Kept:
-    """How often an arm kept up with its rate. `blocks`: number of blocks in which its baseline did; `behind`: how
-    many of these the arm fell behind in; `dropped`: blocks without a latency, as the arm or its baseline fell
-    behind.
+    """How often an arm kept up with its rate.
+
+    `blocks`: number of blocks in which its baseline did; `behind`: how many of these the arm fell behind in;
+    `dropped`: blocks without a latency, as the arm or its baseline fell behind.
     """
 
     blocks: int
