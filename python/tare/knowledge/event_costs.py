@@ -1,6 +1,6 @@
 """Cost of single kernel events on this machine: bare, and in a container under each seccomp filter.
 
-calibrate/kernel_events.py measures each by two methods that should agree: docs/reference/unit-costs.md.
+calibrate/kernel_events.py measures each in two ways that should agree: docs/reference/unit-costs.md.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _PLACE: Mapping[str | None, str] = {
     None: "bare", "default": "container, seccomp default", "unconfined": "container, unconfined",
 }  # fmt: skip
 _AGREE = math.log(1.5)
-"""Two methods agree within a factor of 1.5, or if their intervals overlap."""
+"""Two ways agree within a factor of 1.5, or if their intervals overlap."""
 _INSIDE = "/tare-kernel-events.py"
 _PLACES = ("layer=/tmp", "bind=/bind", "volume=/volume")
 """Where a container reads and writes: its own layer, a directory of the host, a volume of the engine's."""
 
 
 class EventCost(Strict):
-    """Nanoseconds of one event: means over repeats, by the first and by the second method.
+    """Nanoseconds of one event: means over repeats, in the first and in the second way.
 
     `where`: `bare` or `container`; `seccomp`: the filter of a container; `storage`: of reads and writes to disk;
     `link`: of packets; `accelerator`: of a VM exit.
@@ -82,7 +82,7 @@ class EventCost(Strict):
 
     @property
     def agree(self) -> bool:
-        """Whether the two methods agree."""
+        """Whether the two ways agree."""
         apart = self.low > self.second_high or self.second_low > self.high
         if not apart:
             return True
@@ -167,7 +167,7 @@ def event_cost(  # noqa: PLR0913 - all that tells events apart
     link: str | None = None,
     accelerator: Literal["kvm"] | None = None,
 ) -> EventCost:
-    """Summarise both methods' figures. Raises `KeyError`, `TypeError` or `ValueError` if one is missing."""
+    """Summarise both ways' figures. Raises `KeyError`, `TypeError` or `ValueError` if one is missing."""
     first, second = _mean(ways["first"]), _mean(ways["second"])
     return EventCost(
         event=event, where=where, seccomp=seccomp, storage=storage, link=link,
@@ -184,7 +184,7 @@ def _mean(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def filter_cost(costs: Sequence[EventCost]) -> tuple[float, float] | None:
-    """Return the ns that the default seccomp filter adds to a system call, by method; `None`: not measured."""
+    """Return the ns that the default seccomp filter adds to a system call, in each way; `None`: not measured."""
     calls = {each.seccomp: each for each in costs if each.event == "syscall" and each.where == "container"}
     default, without = calls.get("default"), calls.get("unconfined")
     if default is None or without is None:
@@ -193,7 +193,7 @@ def filter_cost(costs: Sequence[EventCost]) -> tuple[float, float] | None:
 
 
 def event_lines(costs: Sequence[EventCost]) -> Iterator[str]:
-    """Return a table of 80 columns: microseconds, half of the 95 % interval, second method, agreement."""
+    """Return a table of 80 columns: microseconds, half of the 95 % interval, second way, agreement."""
     if not costs:
         return
     yield "\N{MICRO SIGN}s an event, \N{PLUS-MINUS SIGN} half of the 95 % interval, and measured in a second way"
