@@ -32,10 +32,10 @@ from tare.knowledge.predictions.model_error import (
 )
 from tare.knowledge.predictions.past import Past, error_of, judged, score_of
 from tare.knowledge.predictions.past_text import past_lines, past_tree
-from tare.knowledge.predictions.payload import loopback_payload
 from tare.knowledge.predictions.prediction import Prediction, predicted
 from tare.knowledge.predictions.prediction_text import prediction_lines
 from tare.knowledge.predictions.profile import Profile
+from tare.knowledge.predictions.traffic import loopback_traffic
 from tare.knowledge.prior import Prior
 from tare.run.monitoring.monitors import trace_of
 from tare.sites.layout import Layout
@@ -122,7 +122,7 @@ def test_what_replies_hold_beyond_the_small_ones_adds_its_cost_a_kib() -> None:
     assert predicted("bridge", BRIDGE, of, weighed).log_ratio == pytest.approx(math.log(100 / 110))
 
 
-def test_the_payload_is_what_the_loopback_interface_sent_without_headers(tmp_path: Path) -> None:
+def test_packets_and_payload_are_what_the_loopback_interface_sent_without_headers(tmp_path: Path) -> None:
     shutil.copytree(RECORDED, trace_of(tmp_path))
     table = read_trace(RECORDED).table("interface")
     assert table is not None
@@ -134,9 +134,11 @@ def test_the_payload_is_what_the_loopback_interface_sent_without_headers(tmp_pat
 
     run = synthetic.changed(synthetic.record(1, "bare", 1000.0), change)
     # 352,974 bytes in 6,132 packets.
-    value = loopback_payload(run, lambda _, name: tmp_path / name)
-    assert value == pytest.approx(34_110, rel=1e-4)
-    assert loopback_payload(run, lambda _, name: tmp_path / "nothing" / name) is None
+    value = loopback_traffic(run, lambda _, name: tmp_path / name)
+    assert value is not None
+    assert value.payload_bytes == pytest.approx(34_110, rel=1e-4)
+    assert value.packets == pytest.approx(6_132, rel=1e-4)
+    assert loopback_traffic(run, lambda _, name: tmp_path / "nothing" / name) is None
 
 
 def past(digest: str, *of: tuple[str, float, float]) -> Past:

@@ -20,6 +20,7 @@ from tare.knowledge.predictions.path_costs import PathCosts, path_costs
 from tare.knowledge.predictions.prediction import Prediction, _not_plain, predicted, predictions
 from tare.knowledge.predictions.prediction_text import prediction_lines
 from tare.knowledge.predictions.profile import Profile, profile_of
+from tare.knowledge.predictions.traffic import Sent
 from tare.knowledge.unit_costs import UnitCost, UnitCosts, unit_costs
 from tare.report.interval_bar import LETTERS
 from tare.run.record import RunRecord
@@ -279,6 +280,21 @@ def test_a_reason_is_told_to_its_end_however_narrow_the_terminal(arm: str) -> No
     assert " ".join(" ".join(lines).split()) == f"{arm} no prediction: {why}"
     assert len(lines) > 1
     assert max(map(len, lines)) <= 80
+
+
+def test_pipelined_requests_share_as_many_round_trips_as_packets() -> None:
+    def change(tree: dict[str, Any]) -> None:
+        tree["settings"]["workload"] |= {"pipeline": 8}
+
+    alone = run(requests=1.0)
+    pipelined = synthetic.changed(alone, change)
+    operations = alone.measurement["operations"] if alone.measurement else 0
+    sent = Sent(payload_bytes=100.0 * operations, packets=0.25 * operations)
+    assert profile_of([pipelined]) is None
+    for one, requests in ((pipelined, 1 / 8), (alone, 1.0)):
+        of = profile_of([one], lambda _: sent)
+        assert of is not None
+        assert of.requests == pytest.approx(requests)
 
 
 def test_cassandra_stress_sends_one_request_an_operation() -> None:

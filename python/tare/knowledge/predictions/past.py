@@ -16,8 +16,8 @@ from tare.knowledge.forecast import comparable
 from tare.knowledge.kept_costs import read_costs
 from tare.knowledge.predictions.measured import RateOutcome
 from tare.knowledge.predictions.model_error import ModelError, Outcome, learned_errors
-from tare.knowledge.predictions.payload import loopback_payload
 from tare.knowledge.predictions.prediction import NINETY, Prediction, predictions
+from tare.knowledge.predictions.traffic import loopback_traffic
 from tare.knowledge.prior import applicable, contrast_of, point_of
 from tare.report.content import readable
 from tare.sites.layout import Layout
@@ -81,7 +81,7 @@ def past_of(store: Place, layout: Layout) -> Past:
             f"no unit costs are known here for the machine of {store}, with its kernel and engine",
             hint="run `tare weigh` there",
         )
-    predicted = predictions(study, records, costs, payload=lambda run: loopback_payload(run, opened.raw))
+    predicted = predictions(study, records, costs, traffic=lambda run: loopback_traffic(run, opened.raw))
     return Past(opened.plan.digest, study, tuple(predicted))
 
 

@@ -29,9 +29,10 @@ from tare.knowledge.predictions.at_rate import carries, cpu_at_rate, latency_at_
 from tare.knowledge.predictions.measured import Kept, measured
 from tare.knowledge.predictions.model_error import ASSUMED, CPU, LATENCY, THROUGHPUT, ModelError
 from tare.knowledge.predictions.path_costs import ALONE, PLAIN, PathCosts, path_costs, shifted
-from tare.knowledge.predictions.profile import Payload, Profile, Station, constant_rate, kept_rate, profile_of
+from tare.knowledge.predictions.profile import Profile, Station, constant_rate, kept_rate, profile_of
 from tare.knowledge.predictions.queueing import slowest_demand, thinking_time, throughput
 from tare.knowledge.predictions.storage_costs import StorageRatios, same_place, storage_ratios
+from tare.knowledge.predictions.traffic import Traffic
 from tare.knowledge.unit_costs import UnitCosts, path_of
 from tare.run.record import RunRecord
 from tare.study.model import Study
@@ -219,7 +220,7 @@ def predictions(
     records: Sequence[RunRecord],
     costs: UnitCosts,
     error: ModelError = ASSUMED,
-    payload: Payload | None = None,
+    traffic: Traffic | None = None,
 ) -> Iterator[Prediction]:
     """Predict each arm with a bare baseline that has good runs; add its measurement, if there is one."""
     good = select_runs(study, records).good
@@ -232,7 +233,7 @@ def predictions(
             yield Prediction(arm.name, why_none=_not_plain(setup_of(baseline)))
             continue
         bare = {block: run for (block, name), run in good.items() if name == base}
-        profile = profile_of(list(bare.values()), payload)
+        profile = profile_of(list(bare.values()), traffic)
         if profile is None:
             behind = any(constant_rate(run) and not kept_rate(run) for run in bare.values())
             why = "bare runs did not keep up with the rate" if behind else _NOTHING_TOLD

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +12,7 @@ from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.validity.completeness import SHORT
 from tare.analyze.validity.load import is_alone
 from tare.knowledge.predictions.round_trips import calls_per_operation, requests_per_operation
+from tare.knowledge.predictions.traffic import Sent, Traffic
 from tare.knowledge.unit_costs import (
     REQUEST_BYTES,
     SMALL_BYTES,
@@ -23,8 +24,6 @@ from tare.run.record import RunRecord
 
 Station = Literal["machine", "sut", "client"]
 QUANTITIES: Mapping[Station, Quantity] = {"machine": "machine-cpu", "sut": "sut-cpu", "client": "client-cpu"}
-Payload = Callable[[RunRecord], float | None]
-"""Bytes that a run sent over the loopback interface, without headers; `None`: nothing tells."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,10 @@ class Profile:
     latency_us: float | None = None
 
 
-def profile_of(runs: Sequence[RunRecord], payload: Payload | None = None) -> Profile | None:
+def profile_of(runs: Sequence[RunRecord], traffic: Traffic | None = None) -> Profile | None:
     """Make a profile from good bare runs, all closed loops or all open ones; `None` if the runs lack figures."""
     profiles = [
-        each for run in runs if (each := _profile(run, None if payload is None else payload(run))) is not None
+        each for run in runs if (each := _profile(run, None if traffic is None else traffic(run))) is not None
     ]
     if not profiles:
         return None
@@ -120,11 +119,11 @@ def kept_rate(run: RunRecord) -> bool:
     return share is None or share >= 1 - SHORT
 
 
-def _profile(run: RunRecord, sent: float | None) -> Profile | None:
+def _profile(run: RunRecord, sent: Sent | None) -> Profile | None:
     per_s, operations = (number_at(run.measurement, (key,)) for key in ("throughput_per_s", "operations"))
     flying, wall = in_flight(run), number_at(run.usage, ("wall_s",))
     latency_ms = number_at(run.measurement, ("latency", "mean_ms"))
-    requests = calls_per_operation(run) if is_alone(run) else requests_per_operation(run) or None
+    requests = calls_per_operation(run) if is_alone(run) else _round_trips(run, sent)
     if not per_s or not operations or requests is None or not wall or (flying is None and not constant_rate(run)):
         return None
     if flying is None and not kept_rate(run):
@@ -144,7 +143,8 @@ def _profile(run: RunRecord, sent: float | None) -> Profile | None:
         for name in QUANTITIES
         if (spent := used[name]) is not None and (room := cpus[name])
     }
-    beyond = None if sent is None else max(0.0, sent / operations - requests * (SMALL_BYTES + REQUEST_BYTES)) / 1024
+    small = requests * (SMALL_BYTES + REQUEST_BYTES)
+    beyond = None if sent is None else max(0.0, sent.payload_bytes / operations - small) / 1024
     return Profile(
         requests=requests,
         per_s=per_s,
@@ -156,6 +156,17 @@ def _profile(run: RunRecord, sent: float | None) -> Profile | None:
         cpu_us=cpu_per_operation_us(run),
         latency_us=None if latency_ms is None else 1e3 * latency_ms,
     )
+
+
+def _round_trips(run: RunRecord, sent: Sent | None) -> float | None:
+    """Round trips of an operation: those of its requests, but pipelined requests share packets.
+
+    A request that is not pipelined has two packets, one each way.
+    """
+    requests, operations = requests_per_operation(run) or None, number_at(run.measurement, ("operations",))
+    if requests is None or (number_at(run.settings, ("workload", "pipeline")) or 1) == 1:
+        return requests
+    return None if sent is None or not operations else min(requests, sent.packets / operations / 2)
 
 
 def _disk(run: RunRecord, per_s: float) -> Disk | None:

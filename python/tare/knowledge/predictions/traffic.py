@@ -1,8 +1,9 @@
-"""Bytes that a run sent over the loopback interface, from its trace."""
+"""Bytes and packets that a run sent over the loopback interface, from its trace."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -19,10 +20,21 @@ HEADER_BYTES = 52
 _LOOPBACK = "host/lo"
 
 
-def loopback_payload(run: RunRecord, raw: Callable[[RunRecord, str], Path]) -> float | None:
-    """Payload bytes of the measure phase, both ways together; `None` without figures in a trace, or between hosts.
+@dataclass(frozen=True)
+class Sent:
+    """Payload bytes and packets of a measure phase, both ways together."""
 
-    For bare runs, these are the bytes of requests and replies, and of all other users of the loopback interface.
+    payload_bytes: float
+    packets: float
+
+
+Traffic = Callable[[RunRecord], Sent | None]
+
+
+def loopback_traffic(run: RunRecord, raw: Callable[[RunRecord, str], Path]) -> Sent | None:
+    """Payload and packets of the measure phase; `None` without figures in a trace, or between hosts.
+
+    For bare runs, these are the packets of requests and replies, and of all other users of the loopback interface.
     """
     if run.client_host is not None:
         return None
@@ -39,9 +51,10 @@ def loopback_payload(run: RunRecord, raw: Callable[[RunRecord, str], Path]) -> f
     rows = table.filter(
         (pl.col("name") == _LOOPBACK) & pl.col("t0_ns").is_between(round(1e9 * began), round(1e9 * ended))
     ).sort("t0_ns")
-    if rows.height < 2:
+    covered = (rows["t0_ns"][-1] - rows["t0_ns"][0]) / 1e9 if rows.height else 0.0
+    if covered <= 0:
         return None
-    covered = (rows["t0_ns"][-1] - rows["t0_ns"][0]) / 1e9
     sent = rows["tx_bytes"][-1] - rows["tx_bytes"][0]
     packets = rows["tx_packets"][-1] - rows["tx_packets"][0]
-    return max(0.0, float(sent - HEADER_BYTES * packets)) * (ended - began) / covered if covered > 0 else None
+    whole = (ended - began) / covered
+    return Sent(max(0.0, float(sent - HEADER_BYTES * packets)) * whole, packets * whole)
