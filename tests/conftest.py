@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -170,12 +171,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """
     if not _is_worker(item.config):
         return
-    path, timed = item.nodeid.partition("::")[0], item.get_closest_marker("timed") is not None
-    if timed and os.geteuid() == 0:
-        os.setpriority(os.PRIO_PROCESS, 0, TIMED)
+    path, niceness = item.nodeid.partition("::")[0], item.config.stash[NICENESS]
+    if item.get_closest_marker("timed") is not None:
+        niceness = TIMED
     elif "mark.engine" not in _source(path):
-        least = BESIDE["integration" if path.startswith("tests/integration/") else "unit"]
-        os.setpriority(os.PRIO_PROCESS, 0, max(least, item.config.stash[NICENESS]))
+        niceness = max(niceness, BESIDE["integration" if path.startswith("tests/integration/") else "unit"])
+    with suppress(PermissionError):  # only with CAP_SYS_NICE may a process come before others again
+        os.setpriority(os.PRIO_PROCESS, 0, niceness)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:

@@ -190,8 +190,11 @@ def preload() -> None:
 
 def _other_threads() -> set[str]:
     """Their names. One that has just started has the program's name, until it gives itself its own."""
-    tasks = [each for each in Path("/proc/self/task").iterdir() if int(each.name) != os.getpid()]
-    return {(each / "comm").read_text().strip() for each in tasks}
+    names = set[str]()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            names |= set() if int(task.name) == os.getpid() else {(task / "comm").read_text().strip()}
+    return names
 
 
 def serve(door: socket.socket) -> Mapping[str, Any] | None:

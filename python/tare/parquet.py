@@ -79,6 +79,8 @@ def _check_file(content: mmap.mmap, size: int) -> None:
 
 def _check_chunk(content: mmap.mmap, size: int, about: Mapping[int, Any]) -> None:
     codec, values, whole, compressed = about[4], about[5], about[6], about[7]
+    if values == 0:
+        return
     at = min(start for start in (about.get(11), about[9]) if start)
     end = at + compressed
     _must(

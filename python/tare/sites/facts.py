@@ -131,11 +131,10 @@ def _proactive_reclaim(host: Host) -> list[str] | None:
     if threads is None and module is None:
         return None
     states = [_state(host, f"{_KDAMONDS}/{n}") for n in range(threads or 0)]
-    if None in states:
-        return None
     on = (n for n, state in enumerate(states) if state == "on")
     paging = [f"kdamond {n}" for n in on if _pages_out(host, f"{_KDAMONDS}/{n}")]
-    return [*paging, *(["damon_reclaim"] if module else [])]
+    known = [*paging, *(["damon_reclaim"] if module else [])]
+    return known if known or None not in states else None
 
 
 def _state(host: Host, thread: str) -> str | None:

@@ -38,6 +38,13 @@ def test_what_arrow_wrote_is_read_whatever_its_pages_are(tmp_path: Path, version
     assert read_parquet(path, ["name", "flag"]).equals(TABLE.select("name", "flag"))
 
 
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_what_arrow_wrote_of_an_empty_table_is_read(tmp_path: Path, dictionary: bool) -> None:
+    path = tmp_path / "table.parquet"
+    pq.write_table(TABLE.head(0).to_arrow(), path, use_dictionary=dictionary)
+    assert read_parquet(path).equals(TABLE.head(0))
+
+
 @pytest.mark.parametrize("rows", [0, 9000])
 def test_what_polars_wrote_is_read(tmp_path: Path, rows: int) -> None:
     TABLE.head(rows).write_parquet(tmp_path / "table.parquet", row_group_size=4000, metadata={"of": "a test"})

@@ -384,7 +384,8 @@ def _user(task: Task) -> str:
 
 def _how_of(container: EngineContainer | None) -> str:
     """Its exit code, as the engine keeps it: a server that an engine shut down does not say who did."""
-    code = None if container is None else container.attrs["State"].get("ExitCode")
+    ended = container is not None and container.status in ("exited", "dead")
+    code = container.attrs["State"].get("ExitCode") if container is not None and ended else None
     return "" if code is None else f" with exit code {code}"
 
 

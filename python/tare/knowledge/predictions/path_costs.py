@@ -46,7 +46,7 @@ class PathCosts:
 
 def path_costs(path: Path, costs: UnitCosts) -> PathCosts | str:
     """Return the unit costs of a path, or a clause that says what is missing."""
-    if path == PLAIN:
+    if path in (PLAIN, ALONE):
         nothing = UnitCost(
             deployment="bare", client="bare", network="host", load="alone", quantity="time",
             us=0.0, se=0.0, low=0.0, high=0.0, n=FEWEST,

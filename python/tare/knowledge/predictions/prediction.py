@@ -29,7 +29,7 @@ from tare.knowledge.predictions.at_rate import carries, cpu_at_rate, latency_at_
 from tare.knowledge.predictions.measured import Kept, measured
 from tare.knowledge.predictions.model_error import ASSUMED, CPU, LATENCY, THROUGHPUT, ModelError
 from tare.knowledge.predictions.path_costs import ALONE, PLAIN, PathCosts, path_costs, shifted
-from tare.knowledge.predictions.profile import Profile, Station, constant_rate, kept_rate, profile_of
+from tare.knowledge.predictions.profile import Profile, Station, constant_rate, kept_rate, pipelined, profile_of
 from tare.knowledge.predictions.queueing import slowest_demand, thinking_time, throughput
 from tare.knowledge.predictions.storage_costs import StorageRatios, same_place, storage_ratios
 from tare.knowledge.predictions.traffic import Traffic
@@ -212,6 +212,7 @@ def _not_plain(baseline: Setup) -> str:
     return "its baseline is not bare"
 
 
+_SHARED = "its requests are pipelined, and no trace shows how many share a packet"
 _NOTHING_TOLD = "no bare run, in a closed loop or at one rate, shows how many requests an operation sends"
 
 
@@ -237,6 +238,7 @@ def predictions(
         if profile is None:
             behind = any(constant_rate(run) and not kept_rate(run) for run in bare.values())
             why = "bare runs did not keep up with the rate" if behind else _NOTHING_TOLD
+            why = _SHARED if any(pipelined(run) for run in bare.values()) else why
             why = why if bare else f"its baseline {base} has no good run"
             yield Prediction(arm.name, why_none=why)
             continue

@@ -158,13 +158,18 @@ def _profile(run: RunRecord, sent: Sent | None) -> Profile | None:
     )
 
 
+def pipelined(run: RunRecord) -> bool:
+    """Whether a connection has several requests in flight."""
+    return (number_at(run.settings, ("workload", "pipeline")) or 1) > 1
+
+
 def _round_trips(run: RunRecord, sent: Sent | None) -> float | None:
     """Round trips of an operation: those of its requests, but pipelined requests share packets.
 
     A request that is not pipelined has two packets, one each way.
     """
     requests, operations = requests_per_operation(run) or None, number_at(run.measurement, ("operations",))
-    if requests is None or (number_at(run.settings, ("workload", "pipeline")) or 1) == 1:
+    if requests is None or not pipelined(run):
         return requests
     return None if sent is None or not operations else min(requests, sent.packets / operations / 2)
 

@@ -68,7 +68,8 @@ def _costs(costs: Sequence[Drawn], frame: Frame, *, log: bool) -> dict[str, Any]
     letters = int((label_px - 18) / (frame.text_px * _LETTER))
     short = distinct(tuple(names), _LONGEST_LABEL)
     labels = {name: "\n".join(textwrap.wrap(label, letters)) for name, label in short.items()}
-    machines = [f"machine {number}" for number in sorted({each.machine for each in costs})]
+    numbers = sorted({each.machine for each in costs})
+    machines = [f"machine {number}" for number in numbers]
     several = len(machines) > 1
     rows = [_row(each, labels[each.row], log=log) for each in costs]
     y: dict[str, Any] = {
@@ -81,7 +82,7 @@ def _costs(costs: Sequence[Drawn], frame: Frame, *, log: bool) -> dict[str, Any]
             ),
         )
     }  # fmt: skip
-    colours = Scale(domain=machines, range=[f"var(--c{n})" for n in range(1, len(machines) + 1)])
+    colours = Scale(domain=machines, range=[f"var(--c{number})" for number in numbers])
     legend = None
     if several:
         y["yOffset"] = alt.YOffset("machine:N", sort=machines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -17,6 +18,9 @@ _LISTENING = b"0A"
 """TCP_LISTEN of include/net/tcp_states.h."""
 _COUNTS = ("net/sockstat", "net/sockstat6")
 _COUNTED = (b"TCP:", b"TCP6:")
+_MOST_CLAIMS = 64
+"""More than the servers that one tare starts at the same time."""
+_claims: dict[int, socket.socket] = {}
 _TRUSTED = 10
 """How many times in a row an unchanged count is trusted: one socket may have come as another went."""
 
@@ -24,18 +28,34 @@ _TRUSTED = 10
 def free_ports(host: Host, token: str, count: int = 1, others: Sequence[Host] = ()) -> tuple[int, ...]:
     """Find ports that no socket of the host or of `others` uses.
 
-    The search starts at a place taken from `token` (hex). Two stores start at different places, so two simultaneous
-    searches do not collide.
+    The search starts at a place taken from `token` (hex). A port that is found is claimed against every other tare
+    on this machine, as the server opens it later.
     """
     taken = frozenset[int]().union(*(used_ports(each) for each in (host, *others)))
     places = LAST - FIRST
     start = int(token, 16) % places
     every = (FIRST + (start + step) % places for step in range(places))
-    free = tuple(islice((port for port in every if port not in taken), count))
+    free = tuple(islice((port for port in every if port not in taken and _claim(port)), count))
     if len(free) < count:
         on = " and ".join(each.name for each in (host, *others))
         raise RunFailed(f"fewer than {count} ports between {FIRST} and {LAST} are free on {on}")
     return free
+
+
+def _claim(port: int) -> bool:
+    """Whether no other process has claimed a port: by an abstract socket, which goes with its process (unix(7))."""
+    if port in _claims:
+        return True
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        claim.bind(f"\0tare-port-{port}")
+    except OSError:
+        claim.close()
+        return False
+    _claims[port] = claim
+    if len(_claims) > _MOST_CLAIMS:
+        _claims.pop(next(iter(_claims))).close()
+    return True
 
 
 def used_ports(host: Host) -> frozenset[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from tare.run.attempt.ports import PortCheck, listens, used_ports
+from tare.run.attempt.ports import FIRST, PortCheck, free_ports, listens, used_ports
 from tare.sites.fake import FakeHost
 from tare.sites.local import LocalHost
 
@@ -61,3 +61,11 @@ def test_a_port_check_that_sees_no_count_reads_the_tables_every_time() -> None:
 
 def test_what_cannot_be_seen_is_not_taken_for_silence() -> None:
     assert listens(FakeHost(), 1, 3306) is None
+
+
+def test_a_port_that_another_process_has_claimed_is_left_to_it() -> None:
+    host, token = FakeHost(files={"/proc/net/tcp": b"head\n"}), f"{11_900:x}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        other.bind(f"\0tare-port-{FIRST + 11_900}")
+        assert free_ports(host, token, 2) == (FIRST + 11_901, FIRST + 11_902)
+    assert free_ports(host, token) == (FIRST + 11_900,)
