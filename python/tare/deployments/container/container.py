@@ -385,8 +385,7 @@ def _user(task: Task) -> str:
 def _how_of(container: EngineContainer | None) -> str:
     """Its exit code, as the engine keeps it: a server that an engine shut down does not say who did."""
     ended = container is not None and container.status in ("exited", "dead")
-    code = container.attrs["State"].get("ExitCode") if container is not None and ended else None
-    return "" if code is None else f" with exit code {code}"
+    return f" with exit code {container.attrs['State']['ExitCode']}" if container and ended else ""
 
 
 def _last_words(container: EngineContainer | None) -> str:
