@@ -297,6 +297,17 @@ def test_pipelined_requests_share_as_many_round_trips_as_packets() -> None:
         assert of.requests == pytest.approx(requests)
 
 
+def test_pipelined_requests_without_a_trace_are_the_reason_that_is_given(study: Study) -> None:
+    def change(tree: dict[str, Any]) -> None:
+        tree["settings"]["workload"] |= {"pipeline": 8}
+
+    bare = synthetic.changed(run(), change)
+    by_arm = {each.arm: each for each in predictions(study, [bare], costs(cost("sut-cpu", 20.0)))}
+    assert (
+        by_arm["bridge-busy"].why_none == "its requests are pipelined, and no trace shows how many share a packet"
+    )
+
+
 def test_cassandra_stress_sends_one_request_an_operation() -> None:
     def change(tree: dict[str, Any]) -> None:
         tree["settings"] = {"workload": {"threads": 150}, "workload_name": "cassandra-stress"}

@@ -212,8 +212,15 @@ def _not_plain(baseline: Setup) -> str:
     return "its baseline is not bare"
 
 
-_SHARED = "its requests are pipelined, and no trace shows how many share a packet"
-_NOTHING_TOLD = "no bare run, in a closed loop or at one rate, shows how many requests an operation sends"
+def _no_profile(base: str, bare: Sequence[RunRecord]) -> str:
+    """Return why the good runs of the baseline have no profile."""
+    if not bare:
+        return f"its baseline {base} has no good run"
+    if any(constant_rate(run) and not kept_rate(run) for run in bare):
+        return "bare runs did not keep up with the rate"
+    if any(pipelined(run) for run in bare):
+        return "its requests are pipelined, and no trace shows how many share a packet"
+    return "no bare run, in a closed loop or at one rate, shows how many requests an operation sends"
 
 
 def predictions(
@@ -236,11 +243,7 @@ def predictions(
         bare = {block: run for (block, name), run in good.items() if name == base}
         profile = profile_of(list(bare.values()), traffic)
         if profile is None:
-            behind = any(constant_rate(run) and not kept_rate(run) for run in bare.values())
-            why = "bare runs did not keep up with the rate" if behind else _NOTHING_TOLD
-            why = _SHARED if any(pipelined(run) for run in bare.values()) else why
-            why = why if bare else f"its baseline {base} has no good run"
-            yield Prediction(arm.name, why_none=why)
+            yield Prediction(arm.name, why_none=_no_profile(base, list(bare.values())))
             continue
         own = {block: run for (block, name), run in good.items() if name == arm.name}
         for metric in (THROUGHPUT,) if profile.flying is not None else (CPU, LATENCY):
