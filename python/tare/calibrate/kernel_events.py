@@ -52,7 +52,7 @@ def main(repeats: int, events: Sequence[str], places: Mapping[str, str]) -> None
 
 def _tasks(events: Sequence[str], places: Mapping[str, str]) -> Iterator[tuple[str, str, Callable[[], Ways]]]:
     alone = {"syscall": _syscall, "fault": _fault, "wakeup": _wakeup}
-    of_file = {"read": _read, "fsync": _fsync}
+    of_file = {"read": _read, "fsync": _fsync, "read-cpu": _read_cpu, "write-cpu": _write_cpu}
     for event in events:
         if event in alone:
             yield event, "", alone[event]
@@ -170,7 +170,7 @@ def _file(folder: str, flags: int = 0) -> int:
     return fd
 
 
-def _read(folder: str) -> Ways:
+def _read(folder: str, clock: Callable[[], int] = time.perf_counter_ns) -> Ways:
     """Read 4 KiB at random. First: past the page cache (O_DIRECT); second: through it, after dropping its pages."""
     fd = _file(folder)
     try:
@@ -181,13 +181,18 @@ def _read(folder: str) -> Ways:
         places = _places(_FILE_PAGES, _ALONE)
         direct = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_DIRECT)
         buffer = mmap.mmap(-1, _PAGE)
-        first = _each(lambda at: os.preadv(direct, [buffer], at), places)
+        first = _each(lambda at: os.preadv(direct, [buffer], at), places, clock)
         os.close(direct)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
-        return first, _each(lambda at: os.pread(fd, _PAGE, at), list(dict.fromkeys(places)))
+        return first, _each(lambda at: os.pread(fd, _PAGE, at), list(dict.fromkeys(places)), clock)
     finally:
         os.close(fd)
+
+
+def _read_cpu(folder: str) -> Ways:
+    """CPU time that the reading thread uses, in both ways."""
+    return _read(folder, time.thread_time_ns)
 
 
 def _fsync(folder: str) -> Ways:
@@ -210,15 +215,40 @@ def _fsync(folder: str) -> Ways:
         os.close(synced)
 
 
+def _write_cpu(folder: str) -> Ways:
+    """CPU time that the thread uses for a write of the disk. First: write, then fdatasync(2); second: O_DSYNC.
+
+    Neither writes the file's metadata, so that each is one write of the disk, and can be counted by those.
+    """
+    block, clock = os.urandom(_PAGE), time.thread_time_ns
+    places = _places(_WRITTEN_PAGES, _SYNCS)
+    plain, synced = _file(folder), _file(folder, os.O_DSYNC)
+
+    def write_and_sync(at: int) -> None:
+        os.pwrite(plain, block, at)
+        os.fdatasync(plain)
+
+    try:
+        for fd in (plain, synced):
+            os.write(fd, block * _WRITTEN_PAGES)
+            os.fsync(fd)
+        return _each(write_and_sync, places, clock), _each(lambda at: os.pwrite(synced, block, at), places, clock)
+    finally:
+        os.close(plain)
+        os.close(synced)
+
+
 def _places(pages: int, count: int) -> list[int]:
     """Draw page offsets at random."""
     draw = random.Random(os.getpid())  # noqa: S311 - no secret
     return [draw.randrange(pages) * _PAGE for _ in range(count)]
 
 
-def _each(call: Callable[[int], object], places: Sequence[int]) -> float:
-    """Return the median time of a call over offsets, in ns."""
-    clock, times = time.perf_counter_ns, []
+def _each(
+    call: Callable[[int], object], places: Sequence[int], clock: Callable[[], int] = time.perf_counter_ns
+) -> float:
+    """Return the median time of a call over offsets by a clock, in ns."""
+    times = []
     for at in places:
         began = clock()
         call(at)

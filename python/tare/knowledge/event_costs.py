@@ -27,17 +27,19 @@ from tare.study.values import Strict
 if TYPE_CHECKING:
     from docker import DockerClient
 
-Event = Literal["syscall", "fault", "wakeup", "read", "fsync", "packet", "exit"]
+Event = Literal["syscall", "fault", "wakeup", "read", "fsync", "read-cpu", "write-cpu", "packet", "exit"]
 EVENTS: Mapping[Event, str] = {
     "syscall": "system call",
     "fault": "page fault",
     "wakeup": "wake-up across CPUs",
     "read": "read of 4 KiB",
     "fsync": "fsync of 4 KiB",
+    "read-cpu": "CPU of a read",
+    "write-cpu": "CPU of a write",
     "packet": "packet",
     "exit": "VM exit",
 }
-_BY_PROGRAM: Sequence[Event] = ("syscall", "fault", "wakeup", "read", "fsync")
+_BY_PROGRAM: Sequence[Event] = ("syscall", "fault", "wakeup", "read", "fsync", "read-cpu", "write-cpu")
 """Events that `PROGRAM` measures; packets are measured by link_costs.py, `exit` in a guest."""
 PROGRAM = Path(__file__).parent.parent / "calibrate" / "kernel_events.py"
 REPEATS = 9

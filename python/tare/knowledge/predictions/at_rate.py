@@ -17,7 +17,7 @@ from typing import Literal
 from tare.knowledge.predictions.path_costs import PathCosts, shifted
 from tare.knowledge.predictions.profile import Demand, Profile
 from tare.knowledge.predictions.queueing import filled, sojourn
-from tare.knowledge.predictions.storage_costs import StorageRatios
+from tare.knowledge.predictions.storage_costs import StorageCosts, moved
 
 _LEAST = 0.05
 """Smallest share of the bare latency that remains with any storage: the part outside the disk."""
@@ -39,7 +39,9 @@ class Use:
         return max(self.sut, self.client, self.proxy) < 1
 
 
-def cpu_at_rate(profile: Profile, path: PathCosts, *, shift: float) -> float:
+def cpu_at_rate(
+    profile: Profile, path: PathCosts, storage: StorageCosts | None = None, *, shift: float
+) -> float:
     """Log ratio of the CPU time of an operation.
 
     If CPUs are busy for a share u of the time, that share of the requests finds them busy and costs as much as at
@@ -49,34 +51,39 @@ def cpu_at_rate(profile: Profile, path: PathCosts, *, shift: float) -> float:
     busy, alone = path.added.get("sut"), path.alone
     awake = _awake(use_of(profile, path, shift=shift), path)
     known = [(share, cost) for share, cost in ((awake, busy), (1 - awake, alone)) if cost is not None]
-    if not known:
-        return 0.0
     weight = sum(share for share, _ in known)
     a_request = sum(share * shifted(cost, shift) for share, cost in known) / weight if weight else 0.0
     more = profile.requests * a_request
     a_kib = path.a_kib.get("sut")
     more += 0.0 if profile.kib is None or a_kib is None else profile.kib * shifted(a_kib, shift)
-    return math.log((profile.cpu_us + more) / profile.cpu_us)
+    then = profile if storage is None else moved(profile, storage, shift)
+    assert then.cpu_us is not None  # noqa: S101 - it is if the profile's is
+    return math.log((then.cpu_us + more) / profile.cpu_us)
 
 
 def latency_at_rate(
-    profile: Profile, path: PathCosts, storage: StorageRatios | None = None, *, shift: float = 0.0
+    profile: Profile, path: PathCosts, storage: StorageCosts | None = None, *, shift: float = 0.0
 ) -> float:
     """Log ratio of the mean latency of an operation."""
     assert profile.latency_us is not None  # noqa: S101 - the caller has seen to it
     others = others_share(profile)
-    before, after = use_of(profile, None, others=others), use_of(profile, path, others=others, shift=shift)
-    own = {name: profile.stations[name] for name in _SIDES if name in profile.stations}
-    bare = sum(sojourn(each.us, getattr(before, name), each.cpus) for name, each in own.items())
+    there = profile if storage is None else moved(profile, storage, shift)
+    before, after = use_of(profile, None, others=others), use_of(there, path, others=others, shift=shift)
+    bare = _sojourns(profile, before)
     # CPU time that an operation does not wait for, of other threads or after the reply, queues no operation.
     waited_for = min(1.0, profile.latency_us / bare) if bare else 0.0
-    then = sum(sojourn(each.us, getattr(after, name), each.cpus) for name, each in own.items())
-    more = waited_for * (then - bare)
-    awake = _awake(use_of(profile, path, shift=shift), path)
+    more = waited_for * (_sojourns(there, after) - bare)
+    awake = _awake(use_of(there, path, shift=shift), path)
     more += profile.requests * _a_request(profile, path, after, awake, waited_for, shift)
     if storage is not None and profile.disk is not None:
         more += profile.disk.us * (storage.of(profile.disk.written, shift) - 1)
     return math.log(max(profile.latency_us + more, _LEAST * profile.latency_us) / profile.latency_us)
+
+
+def _sojourns(profile: Profile, use: Use) -> float:
+    """Time of an operation at both sides together."""
+    own = {name: profile.stations[name] for name in _SIDES if name in profile.stations}
+    return sum(sojourn(each.us, getattr(use, name), each.cpus) for name, each in own.items())
 
 
 def _a_request(  # noqa: PLR0913, PLR0917 - a path, and the state of what it passes

@@ -16,7 +16,7 @@ from tare.knowledge.forecast import comparable
 from tare.knowledge.kept_costs import read_costs
 from tare.knowledge.predictions.measured import RateOutcome
 from tare.knowledge.predictions.model_error import ModelError, Outcome, learned_errors
-from tare.knowledge.predictions.prediction import NINETY, Prediction, predictions
+from tare.knowledge.predictions.prediction import Prediction, predictions
 from tare.knowledge.predictions.traffic import loopback_traffic
 from tare.knowledge.prior import applicable, contrast_of, point_of
 from tare.report.content import readable
@@ -99,7 +99,7 @@ class Judged:
     published: float | None
     mean: float | None
     parts: Mapping[str, float] = field(default_factory=dict)
-    """Source → its standard deviation in `half`."""
+    """Source → its scale in `half`."""
 
     @property
     def half_points(self) -> float:
@@ -130,7 +130,7 @@ def judged(pasts: Sequence[Past], claims: Sequence[ClaimFile]) -> tuple[Judged, 
         learned = learned_errors(others)
         for outcome in past.outcomes:
             error = learned.of(outcome.metric)
-            half = NINETY * error.sd(outcome.predicted, outcome.of_costs)
+            half = error.half(outcome.predicted, outcome.of_costs)
             naive = _naive(past.study, outcome, claims)
             parts = error.parts(outcome.predicted, outcome.of_costs)
             found.append(Judged(outcome, error.corrected(outcome.predicted), half, *naive, parts))
@@ -198,7 +198,9 @@ def score_of(found: Sequence[Judged]) -> Score | None:
 
 def _variance(found: Sequence[Judged]) -> Mapping[str, float]:
     """Return shares, so that an arm with a large overhead has no more weight than another."""
-    shares = [{name: (sd / each.half * NINETY) ** 2 for name, sd in each.parts.items()} for each in found]
+    shares = [
+        {name: (scale / math.hypot(*each.parts.values())) ** 2 for name, scale in each.parts.items()} for each in found
+    ]
     names = dict.fromkeys(name for each in shares for name in each)
     return {name: statistics.fmean(each.get(name, 0.0) for each in shares) for name in names}
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from tare.knowledge.advice_text import interval, percent
 from tare.knowledge.predictions.measured import RateOutcome
-from tare.knowledge.predictions.model_error import ModelError
+from tare.knowledge.predictions.model_error import NINETY, ModelError
 from tare.knowledge.predictions.past import Judged, score_of
-from tare.knowledge.predictions.prediction import NINETY
 from tare.knowledge.predictions.prediction_text import blocks_behind, named
 from tare.one_line import plain
 from tare.plural import counted
@@ -57,7 +56,7 @@ def past_lines(judged: Sequence[Judged], error: ModelError, rates: Sequence[Rate
         own = f"{100 * error.base:.1f} % and {100 * error.share:.0f} % of the overhead"
         slope = f"{error.slope:.2f} ± {NINETY * error.slope_sd:.2f} of the sum of the unit costs"
         yield f"learned: measured overheads are {slope} (log ratios),"
-        yield f"the model's own error is {own}"
+        yield f"the model's own error is {own}, and a 90 % interval has {error.reach:.2f} of it on either side"
     else:
         yield f"too few arms to learn the model's own error; {100 * error.base:.0f} % is assumed"
 

@@ -31,7 +31,7 @@ from tare.knowledge.predictions.model_error import ASSUMED, CPU, LATENCY, THROUG
 from tare.knowledge.predictions.path_costs import ALONE, PLAIN, PathCosts, path_costs, shifted
 from tare.knowledge.predictions.profile import Profile, Station, constant_rate, kept_rate, pipelined, profile_of
 from tare.knowledge.predictions.queueing import slowest_demand, thinking_time, throughput
-from tare.knowledge.predictions.storage_costs import StorageRatios, same_place, storage_ratios
+from tare.knowledge.predictions.storage_costs import StorageCosts, moved, same_place, storage_costs
 from tare.knowledge.predictions.traffic import Traffic
 from tare.knowledge.unit_costs import UnitCosts, path_of
 from tare.run.record import RunRecord
@@ -39,8 +39,6 @@ from tare.study.model import Study
 
 FULL = 0.95
 """Largest share of its CPUs that a station can use, if unknown."""
-NINETY = 1.6448536269514722
-"""Standard errors on either side of a 90 % interval."""
 _NOTHING = 1e-9
 """A log ratio that is only rounding."""
 Bound = Station | Literal["time", "disk"]
@@ -84,14 +82,14 @@ def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
 ) -> Prediction:
     """Predict one arm against the bare baseline. `beside`: the baseline's storage."""
     path = path_of(setup)
-    moved = not same_place(setup.storage, beside)
-    if path in (PLAIN, ALONE) and not moved:
+    elsewhere = not same_place(setup.storage, beside)
+    if path in (PLAIN, ALONE) and not elsewhere:
         return Prediction(arm, why_none="it is deployed like the baseline", metric=metric)
     known = path_costs(path, costs)
     if isinstance(known, str):
         return Prediction(arm, why_none=known, metric=metric)
-    storage = storage_ratios(costs, setup.storage) if moved and beside == "host" else None
-    if why := _lacks(profile, setup.storage, storage, moved=moved, metric=metric):
+    storage = storage_costs(costs, setup.storage) if elsewhere and beside == "host" else None
+    if why := _lacks(profile, setup.storage, storage, elsewhere=elsewhere, metric=metric):
         return Prediction(arm, why_none=why, metric=metric)
     falls_behind, why = _capacity(profile, known) if metric == LATENCY else (None, None)
     if why is not None:
@@ -103,7 +101,7 @@ def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
         point, *ends = (_open(metric, profile, known, storage, shift=shift) for shift in (0.0, -1.0, 1.0))
         bound = None
     learned, of_costs = error.of(metric), abs(ends[0] - ends[1]) / 2
-    reach, point = NINETY * learned.sd(point, of_costs), learned.corrected(point)
+    reach, point = learned.half(point, of_costs), learned.corrected(point)
     counted = profile.kib if any(known.a_kib.values()) and metric != LATENCY else None
     if setup.client is None:
         counted = 0.0  # it sends nothing
@@ -130,21 +128,19 @@ def _capacity(profile: Profile, path: PathCosts) -> tuple[bool | None, str | Non
 
 
 def _lacks(
-    profile: Profile, kind: str | None, storage: StorageRatios | None, *, moved: bool, metric: str
+    profile: Profile, kind: str | None, storage: StorageCosts | None, *, elsewhere: bool, metric: str
 ) -> str | None:
     """Return why no prediction of this metric is possible."""
-    if metric == CPU and moved:
-        return "the CPU cost of another storage was not measured"
-    if moved and storage is None:
+    if elsewhere and storage is None:
         return f"there is no unit cost for the storage {kind}"
-    if moved and profile.disk is None:
+    if elsewhere and profile.disk is None:
         return "the bare runs do not show how long the disk was busy"
     missing = {CPU: profile.cpu_us, LATENCY: profile.latency_us, THROUGHPUT: profile.flying}[metric]
     return None if missing else "the bare runs do not record enough"
 
 
 def _closed(
-    profile: Profile, path: PathCosts, storage: StorageRatios | None, *, shift: float
+    profile: Profile, path: PathCosts, storage: StorageCosts | None, *, shift: float
 ) -> tuple[float, Bound]:
     """ln(X'/X) and what sets it, with all costs `shift` standard errors above their means."""
     point, bound = _log_ratio(profile, path, shift=shift)
@@ -154,8 +150,8 @@ def _closed(
     return point + of_storage, "disk" if abs(of_storage) > abs(point) else bound
 
 
-def _of_storage(profile: Profile, storage: StorageRatios, *, shift: float) -> float:
-    """Return ln(X'/X) if only the disk's time changes, by a closed network of server, client and disk.
+def _of_storage(profile: Profile, storage: StorageCosts, *, shift: float) -> float:
+    """Return ln(X'/X) if the disk's time and the server's CPU time change, by a closed network of both and the client.
 
     The network is fitted to the throughput of the bare runs. If the disk is busier than either CPU, its time is
     increased beyond its busy time, since a commit also waits for its turn; otherwise an operation spends the rest
@@ -165,7 +161,7 @@ def _of_storage(profile: Profile, storage: StorageRatios, *, shift: float) -> fl
     assert profile.flying is not None  # noqa: S101 - likewise
     if not profile.disk.us:
         return 0.0
-    cpus = [each.us / each.cpus for name, each in profile.stations.items() if name != "machine"]
+    cpus, cpus_then = (_cpu_demands(each) for each in (profile, moved(profile, storage, shift)))
     customers, per_us = max(1, round(profile.flying)), profile.per_s / 1e6
     disk, delay = profile.disk.us, 0.0
     if disk > max(cpus, default=0.0):
@@ -173,15 +169,20 @@ def _of_storage(profile: Profile, storage: StorageRatios, *, shift: float) -> fl
     else:
         delay = thinking_time(customers, [*cpus, disk], per_us)
     then = disk * storage.of(profile.disk.written, shift)
-    rates = [throughput(customers, [*cpus, time], delay) for time in (then, disk)]
+    rates = [throughput(customers, times, delay) for times in ([*cpus_then, then], [*cpus, disk])]
     return math.log(rates[0] / rates[1])
 
 
-def _open(metric: str, profile: Profile, path: PathCosts, storage: StorageRatios | None, *, shift: float) -> float:
+def _cpu_demands(profile: Profile) -> Sequence[float]:
+    """Time of an operation on the CPUs of the server, and of the client."""
+    return [each.us / each.cpus for name, each in profile.stations.items() if name != "machine"]
+
+
+def _open(metric: str, profile: Profile, path: PathCosts, storage: StorageCosts | None, *, shift: float) -> float:
     """Return the log ratio of an operation's CPU time or mean latency at a constant rate."""
     if metric == LATENCY:
         return latency_at_rate(profile, path, storage, shift=shift)
-    return cpu_at_rate(profile, path, shift=shift)
+    return cpu_at_rate(profile, path, storage, shift=shift)
 
 
 def _log_ratio(profile: Profile, path: PathCosts, *, shift: float) -> tuple[float, Bound]:

@@ -37,10 +37,15 @@ class Demand:
 
 @dataclass(frozen=True)
 class Disk:
-    """Use of the busiest disk by an operation. `us`: its busy time; `written`: share of writes in that time."""
+    """Use of the busiest disk by an operation. `us`: its busy time; `written`: share of writes in that time.
+
+    `reads`, `writes`: number of them that the disk completed.
+    """
 
     us: float
     written: float
+    reads: float = 0.0
+    writes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,12 @@ def profile_of(runs: Sequence[RunRecord], traffic: Traffic | None = None) -> Pro
 def _median_disk(disks: Sequence[Disk]) -> Disk | None:
     if not disks:
         return None
-    return Disk(statistics.median(each.us for each in disks), statistics.median(each.written for each in disks))
+    return Disk(
+        us=statistics.median(each.us for each in disks),
+        written=statistics.median(each.written for each in disks),
+        reads=statistics.median(each.reads for each in disks),
+        writes=statistics.median(each.writes for each in disks),
+    )
 
 
 def _median(values: Iterable[float | None]) -> float | None:
@@ -180,9 +190,11 @@ def _disk(run: RunRecord, per_s: float) -> Disk | None:
     busy = number_at(disk, ("busy",))
     if busy is None:
         return None
-    times = []
+    times, counts = [], []
     for way in ("read", "write"):
         each_ms, count = number_at(disk, (f"{way}_ms",)), number_at(disk, (f"{way}s_per_s",))
         times.append(0.0 if each_ms is None or count is None else each_ms * count)
-    read, written = times
-    return Disk(us=1e6 * busy / per_s, written=written / (read + written) if read + written else 1.0)
+        counts.append((count or 0.0) / per_s)
+    (read, written), (reads, writes) = times, counts
+    share = written / (read + written) if read + written else 1.0
+    return Disk(us=1e6 * busy / per_s, written=share, reads=reads, writes=writes)
