@@ -183,6 +183,15 @@ def test_a_store_is_judged_by_the_error_that_the_others_teach() -> None:
     assert alone[0].half == pytest.approx(1.6448536 * math.hypot(0.05, 0.01))
 
 
+def test_a_noisy_point_outside_the_interval_is_explained_by_its_own_error() -> None:
+    outside = past("a", ("host", 0.0, 0.15))
+    (precise,) = judged([outside], ())
+    assert (precise.within, precise.explained) == (False, False)
+    noisy = replace(outside, predictions=tuple(replace(each, measured_se=0.1) for each in outside.predictions))
+    (judgement,) = judged([noisy], ())
+    assert (judgement.within, judgement.explained) == (False, True)
+
+
 def test_the_score_stands_beside_the_naive_answers() -> None:
     judgement = judged([past("a", ("host", -0.01, -0.02), ("published-loopback", -0.5, -0.55))], load_claims())
     score = score_of(judgement)
@@ -194,6 +203,7 @@ def test_the_score_stands_beside_the_naive_answers() -> None:
     assert published > own
     shown = "\n".join(past_lines(judgement, error_of([])))
     assert "2 of 2 arms of 1 store within the 90 % interval" in shown
+    assert "2 of 2 if the measurement's own error counts, too" in shown
     assert "the published figure: " in shown
     assert past_tree(judgement, ASSUMED)["score"]["within"] == 2
 

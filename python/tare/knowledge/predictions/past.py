@@ -15,7 +15,7 @@ from tare.knowledge.comparable import key_for
 from tare.knowledge.forecast import comparable
 from tare.knowledge.kept_costs import read_costs
 from tare.knowledge.predictions.measured import RateOutcome
-from tare.knowledge.predictions.model_error import ModelError, Outcome, learned_errors
+from tare.knowledge.predictions.model_error import NINETY, ModelError, Outcome, learned_errors
 from tare.knowledge.predictions.prediction import Prediction, predictions
 from tare.knowledge.predictions.traffic import loopback_traffic
 from tare.knowledge.prior import applicable, contrast_of, point_of
@@ -117,6 +117,15 @@ class Judged:
         return abs(self.error) <= self.half
 
     @property
+    def explained(self) -> bool:
+        """Whether the interval and the measurement's own error explain the measured point.
+
+        The interval is of the true overhead, and the measured one is this plus noise: even a perfect interval holds
+        fewer than 90 % of noisy points.
+        """
+        return abs(self.error) <= math.hypot(self.half, NINETY * self.outcome.measured_se)
+
+    @property
     def error(self) -> float:
         """Measured minus predicted log ratio."""
         return self.outcome.measured - self.predicted
@@ -160,7 +169,7 @@ def _naive(study: Study, outcome: Outcome, claims: Sequence[ClaimFile]) -> tuple
 class Score:
     """Accuracy of predictions. Errors are mean absolute ones; both of a pair are over the same arms.
 
-    `within`: of `arms`; `half`: median half-width, `error`: of the prediction, both as log ratios; `half_points`,
+    `within`, `explained`: of `arms`, see `Judged`; `half`: median half-width, `error`: of the prediction, both as log ratios; `half_points`,
     `error_points`: of overheads, fractions of the baseline; `beside_published`: the prediction's and the published
     figure's error (log ratios), where there is one; `beside_mean`: likewise of the mean of all claims. `variance`:
     source → its share of the intervals' variance, the mean over arms.
@@ -169,6 +178,7 @@ class Score:
     arms: int
     stores: int
     within: int
+    explained: int
     half: float
     error: float
     beside_published: tuple[float, float] | None
@@ -186,6 +196,7 @@ def score_of(found: Sequence[Judged]) -> Score | None:
         arms=len(found),
         stores=len({each.outcome.store for each in found}),
         within=sum(each.within for each in found),
+        explained=sum(each.explained for each in found),
         half=statistics.median(each.half for each in found),
         error=statistics.fmean(abs(each.error) for each in found),
         beside_published=_pair([(each, each.published) for each in found]),

@@ -38,6 +38,7 @@ def past_lines(judged: Sequence[Judged], error: ModelError, rates: Sequence[Rate
     yield ""
     stores = counted(score.stores, "store")
     yield f"{score.within} of {counted(score.arms, 'arm')} of {stores} within the 90 % interval"
+    yield f"{score.explained} of {score.arms} if the measurement's own error counts, too"
     half, off = f"{100 * score.half_points:.1f} points", f"{100 * score.error_points:.1f} points"
     yield f"median half-width {half}, mean absolute error {off} (of the overhead)"
     yield f"as log ratios: {100 * score.half:.1f} and {100 * score.error:.1f} %, and beside naive answers:"
@@ -92,6 +93,7 @@ def past_tree(found: Sequence[Judged], error: ModelError, rates: Sequence[RateOu
                 "half_points": each.half_points,
                 "sd_parts": dict(each.parts),
                 "within": each.within,
+                "explained": each.explained,
                 "published": each.published,
                 "mean_of_claims": each.mean,
                 "overhead": math.expm1(each.outcome.measured),
