@@ -1,6 +1,6 @@
 """Known causes, and what sampling costs: whether `tare explain` puts the right cause first.
 
-    python -m bench.explain --pairs 4 --cost-pairs 10 --markdown build/bench-explain.md
+    python -m bench.explain --pairs 4 --cost-pairs 20 --markdown build/bench-explain.md
 
 Each case of causes.yaml is run beside its baseline, interleaved, with tare-probe sampling stacks and counters, and
 analysed as a study is. The load is redis-benchmark against a Redis in a network namespace of its own; copying up
@@ -16,7 +16,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.report.explain.words import sentence
 
 CAUSES = Path(__file__).with_name("causes.yaml")
+_LONGER = 5
+"""Length of runs that measure the cost of sampling, in those of the cases."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,11 @@ def run_case(case: Case, place: Place, pairs: int) -> tuple[ArmExplanation, list
 
 
 def cost(place: Place, pairs: int) -> list[float]:
-    """Throughput with stacks sampled over throughput without, pair by pair: an A/A but for the sampling."""
+    """Throughput with stacks sampled over throughput without, pair by pair: an A/A but for the sampling.
+
+    Runs are longer than those of the cases: their first second costs more, and a study spends it in its warm-up.
+    """
+    place = replace(place, operations=_LONGER * place.operations)
     ratios = []
     for pair in range(pairs):
         rates: dict[bool, float] = {}
@@ -110,7 +116,7 @@ def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--cost-pairs", type=int, default=10)
+    parser.add_argument("--cost-pairs", type=int, default=20)
     parser.add_argument("--operations", type=int, default=60_000, help="requests of a run")
     parser.add_argument("--case", action="append", choices=sorted(CASES), help="only this one; several")
     parser.add_argument("--markdown", type=Path)

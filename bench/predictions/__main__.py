@@ -52,7 +52,8 @@ def table(found: Sequence[Judged], metric: str) -> Iterator[str]:
         yield f"| {each.outcome.study}, {each.outcome.arm} | {ends} | {measured} | {within} |"
     yield ""
     of_what = f"{counted(score.arms, 'arm')} of {counted(score.stores, 'store')}"
-    yield f"- {score.within} of {of_what} within the interval; {score.explained} if the measurement's own error counts, too."
+    yield f"- {score.within} of {of_what} within the interval."
+    yield f"- {score.explained} if the measurement's own error counts, too."
     half, off = 100 * score.half_points, 100 * score.error_points
     yield f"- Median half-width {half:.1f} points, mean absolute error {off:.1f} points (of the overhead)."
     for pair, naive in ((score.beside_published, "published figure"), (score.beside_mean, "mean of all claims")):

@@ -72,7 +72,7 @@ def test_a_layer_that_takes_twice_as_long_halves_what_its_disk_sets() -> None:
 def of_writes(per_operation: float, **of: Any) -> RunRecord:
     """A run whose disk is hardly busy with this many writes an operation."""
     made = run(**of)
-    per_s = float(made.measurement["throughput_per_s"])
+    per_s = of.get("per_s", 10_000.0)
     disk = {"busy": 0.01, "write_ms": 0.01, "writes_per_s": per_operation * per_s, "reads_per_s": 0.0}
     return synthetic.changed(made, lambda tree: tree["usage"].update(disk=disk))
 

@@ -39,9 +39,7 @@ class Use:
         return max(self.sut, self.client, self.proxy) < 1
 
 
-def cpu_at_rate(
-    profile: Profile, path: PathCosts, storage: StorageCosts | None = None, *, shift: float
-) -> float:
+def cpu_at_rate(profile: Profile, path: PathCosts, storage: StorageCosts | None = None, *, shift: float) -> float:
     """Log ratio of the CPU time of an operation.
 
     If CPUs are busy for a share u of the time, that share of the requests finds them busy and costs as much as at

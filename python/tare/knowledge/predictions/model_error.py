@@ -3,9 +3,9 @@
 The measurement of an arm is assumed to follow Student's t around its prediction times `slope`, since a few arms are
 far off for reasons that no unit cost has, and must not widen the intervals of all others. Its squared scale is the
 sum of the squared errors of the unit costs, of the measurement, and of the model itself: base² + (share of the
-prediction)². Unit costs are measured separately and at full load; a slope below 1 means that a database's request costs
-less than their sum. All three are posterior means over a grid, with log-normal priors around the values assumed
-without outcomes; all degrees of freedom are equally likely beforehand.
+prediction)². Unit costs are measured separately and at full load; a slope below 1 means that a database's request
+costs less than their sum. All three are posterior means over a grid, with log-normal priors around the values
+assumed without outcomes; all degrees of freedom are equally likely beforehand.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ NINETY = 1.6448536269514722
 class ModelError(Strict):
     """Scale of the model's own error: `base`, and `share` of the predicted log ratio.
 
-    `reach`: scales on either side of a 90 % interval; above `NINETY`, as tails are heavier. `slope`: factor for a predicted log ratio, with the standard deviation `slope_sd`. `outcomes`, `stores`: how
-    many these were learned from; 0: they are assumed. All fields are for throughput; `others`: for the other
-    metrics.
+    `reach`: scales on either side of a 90 % interval; above `NINETY`, as tails are heavier. `slope`: factor for a
+    predicted log ratio, with the standard deviation `slope_sd`. `outcomes`, `stores`: how many these were learned
+    from; 0: they are assumed. All fields are for throughput; `others`: for the other metrics.
     """
 
     format: Literal[1] = FORMAT
@@ -69,7 +69,7 @@ class ModelError(Strict):
         return self.slope * log_ratio
 
     def half(self, log_ratio: float, of_costs: float = 0.0) -> float:
-        """Half of the 90 % interval of a corrected prediction; `log_ratio`: uncorrected; `of_costs`: see `parts`."""
+        """Half of the 90 % interval of a corrected prediction, for the arguments of `parts`."""
         return self.reach * self.scale(log_ratio, of_costs)
 
     def scale(self, log_ratio: float, of_costs: float = 0.0) -> float:
@@ -77,7 +77,10 @@ class ModelError(Strict):
         return math.hypot(*self.parts(log_ratio, of_costs).values())
 
     def parts(self, log_ratio: float, of_costs: float) -> Mapping[str, float]:
-        """Source → its scale; their squares add up to that of `scale`. `of_costs`: that of the unit costs."""
+        """Source → its scale; their squares add up to that of `scale`.
+
+        `log_ratio`: the uncorrected prediction; `of_costs`: scale of the unit costs alone.
+        """
         return {
             "unit costs": self.slope * of_costs,
             "slope": self.slope_sd * log_ratio,

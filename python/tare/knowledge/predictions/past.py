@@ -169,10 +169,10 @@ def _naive(study: Study, outcome: Outcome, claims: Sequence[ClaimFile]) -> tuple
 class Score:
     """Accuracy of predictions. Errors are mean absolute ones; both of a pair are over the same arms.
 
-    `within`, `explained`: of `arms`, see `Judged`; `half`: median half-width, `error`: of the prediction, both as log ratios; `half_points`,
-    `error_points`: of overheads, fractions of the baseline; `beside_published`: the prediction's and the published
-    figure's error (log ratios), where there is one; `beside_mean`: likewise of the mean of all claims. `variance`:
-    source → its share of the intervals' variance, the mean over arms.
+    `within`, `explained`: of `arms`, see `Judged`; `half`: median half-width, `error`: of the prediction, both as
+    log ratios; `half_points`, `error_points`: of overheads, fractions of the baseline; `beside_published`: the
+    prediction's and the published figure's error (log ratios), where there is one; `beside_mean`: likewise of the
+    mean of all claims. `variance`: source → its share of the intervals' variance, the mean over arms.
     """
 
     arms: int
@@ -210,7 +210,8 @@ def score_of(found: Sequence[Judged]) -> Score | None:
 def _variance(found: Sequence[Judged]) -> Mapping[str, float]:
     """Return shares, so that an arm with a large overhead has no more weight than another."""
     shares = [
-        {name: (scale / math.hypot(*each.parts.values())) ** 2 for name, scale in each.parts.items()} for each in found
+        {name: (scale / math.hypot(*each.parts.values())) ** 2 for name, scale in each.parts.items()}
+        for each in found
     ]
     names = dict.fromkeys(name for each in shares for name in each)
     return {name: statistics.fmean(each.get(name, 0.0) for each in shares) for name in names}

@@ -151,7 +151,7 @@ def _closed(
 
 
 def _of_storage(profile: Profile, storage: StorageCosts, *, shift: float) -> float:
-    """Return ln(X'/X) if the disk's time and the server's CPU time change, by a closed network of both and the client.
+    """Return ln(X'/X) if the disk's time and the server's CPU time change, by a closed network with the client.
 
     The network is fitted to the throughput of the bare runs. If the disk is busier than either CPU, its time is
     increased beyond its busy time, since a commit also waits for its turn; otherwise an operation spends the rest

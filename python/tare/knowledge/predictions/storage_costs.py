@@ -81,7 +81,7 @@ def storage_costs(costs: UnitCosts, storage: str | None) -> StorageCosts | None:
     read_cpu, write_cpu = _added(costs, "read-cpu", storage), _added(costs, "write-cpu", storage)
     if fsync is None or write_cpu is None:
         return None
-    # Where reads cannot be timed past the page cache (no O_DIRECT), those of the disk are taken to differ as writes.
+    # Where reads cannot be timed (no O_DIRECT), they are taken to differ as writes do.
     return StorageCosts(read or fsync, fsync, read_cpu or write_cpu, write_cpu)
 
 

@@ -36,8 +36,8 @@ def components(arms: Sequence[ArmExplanation], frame: Frame) -> dict[str, Any]:
         minExtent=frame.label_px, grid=False,
     )  # fmt: skip
     legend = alt.Legend(
-        title=None, orient="bottom", columns=2 if frame.values else 1, labelColor=INK, labelLimit=260,
-        labelFontSize=frame.text_px, symbolType="square",
+        title=None, orient="bottom", columns=2 if frame.values else 1, columnPadding=40, labelColor=INK,
+        labelLimit=260, labelFontSize=frame.text_px, symbolType="square",
     )  # fmt: skip
     scale = Scale(domain=order, range=[*_COLOURS[: len(titles)], MUTED])
     chart = (
