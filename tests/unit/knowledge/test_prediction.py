@@ -150,10 +150,17 @@ def test_a_container_around_the_client_costs_it_what_one_around_the_server_costs
     assert both.us("client", 1.0) == pytest.approx(3.0 + math.hypot(0.3, 0.1))
 
 
-@pytest.mark.parametrize("network", ["bridge", "shared", "host-client-nat", "published-loopback"])
+@pytest.mark.parametrize("network", ["bridge", "host-client-nat", "published-loopback"])
 def test_a_client_on_a_network_of_its_own_is_predicted_from_no_other_path(network: str) -> None:
     why = path_costs(("container", "container", network), costs(*hosted(sut=2.0, client=0.5)))
     assert why == f"there is no unit cost for container / container / {network}"
+
+
+@pytest.mark.parametrize("client", ["bare", "container"])
+def test_the_loopback_of_a_shared_namespace_costs_what_the_hosts_does(client: str) -> None:
+    known = costs(*hosted(sut=2.0, client=0.5))
+    assert path_costs(("container", client, "shared"), known) == path_costs(("container", client, "host"), known)
+    assert path_costs(("vm", client, "shared"), known) == f"there is no unit cost for vm / {client} / shared"
 
 
 def test_one_request_at_once_loses_by_its_time_and_not_by_cpu() -> None:

@@ -22,6 +22,8 @@ _MIRRORED: Mapping[Quantity, Quantity] = {"sut-cpu": "client-cpu", "client-cpu":
 _FROM_HOST = frozenset({"host", "published-loopback", "published-address", *LINKS})
 """Networks that a client in a container reaches from its host's network, as their names say."""
 _PROXIED = "published-loopback"
+_SHARED = "shared"
+"""The client joins the namespace of a container: its loopback interface costs what the host's does."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,10 @@ def path_costs(path: Path, costs: UnitCosts) -> PathCosts | str:
             us=0.0, se=0.0, low=0.0, high=0.0, n=FEWEST,
         )  # fmt: skip
         return PathCosts(dict.fromkeys(QUANTITIES, nothing), {}, nothing, nothing)
+    if path[0] == "container" and path[2] == _SHARED:
+        return path_costs((path[0], path[1], PLAIN[2]), costs)
     if path == _CONTAINED:
-        call = _of_call(costs)
-        if call is None:
-            return "what a container adds to a system call was not measured: `tare weigh` does"
-        return PathCosts({"machine": call, "sut": call}, {}, call, call)
+        return _of_calls(costs)
     added = {name: _cost(costs, path, "busy", quantity) for name, quantity in QUANTITIES.items()}
     waited, alone = _cost(costs, path, "alone", "time"), _cost(costs, path, "alone", "sut-cpu")
     if waited is None or not any(added.values()):
@@ -72,6 +73,14 @@ def path_costs(path: Path, costs: UnitCosts) -> PathCosts | str:
         None if alone is None or alone.se is None else alone,
         proxied=path[2] == _PROXIED,
     )
+
+
+def _of_calls(costs: UnitCosts) -> PathCosts | str:
+    """Return what a container adds to a system call of a program that is itself the SUT, or what is missing."""
+    call = _of_call(costs)
+    if call is None:
+        return "what a container adds to a system call was not measured: `tare weigh` does"
+    return PathCosts({"machine": call, "sut": call}, {}, call, call)
 
 
 def _of_call(costs: UnitCosts) -> UnitCost | None:
