@@ -23,7 +23,10 @@ for name in $studies; do "$tare" images build "images/${image[$name]}.yaml" >/de
 stores=()
 cd "$place"
 if [ "$scale" != tiny ] || ! "$tare" weigh --show >/dev/null 2>&1; then
-    tried "$tare" weigh
+    # Anew, unless an interrupted call is gone on with.
+    again=--again
+    ! compgen -G "$place/*-store" >/dev/null || again=
+    tried "$tare" weigh ${again:+"$again"}
 fi
 for name in $studies; do
     tried "$tare" run "$here/bench/predictions/predict-$name.yaml" --scale "$scale" --quiet >"predict-$name.txt"

@@ -124,7 +124,7 @@ def _site_for(
 
     Raises if the machine or a site cannot run the plan.
     """
-    if _finished(place, plan):
+    if is_finished(place, plan):
         yield None
     elif len(sites) > 1 or fleet:
         from tare.run.fleet.coordinator import refuse_one_order
@@ -150,7 +150,7 @@ def _disk_bytes(plan: Plan) -> float | None:
     return estimate(plan, data_sets(WORKLOADS)).disk_bytes
 
 
-def _finished(place: StorePlace, plan: Plan) -> bool:
+def is_finished(place: StorePlace, plan: Plan) -> bool:
     """Whether the store has all runs, so that showing it needs neither rights nor an engine."""
     try:
         return not remaining(plan, state_of(open_store(place)))

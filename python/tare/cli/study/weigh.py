@@ -16,7 +16,7 @@ from rich.text import Text
 from tare.calibrate.summary import Identity, identity_of
 from tare.cli.study.calibration_text import machine
 from tare.cli.study.planned import planned
-from tare.cli.study.running import carried_out
+from tare.cli.study.running import carried_out, is_finished
 from tare.errors import RunFailed, StudyError
 from tare.knowledge.event_costs import EventCost, event_lines, measured_events
 from tare.knowledge.kept_costs import keep, place_of, read_costs
@@ -24,6 +24,7 @@ from tare.knowledge.link_costs import link_costs
 from tare.knowledge.machine_costs import machine_events
 from tare.knowledge.unit_costs import LINKS, STUDY, Load, Quantity, UnitCost, UnitCosts, unit_costs
 from tare.knowledge.unit_costs import Path as NetworkPath
+from tare.plan.model import Plan
 from tare.report.content import readable
 from tare.report.interval_bar import LINES, Marks, bar_axis, interval_bar, marks_for
 from tare.run.local import local_engine
@@ -32,6 +33,7 @@ from tare.sites.facts import host_facts
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.store_place import place_of as store_place
 from tare.version import __version__
 
 _MEANING = (
@@ -42,10 +44,11 @@ _LEAST_BAR, _MOST_BAR = 24, 56
 """Characters of a bar: a narrower one shows too little, a wider one tears its row apart."""
 
 
-def weigh(
+def weigh(  # noqa: PLR0913, PLR0917 - options of a command
     full: Annotated[  # noqa: FBT002 - an option, given by name
         bool, typer.Option("--full", help="Measure longer: up to an hour, for narrower intervals.")
     ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Measure anew what was measured before.")] = False,  # noqa: FBT002 - an option, given by name
     show: Annotated[bool, typer.Option("--show", help="Print earlier results; run nothing.")] = False,  # noqa: FBT002 - an option, given by name
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 - an option, given by name
     home: Annotated[Path | None, typer.Option(help="tare's directory, in place of $TARE_HOME.")] = None,
@@ -54,11 +57,13 @@ def weigh(
     """Measure what a request costs on each network path of this machine, without a database.
 
     Takes ten minutes at most. `tare advise --profile` predicts from it what a path would cost a database. After
-    Ctrl-C, the same command resumes.
+    Ctrl-C, the same command resumes. Paths that were measured before are measured anew by `--again` only.
     """
     layout = default_layout() if home is None else Layout(home.absolute())
     identity = _identity(layout)
-    costs = read_costs(layout, identity) if show else _measured(layout, identity, full=full, quiet=quiet)
+    costs = (
+        read_costs(layout, identity) if show else _measured(layout, identity, full=full, again=again, quiet=quiet)
+    )
     if costs is None:
         hint = "`tare weigh` measures them"
         if identity.engine is None:
@@ -76,10 +81,15 @@ def _identity(layout: Layout) -> Identity:
     return identity_of(host_facts(host, data_path=str(layout.home)), facts)
 
 
-def _measured(layout: Layout, identity: Identity, *, full: bool, quiet: bool) -> UnitCosts:
+def _measured(layout: Layout, identity: Identity, *, full: bool, again: bool, quiet: bool) -> UnitCosts:
     """Run the study, or resume it, and keep its unit costs."""
     plan = planned(STUDY, "full" if full else "quick", None, None)
-    store = place_of(layout, identity) / f"{plan.study.scale}-{plan.digest[:12]}"
+    store = newest_store(place_of(layout, identity), plan)
+    if is_finished(store_place(store), plan):
+        if again:
+            store = _next(store)
+        elif not quiet:
+            typer.echo("paths were measured before; --again measures them anew", err=True)
     store.parent.mkdir(parents=True, exist_ok=True)
     with carried_out(plan, store, quiet=quiet) as writer:
         study, records = readable(plan.study, writer.records())
@@ -104,6 +114,20 @@ def _measured(layout: Layout, identity: Identity, *, full: bool, quiet: bool) ->
     costs = costs.model_copy(update={"events": (*events, *packets, *of_guests)})
     keep(layout, costs)
     return costs
+
+
+def newest_store(folder: Path, plan: Plan) -> Path:
+    """Return the newest store of this plan in a folder; the first, if there is none yet."""
+    store = folder / f"{plan.study.scale}-{plan.digest[:12]}"
+    while (further := _next(store)).exists():
+        store = further
+    return store
+
+
+def _next(store: Path) -> Path:
+    """Return the place of the store after this one: the first has no number, the second has `-2`."""
+    first, number = store.name.split("-")[:2], store.name.split("-")[2:]
+    return store.with_name("-".join([*first, str(int(number[0]) + 1 if number else 2)]))
 
 
 def _events(layout: Layout, identity: Identity) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
