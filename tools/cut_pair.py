@@ -56,7 +56,7 @@ factors:
 baseline: connections-2
 """
 _LONGEST_PAUSE_S, _LONGEST_SILENCE_S = 12.0, 6.0
-_END_S, _LEFT_S = 900.0, 30.0
+_END_S, _LEFT_S, _AFTER_S = 900.0, 30.0, 15.0
 _CUTS, _KILLS = ("connections", "silence"), ("agent", "tare")
 _ENDED_BY_TARE = {0, 1, 2, 3}
 """Exit codes that a fault may lead to: fine, a run failed, a site that could not be reached."""
@@ -66,37 +66,53 @@ _OWN = frozenset({"test_host.sh", "sleep", "sshd", "unshare"})
 
 @dataclass(frozen=True)
 class Fault:
-    """One that was played. `at`: seconds since the epoch."""
+    """One that was played. `at`, `until`: seconds since the epoch."""
 
     kind: str
     host: str
     at: float
+    until: float
 
 
 @dataclass
 class Faults:
-    """What is still to be played, on which hosts, by which chance."""
+    """What is still to be played, on which hosts, by which chance.
+
+    `missed`: how often there was nothing to strike.
+    """
 
     pair: Sequence[TestHost]
     chance: Random
     to_come: list[str]
     played: list[Fault] = field(default_factory=list)
+    missed: int = 0
 
-    def play(self, tare: subprocess.Popen[bytes]) -> None:
-        """The next one, on a host by chance."""
-        kind, host = self.to_come.pop(), self.chance.choice(list(self.pair))
-        self.played.append(Fault(kind, host.name, time.time()))
+    def play(self, tare: subprocess.Popen[bytes]) -> bool:
+        """The next one, on a host by chance; it stays to come where it strikes nothing, as before a connection."""
+        kind, host = self.to_come[-1], self.chance.choice(list(self.pair))
+        at = time.time()
+        if not self._strikes(kind, host, tare):
+            self.missed += 1
+            return False
+        self.to_come.pop()
+        self.played.append(Fault(kind, host.name, at, time.time()))
         print(f"{kind} of {host.name}", flush=True)
+        return True
+
+    def _strikes(self, kind: str, host: TestHost, tare: subprocess.Popen[bytes]) -> bool:
         if kind == "connections":
-            _kill(connections(host))
-        elif kind == "silence":
-            _managed(host, up=False)
-            time.sleep(self.chance.uniform(1.0, _LONGEST_SILENCE_S))
-            _managed(host, up=True)
-        elif kind == "agent":
-            _kill(agents(host))
-        else:
+            return _kill(connections(host))
+        if kind == "agent":
+            return _kill(agents(host))
+        if kind == "tare":
             tare.kill()
+            return True
+        if not connections(host):
+            return False
+        _managed(host, up=False)
+        time.sleep(self.chance.uniform(1.0, _LONGEST_SILENCE_S))
+        _managed(host, up=True)
+        return True
 
 
 def connections(host: TestHost) -> list[int]:
@@ -170,8 +186,7 @@ def _session(trial: Trial, faults: Faults) -> int | None:
             while faults.to_come:
                 with suppress(subprocess.TimeoutExpired):
                     return running.wait(faults.chance.uniform(0.0, _LONGEST_PAUSE_S))
-                faults.play(running)
-                if faults.played[-1].kind == "tare":
+                if faults.play(running) and faults.played[-1].kind == "tare":
                     return None
             return running.wait(_END_S)
         finally:
@@ -202,6 +217,22 @@ def unnamed(records: Sequence[RunRecord]) -> list[str]:
     ]
 
 
+def unexplained(records: Sequence[RunRecord], faults: Sequence[Fault]) -> list[str]:
+    """Failed attempts into which no killed agent came: a cut, or a silence of seconds, is to fail nothing."""
+    kills = [fault for fault in faults if fault.kind == "agent"]
+    return [
+        f"{record.run_id}, attempt {record.attempt}, failed, and no agent was killed in it: {record.outcome.reason}"
+        for record in records
+        if not record.outcome.ok
+        and record.phases
+        and not any(
+            kill.at <= record.phases[-1].began_at + record.phases[-1].seconds
+            and kill.until + _AFTER_S >= record.phases[0].began_at
+            for kill in kills
+        )
+    ]
+
+
 def _all_records(trial: Trial) -> list[RunRecord]:
     found: list[RunRecord] = []
     for path in sorted(trial.stores.glob("store-*")):
@@ -219,10 +250,14 @@ def _managed(host: TestHost, *, up: bool) -> None:
     host.lab.in_switch("ip", "link", "set", f"m{host.number}", "up" if up else "down")
 
 
-def _kill(pids: Sequence[int]) -> None:
+def _kill(pids: Sequence[int]) -> bool:
+    """Whether there was anybody."""
+    struck = False
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+            struck = True
+    return struck
 
 
 def _comm(pid: int) -> str:
@@ -285,11 +320,13 @@ def tried(pair: Sequence[TestHost], given: argparse.Namespace) -> list[str]:
     problems = [
         *trial.problems,
         *unnamed(records),
+        *unexplained(records, faults.played),
         *_await_nothing(pair, left_on, patience_s(faults.played, time.time())),
     ]
     log = (given.stores / "stderr").read_text(errors="replace")
     problems += ["a traceback stands in the log"] if "Traceback" in log else []
-    print(f"seed {given.seed}: {dict(Counter(fault.kind for fault in faults.played))}")
+    counts = dict(Counter(fault.kind for fault in faults.played))
+    print(f"seed {given.seed}: {counts}, and {faults.missed} times there was nothing to strike")
     print(f"in: {dict(phases_hit(faults.played, records))}")
     ended = dict(Counter(codes))
     print(f"{trial.number} stores, {len(records)} attempts, {failed.total()} of them failed, exit codes {ended}")

@@ -18,7 +18,7 @@ from tools.lab import GROUPS
 
 _NAME = "tare-canary"
 """Near to tare's own names: nothing may be found by those."""
-_SLEEP = "100000"
+_SLEEP, _HOSTS_SLEEP = "100000", "3600"
 _FORMS: Mapping[str, Sequence[str]] = {
     "container": (
         "docker",
@@ -91,6 +91,7 @@ def on_engine(ground: OnTestHost) -> Callable[[], Mapping[str, str]]:
     """Make one of each kind on a test host; what is returned tells how they are."""
     for words in _making(ground.place):
         ground.inside(words)
+    ground.spared = ground.inside(["docker", "inspect", "--format", "{{.Id}}", _NAME]).stdout.strip()
     tops = [top for pattern in ("tare-hosts", "*/tare-hosts") for top in GROUPS.glob(pattern)]
     group = next(top / ground.host.name for top in sorted(tops) if (top / ground.host.name).is_dir()) / _NAME
     group.mkdir()
@@ -154,10 +155,8 @@ def footprint(ground: OnTestHost) -> Mapping[str, Counter[str]]:
     found["loop device"] = Counter(
         {line: count for line, count in found["loop device"].items() if str(ground.place) in line}
     )
-    names = Counter(text(f"/proc/{pid}/comm").strip() for pid in ground.processes())
-    found["process"] = Counter(
-        {name: count for name, count in names.items() if name not in ("", "nsenter", "sleep")}
-    )
+    names = Counter(_name(pid) for pid in ground.processes())
+    found["process"] = Counter({name: count for name, count in names.items() if name not in ("", "nsenter")})
     groups = [
         str(path.relative_to(top / ground.host.name))
         for pattern in ("tare-hosts", "*/tare-hosts")
@@ -166,6 +165,13 @@ def footprint(ground: OnTestHost) -> Mapping[str, Counter[str]]:
     ]
     found["control group"] = Counter(_HEX.sub("*", path) for path in groups)
     return found
+
+
+def _name(pid: int) -> str:
+    """Of a process; empty for the sleepers of a test host and of canaries, which an engine starts anew."""
+    words = text(f"/proc/{pid}/cmdline").rstrip("\0").split("\0")
+    own = words[0].endswith("sleep") and words[-1] in (_SLEEP, _HOSTS_SLEEP)
+    return "" if own else text(f"/proc/{pid}/comm").strip()
 
 
 def own_mounts(inside: Counter[str], outside: str, place: str) -> Counter[str]:

@@ -8,23 +8,29 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tare.run.attempt.death import oom_kills
+from tare.sites.layout import Layout
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
 from tools.chaos import clock
 from tools.chaos.processes import text
-from tools.chaos.session import Session
+from tools.chaos.session import SESSION_S, Session
 from tools.chaos.tally import BrokenOff
 
 Fault = Callable[[Session], bool]
 """Returns whether it struck: there may be no such process at that moment."""
 
-SESSION_S = 300.0
 POWER_CUT = "power cut"
 ENDED_BY_TARE = {0, 1, 2, 3, 5}
 """Exit codes that a fault may lead to: fine, a run failed, store or machine could not do it, runs differ."""
+_LET_IN, _OVER_S = {0, 1, 5}, 10.0
+"""Codes of a tare that had the store, and how long one may take to end that gave it up before."""
 _HOG = """
 import mmap, sys
 room = mmap.mmap(-1, int(sys.argv[1]))
@@ -97,6 +103,7 @@ def fail_below(name: str) -> Fault:
     def fault(session: Session) -> bool:
         if (disk := session.ground.disks.get(name)) is None:
             return False
+        session.note_committed()
         try:
             disk.fail()
             a_while(session)
@@ -121,31 +128,28 @@ def cut_power(session: Session) -> bool:
 
 
 def calls_fail(whose: str, calls: str, error: str) -> Fault:
-    """System calls of tare, or of a part, that return an error: strace(1) injects it."""
+    """System calls of tare, or of a part, that return an error: strace(1) injects it.
+
+    It struck where at least one call was made meanwhile, and failed.
+    """
 
     def fault(session: Session) -> bool:
         pids = [session.pid] if whose == "tare" else session.part(whose)
         if not pids or shutil.which("strace") is None or session.phase() == "starting":
             return False  # of an interpreter that cannot load its modules there is nothing to learn
-        inject = [f"--trace={calls}", f"--inject={calls}:error={error}"]
-        argv = [
-            "strace",
-            "--follow-forks",
-            "-qqq",
-            "--output=/dev/null",
-            *inject,
-            *(f"--attach={pid}" for pid in pids),
-        ]
-        with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as strace:
-            try:
-                a_while(session)
-            finally:
-                strace.send_signal(signal.SIGINT)  # lets go of what it has attached to
+        with tempfile.NamedTemporaryFile() as calls_made:
+            argv = ["strace", "--follow-forks", "-qqq", f"--output={calls_made.name}", f"--trace={calls}"]
+            argv += [f"--inject={calls}:error={error}", *(f"--attach={pid}" for pid in pids)]
+            with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as strace:
                 try:
-                    strace.wait(20.0)
-                except subprocess.TimeoutExpired:
-                    strace.kill()
-        return True
+                    a_while(session)
+                finally:
+                    strace.send_signal(signal.SIGINT)  # lets go of what it has attached to
+                    try:
+                        strace.wait(20.0)
+                    except subprocess.TimeoutExpired:
+                        strace.kill()
+            return b"(INJECTED)" in calls_made.read()
 
     return fault
 
@@ -204,7 +208,11 @@ def out_of_memory(session: Session) -> bool:
 
 
 def exhaust(group: Path) -> bool:
-    """Fill a memory group to a limit just above what it uses, by a process that the kernel may not choose."""
+    """Fill a memory group to a limit just above what it uses, by a process that the kernel may not choose.
+
+    It struck where the kernel killed a process meanwhile.
+    """
+    killed = oom_kills(LocalHost())
     used, limit = (group / name for name in ("memory.usage_in_bytes", "memory.limit_in_bytes"))
     if not used.exists():
         used, limit = group / "memory.current", group / "memory.max"
@@ -224,7 +232,7 @@ def exhaust(group: Path) -> bool:
     finally:
         with suppress(OSError):
             limit.write_text("-1" if limit.name == "memory.limit_in_bytes" and int(before) >= 1 << 60 else before)
-    return True
+    return oom_kills(LocalHost()) != killed
 
 
 def step_clock(session: Session) -> bool:
@@ -240,7 +248,12 @@ def step_clock(session: Session) -> bool:
 
 def second_tare(session: Session) -> bool:
     """Another tare on the same store, at the same time: it must be refused, or the first is over by then."""
-    _must_end(session, session.command, session.env, ENDED_BY_TARE)
+    code = _must_end(session, session.command, session.env, ENDED_BY_TARE)
+    if code in _LET_IN:
+        with suppress(subprocess.TimeoutExpired):
+            session.tare.wait(_OVER_S)
+            return True
+        raise AssertionError(f"a second tare on the store of one at work was let in, and ended with {code}")
     return True
 
 
@@ -275,21 +288,26 @@ def _beside(session: Session, prefix: Sequence[str]) -> bool:
             subprocess.run(["cp", "-a", str(kernel), str(place / "home" / "machines")], check=True, timeout=60)
         env = {**session.env, "TARE_HOME": str(place / "home"), "HOME": str(place)}
         _must_end(session, [*prefix, *words, "--blocks", "1"], env, {0})
+        left = [str(entry) for entry in SqliteLedger(Layout(place / "home").ledger).entries() if not entry.keep]
+        if left:
+            raise AssertionError(f"a second tare left in its ledger: {', '.join(left)}")
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return True
 
 
-def _must_end(session: Session, words: Sequence[str], env: Mapping[str, str], codes: set[int]) -> None:
+def _must_end(session: Session, words: Sequence[str], env: Mapping[str, str], codes: set[int]) -> int:
+    """The code that it ended with, one of these."""
     with session.ground.start(words, subprocess.PIPE, env) as beside:
         pid = session.ground.pid(beside)
         try:
-            stderr = output_of(beside, pid)
+            stderr = output_of(beside, pid, session.beside_s)
         except (AssertionError, BrokenOff):
             session.signal([pid], signal.SIGKILL)
             raise
     if beside.returncode not in codes or b"Traceback" in stderr:
         raise AssertionError(f"a second tare ended with {beside.returncode}: {stderr.decode()[-400:]}")
+    return beside.returncode
 
 
 def output_of(beside: subprocess.Popen[bytes], pid: int, within_s: float = SESSION_S) -> bytes:

@@ -60,6 +60,7 @@ class Here:
     env: Mapping[str, str] = field(default_factory=dict)
     group: Group = field(default_factory=Group)
     disks: dict[str, Disk] = field(default_factory=dict)
+    spared: str = ""
 
     def start(self, command: Sequence[str], output: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """In its groups."""
@@ -97,6 +98,7 @@ class OnTestHost:
     group: Group = field(default_factory=Group)
     disks: dict[str, Disk] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    spared: str = ""
     _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _init: int = 0
 

@@ -31,6 +31,11 @@ def part_of(pid: int) -> str | None:
     return _BY_NAME.get(name)
 
 
+def ended(pid: int) -> bool:
+    """Whether it is gone, or has ended and nobody has waited for it yet: a signal to it strikes nothing."""
+    return text(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1] in ([], ["Z"], ["X"])
+
+
 def parents() -> dict[int, int]:
     """The parent of each process."""
     return dict(_parents())
@@ -60,7 +65,7 @@ def only_child(pid: int, within_s: float = 10.0) -> int:
     while time.monotonic() < end:
         if children := [child for child, parent in parents().items() if parent == pid]:
             return children[0]
-        if text(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1] in ([], ["Z"]):
+        if ended(pid):
             break
         time.sleep(0.01)
     return pid

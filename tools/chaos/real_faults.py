@@ -119,7 +119,8 @@ def bridge_down(session: Session) -> bool:
     if not bridges or not session.part("server"):
         return False
     bridge = session.chance.choice(bridges)
-    session.ground.inside(["ip", "link", "set", bridge, "down"], check=False)
+    if session.ground.inside(["ip", "link", "set", bridge, "down"], check=False).returncode != 0:
+        return False  # gone with its run
     a_while(session)
     session.ground.inside(["ip", "link", "set", bridge, "up"], check=False)
     return True
@@ -134,8 +135,9 @@ def wire_removed(session: Session) -> bool:
     wires = [wire for wire in wires if wire not in ("mgmt0", "wire0")]
     if not wires:
         return False
-    session.ground.inside(["ip", "link", "delete", session.chance.choice(wires)], check=False)
-    return True
+    return (
+        session.ground.inside(["ip", "link", "delete", session.chance.choice(wires)], check=False).returncode == 0
+    )
 
 
 REAL: Mapping[str, Fault] = {

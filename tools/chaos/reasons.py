@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from tare.run.record import Phase, RunRecord
 from tools.chaos.processes import PARTS
 from tools.chaos.session import Played
 
@@ -63,16 +64,45 @@ _BEFORE_S, _AFTER_S = 1.0, 15.0
 _CLOCK = "clock of tare's stepped by 1 h"
 
 
+_FATAL = frozenset(f"kill -9 {part}" for part in ("server", "client", "tare-probe", "QEMU"))
+_SPARE_S = 1.0
+"""A program that is killed as it ends anyway may have done all that it was to do."""
+
+
+def survived(record: RunRecord, played: Iterable[Played]) -> str | None:
+    """The fault that killed a part of this run while it measured, of which nothing can come but a failed run."""
+    all_played = list(played)
+    if any(each.kind == _CLOCK for each in all_played):
+        return None  # its phases' times are of a clock that stepped
+    spans = [(time.began_at, time.began_at + time.seconds) for time in record.phases if time.phase == Phase.MEASURE]
+    return next(
+        (
+            each.kind
+            for each in all_played
+            for began_at, ended_at in spans
+            if each.kind in _FATAL and began_at <= each.at and each.until + _SPARE_S <= ended_at
+        ),
+        None,
+    )
+
+
+def unforeseen(reason: str | None) -> str | None:
+    """What is wrong with a reason, whatever the fault was."""
+    if not reason or "\n" in reason or "Traceback" in reason:
+        return "it has no reason in one line"
+    if _OF_A_BUG.match(_OF_ANOTHER.sub("", reason)):
+        return "its reason is an exception that nobody has foreseen"
+    return None
+
+
 def wrong(reason: str | None, began_at: float, ended_at: float, played: Iterable[Played]) -> str | None:
     """What is wrong with an attempt that failed for `reason`; `None` where a fault that came into it explains it.
 
     A fault counts some seconds longer than it lasts. Of a session in which the clock stepped all do.
     """
-    if not reason or "\n" in reason or "Traceback" in reason:
-        return "it has no reason in one line"
-    named = _OF_ANOTHER.sub("", reason)
-    if _OF_A_BUG.match(named):
-        return "its reason is an exception that nobody has foreseen"
+    if (why := unforeseen(reason)) is not None:
+        return why
+    named = _OF_ANOTHER.sub("", reason or "")
     all_played = list(played)
     stepped = any(each.kind == _CLOCK for each in all_played)
     into = [

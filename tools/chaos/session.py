@@ -18,7 +18,10 @@ from tare.errors import StoreError
 from tare.store import open_store
 from tare.store.rows import record_digest
 from tools.chaos.disks import Disk
-from tools.chaos.processes import below, part_of, text, with_word
+from tools.chaos.processes import below, ended, part_of, text, with_word
+
+SESSION_S = 300.0
+"""Longest of a session that is left to end, and of a second tare on a study whose runs take seconds."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Ground(Protocol):
     group: Group
     disks: dict[str, Disk]
     """By what lies on them: `store` with its raw files, `home` with images, snapshots and data."""
+    spared: str
+    """The container that is a canary; empty where there is none."""
 
     def start(self, command: Sequence[str], output: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """Begin a `tare`."""
@@ -87,6 +92,8 @@ class Session:
     chance: Random
     store: Path = Path()
     pid: int = 0
+    beside_s: float = SESSION_S
+    """How long a second tare may take."""
     played: list[Played] = field(default_factory=list)
     committed: dict[tuple[str, int], str] = field(default_factory=dict)
     """The digest of each attempt's record that the store had when power was cut."""
@@ -112,7 +119,12 @@ class Session:
 
     def part(self, name: str) -> list[int]:
         """The processes that are one of `PARTS`."""
-        return [pid for pid in {*self.ground.processes(), *self.others()} if part_of(pid) == name]
+        pids = {*self.ground.processes(), *self.others()}
+        return [pid for pid in pids if part_of(pid) == name and not self._is_spared(pid)]
+
+    def _is_spared(self, pid: int) -> bool:
+        """Whether it is the shim of a canary, which is always there: to strike it says nothing of a run."""
+        return bool(self.ground.spared) and self.ground.spared in text(f"/proc/{pid}/cmdline")
 
     def phase(self) -> str:
         """What tare is at, by the file that it keeps for the live page."""
@@ -135,9 +147,9 @@ class Session:
             self.committed = {(record.run_id, record.attempt): record_digest(record) for record in records}
 
     def signal(self, pids: Sequence[int], number: signal.Signals) -> bool:
-        """Whether there was anybody."""
+        """Whether there was anybody who had not ended."""
         struck = False
-        for pid in pids:
+        for pid in (each for each in pids if not ended(each)):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
                 struck = True

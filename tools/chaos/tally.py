@@ -24,12 +24,15 @@ class BrokenOff(RuntimeError):
 class Tally:
     """`cells`: (kind, phase) → faults; `failed`: reasons of attempts; `seeds`: study and seed, one a call.
 
+    `missed`: kind → how often it was its turn and there was nothing that it could strike.
+
     `broken_off`: why calls could not go on, which is no violation, and no call that held either.
     """
 
     cells: Counter[tuple[str, str]] = field(default_factory=Counter)
     sessions: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
+    missed: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
     seeds: list[str] = field(default_factory=list)
     broken_off: list[str] = field(default_factory=list)
@@ -47,6 +50,7 @@ class Tally:
         self.cells += other.cells
         self.sessions += other.sessions
         self.failed += other.failed
+        self.missed += other.missed
         self.violations += other.violations
         self.seeds += other.seeds
         self.broken_off += other.broken_off
@@ -62,6 +66,11 @@ class Tally:
             counts[kind] += count
         return counts
 
+    @property
+    def never_struck(self) -> list[str]:
+        """Kinds whose turn it was, and which never found anything."""
+        return sorted(kind for kind in self.missed if not self.kinds[kind])
+
     def tree(self) -> dict[str, Any]:
         """To be written as JSON."""
         cells: dict[str, dict[str, int]] = {}
@@ -71,6 +80,7 @@ class Tally:
             "format": 1, "faults": self.faults, "violations": len(self.violations), "seeds": self.seeds,
             "stores": self.stores, "attempts": self.attempts, "seconds": self.seconds,
             "sessions": dict(self.sessions), "cells": cells, "failed": dict(self.failed.most_common()),
+            "missed": dict(sorted(self.missed.items())), "never_struck": self.never_struck,
             "found": self.violations, "broken_off": self.broken_off,
         }  # fmt: skip
 
@@ -81,7 +91,8 @@ class Tally:
             {(kind, phase): count for kind, row in tree["cells"].items() for phase, count in row.items()}
         )
         return cls(
-            cells, Counter(tree["sessions"]), Counter(tree["failed"]), list(tree["found"]), list(tree["seeds"]),
+            cells, Counter(tree["sessions"]), Counter(tree["failed"]), Counter(tree.get("missed", ())),
+            list(tree["found"]), list(tree["seeds"]),
             list(tree.get("broken_off", ())), tree["attempts"], tree["stores"], tree["seconds"],
         )  # fmt: skip
 
@@ -100,7 +111,8 @@ class Tally:
         rows.append(_row(["all", *(str(count) for count in (*sums, *between, self.faults))]))
         summary = f"{self.faults} faults, {len(self.violations)} violations, {self.attempts} attempts kept"
         ended = f" {len(self.broken_off)} calls were broken off." if self.broken_off else ""
-        return "\n".join([*rows, "", f"{summary} in {self.stores} stores, {self.seconds} s.{ended}", ""])
+        never = f" Found nothing to strike: {', '.join(self.never_struck)}." if self.never_struck else ""
+        return "\n".join([*rows, "", f"{summary} in {self.stores} stores, {self.seconds} s.{ended}{never}", ""])
 
 
 def _row(cells: Sequence[str]) -> str:

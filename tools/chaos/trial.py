@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,15 +17,19 @@ from tare.errors import StoreError
 from tare.sites.sqlite_ledger import SqliteLedger
 from tools.chaos import clock
 from tools.chaos.canaries import Canaries, differences, footprint
-from tools.chaos.faults import ENDED_BY_TARE, FAULTS, POWER_CUT, SESSION_S, Fault
+from tools.chaos.faults import ENDED_BY_TARE, FAULTS, POWER_CUT, Fault, kill_tare
 from tools.chaos.ground import Here, OnTestHost
 from tools.chaos.processes import text
-from tools.chaos.reasons import wrong
-from tools.chaos.session import Played, Session
+from tools.chaos.reasons import survived, unforeseen, wrong
+from tools.chaos.session import SESSION_S, Played, Session
 from tools.chaos.tally import BrokenOff, Tally
 from tools.kill_nine import Trial, left_behind
 
-_ENDED_BY_SIGNAL = {130, 143}
+_TERMINATED = {-signal.SIGTERM, 128 + signal.SIGTERM}
+_KILLED = {-signal.SIGKILL, 128 + signal.SIGKILL}
+_KILLS = {"kill -9 tare", "out of memory: tare", POWER_CUT}
+_LATER, _AWAITED_S, _LOOK_S = 0.8, 300.0, 1.0
+"""Share of the sessions whose faults wait for a part, how long, and how often it is looked for."""
 _MOST_TRIES = 5
 _SETTLED_S = 10.0
 
@@ -38,6 +42,8 @@ class Chaos(Trial):
     env: Mapping[str, str] = field(default_factory=dict)
     faults: Mapping[str, Fault] = field(default_factory=lambda: FAULTS)
     end_s: float = 1800.0
+    beside_s: float = SESSION_S
+    awaits: str = ""
     fakes: bool = True
     tally: Tally = field(default_factory=Tally)
     drawn: Counter[str] = field(default_factory=Counter)
@@ -56,7 +62,7 @@ class Chaos(Trial):
         known = set(self.committed)
         with tempfile.TemporaryFile() as output:
             with self.ground.start(command, output.fileno(), self.env) as tare:
-                under_way = Session(tare, command, self.ground, self.rng, self.store)
+                under_way = Session(tare, command, self.ground, self.rng, self.store, beside_s=self.beside_s)
                 try:
                     code = self._faults(under_way, faults)
                 except (BrokenOff, KeyboardInterrupt):
@@ -69,8 +75,8 @@ class Chaos(Trial):
         self.tally.sessions["killed" if code is None or code < 0 else str(code)] += 1
         if "Traceback (most recent call last)" in words and not _in_wrapper(words):
             self.problems.append(f"a traceback: {words[-1500:]}")
-        if code is not None and code >= 0 and code not in ENDED_BY_TARE | _ENDED_BY_SIGNAL | {137}:
-            self.problems.append(f"tare run ended with {code}: {words[-400:]}")
+        if (why := unlike_an_end(code, self._kinds(under_way.played))) is not None:
+            self.problems.append(f"tare run {why}: {words[-400:]}")
         self._restore(under_way.played)
         self.committed |= under_way.committed
         self.look()
@@ -79,7 +85,15 @@ class Chaos(Trial):
             self.problems.append(f"after {[(each.kind, each.phase) for each in under_way.played]}: {words[-600:]}")
         return code != 0
 
+    def _kinds(self, played: Sequence[Played]) -> set[str]:
+        """With one name for a kill of tare, whatever a driver calls it."""
+        return {"kill -9 tare" if self.faults.get(each.kind) is kill_tare else each.kind for each in played}
+
     def _faults(self, session: Session, most: int) -> int | None:
+        if self.awaits and self.rng.random() < _LATER:
+            end = time.monotonic() + _AWAITED_S
+            while not session.part(self.awaits) and session.tare.poll() is None and time.monotonic() < end:
+                time.sleep(_LOOK_S)
         for _ in range(most):
             with suppress(subprocess.TimeoutExpired):
                 return session.tare.wait(self.rng.uniform(0.0, self.longest_s))
@@ -99,6 +113,7 @@ class Chaos(Trial):
                 if session.play(name, self.faults[name]):
                     self.drawn[name] += 1
                     return
+                self.tally.missed[name] += 1
             except AssertionError as error:
                 self.problems.append(f"{name}: {error}")
                 return
@@ -125,13 +140,18 @@ class Chaos(Trial):
             return
         self.tally.attempts += sum((record.run_id, record.attempt) not in known for record in records)
         for record in records:
-            if record.outcome.ok or (record.run_id, record.attempt) in known:
+            if (record.run_id, record.attempt) in known:
+                continue
+            if record.outcome.ok:
+                if (kind := survived(record, played)) is not None:
+                    self.problems.append(f"{record.run_id}, attempt {record.attempt}, is good in spite of {kind}")
                 continue
             self.tally.failed[str(record.outcome.reason)[:160]] += 1
             began = record.phases[0].began_at if record.phases else 0.0
             ended = record.phases[-1].began_at + record.phases[-1].seconds if record.phases else time.time()
-            why = wrong(record.outcome.reason, began, ended, played)
-            if why is not None and (not self.fakes or not record.outcome.reason):
+            reason = record.outcome.reason
+            why = unforeseen(reason) if self.fakes else wrong(reason, began, ended, played)
+            if why is not None:
                 self.problems.append(f"{record.run_id}, attempt {record.attempt}: {why}: {record.outcome.reason}")
 
     def finish(self) -> None:
@@ -169,6 +189,20 @@ class Chaos(Trial):
         while (found := differences(self.before, footprint(self.ground))) and time.monotonic() < end:
             time.sleep(0.5)
         return [*staged, *noted, *found]
+
+
+def unlike_an_end(code: int | None, kinds: Set[str]) -> str | None:
+    """What is wrong with how tare ended; `None` where it, or a fault of these kinds, ends it so.
+
+    A crash shows as a signal, too: SIGSEGV, or SIGABRT of a library that gives up.
+    """
+    if code is None or code in ENDED_BY_TARE:
+        return None
+    if code in _TERMINATED:
+        return None if "SIGTERM of tare" in kinds else "was ended by SIGTERM, and by no fault"
+    if code in _KILLED:
+        return None if _KILLS & kinds else "was killed, and by no fault"
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
 
 
 def processes_left(ground: Here) -> list[str]:

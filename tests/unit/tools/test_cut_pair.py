@@ -7,13 +7,16 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
+
+import pytest
 
 from tare.sites.ssh.dialing import agent_program
 from tare.sites.ssh.link import LEASE_S
 from tools.chaos.processes import text, with_word
-from tools.cut_pair import Fault, is_daemon, noted, patience_s, phases_hit, unnamed
+from tools.cut_pair import Fault, Faults, is_daemon, noted, patience_s, phases_hit, unexplained, unnamed
 
 
 def record(*, reason: str | None = None, began_at: float = 100.0) -> Any:
@@ -23,7 +26,7 @@ def record(*, reason: str | None = None, began_at: float = 100.0) -> Any:
 
 
 def test_a_fault_is_put_into_the_phase_that_was_under_way() -> None:
-    faults = [Fault("agent", "a", at) for at in (99.9, 100.0, 101.9, 102.0)]
+    faults = [Fault("agent", "a", at, at) for at in (99.9, 100.0, 101.9, 102.0)]
     assert phases_hit(faults, [record()]) == {"load": 2, "between attempts, or in one that a kill of tare took": 2}
 
 
@@ -61,6 +64,43 @@ def test_the_daemon_of_an_agent_is_told_from_what_carries_its_frames(tmp_path: P
 
 
 def test_what_a_killed_tare_left_may_stay_until_its_agents_lease_is_over() -> None:
-    at_once = patience_s([Fault("agent", "a", 1000.0)], 1000.0)
-    assert patience_s([Fault("tare", "a", 990.0), Fault("agent", "a", 1000.0)], 1000.0) == at_once + LEASE_S - 10.0
-    assert patience_s([Fault("tare", "a", 1000.0 - 2 * LEASE_S)], 1000.0) == at_once
+    def fault(kind: str, at: float) -> Fault:
+        return Fault(kind, "a", at, at)
+
+    at_once = patience_s([fault("agent", 1000.0)], 1000.0)
+    assert patience_s([fault("tare", 990.0), fault("agent", 1000.0)], 1000.0) == at_once + LEASE_S - 10.0
+    assert patience_s([fault("tare", 1000.0 - 2 * LEASE_S)], 1000.0) == at_once
+
+
+def test_a_failed_attempt_needs_a_killed_agent_and_no_cut_explains_it() -> None:
+    failed = [record(reason="it went away", began_at=100.0)]
+    assert unexplained(failed, [Fault("agent", "a", 95.0, 95.1)]) == []
+    assert unexplained([record()], []) == []
+    for fault in (
+        Fault("silence", "a", 100.5, 101.0),
+        Fault("agent", "a", 60.0, 60.1),
+        Fault("agent", "a", 103.0, 103.1),
+    ):
+        (problem,) = unexplained(failed, [fault])
+        assert "no agent was killed in it: it went away" in problem
+
+
+def test_a_fault_that_finds_nothing_to_strike_is_not_counted_and_stays_to_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = list[int]()
+    monkeypatch.setattr("tools.cut_pair.agents", lambda _: there)
+    monkeypatch.setattr("tools.cut_pair.connections", lambda _: there)
+    host = cast("Any", SimpleNamespace(name="a"))
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        faults = Faults([host], Random(1), ["silence", "connections", "agent"])
+        assert not faults.play(sleeper)
+        assert (faults.played, faults.missed, len(faults.to_come)) == ([], 1, 3)
+        there.append(sleeper.pid)
+        assert faults.play(sleeper)
+        assert [fault.kind for fault in faults.played] == ["agent"]
+        assert sleeper.wait(10.0) == -signal.SIGKILL
+        there.clear()
+        assert not faults.play(sleeper)
+        faults.to_come.pop()
+        assert not faults.play(sleeper), "nobody has a connection that could be silent"

@@ -43,7 +43,7 @@ def split_at_swap(
     kept = [[windows[at] for at in half] for half in _kept(ends, own, both_s, swap)]
     if not all(kept):
         raise RunFailed(
-            "one half of the duet has no complete window with both arms",
+            f"one half of the duet has no complete window with both arms, {_lengths(own, both_s, swap)}",
             hint="make workload.measure_s longer, or window_s shorter; a warm-up shows how long a generator "
             "takes to start",
         )
@@ -51,6 +51,14 @@ def split_at_swap(
     if not (first.throughput_per_s > 0 and second.throughput_per_s > 0):
         raise RunFailed("the server did not answer in any complete window of one half of the duet")
     return first, second
+
+
+def _lengths(own: Bounds, both_s: tuple[float, float], swap: Swap) -> str:
+    """Return what decides whether a window fits into a half: late starts show in all three figures."""
+    first_s, second_s = max(0.0, swap.began_s - both_s[0]), max(0.0, both_s[1] - swap.ended_s)
+    known_s = own.latest_s - own.earliest_s
+    start = f"the generator's start is known to {known_s:.1f} s"
+    return f"which are {first_s:.1f} s and {second_s:.1f} s long, and {start}"
 
 
 def _kept(ends_s: Sequence[float], own: Bounds, both_s: tuple[float, float], swap: Swap) -> Iterator[list[int]]:

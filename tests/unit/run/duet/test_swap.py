@@ -85,6 +85,12 @@ def test_a_half_without_a_window_voids_the_run() -> None:
         split_at_swap(windows(1, 1, 1), began(0.2), (0.2, 3.1), Swap(1.1, 1.11))
 
 
+def test_a_half_without_a_window_is_told_with_the_lengths_that_decide_it() -> None:
+    words = r"no complete window with both arms, which are 1\.4 s and 4\.0 s long, .* start is known to 1\.6 s"
+    with pytest.raises(RunFailed, match=words):
+        split_at_swap(windows(*range(1, 8)), began(10.0, 11.6), (11.6, 17.0), Swap(13.0, 13.01))
+
+
 def test_a_half_that_stood_still_voids_the_run() -> None:
     with pytest.raises(RunFailed, match=r"^the server did not answer in any complete window of one half"):
         split_at_swap(windows(1, 1, 1, 0, 0, 0, 0), began(0.0), (0.0, 7.1), Swap(3.5, 3.51))
