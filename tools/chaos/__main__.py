@@ -6,8 +6,8 @@
 
 Real studies: redis, mariadb, duet, stages, cassandra, cluster, vm, or one that comes with tare, with `--scale`. A
 session is one `tare run`; it meets up to three faults and is then killed or left to end. The next goes on with the
-same store. Exit code 0 if all held; 1 too where a call could not go on, with what it had counted until then. The seed
-that is printed first plays the same faults again, at the same moments.
+same store. Exit code 0 if all held; 1 too where a call could not go on, with what it had counted until then. The
+seed that is printed first plays the same faults again, at the same moments.
 """
 
 from __future__ import annotations

@@ -104,9 +104,12 @@ def changed_during(
 ) -> tuple[str, ...]:
     """List what is no longer in force around the SUT after the measure phase, a sentence each.
 
-    `moved_to`: CPU list that the protocol itself has moved the SUT to meanwhile.
+    `moved_to`: CPU list that the protocol itself has moved the SUT to meanwhile. What could not be read before is not
+    compared: unknown is not the same as absent.
     """
     server = server or KnownVariables()
+    if record.parity.get("sut") is None:
+        after = after.model_copy(update={"parity": {**after.parity, "sut": None}})
     before, later = _readings(record, server), _readings(after, server)
     if moved_to is not None and _value(before.get(CPU_SET)) not in (None, _ABSENT):
         before[CPU_SET] = replace(before[CPU_SET], value=_kernel_cpu_list(moved_to))

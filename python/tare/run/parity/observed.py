@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tare.deployments import Deployment, Instance
-from tare.errors import PodLost, TareError
+from tare.errors import HostSilent, PodLost, TareError
 from tare.run.attempt.client import Client
 from tare.run.attempt.server import Server, Sut
 from tare.run.machine import EndHosts, Machine, Tree
@@ -199,11 +199,12 @@ def _connections(path: Tree | None) -> int:
 def observation(deployment: Deployment, instance: Instance, notices: list[str]) -> Tree | None:
     """Read what is in force around an instance; `None`, with a notice, if that cannot be read.
 
-    For a pod that its cluster has lost, `PodLost` is raised.
+    For a pod that its cluster has lost, `PodLost` is raised, and `HostSilent` where the host has no process or file
+    left to ask it by: such a run fails and is tried again.
     """
     try:
         return to_tree(deployment.observe(instance))
-    except PodLost:
+    except (PodLost, HostSilent):
         raise
     except TareError as error:
         notices.append(f"what is in force around {instance.task.name} could not be read: {error}")

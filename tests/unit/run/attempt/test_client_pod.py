@@ -10,7 +10,7 @@ import pytest
 from tests.unit.run.conftest import Rig, make_plan
 
 from tare.deployments.fake import FakeDeployment
-from tare.errors import PodLost, RunFailed
+from tare.errors import HostSilent, PodLost, RunFailed
 from tare.plan.model import Plan
 from tare.run.attempt import context
 from tare.run.parity.observed import observation
@@ -77,3 +77,15 @@ def test_a_pod_that_its_cluster_lost_is_no_mere_notice(tmp_path: Path) -> None:
         observation(Lost(host, ledger), instance, notices)
     assert observation(Unreadable(host, ledger), instance, notices) is None
     assert notices == ["what is in force around tare-a-sut could not be read: tare-a-sut has ended"]
+
+
+def test_a_host_that_cannot_be_asked_what_is_in_force_fails_the_run(tmp_path: Path) -> None:
+    class Silent(FakeDeployment):
+        def observe(self, instance: Any) -> Any:
+            raise HostSilent("find cannot be started on local: Resource temporarily unavailable")
+
+    notices: list[str] = []
+    instance: Any = SimpleNamespace(task=SimpleNamespace(name="tare-a-sut"))
+    with pytest.raises(HostSilent, match="^find cannot be started"):
+        observation(Silent(FakeHost(), SqliteLedger(tmp_path / "ledger")), instance, notices)
+    assert notices == []
