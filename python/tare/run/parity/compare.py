@@ -104,8 +104,8 @@ def changed_during(
 ) -> tuple[str, ...]:
     """List what is no longer in force around the SUT after the measure phase, a sentence each.
 
-    `moved_to`: CPU list that the protocol itself has moved the SUT to meanwhile. What could not be read before is not
-    compared: unknown is not the same as absent.
+    `moved_to`: CPU list that the protocol itself has moved the SUT to meanwhile. What could not be read before is
+    not compared: unknown is not the same as absent.
     """
     server = server or KnownVariables()
     if record.parity.get("sut") is None:

@@ -86,6 +86,6 @@ def test_a_host_that_cannot_be_asked_what_is_in_force_fails_the_run(tmp_path: Pa
 
     notices: list[str] = []
     instance: Any = SimpleNamespace(task=SimpleNamespace(name="tare-a-sut"))
-    with pytest.raises(HostSilent, match="^find cannot be started"):
+    with pytest.raises(HostSilent, match=r"^find cannot be started"):
         observation(Silent(FakeHost(), SqliteLedger(tmp_path / "ledger")), instance, notices)
     assert notices == []
