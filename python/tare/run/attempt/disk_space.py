@@ -1,4 +1,4 @@
-"""Free disk space of the servers: clients that fail because a disk is full seldom say so."""
+"""Free disk space of the servers and of the run's files: who fails because a disk is full seldom says so."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from tare.deployments.vm.guest import DiskSpace, guest_end
 from tare.errors import RunFailed, TareError
 from tare.run.attempt.context import RunContext
+from tare.run.attempt.directory import WorkDirectory
 from tare.run.attempt.server import Server, Sut
 from tare.sites import Completed, Host
 
@@ -21,15 +22,28 @@ _ASK_INSIDE_S = 30.0
 
 @contextmanager
 def with_free_space(context: RunContext, sut: Sut | None) -> Iterator[None]:
-    """Add the free space of the data to a failure inside the `with` statement, if little is left."""
+    """Add the free space of the data, or else of the run's own files, to a failure inside the `with` statement.
+
+    Only if little is left. On a full disk, a monitor or a client cannot even print why it ends.
+    """
     try:
         yield
     except RunFailed as error:
         servers = [] if sut is None else sut.servers
         complaints = [shortage(server, context.data_mount_of(server.node).path) for server in servers]
         if not any(complaints):
+            complaints = [_of_files(workdir) for workdir in (context.workdir, context.workdir_for_client)]
+        if not any(complaints):
             raise
-        raise RunFailed("; ".join((error.what, *filter(None, complaints))), hint=error.hint) from error
+        told = dict.fromkeys(filter(None, complaints))
+        raise RunFailed("; ".join((error.what, *told)), hint=error.hint) from error
+
+
+def _of_files(workdir: WorkDirectory) -> str | None:
+    space = _at(workdir.host, workdir.raw)
+    if space is None or space.free_bytes >= _MIB:
+        return None
+    return f"the file system of the run's files on {workdir.host.name} has no space left"
 
 
 def shortage(server: Server, path: str) -> str | None:

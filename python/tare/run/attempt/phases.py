@@ -285,6 +285,7 @@ class Phases:
         def lives() -> None:
             if sut is not None:
                 sut.must_live(f"during {name}")
+            self.monitors.must_live_still()
 
         def look(*, last: bool) -> None:
             self._look(run_observer, context, lives, last=last)

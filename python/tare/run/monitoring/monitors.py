@@ -30,6 +30,8 @@ from tare.workloads import Parameters
 
 CPU_CLOCK = Path(__file__).parents[2] / "monitors" / "cpu_clock.py"
 _CALL_S = 30.0
+_LOOK_S, _LOOK_FAR_S = 0.2, 1.0
+"""How often a waiting loop looks whether monitors live, here and on hosts over SSH."""
 
 
 TRACER = "probe"
@@ -124,6 +126,7 @@ class Monitors:
     started: tuple[WatchedProcess, ...] = ()
     before: CpuReading | None = None
     after: CpuReading | None = None
+    next_look_s: float = 0.0
 
     def begin(self, context: RunContext, servers: Mapping[str, Instance], parameters: Parameters) -> None:
         """Start the trace of each host, which watches its engine, host and servers. Returns once all traces run."""
@@ -197,6 +200,16 @@ class Monitors:
         """Raise `RunFailed` if a monitor has ended by itself."""
         for watch in self.running.values():
             watch.must_live()
+
+    def must_live_still(self) -> None:
+        """Like `must_live`, for a loop that waits: looks at most once in a while.
+
+        A monitor that ended for want of disk space is to be noticed while there is none.
+        """
+        now_s = self.machine.clock.monotonic()
+        if now_s >= self.next_look_s:
+            self.next_look_s = now_s + (_LOOK_FAR_S if self.machine.parts else _LOOK_S)
+            self.must_live()
 
     def end_measure(self) -> None:
         """Stop all monitors except traces.

@@ -63,9 +63,35 @@ class Answering:
 FULL, ROOMY = "0 125000 4096\n", "20000 125000 4096\n"
 
 
-def reason(*servers: Answering, error: RunFailed | None = None) -> RunFailed:
+@dataclass
+class Files:
+    """A work directory on a host where `stat -f` prints that much for the run's files."""
+
+    said: str
+    raw: str = "/work/raw"
+    name: str = "db"
+
+    @property
+    def host(self) -> Files:
+        """Its own host."""
+        return self
+
+    def run(self, argv: Sequence[str], timeout_s: float) -> Completed:
+        assert argv == ("stat", "-f", "-c", "%a %b %S", "/work/raw")
+        return Completed(tuple(argv), 0, self.said.encode())
+
+
+def reason(
+    *servers: Answering, error: RunFailed | None = None, files: str = ROOMY, clients: Files | None = None
+) -> RunFailed:
     sut = cast("Sut", SimpleNamespace(servers=servers)) if servers else None
-    context = cast("RunContext", SimpleNamespace(data_mount_of=lambda _: SimpleNamespace(path="/srv/data")))
+    workdir = Files(files)
+    told = SimpleNamespace(
+        data_mount_of=lambda _: SimpleNamespace(path="/srv/data"),
+        workdir=workdir,
+        workdir_for_client=clients or workdir,
+    )
+    context = cast("RunContext", told)
     with pytest.raises(RunFailed) as raised, with_free_space(context, sut):
         raise error or RunFailed("no host answers", hint="see the log")
     return raised.value
@@ -121,5 +147,15 @@ def test_nothing_is_added_where_there_is_room_or_no_answer(server: Answering) ->
     assert reason(server, error=error) is error
 
 
-def test_nothing_is_asked_where_there_is_no_server() -> None:
+def test_no_server_is_asked_where_there_is_none() -> None:
     assert reason().what == "no host answers"
+
+
+def test_a_full_disk_below_the_runs_own_files_is_told_once_a_host() -> None:
+    """A monitor that cannot write its samples cannot write its reason either."""
+    text = "the file system of the run's files on {} has no space left"
+    assert reason(Answering(ROOMY), files=FULL).what == f"no host answers; {text.format('db')}"
+    assert reason(files=FULL).what == f"no host answers; {text.format('db')}"
+    far = Files(FULL, name="load")
+    assert reason(Answering(ROOMY), clients=far).what == f"no host answers; {text.format('load')}"
+    assert "run's files" not in reason(Answering(FULL), files=FULL).what

@@ -75,6 +75,16 @@ def test_a_monitor_that_ends_by_itself_fails_the_run(rig: Any, plans: Any, monit
     assert rig.leftovers == []
 
 
+def test_a_monitor_that_ends_is_noticed_while_the_client_runs(rig: Any, plans: Any) -> None:
+    """A disk that was full may have room again by the end, and then nothing tells why the monitor ended."""
+    rig.swap(monitors={"probe": Short(1.0)})
+    (record,) = rig.execute(plans(measure_s=60.0))
+    assert (record.outcome.ok, record.outcome.failed_in) == (False, Phase.MEASURE)
+    assert record.outcome.reason == "the monitor probe ended: no space left"
+    assert record.phases[-1].monotonic_s - record.phases[0].monotonic_s < 30.0
+    assert rig.leftovers == []
+
+
 def test_a_monitor_that_ignores_its_signal_is_killed(rig: Any, plans: Any, monkeypatch: Any) -> None:
     class Deaf(FakeMonitor):
         def programs(self, context: MonitorContext) -> tuple[Program, ...]:
