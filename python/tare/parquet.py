@@ -68,8 +68,9 @@ def _check_file(content: mmap.mmap, size: int) -> None:
     flat = not any(element.get(3) == _REPEATED for element in about[2])
     groups = about.get(4, [])
     _must(about[3] == sum(group[3] for group in groups), "counts other rows than its groups do")
-    in_memory = 8 * sum(chunk[3][5] for group in groups for chunk in group[1])
-    _must(in_memory <= max(_LARGEST_BYTES, _MOST_TIMES * size), f"has {size} bytes, and its table {in_memory}")
+    chunks = [chunk[3] for group in groups for chunk in group[1]]
+    for in_memory in (8 * sum(chunk[5] for chunk in chunks), sum(chunk[6] for chunk in chunks)):
+        _must(in_memory <= max(_LARGEST_BYTES, _MOST_TIMES * size), f"has {size} bytes, and its table {in_memory}")
     for group in groups:
         _must(group[3] >= 0, "has a negative number of rows")
         for chunk in group[1]:

@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 
 from tare.cli.commands import LazyGroup
-from tare.errors import NO_THREAD, EnvironmentLacks, TareError, is_thread_refused
+from tare.errors import NO_THREAD, EnvironmentLacks, StoreError, TareError, is_thread_refused
+from tare.one_line import harmless
 from tare.version import __version__
 
 _INTERRUPTED = 128 + 2
@@ -68,17 +69,20 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     except TareError as error:
-        sys.stderr.write(f"tare: {error}\n")
+        sys.stderr.write(harmless(f"tare: {error}\n"))
         sys.exit(error.exit_code)
     except _engine_failures() as error:  # an engine may stop answering at any point
-        sys.stderr.write(f"tare: the container engine failed or did not answer in time: {error}\n")
+        sys.stderr.write(harmless(f"tare: the container engine failed or did not answer in time: {error}\n"))
         sys.exit(EnvironmentLacks.exit_code)
     except BrokenPipeError:  # the reader of standard output has closed it, as `tare plan … | head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(_CLOSED_PIPE)
     except OSError as error:  # a full disk, or a file that cannot be written, such as standard output
-        sys.stderr.write(f"tare: {error}\n")
+        sys.stderr.write(harmless(f"tare: {error}\n"))
         sys.exit(EnvironmentLacks.exit_code)
+    except RecursionError:
+        sys.stderr.write("tare: a file is nested too deeply to be read\n")
+        sys.exit(StoreError.exit_code)
     except BaseException as error:
         if not is_thread_refused(error):
             raise

@@ -79,6 +79,9 @@ class PathPattern:
             if not str(path).isprintable():
                 hint = "rename it with printable characters in UTF-8"
                 raise StudyError(f"{str(path)!r} cannot be stored under that name", hint=hint)
+            if path.is_symlink() and not path.resolve().is_relative_to(directory.resolve()):
+                hint = "its content would be copied into the store: put the file itself there, if it is a result"
+                raise StudyError(f"{path} is a link that leads out of {directory}", hint=hint)
             self._must_be_one_reading(path.relative_to(directory).as_posix(), fields)
             yield path, fields
 

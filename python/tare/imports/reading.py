@@ -12,6 +12,7 @@ from tare.errors import RunFailed, StudyError
 from tare.imports.mapping import CsvParser, MappingFile, ToolParser
 from tare.imports.table import LARGEST_FIGURE, rows
 from tare.run.record import to_tree
+from tare.run.unreadable import read_or_failed
 from tare.workloads import Latency, Measurement, Window
 from tare.workloads.cassandra_stress.measurement import TimedFrom, latency, must_be_whole, operations_of, window
 from tare.workloads.cassandra_stress.output import TOTAL
@@ -183,7 +184,8 @@ def _one(raw: bytes, parser: ToolParser, place: str) -> ReadRun:
     if why := _no_text(raw):
         return ReadRun(place, {}, None, why, raw)
     try:
-        measured = TOOLS[parser.name](raw.decode(errors="replace"), parser.max_error_share)
+        with read_or_failed(f"what {parser.name} printed"):
+            measured = TOOLS[parser.name](raw.decode(errors="replace"), parser.max_error_share)
     except RunFailed as error:
         return ReadRun(place, {}, None, str(error), raw)
     if (figure := _impossible(asdict(measured))) is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from tare.plain_files import open_plain
 from tare.run.events import Standing
 from tare.run.record import Phase, Side
 from tare.study.values import Strict
@@ -79,9 +80,11 @@ class Now(Strict):
 def read_now(path: Path) -> Now | None:
     """Read the file; `None` if it does not exist or this tare does not understand it."""
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            return None
-        now = Now.model_validate_json(path.read_bytes())
+        with open_plain(path.parent, path.name) as file:
+            content = file.read(LARGEST_BYTES + 1)
+        now = Now.model_validate_json(content) if len(content) <= LARGEST_BYTES else None
     except (OSError, ValidationError):
+        return None
+    if now is None:
         return None
     return now if now.format == FORMAT else None

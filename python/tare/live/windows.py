@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -94,7 +95,8 @@ class Follower:
         whole = content[: content.rfind(b"\n") + 1]
         if whole:
             self.offset += len(whole)
-            self.points += self.read(self.decode(whole))
+            with suppress(ValueError, RecursionError):  # a client may print anything, such as 5000 digits
+                self.points += self.read(self.decode(whole))
             self._place()
         return self.points
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from tare.errors import EnvironmentLacks
 from tare.sites import Host
 
 ENV = "TARE_HOME"
@@ -88,6 +90,32 @@ def close_caches(host: Host, layout: Layout) -> None:
     """
     caches = (str(layout.images), str(layout.snapshots))
     host.run(["sh", "-c", _CLOSE, "sh", *caches], timeout_s=_LIMIT_S, check=False)
+
+
+def refuse_foreign(home: Path) -> None:
+    """Raise `EnvironmentLacks` for an existing home that another user owns or can write to.
+
+    Whoever can write there decides what the ledger has removed, and which processes it has ended, with the rights
+    of whoever runs tare. The user who called sudo is trusted: that user could do the same by sudo.
+    """
+    try:
+        about = home.stat()
+    except OSError:
+        return
+    own = {0, os.geteuid()}
+    if os.geteuid() == 0 and (caller := os.environ.get("SUDO_UID", "")).isdecimal():
+        own.add(int(caller))
+    by_group = about.st_mode & stat.S_IWGRP and about.st_gid not in {0, os.getegid(), *os.getgroups()}
+    if about.st_uid not in own:
+        why = f"belongs to user {about.st_uid}"
+    elif about.st_mode & stat.S_IWOTH or by_group:
+        why = "can be written by other users"
+    else:
+        return
+    raise EnvironmentLacks(
+        f"{home} {why}, who could have this tare remove any file",
+        hint=f"set {ENV} to a directory of your own, or look at its ledger.sqlite, then chown and chmod it",
+    )
 
 
 @dataclass(frozen=True)

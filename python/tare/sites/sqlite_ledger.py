@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tare.errors import EnvironmentLacks, StoreError
 from tare.sites import Host, Process
+from tare.sites.layout import refuse_foreign
 from tare.sites.ledger import Kind, Made
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import alive, from_ident, to_ident
@@ -44,6 +45,8 @@ class SqliteLedger:
         self._path = path
         self._here = here or LocalHost()
         self.owner = own_process()
+        for place in (path.parent, path):
+            refuse_foreign(place)
         if path.exists():
             with self._read() as db:
                 _refuse_newer(path, db)

@@ -85,7 +85,7 @@ def _committed(source: Store, row: RowMapping, shared: Facts) -> RunRecord:
         if fault_of(row, shared) is not None:
             raise _damaged(source, what)
         return from_row(row, shared)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise _damaged(source, what) from error
 
 

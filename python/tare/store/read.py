@@ -35,7 +35,7 @@ from tare.store.schema import (
 )
 from tare.store_place import Place, StorePlace, place_of
 
-_UNREADABLE = (SQLAlchemyError, sqlite3.Error, ValidationError, ValueError, KeyError)
+_UNREADABLE = (SQLAlchemyError, sqlite3.Error, ValidationError, ValueError, KeyError, RecursionError)
 """Errors of a damaged database, and of damaged records in an intact one."""
 
 

@@ -22,7 +22,7 @@ from tare.store.raw import RawFile, copy_as_committed
 from tare.store.rows import Facts, digest_of, fault_of, from_row
 from tare.store.schema import bring_up_to_date, connect, endings, facts, raw_files, runs, study
 
-_UNREADABLE = (sqlite3.Error, ValidationError, ValueError, KeyError, TypeError, OSError)
+_UNREADABLE = (sqlite3.Error, ValidationError, ValueError, KeyError, TypeError, RecursionError, OSError)
 """Errors of a damaged page, a damaged record and a damaged file."""
 
 Row = Mapping[str, Any]

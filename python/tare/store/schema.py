@@ -151,7 +151,25 @@ def check_format(connection: Connection, where: Path) -> int:
         raise StoreError(
             f"{where} was written by a newer tare (format {version}, this one knows {FORMAT})", hint="update tare"
         )
+    if connection.dialect.name == "sqlite" and (made := _not_plain(connection)) is not None:
+        raise StoreError(f"{where} contains {made}, which tare does not make", hint="do not use this store")
     return version
+
+
+def _not_plain(connection: Connection) -> str | None:
+    """A part of an SQLite database that computes something when it is read or written; `None` if there is none.
+
+    In somebody else's store, a view may take for ever to read, and a trigger changes what a tare writes there.
+    """
+    query = (
+        "SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"
+    )
+    for kind, name in connection.exec_driver_sql(query):
+        return f"the {'virtual table' if kind == 'table' else kind} {name!r}"
+    query = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_xinfo(m.name) c WHERE c.hidden"
+    for table, column in connection.exec_driver_sql(query):
+        return f"the computed column {table}.{column}"
+    return None
 
 
 def bring_up_to_date(connection: Connection, where: Path, steps: Mapping[int, Step] = MIGRATIONS) -> None:

@@ -86,7 +86,7 @@ def read_trace(path: Path) -> Trace:
         head = json.loads((path / "trace.json").read_text())
     except FileNotFoundError as error:
         raise StoreError(f"{path} contains no trace", hint=_what_makes_one(path)) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path / 'trace.json'} cannot be read: {error}") from error
     header = head.get("header") if isinstance(head, dict) else None
     if not isinstance(header, dict):

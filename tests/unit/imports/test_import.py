@@ -208,6 +208,34 @@ def test_what_is_no_text_is_a_failed_run_and_told_at_once(
     assert why in (failed.outcome.reason or "")
 
 
+def test_a_link_that_leads_out_of_the_results_is_not_copied_into_the_store(tmp_path: Path, results: Path) -> None:
+    """Found by attack: results of somebody else had a file of the reader's own copied into the store."""
+    (tmp_path / "id_rsa").write_text("a key")
+    leading = results / "m1" / "r-true_true_2_x_3.txt"
+    leading.rename(results / "m1" / "kept")
+    leading.symlink_to("kept")
+    assert len(imported(tmp_path, results).runs) == 16
+    leading.unlink()
+    leading.symlink_to(tmp_path / "id_rsa")
+    with pytest.raises(StudyError, match=r"x_3\.txt is a link that leads out of"):
+        imported(tmp_path, results)
+
+
+def test_a_report_that_its_parser_cannot_take_is_a_failed_run_without_control_of_the_terminal(
+    tmp_path: Path, results: Path
+) -> None:
+    """Found by attack: 5000 digits ended in a traceback, and a complaint went to the terminal as it was."""
+    (results / "m1" / "r-true_true_2_x_3.txt").write_text(
+        f"2024-01-01 00:00:00:000 {'9' * 5000} sec: 1 operations; x\n"
+    )
+    (results / "m1" / "r-true_true_2_x_4.txt").write_text("Could not \x1b]52;c;ZXZpbA==\x07\n")
+    command = ["import", str(written(tmp_path, GOOD)), str(results), "--store", str(tmp_path / "store")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.exception
+    assert "warning: 2 failed runs" in result.output
+    assert "\x1b" not in result.output
+
+
 def test_files_of_which_none_is_a_good_run_are_refused(tmp_path: Path, results: Path) -> None:
     with pytest.raises(StudyError, match=r"not one of 16 runs is good: .*cut short") as error:
         imported(tmp_path, results, GOOD.replace("name: ycsb", "name: sysbench"))

@@ -324,3 +324,13 @@ def test_of_a_long_output_its_last_lines_are_shown(tmp_path: Path) -> None:
     (tail,) = tails([Source("a", tmp_path / "a.stdout", decode_text)])
     assert tail.lines[-1].startswith("9999 ")
     assert all(len(line) <= 301 for line in tail.lines)
+
+
+def test_a_line_that_cannot_be_read_costs_its_own_figures_only(tmp_path: Path) -> None:
+    """Found by attack: 5000 digits in a client's output ended every look at the run."""
+    (tmp_path / "out").write_text(f"2024-01-01 00:00:00:000 {'9' * 5000} sec: 1 operations; x\n")
+    follower = Follower(tmp_path / "out", GENERATORS["ycsb"].read)
+    assert follower.look() == []
+    with (tmp_path / "out").open("a") as out:
+        out.write("2024-01-01 00:00:00:000 1 sec: 7 operations; 7 current ops/sec; [READ: Count=7]\n")
+    assert [point.throughput_per_s for point in follower.look()] == [7.0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from tare.sites.ledger import Kind, noting
 from tare.sites.local import LocalHost
 from tare.sites.process import alive, from_ident, identify, to_ident
 from tare.sites.ssh.dialing import CommandDialer, Line, agent_program
-from tare.sites.ssh.frames import Decoder, Message, encoded
+from tare.sites.ssh.frames import DamagedStream, Decoder, Message, encoded
 from tare.sites.ssh.host import SshHost
 from tare.sites.ssh.ledger import AgentLedger
 from tare.sites.ssh.link import Agent, Link
@@ -327,3 +328,12 @@ def test_messages_come_back_from_frames_however_they_are_cut() -> None:
     for start in range(0, len(wire), 65_537):
         found += decoder.feed(wire[start : start + 65_537])
     assert found == messages
+
+
+@pytest.mark.parametrize(
+    "head", [b"{", b"[]", b'{"data": "x"}', b'{"data": -1}', b'{"data": 1e12}', b"[" * 100_000]
+)
+def test_a_head_that_is_none_breaks_the_connection_only(head: bytes) -> None:
+    """Found by attack: it ended tare with a traceback, or the thread for which tare waited for ever."""
+    with pytest.raises(DamagedStream):
+        Decoder().feed(struct.pack(">IQc", len(head) + 9, 1, b"H") + head)

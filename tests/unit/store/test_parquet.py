@@ -91,3 +91,13 @@ def test_a_footer_of_structures_without_an_end_is_refused(tmp_path: Path) -> Non
 def test_a_file_that_is_not_there_is_told_as_such(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_parquet(tmp_path / "none.parquet")
+
+
+def test_pages_that_unpack_to_far_more_than_the_file_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by attack: one text of 2 GB makes a file of 200 KB, and a table of one row."""
+    monkeypatch.setattr("tare.parquet._LARGEST_BYTES", 1 << 20)
+    pq.write_table(pl.DataFrame({"a": ["x" * (8 << 20)]}).to_arrow(), tmp_path / "one.parquet", compression="zstd")
+    with pytest.raises(ComputeError, match="and its table 8388"):
+        read_parquet(tmp_path / "one.parquet")

@@ -17,6 +17,7 @@ from tare.cli.machine.sites import DestroyOptions, destroy_all
 from tare.cli.site_options import SiteOption, SitesOption, chosen_site
 from tare.deployments.sweep import Swept, sweep
 from tare.errors import EnvironmentLacks, StudyError
+from tare.one_line import harmless
 from tare.run.between.reaching import engine_of
 from tare.run.local import all_orphans, host_of_user, local_engine
 from tare.sites import Host, Process
@@ -142,7 +143,7 @@ def _refuse_in_use(entries: Sequence[Made], hosts: Mapping[str, Host], own: froz
 
 
 def _ask(chosen: Sequence[Made]) -> None:
-    sys.stderr.write("".join(f"{entry.listed()}\n" for entry in chosen))
+    sys.stderr.write(harmless("".join(f"{entry.listed()}\n" for entry in chosen)))
     typer.confirm(f"Remove these {len(chosen)}?", abort=True, err=True)
 
 
@@ -154,5 +155,5 @@ def _print_result(swept: Swept, output: Format, *, would: bool) -> None:
     verb = "would remove" if would else "removed"
     if not swept.removed and not swept.failed:
         sys.stdout.write("nothing to remove\n")
-    sys.stdout.write("".join(f"{verb} {what}\n" for what in swept.removed))
-    sys.stderr.write("".join(f"tare: {what}\n" for what in swept.failed))
+    sys.stdout.write(harmless("".join(f"{verb} {what}\n" for what in swept.removed)))
+    sys.stderr.write(harmless("".join(f"tare: {what}\n" for what in swept.failed)))

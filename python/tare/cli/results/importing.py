@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tare.imports import Import, collect, load_mapping
+from tare.one_line import harmless
 from tare.plural import counted
 from tare.store import Writer, resume_store
 from tare.store.files import attempt_name
@@ -37,7 +38,8 @@ def import_results(
         first = failed[0]
         name = (first.imported or {}).get("file")
         typer.echo(
-            f"warning: {counted(len(failed), 'failed run')}, the first of {name}: {first.outcome.reason}", err=True
+            harmless(f"warning: {counted(len(failed), 'failed run')}, the first of {name}: {first.outcome.reason}"),
+            err=True,
         )
     summary = f"{counted(len(imported.runs), 'run')} from {counted(imported.files, 'file')}"
     typer.echo(f"{summary}: `tare report {store}` shows them.", err=True)

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from tare.errors import StudyError
+from tare.one_line import harmless
 from tare.store_place import StorePlace, place_of
 
 if TYPE_CHECKING:
@@ -67,5 +68,6 @@ def _found(run: str, store: StorePlace | None, every: float) -> Views:
         raise StudyError(f"the store {store} has no run {run}", hint=did_you_mean(run, known, kind="runs"))
     record = next((each for each in attempts if each.outcome.ok), attempts[-1])
     if not record.outcome.ok:
-        sys.stderr.write(f"tare: {run} is a failed run: {record.outcome.reason or 'its record does not say why'}\n")
+        why = record.outcome.reason or "its record does not say why"
+        sys.stderr.write(harmless(f"tare: {run} is a failed run: {why}\n"))
     return views_of_run(opened, record, every).views

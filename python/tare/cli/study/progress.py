@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.databases.registry import DATABASES
+from tare.one_line import harmless
 from tare.plan.estimate import SlowStarts, blocks_expected, no_slow_start, run_seconds, slow_starts
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
@@ -245,7 +246,7 @@ def chosen(choice: Choice) -> str:
 def result(record: RunRecord) -> str:
     """Result of a run in a few words."""
     if record.measurement is None:
-        return f"attempt {record.attempt} failed in {record.outcome.failed_in}: {record.outcome.reason}"
+        return harmless(f"attempt {record.attempt} failed in {record.outcome.failed_in}: {record.outcome.reason}")
     unit = record.measurement["unit"]
     return f"{record.measurement['throughput_per_s']:,.1f} {unit}/s"
 
@@ -277,7 +278,7 @@ def _doing(tally: Tally, blocks: int) -> list[Text]:
 
 def _at_site(tally: Tally, stands: SiteStands) -> str:
     if (site := tally.at.get(stands.site)) is None:
-        return f"{stands.standing}{f': {stands.why}' if stands.why else ''}"
+        return harmless(f"{stands.standing}{f': {stands.why}' if stands.why else ''}")
     in_phase = spoken(tally.clock() - site.phase_began)
     if site.run is None:
         return f"preparing {site.preparing or 'to start'} ({in_phase})"
@@ -298,14 +299,14 @@ def _now(tally: Tally, blocks: int) -> str:
 def _follow(event: Event, tally: Tally, console: Console) -> None:
     tally.take(event)
     if isinstance(event, Notice):
-        console.print(Text(event.text, style="yellow"))
+        console.print(Text(harmless(event.text), style="yellow"))
     if isinstance(event, FromSite) and isinstance(event.event, Notice):
-        console.print(Text(f"{event.site}: {event.event.text}", style="yellow"))
+        console.print(Text(harmless(f"{event.site}: {event.event.text}"), style="yellow"))
     if isinstance(event, MeasureChosen):
         console.print(Text(chosen(event.choice)))
     if isinstance(event, RunEnded):
         for notice in event.record.notices:
-            console.print(Text(f"{event.record.run_id}: {notice}", style="yellow"))
+            console.print(Text(harmless(f"{event.record.run_id}: {notice}"), style="yellow"))
 
 
 def _log(event: Event, tally: Tally) -> None:
@@ -340,5 +341,5 @@ def _print_failure(event: Event, console: Console) -> None:
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(harmless(f"{line}\n"))
     sys.stderr.flush()

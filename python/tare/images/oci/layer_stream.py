@@ -6,20 +6,26 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 from tare.errors import StudyError
 
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 _USTAR = slice(257, 262)
+_TYPE = slice(156, 157)
+_PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _MAX_READ = 16 << 20
-"""Largest single read. A header that claims more would be read into memory at once; extended attributes take
-kilobytes."""
+"""Largest single read of a file's content."""
+_MAX_HEADERS = 1 << 20
+"""Most bytes of all headers of one entry: names, extended attributes (64 KiB at most), maps of sparse files."""
+_MAX_DIGITS = 256
+"""Longest number in an extended header; tarfile's search takes the square of it (CVE-2024-6232)."""
 _END = bytes(tarfile.BLOCKSIZE)
 
 
@@ -27,7 +33,8 @@ _END = bytes(tarfile.BLOCKSIZE)
 def open_layer(path: Path) -> Iterator[tarfile.TarFile]:
     """Open a layer's tar, plain or compressed by gzip, bzip2 or xz, to read it from front to back.
 
-    Raises `StudyError`, also for errors found while reading: damage, or an end before the end mark.
+    Entries are not kept: each is read once. Raises `StudyError`, also for errors found while reading: damage, or an
+    end before the end mark.
     """
     with path.open("rb") as file:
         magic = file.read(tarfile.BLOCKSIZE)
@@ -45,12 +52,16 @@ class _Broken(tarfile.ReadError):
 
 
 class _Stream(io.RawIOBase):
-    """The stream that tarfile reads. It keeps the last block, which is zeros in a complete archive."""
+    """The stream that tarfile reads. It keeps the last block, which is zeros in a complete archive.
+
+    `headers`: bytes that the headers of one entry may still have; `None` outside of headers.
+    """
 
     def __init__(self, inner: IO[bytes] | gzip.GzipFile) -> None:
         super().__init__()
         self._inner = inner
         self.last = b""
+        self.headers: int | None = None
 
     def readable(self) -> bool:
         return True
@@ -59,12 +70,17 @@ class _Stream(io.RawIOBase):
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        if not 0 <= size <= _MAX_READ:
+        if not 0 <= size <= _MAX_READ or (self.headers is not None and size > self.headers):
             raise _Broken(f"a header claims {size} bytes")
+        before = self.last
         try:
             self.last = self._inner.read(size)
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise _Broken(f"it cannot be decompressed: {error}") from error
+        if self.headers is not None:
+            self.headers -= len(self.last)
+            if len(before) == tarfile.BLOCKSIZE and before[_TYPE] in _PAX:
+                _must_be_records(self.last)
         return self.last
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
@@ -85,12 +101,50 @@ class _Archive(tarfile.TarFile):
         super().__init__(fileobj=stream, mode="r")
 
     def next(self) -> tarfile.TarInfo | None:
-        member = super().next()
+        self._stream.headers = _MAX_HEADERS
+        try:
+            member = super().next()
+        except RecursionError as error:
+            raise _Broken("an entry has too many headers") from error
+        finally:
+            self._stream.headers = None
+        cast("Any", self).members.clear()  # tarfile would keep every entry, with all of its headers
+        if sum(len(key) + len(value) for key, value in self.pax_headers.items()) > _MAX_HEADERS:
+            raise _Broken("its global headers are too long")
         if member is None and self._stream.last != _END:
             raise _Broken("it ends before its end mark")
         if member is not None and member.size < 0:
             raise _Broken(f"{member.name!r} has a size below zero")
+        if member is not None and not _is_ascending(cast("Sequence[tuple[int, int]]", member.sparse or ())):
+            raise _Broken(f"{member.name!r} has a map that goes backwards")
         return member
+
+
+def _is_ascending(pieces: Iterable[tuple[int, int]]) -> bool:
+    """Whether the pieces of a sparse file (offset, size) follow each other: going back reads the archive anew."""
+    end = 0
+    for offset, size in pieces:
+        if offset < end or size < 0:
+            return False
+        end = offset + size
+    return True
+
+
+def _must_be_records(body: bytes) -> None:
+    """Raise `_Broken` unless an extended header is records as pax writes them: `LENGTH KEY=VALUE`, and a line end.
+
+    tarfile believes each length: with short ones, it would keep the rest of the header once for each byte.
+    """
+    at = 0
+    while at < len(body) and body[at]:
+        blank = body.find(b" ", at, at + 20)
+        digits = body[at:blank] if blank > 0 else b""
+        end = at + int(digits) if digits.isdigit() else 0
+        if not blank < end <= len(body) or body[end - 1 : end] != b"\n" or body.find(b"=", blank, end) < 0:
+            raise _Broken("an extended header is no list of records")
+        at = end
+    if any(len(number) > _MAX_DIGITS for number in re.findall(rb"[0-9]+", body)):
+        raise _Broken("an extended header has a number that is too long")
 
 
 def _inner(path: Path, magic: bytes) -> IO[bytes] | gzip.GzipFile:

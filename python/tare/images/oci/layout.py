@@ -17,6 +17,8 @@ _ARCHITECTURES = {
 }
 """Machine name of uname(2) → architecture name of Go and so of images; others are the same."""
 _MAX_NESTING = 4
+MAX_LAYERS = 1000
+"""Engines take some 127: an image with more is one that names few blobs again and again."""
 
 
 class OciLayout:
@@ -35,8 +37,18 @@ class OciLayout:
         manifest = read_json(Manifest, _blob(folder, _choose_manifest(folder, tag)))
         if manifest.config is None or not manifest.layers:
             raise StudyError(f"{folder}: the image has no layers", hint="is it an image, not an artifact?")
+        must_not_be_endless(len(manifest.layers), str(folder))
         config = read_json(ImageFile, _blob(folder, manifest.config))
-        return Archive(tuple(_blob(folder, layer) for layer in manifest.layers), config_of(config, str(folder)))
+        blobs = {
+            layer.digest: _blob(folder, layer) for layer in {each.digest: each for each in manifest.layers}.values()
+        }
+        return Archive(tuple(blobs[layer.digest] for layer in manifest.layers), config_of(config, str(folder)))
+
+
+def must_not_be_endless(layers: int, where: str) -> None:
+    """Raise `StudyError` for more layers than any image has."""
+    if layers > MAX_LAYERS:
+        raise StudyError(f"{where}: the image has {layers} layers", hint="do not use this image")
 
 
 def config_of(image: ImageFile, where: str) -> ImageConfig:

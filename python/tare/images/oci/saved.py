@@ -10,7 +10,7 @@ from tare.errors import StudyError
 from tare.images import Archive, ImageConfig, Workshop
 from tare.images.digest import file_digest
 from tare.images.oci.layer_stream import open_layer
-from tare.images.oci.layout import OciLayout, config_of, is_layout
+from tare.images.oci.layout import OciLayout, config_of, is_layout, must_not_be_endless
 from tare.images.oci.model import ImageFile, SavedImage, read_json
 from tare.images.oci.unpack import unpack
 
@@ -73,6 +73,7 @@ def _docker_archive(folder: Path, path: Path) -> Archive:
     images = read_json(_SavedImages, _inside(folder, _MANIFEST)).root
     if len(images) != 1:
         raise StudyError(f"{path} holds {len(images)} images", hint="save one image to a file")
+    must_not_be_endless(len(images[0].layers), str(path))
     config = read_json(ImageFile, _inside(folder, images[0].config))
     return Archive(tuple(_inside(folder, name) for name in images[0].layers), config_of(config, str(path)))
 

@@ -172,6 +172,7 @@ def _unpack_entry(tar: tarfile.TarFile, member: tarfile.TarInfo, layer: _Layer) 
             layer.note(path)
             layer.directories.pop(path, None)
             if member.isdir():
+                member.pax_headers = {}  # kept to the end of the image, and no longer needed
                 layer.directories[path] = member
 
 

@@ -45,6 +45,18 @@ def _frame(number: int, kind: bytes, payload: bytes) -> bytes:
     return _START.pack(len(payload) + _COUNTED, number, kind) + payload
 
 
+def _head(payload: bytes) -> tuple[dict[str, Any], int, list[bytes]]:
+    """A message's head, the number of bytes that follow, and those that have come."""
+    try:
+        head: dict[str, Any] = json.loads(payload)
+        wanted = int(head.pop("data", 0))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedStream(f"a head that is none ({type(error).__name__})") from error
+    if not 0 <= wanted <= MOST_DATA:
+        raise DamagedStream(f"a message of {wanted} bytes")
+    return head, wanted, []
+
+
 class Decoder:
     """Decodes received bytes into complete messages."""
 
@@ -72,8 +84,7 @@ class Decoder:
 
     def _take(self, number: int, kind: bytes, payload: bytes) -> Iterator[Message]:
         if kind == b"H":
-            head = json.loads(payload)
-            self._begun[number] = (head, int(head.pop("data", 0)), [])
+            self._begun[number] = _head(payload)
         elif kind == b"D" and number in self._begun:
             self._begun[number][2].append(payload)
         else:

@@ -18,9 +18,9 @@ _STATUS = re.compile(r"(?:\S* ?)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d):(\d{3}) (\d+) s
 _BUCKET = re.compile(r"[0-9]{1,18}")
 _OVERFLOW = re.compile(r">[0-9]+")
 _RATE = re.compile(r"([\d.,]+|∞|�|NaN) current ops/sec; ")
-_KIND = re.compile(r"\[([^\]: ]+): ([^\]]*)\]")
-_KIND_MEAN = re.compile(r"\[([^\]: ]+) AverageLatency\(us\)=([\d.,]+)\]")
-_KIND_RAW = re.compile(r"(\S+) count: (\d+), average latency\(us\): ([\d.,]+)")
+_KIND = re.compile(r"\[([^\[\]: ]+): ([^\[\]]*)\]")
+_KIND_MEAN = re.compile(r"\[([^\[\]: ]+) AverageLatency\(us\)=([\d.,]+)\]")
+_KIND_RAW = re.compile(r"(?<!\S)(\S+) count: (\d+), average latency\(us\): ([\d.,]+)")
 _CONTINUED = re.compile(r"\s*(?:\[[^\]]+(?:: Count=| AverageLatency\(us\)=)|\S+ count: \d+, average latency).*")
 """Further lines of a status with two measurements; the first line has all that is used."""
 _RAW = re.compile(r"([A-Z][A-Za-z-]*),(\d+),(-?\d+)")

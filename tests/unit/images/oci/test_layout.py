@@ -10,6 +10,7 @@ from tests.unit.images.tars import file
 
 from tare.errors import StudyError
 from tare.images import Archive, Workshop
+from tare.images.oci import layout as module
 from tare.images.oci.layout import OciLayout
 from tare.images.oci.unpack import unpack
 from tare.sites.fake import FakeHost
@@ -153,3 +154,23 @@ def test_a_layer_that_climbs_is_refused_when_it_is_unpacked(layout: Layout, tmp_
     with pytest.raises(StudyError, match="would leave"):
         files(archive, tmp_path / "root")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_blob_named_many_times_is_read_once_and_not_without_end(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by attack: a manifest of 16 MB may name one blob 150,000 times, each of which was read anew."""
+    read = list[str]()
+
+    def digest(path: Path) -> str:
+        read.append(path.name)
+        return path.name
+
+    monkeypatch.setattr(module, "file_digest", digest)
+    blob = layout.blob(b"layer")
+    config = layout.json({"architecture": HERE, "os": "linux"})
+    many = layout.json({"config": config, "layers": [blob] * 1000})
+    assert len(fetch(layout.index(many)).layers) == 1000
+    assert read.count(blob["digest"].removeprefix("sha256:")) == 1
+    with pytest.raises(StudyError, match="the image has 1001 layers"):
+        fetch(layout.index(layout.json({"config": config, "layers": [blob] * 1001})))

@@ -305,3 +305,11 @@ def test_percentiles_are_those_of_hdrhistogram() -> None:
     histogram = [(1.0, 50), (2.0, 45), (3.0, 4), (9.0, 1)]
     assert [percentile(histogram, p) for p in (50, 50.6, 95, 95.6, 99, 100)] == [1.0, 2.0, 2.0, 3.0, 3.0, 9.0]
     assert percentile([], 50) is None
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("text", ["[", "[a: ", "a", "[a: 1", "count: "])
+def test_a_long_line_is_read_in_the_time_of_its_length(text: str) -> None:
+    """Found by attack: of 60 KB it took more than 6 s, of 1 MB half an hour."""
+    line = "2024-01-01 00:00:00:000 1 sec: 1 operations; " + text * (1_000_000 // len(text)) + "\n"
+    assert [status.kinds for status in read_output(line).statuses] == [{}]

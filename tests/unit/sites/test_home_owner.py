@@ -1,0 +1,62 @@
+"""Root removes what a ledger lists, so nobody else may have written it. Found by attack."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tare.errors import EnvironmentLacks
+from tare.sites.layout import refuse_foreign
+from tare.sites.ledger import Kind
+from tare.sites.sqlite_ledger import SqliteLedger
+
+OTHER = 65_432
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives directories away")
+
+
+@needs_root
+def test_a_home_of_another_user_is_refused_before_its_ledger_is_read(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    SqliteLedger(home / "ledger.sqlite").note(Kind.PATH, str(tmp_path / "thesis"))
+    os.chown(home, OTHER, OTHER)
+    with pytest.raises(EnvironmentLacks, match=f"home belongs to user {OTHER}, who could have this tare remove"):
+        SqliteLedger(home / "ledger.sqlite")
+
+
+@needs_root
+def test_a_ledger_of_another_user_is_refused_in_a_home_of_ones_own(tmp_path: Path) -> None:
+    ledger = tmp_path / "home" / "ledger.sqlite"
+    SqliteLedger(ledger).note(Kind.PATH, str(tmp_path / "thesis"))
+    for path in tmp_path.joinpath("home").iterdir():
+        os.chown(path, OTHER, OTHER)
+    with pytest.raises(EnvironmentLacks, match=r"ledger\.sqlite belongs to user"):
+        SqliteLedger(ledger)
+
+
+@needs_root
+def test_the_user_who_called_sudo_may_own_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    os.chown(tmp_path / "home", OTHER, OTHER)
+    monkeypatch.setenv("SUDO_UID", str(OTHER))
+    SqliteLedger(tmp_path / "home" / "ledger.sqlite").note(Kind.PATH, "/a/b/c")
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o757])
+def test_a_home_that_everybody_can_write_is_refused(tmp_path: Path, mode: int) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(mode)
+    with pytest.raises(EnvironmentLacks, match="home can be written by other users"):
+        SqliteLedger(home / "ledger.sqlite")
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o775])
+def test_a_home_of_ones_own_is_used(tmp_path: Path, mode: int) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(mode)
+    refuse_foreign(home)
+    refuse_foreign(tmp_path / "none")
