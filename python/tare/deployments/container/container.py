@@ -21,6 +21,7 @@ from tare.deployments import Endpoint, Instance, Observation, Right, Task
 from tare.deployments.cgroup.placement import set_cpu_weight
 from tare.deployments.container.engine_exec import engine_exec
 from tare.deployments.container.layers import drop_image, fill_layer, image_with, set_page_cache
+from tare.deployments.container.printed import printed
 from tare.deployments.container.rootless import NETWORKS, Rootless, end_watchers
 from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, SHM_BYTES, cpu_quota_us, environment, user
 from tare.deployments.disks import disks
@@ -334,17 +335,16 @@ class Container:
 
     def _end(self, task: Task, container: EngineContainer, grace_s: float) -> None:
         try:
-            container.stop(timeout=round(grace_s))
-            self._collect(task, container)
-        except NotFound:
-            pass
+            with suppress(NotFound):
+                container.stop(timeout=round(grace_s))
+                self._collect(task, container)
         except (DockerException, RequestException) as error:
             raise RunFailed(f"{task.name} cannot be stopped: {in_words(error)}") from error
 
     def _collect(self, task: Task, container: EngineContainer) -> None:
         """Write both outputs to where a bare task writes them. The engine's log driver keeps them apart."""
-        self._host.put(bytes(container.logs(stdout=True, stderr=False)), task.output.stdout)
-        self._host.put(bytes(container.logs(stdout=False, stderr=True)), task.output.stderr)
+        self._host.put(printed(container, stdout=True), task.output.stdout)
+        self._host.put(printed(container, stdout=False), task.output.stderr)
 
     def _remove(self, task: Task) -> None:
         """Remove all that the task left. Raises `RunFailed` if something stays, and so does its ledger entry."""

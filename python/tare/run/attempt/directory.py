@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.deployments.directories import remove_tree
+from tare.errors import RunFailed
 from tare.images import Image
 from tare.run.at_once import at_once
 from tare.run.attempt.teardown import Teardown
@@ -17,6 +18,8 @@ from tare.sites.ledger import Kind, Ledger
 from tare.workloads import output_path
 
 _TIMEOUT_S = 60.0
+MOST_OUTPUT_BYTES = 256 << 20
+"""Largest file of a client that is read, as much as for YCSB, which may print every operation."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,18 @@ class WorkDirectory:
     def bring(self, name: str, target: Path) -> None:
         """Copy a file below the work directory to the local path `target`, if the file exists."""
         if self.host.run(["test", "-f", f"{self.path}/{name}"], timeout_s=_TIMEOUT_S, check=False).code == 0:
-            self.host.get(f"{self.path}/{name}", target)
+            self._get(f"{self.path}/{name}", target)
+
+    def _get(self, source: str, target: Path) -> None:
+        """Copy a file that will be parsed as a whole. Raises `RunFailed` for one that is too large for that.
+
+        A client may print for ever, or leave a file that is far larger than what is in it.
+        """
+        told = self.host.run(["stat", "-c", "%s", "--", source], timeout_s=_TIMEOUT_S, check=False).text.strip()
+        if told.isdecimal() and int(told) > MOST_OUTPUT_BYTES:
+            what = f"{target.name} of {self.host.name} has {int(told)} bytes"
+            raise RunFailed(f"{what}, and tare reads {MOST_OUTPUT_BYTES >> 20} MiB at most")
+        self.host.get(source, target)
 
     def bring_output(self, name: str, staging: Path, files: Sequence[str]) -> tuple[Path, Path]:
         """Copy a program's output to `staging`, with the `files` from its run directory beside it.
@@ -74,9 +88,7 @@ class WorkDirectory:
         stdout, stderr = staging / f"{name}.stdout", staging / f"{name}.stderr"
         output = self.output(name)
         left = [partial(self.bring, f"{name}/{file}", output_path(stdout, file)) for file in files]
-        at_once(
-            [partial(self.host.get, output.stdout, stdout), partial(self.host.get, output.stderr, stderr), *left]
-        )
+        at_once([partial(self._get, output.stdout, stdout), partial(self._get, output.stderr, stderr), *left])
         return stdout, stderr
 
     def empty_data(self, image: Image, path: str | None = None) -> None:

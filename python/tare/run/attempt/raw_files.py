@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
+from uuid import uuid4
 
 from tare.databases import Secrets
 from tare.run.at_once import at_once
@@ -15,6 +17,7 @@ from tare.run.attempt.directory import WorkDirectory
 
 USER = "tare"
 _BYTES = 24
+_PIECE_BYTES = 4 << 20
 _MASK, _KEY_MASK = "[password]", "[key]"
 
 
@@ -34,13 +37,39 @@ def redact(directory: Path, known: Secrets) -> None:
     """Mask the password and the private key in every file below `directory`."""
     hidden = {secret.encode(): mask.encode() for secret, mask in _hidden(known).items()}
     for path in directory.rglob("*"):
-        if not path.is_file() or path.is_symlink():
-            continue
-        content = masked = path.read_bytes()
-        for secret, mask in hidden.items():
-            masked = masked.replace(secret, mask)
-        if masked != content:
-            path.write_bytes(masked)
+        if path.is_file() and not path.is_symlink():
+            _mask(path, hidden)
+
+
+def _mask(path: Path, hidden: Mapping[bytes, bytes]) -> None:
+    """Mask secrets in one file, in pieces: a server may have printed more than this machine has memory.
+
+    Each piece is read with the end of the one before, as a secret may lie across both.
+    """
+    kept = max(map(len, hidden)) - 1
+    with path.open("rb") as source:
+        if not any(secret in piece for piece in _pieces(source, kept) for secret in hidden):
+            return
+    masked_path = path.with_name(f"{path.name}.{uuid4().hex}")
+    with path.open("rb") as source, masked_path.open("wb") as target:
+        rest = b""
+        while piece := source.read(_PIECE_BYTES):
+            masked = rest + piece
+            for secret, mask in hidden.items():
+                masked = masked.replace(secret, mask)
+            target.write(masked[:-kept])
+            rest = masked[-kept:]
+        target.write(rest)
+    masked_path.chmod(path.stat().st_mode)
+    masked_path.replace(path)
+
+
+def _pieces(source: BinaryIO, kept: int) -> Iterator[bytes]:
+    """Yield a file in pieces that begin with the last `kept` bytes of the one before."""
+    rest = b""
+    while piece := source.read(_PIECE_BYTES):
+        yield rest + piece
+        rest = (rest + piece)[-kept:]
 
 
 def redacted(text: str, known: Secrets) -> str:
