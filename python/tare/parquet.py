@@ -7,15 +7,16 @@ which no handler sees. The format, in Thrift's compact protocol: https://parquet
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from polars.exceptions import ComputeError
+from polars.exceptions import ComputeError, PolarsError
 
-from tare.errors import is_panic, is_thread_refused
+from tare.errors import StoreError, is_panic, is_thread_refused
 
 _MAGIC = b"PAR1"
 _UNCOMPRESSED, _REPEATED = 0, 2
@@ -36,6 +37,18 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
         if is_panic(error) and not is_thread_refused(error):
             raise ComputeError(str(error)) from error
         raise
+
+
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Raise `StoreError` about `what` for a damaged table, and for a column that it lacks."""
+    try:
+        yield
+    except (OSError, PolarsError) as error:
+        said = str(error).partition("\n")[0]
+        raise StoreError(
+            f"{what} cannot be read: {said}", hint="`tare store verify` names damaged files"
+        ) from error
 
 
 def read_parquet_metadata(path: Path) -> Mapping[str, str]:

@@ -6,24 +6,34 @@ import csv
 import io
 import json
 import re
+import shutil
 import sqlite3
+import tempfile
 import unicodedata
-from contextlib import closing
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
+import polars as pl
 from markdown_it import MarkdownIt
+from polars.exceptions import PolarsError
 
+from tare.analyze.explain.run_times import run_times
 from tare.errors import StoreError
+from tare.knowledge.predictions.traffic import loopback_traffic
 from tare.report import EXPORTERS, html_page
 from tare.report.content import build_report
+from tare.run.record import RunRecord
 from tare.store import open_store, verify
 from tare.store.repair import repair
 from tools.fuzz import mutations
 from tools.fuzz.documents import REPOSITORY, Accepted
+
+_DATA = REPOSITORY / "tests" / "data"
 
 
 @cache
@@ -63,6 +73,52 @@ def _spoil_rows(path: Path, chance: Random) -> None:
         number, body = chance.choice(rows)
         tree = json.dumps(mutations.tree(json.loads(body), chance)).encode("utf-8", "replace").decode()
         database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (tree, number))
+
+
+@cache
+def _recorded() -> RunRecord:
+    """A record of the golden store, as if the trace of tests/data were its own."""
+    with tempfile.TemporaryDirectory() as place:
+        for folder in ("raw", "staging"):
+            Path(place, folder).mkdir()
+        Path(place, "lock").touch()
+        Path(place, "store.sqlite").write_bytes(_golden())
+        good = next(each for each in open_store(place).records() if each.outcome.ok)
+    measured = {"began_monotonic_s": 2080.5, "ended_monotonic_s": 2083.5}
+    return good.model_copy(
+        update={
+            "usage": {**(good.usage or {}), **measured},
+            "measurement": {**(good.measurement or {}), "operations": 1000},
+            "monitors": {"profile": {"samples": 1}},
+        }
+    )
+
+
+def explanation(chance: Random, place: Path) -> object:
+    """A run with a damaged trace or profile, or tables that lack columns: where its time went, what it sent."""
+    trace, profile = place / "monitors" / "probe" / "trace", place / "monitors" / "profile" / "profile.parquet"
+    shutil.copytree(_DATA / "trace", trace)
+    profile.parent.mkdir()
+    shutil.copyfile(_DATA / "explain" / "nat.parquet", profile)
+    tables = sorted(trace.glob("*.parquet"))
+    for _ in range(chance.randint(1, 3)):
+        _spoil_table(chance.choice([*tables, profile]), tables, chance)
+    loopback_traffic(_recorded(), lambda _, name: place / name)
+    return run_times(_recorded(), lambda _, name: place / name)
+
+
+def _spoil_table(path: Path, others: Sequence[Path], chance: Random) -> None:
+    how = chance.randrange(4)
+    if how == 0:
+        path.write_bytes(mutations.binary(path.read_bytes(), chance))
+    elif how == 1:
+        shutil.copyfile(chance.choice(others), path)
+    else:
+        with suppress(PolarsError):  # spoilt before
+            table = pl.read_parquet(path)
+            column = chance.choice(table.columns)
+            spoilt = table.drop(column) if how == 2 else table.with_columns(pl.col(column).cast(pl.String))
+            spoilt.write_parquet(path)
 
 
 def report(chance: Random, place: Path) -> object:

@@ -16,6 +16,7 @@ from tare.analyze.hosts import OtherHost, other_hosts
 from tare.analyze.numbers import number_at
 from tare.errors import StoreError
 from tare.monitors.profile.stacks import PROFILE, read_profile
+from tare.parquet import readable
 from tare.run.monitoring.monitors import ON_CLIENT, on_node, trace_of
 from tare.run.monitoring.watch import CLIENT, DIRECTORY
 from tare.run.record import RunRecord
@@ -73,13 +74,20 @@ def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
     profile, lacks = _profile(record, raw, phase)
     lacks = (*lacks, *_blocks(record))
     there = [each for each in nodes if is_trace(each.trace)]
-    if len(there) < len([node for node in (record.nodes or {}).values() if node.get("on")]) - 1:
-        counts, lacks = dict[str, float](), (*lacks, "events were not counted on every node's host")
-    else:
-        counts = dict(_counts(trace, phase, nodes, one_kernel=one_kernel))
+    counts: Mapping[str, float] = {}
+    waits: Mapping[tuple[str, Wait], float] = {}
+    try:
+        with readable(f"the trace of {record.run_id}"):
+            waits = waited(trace, phase, traces)
+            if len(there) < len([node for node in (record.nodes or {}).values() if node.get("on")]) - 1:
+                lacks = (*lacks, "events were not counted on every node's host")
+            else:
+                counts = _counts(trace, phase, nodes, one_kernel=one_kernel)
+    except StoreError as error:
+        lacks = (*lacks, f"waiting or events are missing: {error}")
     each = _US / operations
     return replace(
-        times_of(operations, phase, profile, waited(trace, phase, traces)),
+        times_of(operations, phase, profile, waits),
         counted_us={side: used * each for side, used in _counted(record).items()},
         counts={name: count / operations for name, count in counts.items()},
         lacks=lacks,
@@ -140,10 +148,10 @@ def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | No
     if "absent" in answer:
         return None, (f"no stacks were sampled: {answer['absent']}; {_STILL}",)
     try:
-        profile = read_profile(raw(record, f"{DIRECTORY}/profile/{PROFILE}"))
+        with readable(f"the profile of {record.run_id}"):
+            stacks = sampled(read_profile(raw(record, f"{DIRECTORY}/profile/{PROFILE}")), phase, components())
     except StoreError as error:
         return None, (f"the stacks of {record.run_id} are missing: {error}",)
-    stacks = sampled(profile, phase, components())
     lacks = []
     one_kernel = bool((record.between or {}).get("one_boot"))
     for host in other_hosts(record):
@@ -173,10 +181,11 @@ def _on_host(host: OtherHost, record: RunRecord, raw: RawFile, phase: Span) -> t
     if "absent" in answer:
         return None, f"no stacks were sampled on {where}: {answer['absent']}"
     try:
-        profile = read_profile(raw(record, f"{DIRECTORY}/{name}/{PROFILE}"))
+        with readable(f"the profile of {record.run_id} on {where}"):
+            profile = read_profile(raw(record, f"{DIRECTORY}/{name}/{PROFILE}"))
+            samples = sampled(profile, shifted(phase, host.ahead_s), components())
     except StoreError as error:
         return None, f"the stacks of {where} in {record.run_id} are missing: {error}"
-    samples = sampled(profile, shifted(phase, host.ahead_s), components())
     if samples.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
         return None, f"less than half of the measure phase of {record.run_id} was sampled on {where}"
     return samples, None

@@ -41,7 +41,7 @@ def waited(trace: Path, phase: Span, others: Sequence[Elsewhere] = ()) -> Mappin
     waits: dict[tuple[str, Wait], float] = {}
     whole = phase.ended_s - phase.began_s
     for side, names in SIDES.items():
-        rows = table.filter(pl.col("name").str.contains(names))
+        rows = table.filter(pl.col("name").cast(pl.String).str.contains(names))
         if not len(rows):
             continue
         throttled_ns = growth(rows, "throttle_t0_ns", "throttled_ns", phase)

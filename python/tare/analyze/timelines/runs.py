@@ -14,6 +14,7 @@ from tare.analyze.timelines.series import MOST_STEPS, SUT, Point, series
 from tare.analyze.views.laid import with_sides_elsewhere
 from tare.analyze.views.summary import has_trace
 from tare.errors import StoreError
+from tare.parquet import readable
 from tare.run.record import Phase, RunRecord
 from tare.store.read import Store
 from tare.store.trace import Trace, is_trace, read_trace
@@ -66,8 +67,11 @@ def timelines(study: Study, store: Store, records: Sequence[RunRecord]) -> Timel
     traced = _traced(store, records)
     chosen = {name: run for name in names if (run := representative(traced.get(name, ()))) is not None}
     shown = dict(list(chosen.items())[:MOST_ARMS])
-    runs = tuple(_timeline(store, run) for run in shown.values())
-    return Timelines(runs, tuple(name for name in chosen if name not in shown))
+    runs = []
+    for run in shown.values():
+        with readable(f"the trace of {run.run_id}"):
+            runs.append(_timeline(store, run))
+    return Timelines(tuple(runs), tuple(name for name in chosen if name not in shown))
 
 
 def representative(runs: Sequence[RunRecord]) -> RunRecord | None:
@@ -158,8 +162,11 @@ def overlay(study: Study, store: Store, records: Sequence[RunRecord], chosen: Se
     kept = sorted(
         distinct[: max(MOST_RUNS, len(wanted))], key=lambda each: (order[each.arm], each.block, each.index)
     )
-    shown = {each.run_id for each in first}
-    return RunOverlay(tuple(_overlaid_run(store, each, shown=each.run_id in shown) for each in kept), len(distinct))
+    shown, runs = {each.run_id for each in first}, []
+    for each in kept:
+        with readable(f"the trace of {each.run_id}"):
+            runs.append(_overlaid_run(store, each, shown=each.run_id in shown))
+    return RunOverlay(tuple(runs), len(distinct))
 
 
 def _is_control(study: Study, name: str) -> bool:

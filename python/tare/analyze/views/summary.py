@@ -20,7 +20,7 @@ from tare.analyze.views.model import Kind, Measure, Quantity, View
 from tare.analyze.views.why import why
 from tare.errors import StoreError
 from tare.monitors import OF_SUT
-from tare.parquet import read_parquet
+from tare.parquet import read_parquet, readable
 from tare.plain_files import must_be_regular
 from tare.run.record import Phase, RunRecord, Side
 from tare.store.read import Store
@@ -191,6 +191,11 @@ def views_of_run(store: Store, record: RunRecord, interval_s: float | None = Non
     if not has_trace(store, record):
         hint = "imported runs have none, nor do runs that failed before it or because of it"
         raise StoreError(f"{record.run_id} has no trace to compute views from", hint=hint)
+    with readable(f"the trace of {record.run_id}, or what its monitors saw,"):
+        return _views_of_run(store, record, interval_s)
+
+
+def _views_of_run(store: Store, record: RunRecord, interval_s: float | None) -> RunViews:
     raw = store.raw(record, "")
     trace, measured, seen = read_trace(store.raw(record, TRACE)), _measured(record), observed(raw / _MONITORS)
     if measured is not None:

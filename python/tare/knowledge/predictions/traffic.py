@@ -10,9 +10,10 @@ import polars as pl
 
 from tare.analyze.numbers import number_at
 from tare.errors import StoreError
+from tare.parquet import readable
 from tare.run.monitoring.monitors import trace_of
 from tare.run.record import RunRecord
-from tare.store.trace import is_trace, read_trace
+from tare.store.trace import Trace, is_trace, read_trace
 
 HEADER_BYTES = 52
 """Headers that `lo` counts per packet: IPv4 20, TCP with timestamps 32. It removes Ethernet's header first.
@@ -43,9 +44,14 @@ def loopback_traffic(run: RunRecord, raw: Callable[[RunRecord, str], Path]) -> S
     if began is None or ended is None or not is_trace(path):
         return None
     try:
-        table = read_trace(path).table("interface")
+        with readable(f"the trace of {run.run_id}"):
+            return _sent(read_trace(path), began, ended)
     except StoreError:
         return None
+
+
+def _sent(trace: Trace, began: float, ended: float) -> Sent | None:
+    table = trace.table("interface")
     if table is None:
         return None
     rows = table.filter(

@@ -14,6 +14,7 @@ from tare.analyze.timelines.runs import spans
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples as computed
 from tare.analyze.views.summary import read_samples
+from tare.parquet import readable
 from tare.run.record import Phase, RunRecord
 from tare.store.read import Store
 from tare.store.trace import is_trace, read_trace
@@ -39,6 +40,11 @@ def samples(store: Store, run: RunRecord, every_s: float = 1.0) -> pl.DataFrame:
     `every_s`: sampling interval of a tool's view. Missing files (no trace, no tool, no windows) give no rows.
     Raises `StoreError` if a file is damaged.
     """
+    with readable(f"what was sampled in {run.run_id}"):
+        return _samples(store, run, every_s)
+
+
+def _samples(store: Store, run: RunRecord, every_s: float) -> pl.DataFrame:
     phases = dict(spans(run))
     zero_s = phases[Phase.MEASURE][0] if Phase.MEASURE in phases else None
     parts = [

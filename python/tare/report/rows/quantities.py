@@ -50,8 +50,10 @@ def with_quantities(report: Report, records: Sequence[RunRecord], raw: Raw) -> R
     from tare.analyze.quantities import (
         quantities,  # what reads traces is slow to import, and few studies ask for it
     )
+    from tare.parquet import readable
 
-    return replace(report, quantities=quantities(report.study, records, lambda record: _seen(record, raw)))
+    with readable("a trace of the study's runs"):
+        return replace(report, quantities=quantities(report.study, records, lambda record: _seen(record, raw)))
 
 
 def _seen(record: RunRecord, raw: Raw) -> WatchedTrace:

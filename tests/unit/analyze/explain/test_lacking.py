@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze.explain.run_times import run_times
@@ -41,3 +44,34 @@ def test_block_requests_that_were_not_counted_say_why_and_what_tells_the_bytes(t
 
 def test_counted_block_requests_are_not_mentioned(tmp_path: Path) -> None:
     assert len(lacks(tmp_path, profile={"absent": "x"}, probe={"block_refused": None})) == 1
+
+
+DATA = Path(__file__).resolve().parents[3] / "data"
+TABLES = ["cgroup", "interface", "process"]
+
+
+def _traced(tmp_path: Path) -> Path:
+    trace = tmp_path / "monitors" / "probe" / "trace"
+    shutil.copytree(DATA / "trace", trace)
+    return trace
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_damaged_table_of_the_trace_is_named_and_ends_nothing(tmp_path: Path, table: str) -> None:
+    path = _traced(tmp_path) / f"{table}.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+    *_, why = lacks(tmp_path, profile={"absent": "x"})
+    assert why.startswith("waiting or events are missing: the trace of ")
+    assert "cannot be read: the file does not end as Parquet" in why
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table_of_another_kind_in_the_trace_is_named_and_ends_nothing(tmp_path: Path, table: str) -> None:
+    pl.DataFrame({"a": [1]}).write_parquet(_traced(tmp_path) / f"{table}.parquet")
+    *_, why = lacks(tmp_path, profile={"absent": "x"})
+    assert why.startswith("waiting or events are missing: the trace of ")
+
+
+def test_a_whole_trace_lacks_nothing(tmp_path: Path) -> None:
+    _traced(tmp_path)
+    assert len(lacks(tmp_path, profile={"absent": "x"})) == 1
