@@ -41,10 +41,10 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
 
 @contextmanager
 def readable(what: str) -> Iterator[None]:
-    """Raise `StoreError` about `what` for a damaged table, and for a column that it lacks."""
+    """Raise `StoreError` about `what` for a damaged table, and for a column that is missing or of another type."""
     try:
         yield
-    except (OSError, PolarsError) as error:
+    except (OSError, PolarsError, TypeError, ValueError) as error:
         said = str(error).partition("\n")[0]
         raise StoreError(
             f"{what} cannot be read: {said}", hint="`tare store verify` names damaged files"

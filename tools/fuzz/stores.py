@@ -83,7 +83,7 @@ def _recorded() -> RunRecord:
             Path(place, folder).mkdir()
         Path(place, "lock").touch()
         Path(place, "store.sqlite").write_bytes(_golden())
-        good = next(each for each in open_store(place).records() if each.outcome.ok)
+        good = next(each for each in open_store(Path(place)).records() if each.outcome.ok)
     measured = {"began_monotonic_s": 2080.5, "ended_monotonic_s": 2083.5}
     return good.model_copy(
         update={
@@ -112,7 +112,7 @@ def _spoil_table(path: Path, others: Sequence[Path], chance: Random) -> None:
     if how == 0:
         path.write_bytes(mutations.binary(path.read_bytes(), chance))
     elif how == 1:
-        shutil.copyfile(chance.choice(others), path)
+        path.write_bytes(chance.choice(others).read_bytes())
     else:
         with suppress(PolarsError):  # spoilt before
             table = pl.read_parquet(path)

@@ -146,7 +146,7 @@ class Phases:
             if command.own_warmup_s:
                 under_way = self._start("measure", command, context, sut, parameters.opens)
                 warm = Deadline(self.machine.clock, command.own_warmup_s)
-                self._begin_measure(context, parameters)
+                self._begin_measure(context, parameters, under_way=True)
                 under_way.let_run(self.machine.clock, warm)
         self.pace.meet()
         with self.watch.phase(Phase.MEASURE, parameters.measure_s), with_free_space(context, sut):
@@ -265,9 +265,9 @@ class Phases:
         self.draft.usage = {**(self.draft.usage or {}), "driven": to_tree(drove)}
         self.draft.duet = self.pace.share(measurement.windows, drove)
 
-    def _begin_measure(self, context: RunContext, parameters: Parameters) -> None:
+    def _begin_measure(self, context: RunContext, parameters: Parameters, *, under_way: bool = False) -> None:
         self.monitors.must_live()
-        self.monitors.begin_measure(context, parameters)
+        self.monitors.begin_measure(context, parameters, under_way=under_way)
 
     def _start(
         self, name: str, command: ClientCommand, context: RunContext, sut: Sut | None, opens: int | None

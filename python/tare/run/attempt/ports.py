@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -20,7 +21,8 @@ _COUNTS = ("net/sockstat", "net/sockstat6")
 _COUNTED = (b"TCP:", b"TCP6:")
 _MOST_CLAIMS = 64
 """More than the servers that one tare starts at the same time."""
-_claims: dict[int, socket.socket] = {}
+_claims: dict[int, int] = {}
+"""Port → descriptor of the socket that claims it, until this process ends."""
 _TRUSTED = 10
 """How many times in a row an unchanged count is trusted: one socket may have come as another went."""
 
@@ -52,9 +54,9 @@ def _claim(port: int) -> bool:
     except OSError:
         claim.close()
         return False
-    _claims[port] = claim
+    _claims[port] = claim.detach()
     if len(_claims) > _MOST_CLAIMS:
-        _claims.pop(next(iter(_claims))).close()
+        os.close(_claims.pop(next(iter(_claims))))
     return True
 
 

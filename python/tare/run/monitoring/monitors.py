@@ -124,6 +124,8 @@ class Monitors:
     on_nodes: dict[int, tuple[WatchedProcess, ...]] = field(default_factory=dict)
     """For nodes on hosts of their own: node, from 1 → processes to watch on its host."""
     started: tuple[WatchedProcess, ...] = ()
+    """The last client, as processes of the SUT's host; `started_there`: as those of the client's own host."""
+    started_there: tuple[WatchedProcess, ...] = ()
     before: CpuReading | None = None
     after: CpuReading | None = None
     next_look_s: float = 0.0
@@ -158,8 +160,12 @@ class Monitors:
         at_once(calls)
         self.running = dict(sorted(self.running.items()))  # an order that does not depend on the faster host
 
-    def begin_measure(self, context: RunContext, parameters: Parameters) -> None:
-        """Start the monitors that the study names; an optional monitor is skipped if it is unavailable."""
+    def begin_measure(self, context: RunContext, parameters: Parameters, *, under_way: bool = False) -> None:
+        """Start the monitors that the study names; an optional monitor is skipped if it is unavailable.
+
+        `under_way`: the client of the measure phase runs already, as with a generator that warms up by itself.
+        """
+        before = set(self.running)
         for name, spec in others_of(context.settings).items():
             why = self._why_unavailable(name, spec)
             if why is not None and spec.optional:
@@ -170,6 +176,10 @@ class Monitors:
             for node in context.nodes[1:] if self.machine.site.nodes else ():
                 place = Place(context.workdir_of(node), self.on_nodes[node.number], name, node.name)
                 self._start(context, parameters, on_node(name, node.name), spec, place)
+        for name, watch in self.running.items() if under_way else ():
+            started = self.started_there if of_client_host(name) else self.started
+            if name not in before and started:
+                watch.add_targets(started)
         if any(not is_tracer(name) for name in self.running):
             self.before = self._read_cpu_time()
 
@@ -180,9 +190,9 @@ class Monitors:
         """
         name = phase if phase != "measure" else SUT if alone else "client"
         if self.machine.client_part is not None and not alone:
-            started = processes_of(self.machine.site.client, name, client)
+            self.started_there = processes_of(self.machine.site.client, name, client)
             for watch in [each for each in self.running.values() if of_client_host(each.name)]:
-                watch.add_targets(started)
+                watch.add_targets(self.started_there)
             return
         self.started = processes_of(self.machine.site.sut, name, client)
         for watch in [each for each in self.running.values() if not of_client_host(each.name)]:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,9 @@ from tare.sites import Site
 from tare.sites.layout import Layout
 from tare.sites.local import LocalHost
 from tare.study.model import MonitorSpec
+from tare.workloads import ClientCommand, Parameters, Target
+from tare.workloads.fake import FakeWorkload
+from tare.workloads.registry import BUILT_IN as WORKLOADS
 
 
 class Blind(FakeMonitor):
@@ -247,6 +250,36 @@ def test_the_client_s_host_is_watched_by_the_monitors_of_hosts_too(rig: Any, tmp
     assert seen == {"probe": [], "client-host": ["client"], "profile": [], "client-profile": ["client"]}
     assert "monitors/client-profile/later" in record.raw
     assert rig.leftovers == []
+
+
+class WarmsUpItself(FakeWorkload):
+    """One process for both phases, which runs before the monitors of the measure phase start."""
+
+    def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
+        return None
+
+    def measure(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
+        return replace(super().measure(parameters, target, run_dir), own_warmup_s=0.05)
+
+
+def test_a_client_that_warms_up_by_itself_is_watched_by_every_monitor(rig: Any) -> None:
+    rig.swap(
+        workloads={**WORKLOADS, "fake": WarmsUpItself()},
+        monitors={"probe": FakeMonitor(), "profile": FakeMonitor()},
+    )
+    (record,) = rig.execute(watched_plan())
+    assert record.outcome.ok, record.outcome
+    seen = {name: monitor.get("handed") for name, monitor in record.monitors.items()}
+    assert seen == {"probe": ["client"], "profile": ["client"]}
+
+
+def test_a_client_that_warms_up_by_itself_is_watched_on_its_own_host(rig: Any, tmp_path: Path) -> None:
+    two_hosts(rig, tmp_path)
+    rig.swap(workloads={**WORKLOADS, "fake": WarmsUpItself()})
+    (record,) = rig.execute(watched_plan())
+    assert record.outcome.ok, record.outcome
+    seen = {name: monitor.get("handed") for name, monitor in record.monitors.items()}
+    assert seen == {"probe": [], "client-host": ["client"], "profile": [], "client-profile": ["client"]}
 
 
 def test_a_client_s_host_that_cannot_have_a_monitor_goes_without_and_says_why(rig: Any, tmp_path: Path) -> None:
