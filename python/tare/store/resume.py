@@ -110,7 +110,7 @@ def _make_directory(layout: StoreLayout) -> None:
 def _half_made(layout: StoreLayout) -> bool:
     """Whether a directory without a lock is empty, or a store whose creation was interrupted by a crash."""
     inside = {path.name for path in layout.root.iterdir()}
-    database = {f"{layout.database.name}{end}" for end in ("", "-wal", "-shm")}
+    database = {f"{layout.database.name}{end}" for end in ("", "-journal", "-wal", "-shm")}
     if inside - {layout.raw.name, layout.staging.name, *database}:
         return False
     kept = [path for path in (layout.raw, layout.staging) if path.is_dir() and any(path.iterdir())]

@@ -246,6 +246,19 @@ def test_a_store_that_only_others_may_write_is_read(path: Path, plan: Any, monke
     assert not list(path.glob("store.sqlite-*"))
 
 
+@pytest.mark.parametrize("end", ["-journal", "-wal", "-shm"])
+def test_a_store_of_which_a_crash_left_one_file_of_the_database_is_begun_anew(
+    tmp_path: Path, plan: Any, end: str
+) -> None:
+    """Found by the crash simulator: the journal alone was taken for other content."""
+    path = tmp_path / "begun"
+    path.mkdir()
+    (path / f"store.sqlite{end}").touch()
+    with resume_store(path, plan):
+        pass
+    assert open_store(path).records() == ()
+
+
 @pytest.mark.parametrize("name", ["lock", "store.sqlite", "store.sqlite-wal", "raw", "staging"])
 def test_links_in_a_store_of_somebody_else_let_nothing_outside_be_written_or_removed(
     path: Path, plan: Any, committed: Any, tmp_path: Path, name: str
