@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import comb, prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,6 +20,8 @@ from tare.study.values import PublishedBy, Strict
 
 _TOKEN = re.compile(r"\{([^{}]*)\}|(\*\*/|\*)")
 _ANY, _PART, _LONGEST_PART = "[^/]*", "[^/]+?", "[^/]+"
+_MOST_WAYS = 1_000_000
+"""They take some 0.2 s."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -30,6 +34,8 @@ class PathPattern:
     regex: re.Pattern[str]
     longest: re.Pattern[str] | None
     """The same pattern with the longest possible first parts; `None` if a `*` makes them ambiguous."""
+    between: tuple[str, ...] = ()
+    """Texts between two parts or stars; empty where nothing separates them."""
 
     @classmethod
     def of(cls, text: str) -> PathPattern:
@@ -37,9 +43,11 @@ class PathPattern:
         if text.startswith("/") or ".." in text.split("/"):
             raise ValueError("a path below the directory that is imported, without ..")
         parts: list[str] = []
+        literals: list[str] = []
         made, at = "", 0
         for match in _TOKEN.finditer(text):
             made += re.escape(text[at : match.start()])
+            literals.append(text[at : match.start()] or ("/" if text[:at].endswith("**/") else ""))
             at = match.end()
             name, star = match.groups()
             if star:
@@ -56,15 +64,27 @@ class PathPattern:
             raise ValueError("unmatched brace")
         regex = made + re.escape(rest)
         longest = None if _ANY in made else re.compile(regex.replace(_PART, _LONGEST_PART))
-        return cls(text, tuple(parts), re.compile(regex), longest)
+        return cls(text, tuple(parts), re.compile(regex), longest, tuple(literals[1:]))
 
     def read(self, path: str) -> Mapping[str, str] | None:
         """Parts of a path below the directory; `None` if the path does not match."""
         return self._read(self.regex, path)
 
     def _read(self, regex: re.Pattern[str], path: str) -> Mapping[str, str] | None:
+        if self._ways(path) > _MOST_WAYS:
+            raise StudyError(
+                f"{path[:200]} could be read by {self.text[:200]!r} in more than {_MOST_WAYS} ways",
+                hint="rename it, or write a pattern with fewer parts and stars",
+            )
         match = regex.fullmatch(path)
         return None if match is None else {name: match.group(f"p{n}") for n, name in enumerate(self.parts)}
+
+    def _ways(self, path: str) -> int:
+        """Bound of the ways in which the parts may be laid over a path, all of which a match may try."""
+        return prod(
+            comb(max(times, path.count(text) if text else len(path)), times)
+            for text, times in Counter(self.between).items()
+        )
 
     def files(self, directory: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
         """Yield matching files below the directory, in the order of paths; copies in a store are skipped."""

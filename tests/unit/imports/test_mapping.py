@@ -161,3 +161,20 @@ def test_every_key_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "import.md").read_text()
     for key in IMPORT_SCHEMA.tree()["properties"]:
         assert f"`{key}`" in page, key
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text", ["-".join(f"{{p{n}}}" for n in range(8)) + "x", "*-" * 8 + "x", "**/" * 8 + "{a}x"]
+)
+def test_a_name_that_could_be_read_in_endless_ways_is_refused_at_once(text: str) -> None:
+    """Found by attack: six parts and 121 characters took over 10 s, and each further part 20 times as long."""
+    pattern = PathPattern.of(text + "x")
+    with pytest.raises(StudyError, match=r"could be read by .* in more than 1000000 ways"):
+        pattern.read("-/" * 120 + "y")
+    assert pattern.read("y") is None
+
+
+def test_many_parts_are_read_from_a_name_that_has_as_many() -> None:
+    pattern = PathPattern.of("-".join(f"{{p{n}}}" for n in range(12)) + ".txt")
+    assert pattern.read("-".join("abcdefghijkl") + ".txt") == {f"p{n}": "abcdefghijkl"[n] for n in range(12)}
