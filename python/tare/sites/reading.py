@@ -113,3 +113,15 @@ def runs(host: Host, argv: Iterable[str]) -> bool:
 
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+LAST_BYTES = 1 << 20
+_TAIL_S = 60.0
+
+
+def ending(host: Host, path: str, most_bytes: int = LAST_BYTES) -> bytes:
+    """The end of a program's output, which may be larger than memory; empty if there is no such file."""
+    told = host.run(["stat", "-c", "%s", "--", path], timeout_s=_TAIL_S, check=False).text.strip()
+    if told.isdecimal() and int(told) > most_bytes:
+        return host.run(["tail", "-c", str(most_bytes), "--", path], timeout_s=_TAIL_S).stdout
+    return host.read(path) or b""

@@ -24,6 +24,7 @@ from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import BOOT_ID, alive, boot_id, to_ident
 from tare.sites.put_all import NewFile, put_all
 from tare.sites.read_ahead import fetched
+from tare.sites.reading import ending
 from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class Bare:
         self._shared.leave(task.cgroup_parent)
 
     def _last_words(self, task: Task) -> str:
-        tail = (self._host.read(task.output.stderr) or self._host.read(task.output.stdout) or b"").strip()
+        tail = (ending(self._host, task.output.stderr) or ending(self._host, task.output.stdout)).strip()
         text = tail[-_LAST_WORDS_BYTES:].decode(errors="replace")
         return text.splitlines()[-1] if text else "it printed nothing"
 

@@ -11,6 +11,7 @@ from tare.deployments.vm.guest import guest_end
 from tare.errors import EngineSilent, PodLost, RunFailed, TareError
 from tare.sites import Host, Output
 from tare.sites.process import boot_id
+from tare.sites.reading import ending
 
 _KILLED = int(signal.SIGKILL)
 _SHELL_BASE = 128
@@ -98,7 +99,7 @@ def _limit(instance: Instance) -> str:
 
 def last_output(host: Host, output: Output) -> str:
     """Return a program's last lines as one line: the cause often stands before a mere "aborting"."""
-    texts = [(host.read(path) or b"").decode(errors="replace") for path in (output.stderr, output.stdout)]
+    texts = [ending(host, path).decode(errors="replace") for path in (output.stderr, output.stdout)]
     for text in texts:
         if crash := _CRASH.search(text):
             return crash.group(1).strip()[-_LONGEST_OUTPUT:]

@@ -20,7 +20,7 @@ from tare.run.attempt.context import (
     workdir_on,
 )
 from tare.run.attempt.death import last_output as last_output_of
-from tare.run.attempt.directory import WorkDirectory, closed_to_others, take_work_directory
+from tare.run.attempt.directory import MOST_OUTPUT_BYTES, WorkDirectory, closed_to_others, take_work_directory
 from tare.run.attempt.raw_files import new_secrets
 from tare.run.attempt.server import Sut, nodes_of
 from tare.run.attempt.snapshot import Contents, Shelf, Snapshot
@@ -28,6 +28,7 @@ from tare.run.attempt.spread_snapshot import SpreadShelf
 from tare.run.attempt.teardown import Teardown
 from tare.run.machine import Machine
 from tare.sites import Host
+from tare.sites.reading import ending
 from tare.study.model import ArmSettings
 from tare.study.values import NetworkKind
 from tare.workloads import ClientCommand
@@ -202,7 +203,7 @@ def check_output_of(context: RunContext, name: str, command: ClientCommand) -> N
     if command.check_output is not None:
         workdir = context.workdir_for_client
         output = workdir.output(name)
-        printed = [workdir.host.read(path) or b"" for path in (output.stdout, output.stderr)]
+        printed = [ending(workdir.host, path, MOST_OUTPUT_BYTES) for path in (output.stdout, output.stderr)]
         command.check_output(*(each.decode(errors="replace") for each in printed))
 
 

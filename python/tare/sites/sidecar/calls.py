@@ -18,12 +18,12 @@ CGROUPS = "/sys/fs/cgroup"
 _TOOLS = frozenset(
     {
         *("chmod", "chown", "cp", "dd", "du", "find", "install", "ls", "mkdir", "mv", "readlink", "rm", "rmdir"),
-        *("sha256sum", "stat", "sync", "test", "touch", "truncate", "xargs", "python3"),
+        *("sha256sum", "stat", "sync", "tail", "test", "touch", "truncate", "xargs", "python3"),
     }
 )
 """Programs of the host's own /usr that work on files; all other programs run as the user."""
 _AGAIN = frozenset(
-    {"chmod", "chown", "du", "find", "install", "ls", "readlink", "rm", "sha256sum", "stat", "sync", "test"}
+    {"chmod", "chown", "du", "find", "install", "ls", "readlink", "rm", "sha256sum", "stat", "sync", "tail", "test"}
 )
 """Programs of these that may run twice with the same result: a lost sidecar may have run one already."""
 _OF_PROCESSES = re.compile(r"/proc/\d+/(ns|fd|exe|environ|io|root|cwd)(/|$)")

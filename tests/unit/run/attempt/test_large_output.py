@@ -11,9 +11,12 @@ import pytest
 from tare.databases import Secrets
 from tare.errors import RunFailed
 from tare.run.attempt import raw_files
+from tare.run.attempt.death import last_output
 from tare.run.attempt.directory import MOST_OUTPUT_BYTES, WorkDirectory
 from tare.run.attempt.raw_files import redact
+from tare.sites import Output
 from tare.sites.local import LocalHost
+from tare.sites.reading import LAST_BYTES, ending
 
 _REDACT = """
 import resource, sys
@@ -63,3 +66,15 @@ def test_a_file_of_a_client_that_is_larger_than_what_is_read_fails_the_run_uncop
     with pytest.raises(RunFailed, match="has 268435457 bytes, and tare reads 256 MiB at most"):
         work.bring_output("measure", tmp_path / "other", ())
     assert not (tmp_path / "other" / "measure.stdout").exists()
+
+
+def test_the_last_words_of_a_server_are_read_from_the_end_of_its_output(tmp_path: Path) -> None:
+    output = Output(str(tmp_path / "sut.stdout"), str(tmp_path / "sut.stderr"))
+    with (tmp_path / "sut.stderr").open("wb") as file:
+        file.truncate(64 << 30)
+        file.seek(0, 2)
+        file.write(b"\nno space left\n")
+    assert ending(LocalHost(), output.stderr)[-15:] == b"\nno space left\n"
+    assert len(ending(LocalHost(), output.stderr)) == LAST_BYTES
+    assert last_output(LocalHost(), output).endswith("no space left")
+    assert ending(LocalHost(), output.stdout) == b""
