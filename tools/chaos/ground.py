@@ -195,7 +195,8 @@ def here(place: Path) -> Iterator[Here]:
     """All lies below `place`."""
     facts = place / "facts.json"  # the same at the end as at the beginning, whatever a machine in use does
     facts.write_text(json.dumps(host_facts(LocalHost(), data_path=str(place))))
-    more = {"DOCKER_HOST": "unix:///nonexistent", "HOST_FACTS": str(facts)}
+    # As `tare` sets for itself; what lets the fakes in loads numpy before it calls tare.
+    more = {"DOCKER_HOST": "unix:///nonexistent", "HOST_FACTS": str(facts), "OPENBLAS_NUM_THREADS": "1"}
     ground = Here(place, env={**environment(place), **more})
     if os.geteuid() != 0 or shutil.which("mkfs.ext4") is None:
         (place / "disk").mkdir()
