@@ -10,9 +10,10 @@ def plain(text: str, most: int = 80) -> str:
 
 
 def harmless(text: str) -> str:
-    """Escape everything in a text of any length that controls a terminal, except for line ends."""
+    """Escape everything in a text of any length that controls a terminal; line ends stay, a tab becomes a blank."""
     if text.isprintable():
         return text
     return "".join(
-        each if each == "\n" or each.isprintable() else each.encode("unicode_escape").decode() for each in text
+        each if each == "\n" or each.isprintable() else each.encode("unicode_escape").decode()
+        for each in text.replace("\t", " ")
     )

@@ -46,9 +46,8 @@ def readable(what: str) -> Iterator[None]:
         yield
     except (OSError, PolarsError, TypeError, ValueError) as error:
         said = str(error).partition("\n")[0]
-        raise StoreError(
-            f"{what} cannot be read: {said}", hint="`tare store verify` names damaged files"
-        ) from error
+        hint = "`tare store verify` says whether its files are as they were written"
+        raise StoreError(f"{what} cannot be read: {said}", hint=hint) from error
 
 
 def read_parquet_metadata(path: Path) -> Mapping[str, str]:

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
@@ -102,11 +103,9 @@ def refuse_foreign(home: Path) -> None:
         about = home.stat()
     except OSError:
         return
-    own = {0, os.geteuid()}
-    if os.geteuid() == 0 and (caller := os.environ.get("SUDO_UID", "")).isdecimal():
-        own.add(int(caller))
-    by_group = about.st_mode & stat.S_IWGRP and about.st_gid not in {0, os.getegid(), *os.getgroups()}
-    if about.st_uid not in own:
+    by_group = about.st_mode & stat.S_IWGRP
+    by_group = by_group and about.st_gid not in {0, os.getegid(), *os.getgroups(), *_of_sudo("GID")}
+    if about.st_uid not in {0, os.geteuid(), *_of_sudo("UID")}:
         why = f"belongs to user {about.st_uid}"
     elif about.st_mode & stat.S_IWOTH or by_group:
         why = "can be written by other users"
@@ -116,6 +115,12 @@ def refuse_foreign(home: Path) -> None:
         f"{home} {why}, who could have this tare remove any file",
         hint=f"set {ENV} to a directory of your own, or look at its ledger.sqlite, then chown and chmod it",
     )
+
+
+def _of_sudo(which: Literal["UID", "GID"]) -> frozenset[int]:
+    """Id of the user, or of that user's group, who called sudo; empty without sudo."""
+    caller = os.environ.get(f"SUDO_{which}", "") if os.geteuid() == 0 else ""
+    return frozenset({int(caller)} if caller.isdecimal() else ())
 
 
 @dataclass(frozen=True)

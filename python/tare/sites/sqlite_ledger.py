@@ -92,7 +92,7 @@ class SqliteLedger:
     def _write(self) -> Iterator[sqlite3.Connection]:
         """Open one connection per call: none must be handed to a thread or a fork, or closed at the end."""
         with self._failing_clearly():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             with closing(sqlite3.connect(self._path, timeout=_BUSY_S)) as db:
                 _in_wal(db)
                 db.execute("PRAGMA synchronous = FULL")

@@ -152,7 +152,9 @@ def check_format(connection: Connection, where: Path) -> int:
             f"{where} was written by a newer tare (format {version}, this one knows {FORMAT})", hint="update tare"
         )
     if connection.dialect.name == "sqlite" and (made := _not_plain(connection)) is not None:
-        raise StoreError(f"{where} contains {made}, which tare does not make", hint="do not use this store")
+        raise StoreError(
+            f"{where} contains {made}, which tare does not make", hint="drop it, or do not use this store"
+        )
     return version
 
 
@@ -161,9 +163,7 @@ def _not_plain(connection: Connection) -> str | None:
 
     In somebody else's store, a view may take for ever to read, and a trigger changes what a tare writes there.
     """
-    query = (
-        "SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"
-    )
+    query = "SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE '%VIRTUAL%'"
     for kind, name in connection.exec_driver_sql(query):
         return f"the {'virtual table' if kind == 'table' else kind} {name!r}"
     query = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_xinfo(m.name) c WHERE c.hidden"

@@ -120,7 +120,9 @@ def test_a_storage_that_nobody_weighed_has_no_prediction_and_says_why() -> None:
     without = weighed().model_copy(
         update={"events": [each for each in weighed().events if each.event != "write-cpu"]}
     )
-    assert predicted("a", on("tmpfs"), of, without).why_none == "there is no unit cost for the storage tmpfs"
+    assert predicted("a", on("tmpfs"), of, without).why_none == (
+        "the CPU time of writes on the storage tmpfs was not measured: `tare weigh` does"
+    )
 
 
 def test_an_open_loop_of_a_store_is_told_in_cpu_time_and_latency() -> None:

@@ -44,6 +44,20 @@ def test_the_user_who_called_sudo_may_own_the_home(tmp_path: Path, monkeypatch: 
     SqliteLedger(tmp_path / "home" / "ledger.sqlite").note(Kind.PATH, "/a/b/c")
 
 
+@needs_root
+def test_so_may_that_users_group_write_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a umask of 0002 makes it, which comes with a group for each user."""
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o775)
+    os.chown(home, OTHER, OTHER)
+    monkeypatch.setenv("SUDO_UID", str(OTHER))
+    with pytest.raises(EnvironmentLacks, match="can be written by other users"):
+        refuse_foreign(home)
+    monkeypatch.setenv("SUDO_GID", str(OTHER))
+    refuse_foreign(home)
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o757])
 def test_a_home_that_everybody_can_write_is_refused(tmp_path: Path, mode: int) -> None:
     home = tmp_path / "home"

@@ -118,16 +118,22 @@ def _measured(layout: Layout, identity: Identity, *, full: bool, again: bool, qu
 
 def newest_store(folder: Path, plan: Plan) -> Path:
     """Return the newest store of this plan in a folder; the first, if there is none yet."""
-    store = folder / f"{plan.study.scale}-{plan.digest[:12]}"
-    while (further := _next(store)).exists():
-        store = further
-    return store
+    first = folder / f"{plan.study.scale}-{plan.digest[:12]}"
+    later = [
+        path for path in folder.glob(f"{first.name}-*") if path.name.removeprefix(f"{first.name}-").isdecimal()
+    ]
+    return max(later, key=_number, default=first)
+
+
+def _number(store: Path) -> int:
+    """Return the number of a store: the first has none, the second has `-2`."""
+    *_, end = store.name.split("-")[2:] or ["1"]
+    return int(end)
 
 
 def _next(store: Path) -> Path:
-    """Return the place of the store after this one: the first has no number, the second has `-2`."""
-    first, number = store.name.split("-")[:2], store.name.split("-")[2:]
-    return store.with_name("-".join([*first, str(int(number[0]) + 1 if number else 2)]))
+    """Return the place of the store after this one."""
+    return store.with_name("-".join([*store.name.split("-")[:2], str(_number(store) + 1)]))
 
 
 def _events(layout: Layout, identity: Identity) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:

@@ -2,25 +2,81 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
+
+from docker.errors import create_api_error_from_http_exception
+from requests.exceptions import ConnectionError as BrokenConnection
+from requests.exceptions import HTTPError
 
 if TYPE_CHECKING:
+    from docker import APIClient
     from docker.models.containers import Container
 
 MOST_BYTES = 256 << 20
-"""Most of an output that is kept: more than any generator prints."""
-_CUT = b"\n[tare: the output was cut here]\n"
+"""Most of an output's beginning that is kept: more than any generator prints."""
+LAST_BYTES = 1 << 20
+"""Most of the end of a longer one: a program that fails says why last."""
+_MOST_READ = 16
+"""A log of more than so many times `MOST_BYTES` is not read to its end."""
+_PIECE = 64 << 10
+_HEAD = 8
+"""Bytes before each frame of a log; the last four are its length (Docker's API, `ContainerAttach`)."""
 
 
 def printed(container: Container, *, stdout: bool) -> bytes:
-    """One of the two outputs, read in pieces: a container may have printed more than this machine has memory."""
-    kept = bytearray()
-    pieces = cast("Any", container.logs(stdout=stdout, stderr=not stdout, stream=True, follow=False))
+    """One of the two outputs, read in pieces: a container may have printed more than this machine has memory.
+
+    Each wait for a piece has the client's time limit. Raises `DockerException` or `RequestException`.
+    """
+    api = cast("APIClient", container.client.api)  # type: ignore[union-attr]  # of one that an engine returned
+    address = f"{api.base_url}/v{api.api_version}/containers/{container.id}/logs"
+    wanted: dict[str, str | int] = {
+        "stdout": int(stdout),
+        "stderr": int(not stdout),
+        "follow": 0,
+        "timestamps": 0,
+        "tail": "all",
+    }
+    with api.get(address, params=wanted, stream=True, timeout=api.timeout) as answer:
+        try:
+            answer.raise_for_status()
+        except HTTPError as error:
+            create_api_error_from_http_exception(error)  # raises
+        return kept_of(_contents(answer.iter_content(_PIECE)))
+
+
+def kept_of(pieces: Iterator[bytes]) -> bytes:
+    """Join pieces; of a long output, the beginning and the end."""
+    kept, last, read = bytearray(), bytearray(), 0
     for piece in pieces:
-        kept += piece[: MOST_BYTES + 1 - len(kept)]
-        if len(kept) > MOST_BYTES:
-            with suppress(Exception):  # the rest is of no use, however the connection ends
-                pieces.close()
-            return bytes(kept[:MOST_BYTES]) + _CUT
-    return bytes(kept)
+        room = MOST_BYTES - len(kept)
+        kept += piece[:room]
+        last += piece[room:]
+        del last[: -2 * LAST_BYTES]
+        read += len(piece)
+        if read > _MOST_READ * MOST_BYTES:
+            break
+    if read <= MOST_BYTES:
+        return bytes(kept)
+    cut = f"\n[tare: the output was cut here, {read} bytes in all]\n"
+    return bytes(kept) + cut.encode() + bytes(last[-LAST_BYTES:])
+
+
+def _contents(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield what the frames of a log contain. Raises `ConnectionError` of requests for a log that ends in one."""
+    head, left = b"", 0
+    for piece in pieces:
+        at = 0
+        while at < len(piece):
+            if left:
+                part = piece[at : at + left]
+                at, left = at + len(part), left - len(part)
+                yield part
+                continue
+            more = piece[at : at + _HEAD - len(head)]
+            head, at = head + more, at + len(more)
+            if len(head) == _HEAD:
+                left, head = int.from_bytes(head[4:], "big"), b""
+    if head or left:
+        raise BrokenConnection("the engine's log ends in the middle of a frame")

@@ -11,6 +11,7 @@ import tarfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum, auto
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -20,6 +21,7 @@ _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\x
 _USTAR = slice(257, 262)
 _TYPE = slice(156, 157)
 _PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_NAMES = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _MAX_READ = 16 << 20
 """Largest single read of a file's content."""
 _MAX_HEADERS = 1 << 20
@@ -47,6 +49,15 @@ def open_layer(path: Path) -> Iterator[tarfile.TarFile]:
         raise StudyError(f"the image layer {path.name} is not a complete tar archive: {error}") from error
 
 
+class _Due(Enum):
+    """What is read next: a header, the records or the name that it announced, or what belongs to neither."""
+
+    HEADER = auto()
+    RECORDS = auto()
+    NAME = auto()
+    CONTENT = auto()
+
+
 class _Broken(tarfile.ReadError):
     """The bytes contradict the archive's own headers."""
 
@@ -54,7 +65,8 @@ class _Broken(tarfile.ReadError):
 class _Stream(io.RawIOBase):
     """The stream that tarfile reads. It keeps the last block, which is zeros in a complete archive.
 
-    `headers`: bytes that the headers of one entry may still have; `None` outside of headers.
+    `headers`: bytes that the headers of one entry may still have; `None` outside of headers. `due`: what tarfile
+    reads next of these.
     """
 
     def __init__(self, inner: IO[bytes] | gzip.GzipFile) -> None:
@@ -62,6 +74,7 @@ class _Stream(io.RawIOBase):
         self._inner = inner
         self.last = b""
         self.headers: int | None = None
+        self.due = _Due.CONTENT
 
     def readable(self) -> bool:
         return True
@@ -72,16 +85,26 @@ class _Stream(io.RawIOBase):
     def read(self, size: int = -1, /) -> bytes:
         if not 0 <= size <= _MAX_READ or (self.headers is not None and size > self.headers):
             raise _Broken(f"a header claims {size} bytes")
-        before = self.last
         try:
             self.last = self._inner.read(size)
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise _Broken(f"it cannot be decompressed: {error}") from error
         if self.headers is not None:
             self.headers -= len(self.last)
-            if len(before) == tarfile.BLOCKSIZE and before[_TYPE] in _PAX:
-                _must_be_records(self.last)
+            if size != 1:  # that is how tarfile sees whether it is at the archive's end
+                self._follow(self.last)
         return self.last
+
+    def _follow(self, read: bytes) -> None:
+        """Check the body of an extended header: the read after its header. Another header follows it."""
+        if self.due is _Due.HEADER:
+            kind = read[_TYPE]
+            self.due = _Due.RECORDS if kind in _PAX else _Due.NAME if kind in _NAMES else _Due.CONTENT
+            return
+        if self.due is _Due.RECORDS:
+            _must_be_records(read)
+        if self.due is not _Due.CONTENT:
+            self.due = _Due.HEADER
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         try:
@@ -101,7 +124,7 @@ class _Archive(tarfile.TarFile):
         super().__init__(fileobj=stream, mode="r")
 
     def next(self) -> tarfile.TarInfo | None:
-        self._stream.headers = _MAX_HEADERS
+        self._stream.headers, self._stream.due = _MAX_HEADERS, _Due.HEADER
         try:
             member = super().next()
         except RecursionError as error:

@@ -31,7 +31,7 @@ from tare.knowledge.predictions.model_error import ASSUMED, CPU, LATENCY, THROUG
 from tare.knowledge.predictions.path_costs import ALONE, PLAIN, PathCosts, path_costs, shifted
 from tare.knowledge.predictions.profile import Profile, Station, constant_rate, kept_rate, pipelined, profile_of
 from tare.knowledge.predictions.queueing import slowest_demand, thinking_time, throughput
-from tare.knowledge.predictions.storage_costs import StorageCosts, moved, same_place, storage_costs
+from tare.knowledge.predictions.storage_costs import StorageCosts, moved, same_place, storage_costs, why_no_costs
 from tare.knowledge.predictions.traffic import Traffic
 from tare.knowledge.unit_costs import UnitCosts, path_of
 from tare.run.record import RunRecord
@@ -89,7 +89,9 @@ def predicted(  # noqa: PLR0913 - what is known of an arm and of the machine
     if isinstance(known, str):
         return Prediction(arm, why_none=known, metric=metric)
     storage = storage_costs(costs, setup.storage) if elsewhere and beside == "host" else None
-    if why := _lacks(profile, setup.storage, storage, elsewhere=elsewhere, metric=metric):
+    if elsewhere and storage is None:
+        return Prediction(arm, why_none=why_no_costs(costs, setup.storage, beside), metric=metric)
+    if why := _lacks(profile, elsewhere=elsewhere, metric=metric):
         return Prediction(arm, why_none=why, metric=metric)
     falls_behind, why = _capacity(profile, known) if metric == LATENCY else (None, None)
     if why is not None:
@@ -127,12 +129,8 @@ def _capacity(profile: Profile, path: PathCosts) -> tuple[bool | None, str | Non
     return False, None
 
 
-def _lacks(
-    profile: Profile, kind: str | None, storage: StorageCosts | None, *, elsewhere: bool, metric: str
-) -> str | None:
-    """Return why no prediction of this metric is possible."""
-    if elsewhere and storage is None:
-        return f"there is no unit cost for the storage {kind}"
+def _lacks(profile: Profile, *, elsewhere: bool, metric: str) -> str | None:
+    """Return what the bare runs lack for a prediction of this metric."""
     if elsewhere and profile.disk is None:
         return "the bare runs do not show how long the disk was busy"
     missing = {CPU: profile.cpu_us, LATENCY: profile.latency_us, THROUGHPUT: profile.flying}[metric]

@@ -85,6 +85,18 @@ def storage_costs(costs: UnitCosts, storage: str | None) -> StorageCosts | None:
     return StorageCosts(read or fsync, fsync, read_cpu or write_cpu, write_cpu)
 
 
+def why_no_costs(costs: UnitCosts, storage: str | None, beside: str | None) -> str:
+    """Return why `storage_costs` has none beside the baseline's storage, as a clause."""
+    if (
+        beside == "host"
+        and storage is not None
+        and storage in _PAIRS
+        and _both(costs, "fsync", storage) is not None
+    ):
+        return f"the CPU time of writes on the storage {storage} was not measured: `tare weigh` does"
+    return f"there is no unit cost for the storage {storage}"
+
+
 def moved(profile: Profile, storage: StorageCosts, shift: float = 0.0) -> Profile:
     """Return the profile with the CPU time that the server's operation has on this storage."""
     if profile.disk is None:

@@ -13,6 +13,6 @@ def test_the_newest_store_of_a_plan_is_the_one_with_the_highest_number(tmp_path:
     plan = planned(STUDY, "quick", None, None)
     first = tmp_path / f"quick-{plan.digest[:12]}"
     assert newest_store(tmp_path, plan) == first
-    for name in (first.name, f"{first.name}-2", f"{first.name}-3", "quick-ffffffffffff-9"):
+    for name in (f"{first.name}-2", f"{first.name}-10", f"{first.name}-old", "quick-ffffffffffff-99"):
         (tmp_path / name).mkdir()
-    assert newest_store(tmp_path, plan) == tmp_path / f"{first.name}-3"
+    assert newest_store(tmp_path, plan) == tmp_path / f"{first.name}-10"

@@ -107,6 +107,25 @@ def test_usual_headers_are_read(tmp_path: Path) -> None:
     assert (tmp_path / "root" / long / "é").stat().st_mtime == 1
 
 
+@pytest.mark.parametrize("letter", ["x", "g", "X"])
+def test_content_and_names_that_look_like_a_header_are_read(tmp_path: Path, letter: str) -> None:
+    """Byte 156 of a header is its type: the same letter at that place of a body means nothing."""
+    (tmp_path / "root").mkdir()
+    looks = (letter * 200).encode()
+    content = looks.ljust(tarfile.BLOCKSIZE, b".")
+    block = tarfile.TarInfo("block")
+    block.size, block.mode = len(content), 0o644
+    parts = [
+        block.tobuf(tarfile.USTAR_FORMAT), content,
+        headed(looks, tarfile.GNUTYPE_LONGNAME), plain("short"),
+        headed(record("SCHILY.xattr.user.note", looks)), plain("noted"),
+        plain("last"), _END,
+    ]  # fmt: skip
+    unpack([packed(tmp_path / "layer.tar.gz", parts)], tmp_path / "root")
+    assert {path.name for path in (tmp_path / "root").iterdir()} == {"block", looks.decode(), "noted", "last"}
+    assert (tmp_path / "root" / "block").read_bytes() == content
+
+
 _UNPACK = """
 import resource, sys
 from pathlib import Path

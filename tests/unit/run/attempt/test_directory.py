@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -41,13 +42,19 @@ def test_roots_is_closed_but_to_a_users_engine(
     assert closed_to_others(host, engines) == closed
 
 
+@pytest.fixture
+def open_place() -> Iterator[Path]:
+    """A directory that other users can enter, as pytest's own cannot be."""
+    with tempfile.TemporaryDirectory(prefix="tare-test-", dir="/var/tmp") as place:
+        Path(place).chmod(0o755)
+        yield Path(place)
+
+
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="takes root and setpriv")
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_set_uid_program_in_its_data_is_out_of_others_reach(tmp_path: Path, closed: bool) -> None:
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(0o755)
-    workdir = WorkDirectory(LocalHost(), str(tmp_path / "work" / "run"))
-    make_work_directory(workdir, SqliteLedger(tmp_path / "ledger"), closed=closed)
+def test_a_set_uid_program_in_its_data_is_out_of_others_reach(open_place: Path, closed: bool) -> None:
+    workdir = WorkDirectory(LocalHost(), str(open_place / "work" / "run"))
+    make_work_directory(workdir, SqliteLedger(open_place / "ledger"), closed=closed)
     program = Path(workdir.raw, "sh")
     shutil.copy("/bin/true", program)
     program.chmod(0o4755)
