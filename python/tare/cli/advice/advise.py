@@ -124,10 +124,11 @@ def _how_to_predict(width: int) -> Iterator[str]:
 
 
 def _predicted_tree(profile: Path) -> dict[str, object]:
+    from tare.knowledge.predictions.model_error import read_error
     from tare.knowledge.predictions.past import past_of  # stores and reports are slow to import
     from tare.knowledge.predictions.prediction_text import prediction_trees
 
-    predicted = past_of(profile, default_layout()).predictions
+    predicted = past_of(profile, default_layout(), read_error(default_layout())).predictions
     return {"predictions": prediction_trees(predicted)} if predicted else {}
 
 
@@ -136,8 +137,8 @@ def _predicted_lines(profile: Path, width: int, advice: Advice) -> Iterator[str]
     from tare.knowledge.predictions.past import past_of  # stores and reports are slow to import
     from tare.knowledge.predictions.prediction_text import prediction_lines
 
-    predicted = past_of(profile, default_layout()).predictions
-    return prediction_lines(predicted, width, read_error(default_layout()), _priors(advice))
+    error = read_error(default_layout())
+    return prediction_lines(past_of(profile, default_layout(), error).predictions, width, error, _priors(advice))
 
 
 def _priors(advice: Advice) -> dict[str, Prior]:

@@ -1,11 +1,9 @@
 """Error of predictions from unit costs, learned from stores with predictions and measurements.
 
-The measurement of an arm is assumed to follow Student's t around its prediction times `slope`, since a few arms are
-far off for reasons that no unit cost has, and must not widen the intervals of all others. Its squared scale is the
-sum of the squared errors of the unit costs, of the measurement, and of the model itself: base² + (share of the
-prediction)². Unit costs are measured separately and at full load; a slope below 1 means that a database's request
-costs less than their sum. All three are posterior means over a grid, with log-normal priors around the values
-assumed without outcomes; all degrees of freedom are equally likely beforehand.
+The measurement of an arm is assumed to be normal around its prediction times `slope`. The variance is the sum of
+those of the unit costs, of the measurement, and of the model itself: base² + (share of the prediction)². Unit costs
+are measured separately and at full load; a slope below 1 means that a database's request costs less than their sum.
+All three are posterior means over a grid, with log-normal priors around the values assumed without outcomes.
 """
 
 from __future__ import annotations
@@ -18,8 +16,6 @@ from typing import Literal
 
 import numpy as np
 from pydantic import ValidationError
-from scipy.optimize import brentq
-from scipy.special import gammaln, stdtr
 
 from tare.calibrate.archive import write_whole
 from tare.errors import StoreError
@@ -36,18 +32,16 @@ _BASE, _SHARE, _LOG_SD = 0.05, 0.1, 1.0
 _GRID = np.exp(np.linspace(-3.0, 3.0, 31))
 _SLOPE_LOG_SD = 0.3
 _SLOPES = np.exp(np.linspace(-3 * _SLOPE_LOG_SD, 3 * _SLOPE_LOG_SD, 121))
-_FREEDOM = np.array([2.0, 3.0, 5.0, 10.0, 30.0])
-"""Degrees of freedom: from heavy tails to almost a normal distribution."""
 NINETY = 1.6448536269514722
-"""Standard deviations on either side of a 90 % interval of a normal distribution."""
+"""Standard deviations on either side of a 90 % interval."""
 
 
 class ModelError(Strict):
-    """Scale of the model's own error: `base`, and `share` of the predicted log ratio.
+    """Standard deviation of the model's own error: `base`, and `share` of the predicted log ratio.
 
-    `reach`: scales on either side of a 90 % interval; above `NINETY`, as tails are heavier. `slope`: factor for a
-    predicted log ratio, with the standard deviation `slope_sd`. `outcomes`, `stores`: how many these were learned
-    from; 0: they are assumed. All fields are for throughput; `others`: for the other metrics.
+    `slope`: factor for a predicted log ratio, with the standard deviation `slope_sd`. `outcomes`, `stores`: how
+    many these were learned from; 0: they are assumed. All fields are for throughput; `others`: for the other
+    metrics.
     """
 
     format: Literal[1] = FORMAT
@@ -55,7 +49,6 @@ class ModelError(Strict):
     share: float
     slope: float = 1.0
     slope_sd: float = 0.0
-    reach: float = NINETY
     outcomes: int = 0
     stores: int = 0
     others: Mapping[str, ModelError] = {}
@@ -70,16 +63,16 @@ class ModelError(Strict):
 
     def half(self, log_ratio: float, of_costs: float = 0.0) -> float:
         """Half of the 90 % interval of a corrected prediction, for the arguments of `parts`."""
-        return self.reach * self.scale(log_ratio, of_costs)
+        return NINETY * self.sd(log_ratio, of_costs)
 
-    def scale(self, log_ratio: float, of_costs: float = 0.0) -> float:
-        """Scale of a corrected prediction's error: the standard deviation, were it normal."""
+    def sd(self, log_ratio: float, of_costs: float = 0.0) -> float:
+        """Standard deviation of a corrected prediction, for the arguments of `parts`."""
         return math.hypot(*self.parts(log_ratio, of_costs).values())
 
     def parts(self, log_ratio: float, of_costs: float) -> Mapping[str, float]:
-        """Source → its scale; their squares add up to that of `scale`.
+        """Source → its standard deviation; their squares add up to that of `sd`.
 
-        `log_ratio`: the uncorrected prediction; `of_costs`: scale of the unit costs alone.
+        `log_ratio`: the uncorrected prediction; `of_costs`: standard deviation from the unit costs alone.
         """
         return {
             "unit costs": self.slope * of_costs,
@@ -135,13 +128,11 @@ def learned_error(outcomes: Sequence[Outcome]) -> ModelError:
     known = se**2 + (_SLOPES[:, None] * of_costs) ** 2
     own = base[:, None, None, None] ** 2 + (share[None, :, None, None] * raw) ** 2
     variance = known[None, None] + own
-    squares = residual**2 / variance
-    log_prior = -(np.log(_GRID)[:, None, None] ** 2 + np.log(_GRID)[None, :, None] ** 2) / (2 * _LOG_SD**2)
-    log_prior = log_prior - np.log(_SLOPES) ** 2 / (2 * _SLOPE_LOG_SD**2) - 0.5 * np.log(variance).sum(axis=3)
-    by_freedom = np.stack([log_prior + _log_t(squares, freedom).sum(axis=3) for freedom in _FREEDOM])
-    joint = np.exp(by_freedom - by_freedom.max())
-    joint /= joint.sum()
-    weight = joint.sum(axis=0)
+    log_posterior = -0.5 * (np.log(variance) + residual**2 / variance).sum(axis=3)
+    log_posterior -= (np.log(_GRID)[:, None, None] ** 2 + np.log(_GRID)[None, :, None] ** 2) / (2 * _LOG_SD**2)
+    log_posterior -= np.log(_SLOPES) ** 2 / (2 * _SLOPE_LOG_SD**2)
+    weight = np.exp(log_posterior - log_posterior.max())
+    weight /= weight.sum()
     of_slope = weight.sum(axis=(0, 1))
     slope = float((of_slope * _SLOPES).sum())
     return ModelError(
@@ -149,21 +140,9 @@ def learned_error(outcomes: Sequence[Outcome]) -> ModelError:
         share=math.sqrt(float((weight.sum(axis=(0, 2)) * share**2).sum())),
         slope=slope,
         slope_sd=math.sqrt(float((of_slope * (_SLOPES - slope) ** 2).sum())),
-        reach=_reach(joint.sum(axis=(1, 2, 3))),
         outcomes=len(outcomes),
         stores=len({each.store for each in outcomes}),
     )
-
-
-def _log_t(squares: np.ndarray, freedom: float) -> np.ndarray:
-    """Logarithm of Student's density without its scale, for squared residuals over the squared scale."""
-    constant = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * math.log(freedom)
-    return constant - (freedom + 1) / 2 * np.log1p(squares / freedom)
-
-
-def _reach(weights: np.ndarray) -> float:
-    """Scales on either side of a 90 % interval of a mixture of `_FREEDOM` with these weights."""
-    return float(brentq(lambda at: float(weights @ stdtr(_FREEDOM, at)) - 0.95, 0.0, 10.0))
 
 
 def keep_error(layout: Layout, error: ModelError) -> Path:

@@ -15,7 +15,7 @@ from tare.knowledge.comparable import key_for
 from tare.knowledge.forecast import comparable
 from tare.knowledge.kept_costs import read_costs
 from tare.knowledge.predictions.measured import RateOutcome
-from tare.knowledge.predictions.model_error import NINETY, ModelError, Outcome, learned_errors
+from tare.knowledge.predictions.model_error import ASSUMED, NINETY, ModelError, Outcome, learned_errors
 from tare.knowledge.predictions.prediction import Prediction, predictions
 from tare.knowledge.predictions.traffic import loopback_traffic
 from tare.knowledge.prior import applicable, contrast_of, point_of
@@ -68,8 +68,10 @@ class Past:
         )
 
 
-def past_of(store: Place, layout: Layout) -> Past:
-    """Predict a store. Raises `StudyError` if it has no good run, or its machine was never weighed here."""
+def past_of(store: Place, layout: Layout, error: ModelError = ASSUMED) -> Past:
+    """Predict a store, corrected by a learned `error`.
+
+    Raises `StudyError` if it has no good run, or its machine was never weighed here."""
     opened = open_store(store)
     study, records = readable(opened.plan.study, opened.records())
     good = [record for record in records if record.outcome.ok]
@@ -81,7 +83,7 @@ def past_of(store: Place, layout: Layout) -> Past:
             f"no unit costs are known here for the machine of {store}, with its kernel and engine",
             hint="run `tare weigh` there",
         )
-    predicted = predictions(study, records, costs, traffic=lambda run: loopback_traffic(run, opened.raw))
+    predicted = predictions(study, records, costs, error, traffic=lambda run: loopback_traffic(run, opened.raw))
     return Past(opened.plan.digest, study, tuple(predicted))
 
 
@@ -99,7 +101,7 @@ class Judged:
     published: float | None
     mean: float | None
     parts: Mapping[str, float] = field(default_factory=dict)
-    """Source → its scale in `half`."""
+    """Source → its standard deviation in `half`."""
 
     @property
     def half_points(self) -> float:

@@ -57,7 +57,7 @@ def past_lines(judged: Sequence[Judged], error: ModelError, rates: Sequence[Rate
         own = f"{100 * error.base:.1f} % and {100 * error.share:.0f} % of the overhead"
         slope = f"{error.slope:.2f} ± {NINETY * error.slope_sd:.2f} of the sum of the unit costs"
         yield f"learned: measured overheads are {slope} (log ratios),"
-        yield f"the model's own error is {own}, and a 90 % interval has {error.reach:.2f} of it on either side"
+        yield f"the model's own error is {own}"
     else:
         yield f"too few arms to learn the model's own error; {100 * error.base:.0f} % is assumed"
 
