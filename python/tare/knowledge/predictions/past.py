@@ -71,7 +71,8 @@ class Past:
 def past_of(store: Place, layout: Layout, error: ModelError = ASSUMED) -> Past:
     """Predict a store, corrected by a learned `error`.
 
-    Raises `StudyError` if it has no good run, or its machine was never weighed here."""
+    Raises `StudyError` if it has no good run, or its machine was never weighed here.
+    """
     opened = open_store(store)
     study, records = readable(opened.plan.study, opened.records())
     good = [record for record in records if record.outcome.ok]
