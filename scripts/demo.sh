@@ -9,7 +9,7 @@ profile=--profile
 [ "${PROFILE:-1}" != 0 ] || profile=
 # A store goes on as it was begun.
 has_profile='import sys; from pathlib import Path; from tare.store import open_store
-sys.exit("profile" not in open_store(Path(sys.argv[1])).plan.study.arms[0].settings.monitors)'
+sys.exit(0 if "profile" in open_store(Path(sys.argv[1])).plan.study.arms[0].settings.monitors else 3)'
 
 scripts/timed.sh "virtual environment" scripts/venv.sh run
 scripts/timed.sh "packages" scripts/packages.sh demo
@@ -17,8 +17,9 @@ scripts/timed.sh "engine" scripts/engine.sh up
 # 1: a run failed for good, and the report says which and why. Anything else is no result, and ends here.
 code=0
 if [ -e "$store" ]; then
-    profile=
-    ! .venv/bin/python -c "$has_profile" "$store" 2>/dev/null || profile=--profile
+    begun=0
+    .venv/bin/python -c "$has_profile" "$store" 2>/dev/null || begun=$?
+    case $begun in 0) profile=--profile ;; 3) profile= ;; esac
 fi
 scripts/timed.sh "study" .venv/bin/tare run percona-2016 --scale demo ${profile:+"$profile"} --store "$store" --serve || code=$?
 [ "$code" -le 1 ] || exit "$code"

@@ -101,9 +101,10 @@ class Container:
         try:
             with self._answering(instance.task, or_late=timeout_s):
                 code = int(container.wait(timeout=timeout_s)["StatusCode"])
+            with self._answering(instance.task):
+                self._collect(instance.task, container)
         except APIError as error:
             raise RunFailed(f"{instance.task.name} cannot be waited for: {in_words(error)}") from error
-        self._collect(instance.task, container)
         return code
 
     def observe(self, instance: Instance) -> Observation:
@@ -354,8 +355,7 @@ class Container:
             raise RunFailed(f"the container {task.name} cannot be removed: {in_words(error)}") from error
 
     def _take_away(self, task: Task) -> None:
-        container = self._container(task)
-        if container is not None:
+        if (container := self._container(task)) is not None:
             with suppress(NotFound):
                 container.remove(v=True, force=True)
         self._ledger.forget(Kind.CONTAINER, task.name, host=self._host.name)

@@ -21,7 +21,9 @@ _MOST_READ = 16
 """A log of more than so many times `MOST_BYTES` is not read to its end."""
 _PIECE = 64 << 10
 _HEAD = 8
-"""Bytes before each frame of a log; the last four are its length (Docker's API, `ContainerAttach`)."""
+"""Bytes before each frame of a log: its stream first, its length last (Docker's API, `ContainerAttach`)."""
+_SYSTEM_ERROR = 3
+"""Stream of a frame with an error of the engine (pkg/stdcopy of Moby)."""
 
 
 def printed(container: Container, *, stdout: bool) -> bytes:
@@ -56,7 +58,7 @@ def kept_of(pieces: Iterator[bytes]) -> bytes:
         del last[: -2 * LAST_BYTES]
         read += len(piece)
         if read > _MOST_READ * MOST_BYTES:
-            break
+            return bytes(kept) + f"\n[tare: the output was cut here, its end lies beyond {read} bytes]\n".encode()
     if read <= MOST_BYTES:
         return bytes(kept)
     cut = f"\n[tare: the output was cut here, {read} bytes in all]\n"
@@ -76,6 +78,8 @@ def _contents(pieces: Iterator[bytes]) -> Iterator[bytes]:
                 continue
             more = piece[at : at + _HEAD - len(head)]
             head, at = head + more, at + len(more)
+            if len(head) == _HEAD and head[0] == _SYSTEM_ERROR:
+                raise BrokenConnection("the engine cannot read the log to its end")
             if len(head) == _HEAD:
                 left, head = int.from_bytes(head[4:], "big"), b""
     if head or left:

@@ -136,6 +136,8 @@ class _Archive(tarfile.TarFile):
             raise _Broken("its global headers are too long")
         if member is None and self._stream.last != _END:
             raise _Broken("it ends before its end mark")
+        if member is not None and self.offset < member.offset_data:
+            raise _Broken(f"{member.name!r} ends before it begins")
         if member is not None and member.size < 0:
             raise _Broken(f"{member.name!r} has a size below zero")
         if member is not None and not _is_ascending(cast("Sequence[tuple[int, int]]", member.sparse or ())):
@@ -147,6 +149,8 @@ def _is_ascending(pieces: Iterable[tuple[int, int]]) -> bool:
     """Whether the pieces of a sparse file (offset, size) follow each other: going back reads the archive anew."""
     end = 0
     for offset, size in pieces:
+        if not offset and not size:  # an unused place of GNU's old map
+            continue
         if offset < end or size < 0:
             return False
         end = offset + size

@@ -95,14 +95,22 @@ def _sources(predictions: Sequence[Prediction], error: ModelError, width: int) -
     """Say what the intervals contain, and what they ignore."""
     if not any(each.log_ratio is not None for each in predictions):
         return
-    base = f"{100 * error.base:.1f} % and {100 * error.share:.0f} % of the overhead"
-    learned = f"learned from {counted(error.outcomes, 'arm')} of {counted(error.stores, 'store')}"
-    words = f"The model's own error: {base}, {learned if error.outcomes else 'assumed'}."
-    if error.outcomes:
-        words += f" Of the sum of the unit costs, {100 * error.slope:.0f} % is predicted, as in those stores."
+    metrics = dict.fromkeys(each.metric for each in predictions if each.log_ratio is not None)
+    words = " ".join(_of_error(error.of(metric), metric) for metric in metrics)
     if all(each.kib is None for each in predictions):
         words += " Bytes of requests and replies are left out: no trace, or no unit cost of a KiB, states them."
     yield from textwrap.wrap(words, width, initial_indent="  ", subsequent_indent="  ")
+
+
+def _of_error(error: ModelError, metric: str) -> str:
+    """Say how large the model's own error is for a metric, and from what that is known."""
+    base = f"{100 * error.base:.1f} % and {100 * error.share:.0f} % of the overhead"
+    learned = f"learned from {counted(error.outcomes, 'arm')} of {counted(error.stores, 'store')}"
+    of = "" if metric == THROUGHPUT else f" for {METRICS[metric].short}"
+    words = f"The model's own error{of}: {base}, {learned if error.outcomes else 'assumed'}."
+    if not error.outcomes:
+        return words
+    return f"{words} Of the sum of the unit costs, {100 * error.slope:.0f} % is predicted, as in those stores."
 
 
 def prediction_trees(found: Sequence[Prediction]) -> list[dict[str, object]]:

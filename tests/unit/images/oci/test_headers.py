@@ -10,12 +10,14 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 
 import pytest
 from tests.unit.images.tars import Entry, folder, write_tar
 
 from tare.errors import StudyError
+from tare.images.oci.layer_stream import open_layer
 from tare.images.oci.unpack import unpack
 
 _MIB = 1 << 20
@@ -105,6 +107,39 @@ def test_usual_headers_are_read(tmp_path: Path) -> None:
     unpack([write_tar(tmp_path / "layer.tar", entries)], tmp_path / "root")
     assert (tmp_path / "root" / long / "é").read_bytes() == b"x"
     assert (tmp_path / "root" / long / "é").stat().st_mtime == 1
+
+
+def test_gnus_old_map_of_two_pieces_is_read(tmp_path: Path) -> None:
+    """Its unused places are zero, and go back to no piece."""
+    (tmp_path / "root").mkdir()
+    entry = tarfile.TarInfo("hole")
+    entry.type, entry.size, entry.mode = tarfile.GNUTYPE_SPARSE, 512, 0o644
+    header = bytearray(entry.tobuf(tarfile.GNU_FORMAT))
+    header[386:434] = b"%011o\0%011o\0" % (4096, 512) + b"%011o\0%011o\0" % (8192, 0)
+    header[483:495] = b"%011o\0" % 8192
+    header[148:156] = b"%06o\0 " % (sum(header[:148]) + sum(header[156:]) + 8 * 0x20)
+    layer = packed(tmp_path / "layer.tar.gz", [bytes(header), b"x" * 512, plain("last"), _END])
+    unpack([layer], tmp_path / "root")
+    assert (tmp_path / "root" / "hole").read_bytes() == bytes(4096) + b"x" * 512 + bytes(8192 - 4608)
+
+
+@pytest.mark.timeout(20)
+def test_an_entry_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
+    """tarfile would read it again, for ever."""
+    entry = tarfile.TarInfo("back")
+    entry.type = tarfile.GNUTYPE_SPARSE
+    header = bytearray(entry.tobuf(tarfile.GNU_FORMAT))
+    header[124:136] = b"\xff" * 4 + (-512).to_bytes(8, "big", signed=True)
+    header[483:495] = b"%011o\0" % 512
+    header[148:156] = b"%06o\0 " % (sum(header[:148]) + sum(header[156:]) + 8 * 0x20)
+    layer = packed(tmp_path / "layer.tar.gz", [plain("first"), bytes(header), plain("last"), _END])
+    with pytest.raises(StudyError, match="not a complete tar archive"):
+        _first_of(layer, 9)
+
+
+def _first_of(layer: Path, count: int) -> list[tarfile.TarInfo]:
+    with open_layer(layer) as archive:
+        return list(islice(archive, count))
 
 
 @pytest.mark.parametrize("letter", ["x", "g", "X"])
