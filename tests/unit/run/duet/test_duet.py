@@ -220,7 +220,7 @@ def _take(rig: Any, plan: Plan, observer: Any, into: list[RunRecord]) -> None:
 def test_a_crash_in_either_loses_both_and_both_are_made_again(rig: Any, duet: Any, phase: Phase) -> None:
     """Nothing is handed on to be kept before both are over, and then both at once."""
     rig.swap(set_cpus=Moves())
-    plan, kept = duet(), list[RunRecord]()
+    plan, kept = duet(measure_s=5.0), list[RunRecord]()
 
     def die(event: Event) -> None:
         if isinstance(event, PhaseStarted) and event.phase is phase and event.run.position == 1:
