@@ -197,22 +197,7 @@ def _read_cpu(folder: str) -> Ways:
 
 def _fsync(folder: str) -> Ways:
     """Write 4 KiB in place. First: write, then fsync(2); second: a file opened with O_SYNC."""
-    block = os.urandom(_PAGE)
-    places = _places(_WRITTEN_PAGES, _SYNCS)
-    plain, synced = _file(folder), _file(folder, os.O_SYNC)
-
-    def write_and_sync(at: int) -> None:
-        os.pwrite(plain, block, at)
-        os.fsync(plain)
-
-    try:
-        for fd in (plain, synced):
-            os.write(fd, block * _WRITTEN_PAGES)
-            os.fsync(fd)
-        return _each(write_and_sync, places), _each(lambda at: os.pwrite(synced, block, at), places)
-    finally:
-        os.close(plain)
-        os.close(synced)
+    return _written(folder, os.fsync, os.O_SYNC, time.perf_counter_ns)
 
 
 def _write_cpu(folder: str) -> Ways:
@@ -220,13 +205,18 @@ def _write_cpu(folder: str) -> Ways:
 
     Neither writes the file's metadata, so that each is one write of the disk, and can be counted by those.
     """
-    block, clock = os.urandom(_PAGE), time.thread_time_ns
+    return _written(folder, os.fdatasync, os.O_DSYNC, time.thread_time_ns)
+
+
+def _written(folder: str, sync: Callable[[int], object], flag: int, clock: Callable[[], int]) -> Ways:
+    """Times of a write in place with a call that syncs it, and of a write to a file that is opened with a flag."""
+    block = os.urandom(_PAGE)
     places = _places(_WRITTEN_PAGES, _SYNCS)
-    plain, synced = _file(folder), _file(folder, os.O_DSYNC)
+    plain, synced = _file(folder), _file(folder, flag)
 
     def write_and_sync(at: int) -> None:
         os.pwrite(plain, block, at)
-        os.fdatasync(plain)
+        sync(plain)
 
     try:
         for fd in (plain, synced):
@@ -244,9 +234,7 @@ def _places(pages: int, count: int) -> list[int]:
     return [draw.randrange(pages) * _PAGE for _ in range(count)]
 
 
-def _each(
-    call: Callable[[int], object], places: Sequence[int], clock: Callable[[], int] = time.perf_counter_ns
-) -> float:
+def _each(call: Callable[[int], object], places: Sequence[int], clock: Callable[[], int]) -> float:
     """Return the median time of a call over offsets by a clock, in ns."""
     times = []
     for at in places:

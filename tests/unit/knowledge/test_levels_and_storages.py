@@ -48,7 +48,7 @@ def on(storage: str) -> Setup:
 
 
 def on_disk(busy: float, **of: Any) -> RunRecord:
-    disk = {"busy": busy, "write_ms": 1.0, "writes_per_s": 1000.0 * busy, "read_ms": None, "reads_per_s": None}
+    disk = {"busy": busy, "write_ms": 1.0, "writes_per_s": 1000.0 * busy, "read_ms": None, "reads_per_s": 0.0}
     return synthetic.changed(run(**of), lambda tree: tree["usage"].update(disk=disk))
 
 
@@ -110,12 +110,23 @@ def test_an_idle_disk_makes_no_difference_and_a_bind_mount_is_the_hosts() -> Non
     assert predicted("bind", on("bind"), bound, weighed(tmpfs=50.0)).log_ratio == pytest.approx(0.0)
 
 
+def test_writes_that_nobody_counted_are_not_taken_for_none() -> None:
+    def uncounted(tree: dict[str, Any]) -> None:
+        tree["usage"]["disk"]["writes_per_s"] = None
+
+    of = profile_of([synthetic.changed(of_writes(0.5), uncounted)])
+    assert of is not None
+    assert predicted("tmpfs", on("tmpfs"), of, slow_writes()).why_none == (
+        "the bare runs do not show how long the disk was busy, or how much it did"
+    )
+
+
 def test_a_storage_that_nobody_weighed_has_no_prediction_and_says_why() -> None:
     of = profile_of([on_disk(0.9)])
     assert of is not None
     assert predicted("a", on("nfs"), of, weighed()).why_none == "there is no unit cost for the storage nfs"
     assert predicted("a", on("tmpfs"), profile(), weighed()).why_none == (
-        "the bare runs do not show how long the disk was busy"
+        "the bare runs do not show how long the disk was busy, or how much it did"
     )
     without = weighed().model_copy(
         update={"events": [each for each in weighed().events if each.event != "write-cpu"]}

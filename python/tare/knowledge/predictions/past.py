@@ -28,7 +28,10 @@ from tare.study.model import Study
 
 @dataclass(frozen=True)
 class Past:
-    """A store, and the predictions for its arms from its bare runs and the unit costs alone."""
+    """A store, and the predictions for its arms from its bare runs and the unit costs alone.
+
+    With a learned error they are corrected by it, and `outcomes` are then nothing to learn from.
+    """
 
     digest: str
     study: Study

@@ -132,7 +132,7 @@ def _capacity(profile: Profile, path: PathCosts) -> tuple[bool | None, str | Non
 def _lacks(profile: Profile, *, elsewhere: bool, metric: str) -> str | None:
     """Return what the bare runs lack for a prediction of this metric."""
     if elsewhere and profile.disk is None:
-        return "the bare runs do not show how long the disk was busy"
+        return "the bare runs do not show how long the disk was busy, or how much it did"
     missing = {CPU: profile.cpu_us, LATENCY: profile.latency_us, THROUGHPUT: profile.flying}[metric]
     return None if missing else "the bare runs do not record enough"
 

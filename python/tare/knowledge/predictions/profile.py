@@ -44,8 +44,8 @@ class Disk:
 
     us: float
     written: float
-    reads: float = 0.0
-    writes: float = 0.0
+    reads: float
+    writes: float
 
 
 @dataclass(frozen=True)
@@ -190,11 +190,10 @@ def _disk(run: RunRecord, per_s: float) -> Disk | None:
     busy = number_at(disk, ("busy",))
     if busy is None:
         return None
-    times, counts = [], []
-    for way in ("read", "write"):
-        each_ms, count = number_at(disk, (f"{way}_ms",)), number_at(disk, (f"{way}s_per_s",))
-        times.append(0.0 if each_ms is None or count is None else each_ms * count)
-        counts.append((count or 0.0) / per_s)
-    (read, written), (reads, writes) = times, counts
+    reads, writes = (number_at(disk, (f"{way}s_per_s",)) for way in ("read", "write"))
+    if reads is None or writes is None:
+        return None
+    each_ms = (number_at(disk, (f"{way}_ms",)) or 0.0 for way in ("read", "write"))  # nothing of that kind was done
+    read, written = (count * each for count, each in zip((reads, writes), each_ms, strict=True))
     share = written / (read + written) if read + written else 1.0
-    return Disk(us=1e6 * busy / per_s, written=share, reads=reads, writes=writes)
+    return Disk(us=1e6 * busy / per_s, written=share, reads=reads / per_s, writes=writes / per_s)
