@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from tare.sites.read_ahead import fetched
 
 _ESTABLISHED, _LISTENING = "01", "0A"
 _CALL_S = 10.0
+_HELD = re.compile(r"/proc/(?P<pid>\d+)/fd/\d+ socket:\[(?P<inode>\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,17 @@ def connections(host: Host, pid: int) -> tuple[Connection, ...]:
 
 
 def socket_inodes(host: Host, pids: Sequence[int]) -> dict[int, int]:
-    """Inode of each socket that the processes hold → pid of a holder."""
+    """Inode of each socket that the processes hold → pid of a holder.
+
+    A descriptor may close between the test of its link and its printing, which then shows no link or another's.
+    """
     if not pids:
         return {}
     places = [f"/proc/{pid}/fd" for pid in pids]
     argv = ["find", *places, "-lname", "socket:*", "-printf", "%p %l\n"]
     lines = host.run(argv, timeout_s=_CALL_S, check=False).text.splitlines()
-    pairs = [line.split(" socket:[") for line in lines]
-    return {int(inode.rstrip("]")): int(path.split("/")[2]) for path, inode in pairs}
+    held = (_HELD.fullmatch(line) for line in lines)
+    return {int(one["inode"]): int(one["pid"]) for one in held if one}
 
 
 def _endpoint(text: str) -> Endpoint:
