@@ -78,9 +78,14 @@ class Disk:
                     step //= 4
 
     def empty(self) -> None:
-        """The room is back."""
+        """The room is back, after a power cut too: who frees a disk does not lose that again by it."""
         with suppress(OSError):
             (self.place / "filler").unlink(missing_ok=True)
+            handle = os.open(self.place, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
     def fail(self) -> None:
         """Each write of a block that was not written before is an I/O error from now on (EIO)."""

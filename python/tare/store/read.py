@@ -33,6 +33,7 @@ from tare.store.schema import (
     runs,
     study,
 )
+from tare.store.sqlite_errors import reason_of, room_hint
 from tare.store_place import Place, StorePlace, place_of
 
 _UNREADABLE = (SQLAlchemyError, sqlite3.Error, ValidationError, ValueError, KeyError, RecursionError)
@@ -176,7 +177,7 @@ def _at_url(place: StorePlace) -> Store:
 
 def _unreadable(place: StorePlace, error: Exception) -> StoreError:
     if place.is_directory or not isinstance(error, SQLAlchemyError):
-        return StoreError(f"the store {place} cannot be read: {_reason(error)}")
+        return StoreError(f"the store {place} cannot be read: {_reason(error)}", hint=room_hint(error))
     from tare.store import postgresql
 
     return postgresql.store_error(place, error)
@@ -196,7 +197,7 @@ def _in_directory(place: StorePlace) -> Store:
                 engine = _migrated_copy(connection, path)
         return Store(place, engine)
     except _UNREADABLE as error:
-        raise StoreError(f"the store {path} cannot be read: {_reason(error)}") from error
+        raise StoreError(f"the store {path} cannot be read: {_reason(error)}", hint=room_hint(error)) from error
 
 
 def _migrated_copy(connection: Connection, path: Path) -> Engine:
@@ -213,4 +214,4 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return str(getattr(error, "orig", None) or error).splitlines()[0]
+    return reason_of(error).splitlines()[0]

@@ -21,6 +21,7 @@ from tare.plan.model import Plan
 from tare.store.files import StoreLayout, attempt_name, held, must_be_plain_store, sync_directory
 from tare.store.raw import file_system
 from tare.store.schema import bring_up_to_date, connect, study
+from tare.store.sqlite_errors import reason_of, room_hint
 from tare.store.write import Writer
 from tare.store_place import Place, StorePlace, place_of
 from tare.version import __version__
@@ -64,7 +65,7 @@ def _held(place: StorePlace, enrol: Enrol) -> Iterator[Writer]:
             _drop_leftovers(writer, layout)
         except (SQLAlchemyError, sqlite3.Error, OSError, ValidationError) as error:
             raise StoreError(
-                f"the store {place} cannot be opened: {getattr(error, 'orig', None) or error}"
+                f"the store {place} cannot be opened: {reason_of(error)}", hint=room_hint(error)
             ) from error
         yield writer
 

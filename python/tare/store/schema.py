@@ -36,6 +36,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import sqlite
 
 from tare.errors import StoreError
+from tare.store.sqlite_errors import has_no_room
 
 Step = Callable[[Connection], None]
 
@@ -191,21 +192,32 @@ def connect(path: Path, *, read_only: bool) -> Engine:
     Writing: WAL, synchronous=FULL (https://www.sqlite.org/wal.html), and transactions that begin at once, so that a
     migration's DDL is rolled back with the rest.
     """
-    mode = "rwc" if not read_only else "ro&immutable=1" if _at_rest(path) else "ro"
+    mode = "rwc" if not read_only else _AT_REST if _at_rest(path) else "ro"
 
     def open_database() -> sqlite3.Connection:
-        database = sqlite3.connect(
-            f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=_BUSY_S, isolation_level=None
-        )
-        database.execute("PRAGMA foreign_keys = ON")
-        if not read_only:
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = FULL")
+        database = _opened(path, mode)
+        try:
+            database.execute("PRAGMA foreign_keys = ON")
+            database.execute("PRAGMA user_version" if read_only else "PRAGMA journal_mode = WAL")
+            if not read_only:
+                database.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error as error:
+            database.close()
+            if read_only and has_no_room(error) and _is_whole(path):
+                return _opened(path, _AT_REST)
+            raise
         return database
 
     engine = create_engine("sqlite://", creator=open_database, poolclass=NullPool)
     begin_with(engine, "BEGIN" if read_only else "BEGIN IMMEDIATE")
     return engine
+
+
+_AT_REST = "ro&immutable=1"
+
+
+def _opened(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=_BUSY_S, isolation_level=None)
 
 
 def _at_rest(path: Path) -> bool:
@@ -214,8 +226,19 @@ def _at_rest(path: Path) -> bool:
     Even for reading, SQLite would create -wal and -shm files there
     (https://www.sqlite.org/wal.html#read_only_databases).
     """
-    wal = path.with_name(f"{path.name}-wal")
-    return not wal.exists() and not os.access(path.parent, os.W_OK)
+    return not _wal(path).exists() and not os.access(path.parent, os.W_OK)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether the database's own file has all that was committed."""
+    try:
+        return _wal(path).stat().st_size == 0
+    except FileNotFoundError:
+        return True
+
+
+def _wal(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 def begin_with(engine: Engine, statement: str) -> None:
