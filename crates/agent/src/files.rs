@@ -17,7 +17,6 @@ use crate::frame::MOST_DATA;
 
 /// File systems of the kernel, where no file can be replaced by renaming.
 const PSEUDO: [&str; 2] = ["/proc/", "/sys/"];
-const NO_SUCH_PROCESS: i32 = 3;
 /// Largest file that is read together with others.
 const SMALL: usize = 1 << 18;
 /// Counter for temporary names.
@@ -101,14 +100,26 @@ pub(crate) fn read(
 ) -> Result<(Vec<u8>, bool), Fault> {
     let limit = limit.min(MOST_DATA as u64) as usize;
     let opened = if regular { open_regular(path)? } else { File::open(path) };
-    opened.and_then(|file| read_file(file, offset, limit)).map_err(|error| {
-        let absent = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
-        if absent || error.raw_os_error() == Some(NO_SUCH_PROCESS) {
-            Fault::Absent
-        } else {
-            error.into()
-        }
-    })
+    opened
+        .and_then(|file| read_file(file, offset, limit))
+        .map_err(|error| if is_missing(path, &error) { Fault::Absent } else { error.into() })
+}
+
+/// Whether a read failed because the file, or what it tells about, does not exist any more: its process has ended
+/// (ESRCH), or its control group or device was removed after it was opened (ENODEV). The mounts of a process that is
+/// exiting have gone before its directory in /proc (EINVAL, fs/proc_namespace.c).
+fn is_missing(path: &str, error: &io::Error) -> bool {
+    match Errno::from_io_error(error) {
+        Some(Errno::NOENT | Errno::NOTDIR | Errno::SRCH | Errno::NODEV) => true,
+        Some(Errno::INVAL) => is_of_mounts(path),
+        _ => false,
+    }
+}
+
+fn is_of_mounts(path: &str) -> bool {
+    let mut parts = path.strip_prefix("/proc/").unwrap_or_default().split('/');
+    let is_process = parts.next().is_some_and(|pid| pid.parse::<u32>().is_ok());
+    is_process && matches!(parts.next(), Some("mountinfo" | "mounts" | "mountstats"))
 }
 
 /// Reads many small files. Returns lengths and contents: the length is -1 if there is no such file, and -2 if the file
@@ -265,6 +276,18 @@ mod tests {
             Err(Fault::System(_))
         ));
         assert!(matches!(read("/proc/self/status", 0, 1 << 20, false), Ok((_, true))));
+    }
+
+    #[test]
+    fn what_has_gone_since_it_was_opened_is_absent() {
+        let is = |path: &str, errno: Errno| is_missing(path, &errno.into());
+        assert!(
+            is("/proc/7/stat", Errno::SRCH) && is("/sys/fs/cgroup/a/cgroup.procs", Errno::NODEV)
+        );
+        assert!(is("/proc/7/mountinfo", Errno::INVAL) && !is("/proc/7/mountinfo", Errno::ACCESS));
+        for other in ["/proc/7/stat", "/proc/self/mountinfo", "/sys/class/net/a/speed", "/a"] {
+            assert!(!is(other, Errno::INVAL), "{other}");
+        }
     }
 
     #[test]

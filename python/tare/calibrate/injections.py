@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tare.deployments import Instance, Observation, Right, Task
 from tare.deployments.bare.bare import Bare
-from tare.deployments.cgroup.hierarchy import CgroupKind, Cgroups, parse_cgroups, parse_proc_cgroup
+from tare.deployments.cgroup.hierarchy import CgroupKind, Cgroups, cgroups_of, parse_proc_cgroup
 from tare.deployments.cgroup.placement import Placement, leaf, placement_of
 from tare.deployments.mounts import covering, parse_mountinfo
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
@@ -241,7 +241,7 @@ class DelayProxies:
         return self._port(output)
 
     def _procs(self, instance: Instance) -> list[str]:
-        cgroups = parse_cgroups((self.host.read("/proc/self/mountinfo") or b"").decode())
+        cgroups = cgroups_of(self.host)
         own = (self.host.read(f"/proc/{instance.process.pid}/cgroup") or b"").decode()
         return list(cgroups.procs_files(own))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from tare.deployments.mounts import below, parse_mountinfo
+from tare.deployments.mounts import below, mountinfo_of, parse_mountinfo
 from tare.errors import RunFailed
 from tare.sites import Host
 
@@ -32,12 +32,12 @@ def remove_tree(host: Host, path: str) -> None:
     Nothing is removed while a mount is left: `rm` must not reach into a mounted directory.
     """
     refuse_wide(path)
-    mounted = below(parse_mountinfo(_mountinfo(host)), path)
+    mounted = below(parse_mountinfo(mountinfo_of(host)), path)
     for target in mounted:
         done = host.run(["umount", "--", target], timeout_s=_UNMOUNT_S, check=False)
         if done.code != 0:
             host.run(["umount", "--lazy", "--", target], timeout_s=_UNMOUNT_S, check=False)
-    if mounted and (left := below(parse_mountinfo(_mountinfo(host)), path)):
+    if mounted and (left := below(parse_mountinfo(mountinfo_of(host)), path)):
         raise RunFailed(f"{left[0]} is still mounted, so {path} was left", hint=f"umount {left[0]}")
     argv = ["rm", "-rf", "--one-file-system", "--", path]
     for _ in range(_TRIES):  # a supervisor may be writing its last file
@@ -62,12 +62,12 @@ def force_unmount(host: Host, target: str) -> bool:
     refuse_wide(target)
     there = False
     for _ in range(_TRIES):
-        if target not in below(parse_mountinfo(_mountinfo(host)), target):
+        if target not in below(parse_mountinfo(mountinfo_of(host)), target):
             return there
         there = True
         argv = ["umount", "--internal-only", "--no-canonicalize", "--force", "--lazy", "--", target]
         host.run(argv, timeout_s=_UNMOUNT_S, check=False)
-    if target in below(parse_mountinfo(_mountinfo(host)), target):
+    if target in below(parse_mountinfo(mountinfo_of(host)), target):
         raise RunFailed(f"{target} is still mounted", hint=f"umount --force --lazy {target}")
     return there
 
@@ -80,10 +80,6 @@ def refuse_wide(path: str) -> None:
     parts = PurePosixPath(path).parts
     if parts[:1] != ("/",) or ".." in parts or len(parts) < _SHALLOWEST:
         raise RunFailed(f"{path!r} was not made by tare; it was left unchanged")
-
-
-def _mountinfo(host: Host) -> str:
-    return (host.read("/proc/self/mountinfo") or b"").decode(errors="replace")
 
 
 def sync_and_evict(host: Host, directory: str, *, warmed: bool) -> None:

@@ -26,7 +26,7 @@ class Mount:
 
 def parse_mountinfo(text: str) -> tuple[Mount, ...]:
     """Mounts in the order of the file: a later mount on the same target covers an earlier one."""
-    return tuple(_parse_line(line) for line in text.splitlines() if line)
+    return tuple(_parse_line(line) for line in text.split("\n") if line)
 
 
 def describe_mount(mount: Mount) -> str:
@@ -76,11 +76,18 @@ def _unescape(text: str) -> str:
 _CALL_S = 60.0
 
 
+def mountinfo_of(host: Host, pid: int | str = "self") -> str:
+    """Mounts of a process as the kernel prints them; empty if it has ended.
+
+    Any user's mount is in it, and its path may hold any bytes.
+    """
+    return (host.read(f"/proc/{pid}/mountinfo") or b"").decode(errors="replace")
+
+
 def mount_under(host: Host, path: str) -> Mount:
     """The mount that a directory of the host lies on."""
-    text = (host.read("/proc/self/mountinfo") or b"").decode(errors="replace")
     real = host.run(["realpath", "--", path], timeout_s=_CALL_S).text.rstrip("\n")
-    mount = covering(parse_mountinfo(text), real)
+    mount = covering(parse_mountinfo(mountinfo_of(host)), real)
     if mount is None:
         raise EnvironmentLacks(f"the kernel does not report the file system of {path}")
     return mount
@@ -112,8 +119,7 @@ def place_on_host(host: Host, pid: int, target: str) -> Place | None:
 
     The mounts are matched by device and root, and the directory must be the same inode.
     """
-    texts = [(host.read(f"/proc/{who}/mountinfo") or b"").decode(errors="replace") for who in (pid, "self")]
-    inside, outside = (parse_mountinfo(text) for text in texts)
+    inside, outside = (parse_mountinfo(mountinfo_of(host, who)) for who in (pid, "self"))
     mount = covering(inside, target)
     if mount is None or mount.target != target:
         return None

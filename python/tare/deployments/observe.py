@@ -142,8 +142,8 @@ def _cpu_quota(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> float 
         quota, period = maximum.split()
     else:
         quota = _in_cgroup(host, cgroups, paths, "cpu", "cpu.cfs_quota_us") or "-1"
-        period = _in_cgroup(host, cgroups, paths, "cpu", "cpu.cfs_period_us") or "0"
-    return None if quota in ("max", "-1") else int(quota) / int(period)
+        period = _in_cgroup(host, cgroups, paths, "cpu", "cpu.cfs_period_us") or ""
+    return int(quota) / int(period) if quota not in ("max", "-1") and period else None
 
 
 def _memory_bytes(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from requests.exceptions import RequestException
 
-from tare.deployments.cgroup.hierarchy import parse_cgroups
+from tare.deployments.cgroup.hierarchy import cgroups_of
 from tare.deployments.cgroup.placement import clear, warden
 from tare.deployments.container.rootless import end_watchers
 from tare.deployments.containerd.client import remove_container
@@ -156,7 +156,7 @@ def _end_process(host: Host, ident: str) -> bool:
 
 
 def _clear_cgroup(host: Host, path: str) -> bool:
-    cgroups = parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode())
+    cgroups = cgroups_of(host)
     places = [f"{place}/cgroup.procs" for place in cgroups.directories(path)]
     there = any(host.read(place) is not None for place in places)
     clear(host, cgroups, path)

@@ -76,7 +76,8 @@ def _rows(
     all_moments = moments([lines[0].came_ns for lines in samples], interval_s)
     for moment, (_, *lines) in zip(all_moments, samples, strict=True):
         for line in lines:
-            cells = dict(zip(heading, line.text.split(None, len(heading) - 1), strict=True))
+            # The command is last: a program may give itself any name, or none.
+            cells = dict(zip(heading[:-1], line.text.split(None, len(heading) - 1), strict=False))
             pid = int(cells["PID"])
             if pid in names:
                 subject = f"{names[pid]} pid {pid}"

@@ -85,7 +85,7 @@ def table(tool: str, rows: Iterable[Row]) -> pl.DataFrame:
 def stamped(text: str, what: str) -> list[Line]:
     """Parse the output of stamper.py. Raises `RunFailed` for a line without a stamp: it was cut short."""
     lines = []
-    for line in text.splitlines():
+    for line in text.removesuffix("\n").split("\n") if text else ():
         stamp, tab, rest = line.partition("\t")
         if not tab or not stamp.isdecimal():
             raise RunFailed(f"the output of {what} is cut short", hint=f"it ends with {line[-60:]!r}")

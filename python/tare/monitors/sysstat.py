@@ -55,7 +55,7 @@ def program(context: MonitorContext, tool: str, *options: str) -> Program:
 def lines_of(directory: Path, tool: str) -> list[Line]:
     """Lines that the tool printed. Raises `RunFailed` if there is no output."""
     try:
-        text = (directory / f"{tool}.stdout").read_text()
+        text = (directory / f"{tool}.stdout").read_text(errors="replace")
     except FileNotFoundError as error:
         raise RunFailed(f"{tool} left no output") from error
     return stamped(text, tool)

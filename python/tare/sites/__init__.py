@@ -95,7 +95,10 @@ class Host(Protocol):
         ...
 
     def read(self, path: str) -> bytes | None:
-        """Content of a file, also of a pseudo-file of /proc or /sys; `None` if it does not exist."""
+        """Content of a file, also of a pseudo-file of /proc or /sys; `None` if it does not exist.
+
+        What is gone by the time of the read does not exist either: a process, a control group, a device.
+        """
         ...
 
 

@@ -19,6 +19,7 @@ from tare.errors import NO_FILE, EnvironmentLacks, RunFailed, TimedOut, host_fai
 from tare.sites import Completed, Output, Process
 from tare.sites.clocks import ClockReading
 from tare.sites.process import identify
+from tare.sites.reading import is_missing
 
 _DRAIN_S = 1.0
 """How long to read the pipes of a killed program; a descendant that left its group may hold them open."""
@@ -176,12 +177,12 @@ class LocalHost:
             raise RunFailed(f"{source} cannot be copied from {self.name}: {error}") from error
 
     def read(self, path: str) -> bytes | None:
-        """Read a file; `None` if it does not exist, or belongs to a process that has ended."""
+        """Read a file; `None` if it does not exist, or belongs to a process or control group that has gone."""
         try:
             return Path(path).read_bytes()
-        except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
-            return None
         except OSError as error:
+            if is_missing(path, error.errno):
+                return None
             what = f"{path} cannot be read on {self.name}"
             raise host_failed(what, error.errno, error.strerror, spent=NO_FILE) from error
 

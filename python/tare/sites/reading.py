@@ -5,6 +5,8 @@ An unreachable host raises `HostSilent` or `TimedOut`: an unknown value is not a
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Iterable
 
 from tare.errors import HostSilent, RunFailed, TimedOut
@@ -12,6 +14,17 @@ from tare.sites import Host
 
 _QUICK_S = 10.0
 """Time limit of the small programs that read facts."""
+_MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ESRCH, errno.ENODEV})
+"""ESRCH: the process has ended. ENODEV: the control group or device was removed after its file was opened."""
+_MOUNTS = re.compile(r"/proc/\d+/mount(?:info|s|stats)")
+
+
+def is_missing(path: str, number: int | None) -> bool:
+    """Whether errno(3) `number` of a read means that the file, or what it tells about, does not exist any more.
+
+    The mounts of a process that is exiting have gone before its directory in /proc (EINVAL, fs/proc_namespace.c).
+    """
+    return number in _MISSING or (number == errno.EINVAL and _MOUNTS.fullmatch(path) is not None)
 
 
 def text(host: Host, path: str) -> str | None:

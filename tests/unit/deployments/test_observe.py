@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tare.deployments import Limits
-from tare.deployments.cgroup.hierarchy import parse_cgroups
+from tare.deployments.cgroup.hierarchy import cgroups_of, parse_cgroups
 from tare.deployments.mounts import below, covering, parse_mountinfo
 from tare.deployments.observe import mounts_of, observe, parse_environ, parse_limits, parse_status
 from tare.deployments.rlimits import Rlimit, ceilings, rlimits
@@ -169,3 +169,19 @@ def test_with_the_capability_there_is_no_ceiling() -> None:
 
 def test_status_lines_are_split_at_the_first_colon() -> None:
     assert parse_status("A:\tb:c\nno colon\n") == {"A": "b:c"}
+
+
+def test_a_quota_whose_period_went_with_its_group_is_unknown() -> None:
+    host, own = FakeHost(), "tare/r/abc"
+    process = host.spawn()
+    host.files |= {
+        f"/proc/{process.pid}/cgroup": f"1:cpu:/{own}\n".encode(),
+        f"/sys/fs/cgroup/cpu/{own}/cpu.cfs_quota_us": b"50000\n",
+    }
+    assert observe(host, parse_cgroups(HYBRID), process.pid, ()).cpu_quota is None
+
+
+def test_mounts_of_others_may_have_any_name() -> None:
+    odd = b"50 1 0:9 / /media/caf\xe9\x0c\xc2\x85 rw - tmpfs tmpfs rw\n"
+    host = FakeHost(files={"/proc/self/mountinfo": odd + V2.encode()})
+    assert cgroups_of(host) == parse_cgroups(V2)

@@ -72,6 +72,20 @@ def test_a_value_is_the_one_that_the_tool_printed(name: str, quantity: str, subj
     assert first(name, quantity, subject) == value
 
 
+@pytest.mark.parametrize("command", ["", "\xe4", "a\x0cb", "\x85", "a  b"])
+def test_other_programs_may_call_themselves_anything(tmp_path: Path, command: str) -> None:
+    lines = (DATA / "pidstat.stdout").read_bytes().splitlines(keepends=True)
+    other = next(number for number, line in enumerate(lines) if b"\t#" in line) + 1
+    cells = lines[other].split()
+    foreign = b"%s\t%s" % (cells[0], b" ".join([cells[1], b"0", b"99999", *cells[4:-1]]))
+    lines.insert(other, foreign + b" " + command.encode("latin-1") + b"\n")
+    (tmp_path / "pidstat.stdout").write_bytes(b"".join(lines))
+    shutil.copy(DATA / "later", tmp_path)
+    table = read("pidstat", tmp_path).table
+    assert table is not None
+    assert table.equals(samples("pidstat"))
+
+
 def test_the_client_shows_a_frame_as_docker_stats_does() -> None:
     one = json.loads((DATA / "docker-stats.stdout").read_text().splitlines()[1])["frame"]
     now, before = one["cpu_stats"], one["precpu_stats"]

@@ -214,7 +214,8 @@ def build_root(spec: Spec) -> None:
 
 def cgroup_mounts() -> list[str]:
     """Mount points of the host's cgroups. A program may size itself by its limits (the JVM does)."""
-    targets = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    lines = Path("/proc/self/mountinfo").read_text(errors="replace").split("\n")
+    targets = [line.split(" ")[4] for line in lines if line]
     return [path for path in targets if path == CGROUPS or path.startswith(f"{CGROUPS}/")]
 
 

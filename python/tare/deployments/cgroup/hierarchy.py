@@ -13,8 +13,9 @@ from enum import StrEnum
 from tare.deployments import Limits
 from tare.deployments.defaults import CPU_PERIOD_US, cpu_quota_us, cpu_shares
 from tare.deployments.disks import Read, disks
-from tare.deployments.mounts import Mount, parse_mountinfo
+from tare.deployments.mounts import Mount, mountinfo_of, parse_mountinfo
 from tare.errors import EnvironmentLacks
+from tare.sites import Host
 
 _NOT_CONTROLLERS = frozenset({"rw", "ro", "xattr", "clone_children", "noprefix", "release_agent"})
 _V2_CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
@@ -93,6 +94,11 @@ def parse_cgroups(mountinfo: str) -> Cgroups:
     else:
         kind = CgroupKind.HYBRID if any(hierarchy.unified for hierarchy in hierarchies) else CgroupKind.V1
     return Cgroups(kind, hierarchies)
+
+
+def cgroups_of(host: Host) -> Cgroups:
+    """Find the hierarchies of a host. Raises `EnvironmentLacks` if there are none."""
+    return parse_cgroups(mountinfo_of(host))
 
 
 def parse_proc_cgroup(text: str) -> dict[str, str]:

@@ -12,10 +12,10 @@ from tare.deployments import Instance, Limits, Task
 from tare.deployments.cgroup.hierarchy import (
     Cgroups,
     Write,
+    cgroups_of,
     cpuset_files,
     leaf_writes,
     parent_writes,
-    parse_cgroups,
     parse_proc_cgroup,
     weight_writes,
 )
@@ -77,7 +77,7 @@ class Placement(Protocol):
 
 def placement_of(host: Host, ledger: Ledger, engine: DockerClient | None) -> Placement:
     """Use the engine's driver if there is an engine, else systemd's if systemd runs, else plain cgroups."""
-    cgroups = parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode())
+    cgroups = cgroups_of(host)
     if engine is not None:
         systemd = engine.info().get("CgroupDriver") == "systemd"
     else:
@@ -87,7 +87,7 @@ def placement_of(host: Host, ledger: Ledger, engine: DockerClient | None) -> Pla
 
 def plain_placement(host: Host, ledger: Ledger) -> Placement:
     """Make control groups by hand, whatever the engine's driver."""
-    return PlainCgroups(host, ledger, parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode()))
+    return PlainCgroups(host, ledger, cgroups_of(host))
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ def warden(host: Host, *words: str, timeout_s: float = _CALL_S) -> str:
 def set_cpus(host: Host, instance: Instance, cpus: str) -> None:
     """Move all processes of a task to a list of CPUs, and verify it. Raises `RunFailed` if they did not move."""
     pid, name = instance.process.pid, instance.task.name
-    cgroups = parse_cgroups(_text(host, "/proc/self/mountinfo"))
+    cgroups = cgroups_of(host)
     paths = parse_proc_cgroup(_text(host, f"/proc/{pid}/cgroup"))
     path = next((path for names, path in paths.items() if "cpuset" in names.split(",")), paths.get(""))
     mount = cgroups.mount_of("cpuset")

@@ -12,7 +12,7 @@ from typing import Any
 
 from tare.deployments.containerd.ctr import CALL_S, is_there
 from tare.deployments.directories import force_unmount
-from tare.deployments.mounts import below, parse_mountinfo
+from tare.deployments.mounts import below, mountinfo_of, parse_mountinfo
 from tare.errors import RunFailed
 from tare.sites import Host
 
@@ -84,7 +84,7 @@ class Client:
             if late:
                 break
         there = self._remove_container(name) or there
-        mounts = parse_mountinfo((self.host.read("/proc/self/mountinfo") or b"").decode(errors="replace"))
+        mounts = parse_mountinfo(mountinfo_of(self.host))
         if mounted in below(mounts, mounted):
             force_unmount(self.host, mounted)
         if name in (line.split()[0] for line in self._snapshots("ls").splitlines()[1:] if line.strip()):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tare.deployments import POD, Endpoint, Instance, Observation, Right, Task
 from tare.deployments.bare.bare import LAUNCHER
-from tare.deployments.cgroup.hierarchy import Cgroups, parse_cgroups, parse_proc_cgroup
+from tare.deployments.cgroup.hierarchy import Cgroups, cgroups_of, parse_proc_cgroup
 from tare.deployments.cgroup.placement import warden
 from tare.deployments.directories import remove_tree
 from tare.deployments.enter import run_inside
@@ -165,7 +165,7 @@ class ClusterPod:
 
     @cached_property
     def _cgroups(self) -> Cgroups:
-        return parse_cgroups((self._host.read("/proc/self/mountinfo") or b"").decode())
+        return cgroups_of(self._host)
 
     @cached_property
     def _namespace(self) -> str:
@@ -256,7 +256,9 @@ class ClusterPod:
         Without CAP_SYS_RESOURCE only the process's own user may lower its limits, so prlimit(2) is called as that
         user.
         """
-        status = parse_status((self._host.read(f"/proc/{pid}/status") or b"").decode())
+        status = parse_status((self._host.read(f"/proc/{pid}/status") or b"").decode(errors="replace"))
+        if "Uid" not in status:
+            raise RunFailed(f"{task.name} ended before its resource limits were set")
         ids = [status[name].split()[0] for name in ("Uid", "Gid")]
         limits = ceilings(self._host)
         as_user = ["setpriv", f"--reuid={ids[0]}", f"--regid={ids[1]}", "--clear-groups"] if limits else []
@@ -273,8 +275,10 @@ class ClusterPod:
             ) from error
         own = task.pod is not None and task.pod.qos is Qos.GUARANTEED and self._node.cpu_manager == "static"
         if task.limits.cpus is not None and not own:
-            paths = parse_proc_cgroup((self._host.read(f"/proc/{pid}/cgroup") or b"").decode())
+            paths = parse_proc_cgroup((self._host.read(f"/proc/{pid}/cgroup") or b"").decode(errors="replace"))
             path = next((path for names, path in paths.items() if "cpuset" in names.split(",")), paths.get("", ""))
+            if not path.strip("/"):  # an ended process is listed in the root cgroup, which is not the pod's
+                raise RunFailed(f"{task.name} ended before its CPUs were set")
             mount = self._cgroups.mount_of("cpuset")
             self._host.put(task.limits.cpus.encode(), f"{mount}/{path.strip('/')}/cpuset.cpus")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tare.deployments import POD, Endpoint, Instance
-from tare.deployments.cgroup.hierarchy import parse_cgroups, parse_proc_cgroup
+from tare.deployments.cgroup.hierarchy import cgroups_of, parse_proc_cgroup
 from tare.deployments.network.sockets import Connection, connections, socket_inodes
 from tare.deployments.network.tracking import tracked, translations
 from tare.deployments.vm.guest import GuestHost
@@ -325,7 +325,7 @@ def endpoints(server: Instance) -> frozenset[Endpoint]:
 
 def members(host: Host, pid: int) -> list[int]:
     """Processes of an instance: those in the smallest cgroup that its process is in, which belongs to it alone."""
-    cgroups = parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode())
+    cgroups = cgroups_of(host)
     own = (host.read(f"/proc/{pid}/cgroup") or b"").decode()
     if all(path == "/" for path in parse_proc_cgroup(own).values()):
         return [pid]  # the root cgroup holds most of the machine and belongs to no instance

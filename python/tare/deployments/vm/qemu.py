@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tare.deployments.mounts import covering, parse_mountinfo
+from tare.deployments.mounts import covering, mountinfo_of, parse_mountinfo
 from tare.sites import Host
 
 _CALL_S = 30.0
@@ -77,7 +77,7 @@ def below(host: Host, pid: int, files: Mapping[str, str]) -> dict[str, str]:
     `files`: target → path of the file.
     """
     listed = _open(host, pid)
-    mounts = parse_mountinfo((host.read(f"/proc/{pid}/mountinfo") or b"").decode())
+    mounts = parse_mountinfo(mountinfo_of(host, pid))
     disks_below = {}
     for target, given in files.items():
         path = host.run(["realpath", "--", given], timeout_s=_CALL_S).text.rstrip("\n")

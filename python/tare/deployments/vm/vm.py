@@ -14,7 +14,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tare.deployments import Bind, Guest, Instance, Observation, Right, Task
-from tare.deployments.cgroup.hierarchy import parse_cgroups
+from tare.deployments.cgroup.hierarchy import cgroups_of
 from tare.deployments.cgroup.placement import warden
 from tare.deployments.defaults import SCRATCH, SHM_BYTES
 from tare.deployments.directories import remove_tree
@@ -131,7 +131,7 @@ class Vm:
         copied = _copied(instance.task)
         assert instance.guest is not None  # noqa: S101 - made by `start`
         outside = observe(host, self._shared.placement.cgroups, process.pid, ())
-        inner_cgroups = parse_cgroups((guest.read("/proc/self/mountinfo") or b"").decode())
+        inner_cgroups = cgroups_of(guest)
         inside = observe(guest, inner_cgroups, instance.guest.pid, instance.task.targets)
         files = below(host, process.pid, {bind.target: _disk_path(bind.source) for bind in copied})
         return replace(

@@ -16,7 +16,7 @@ from tare.deployments import Task
 from tare.deployments.cgroup.hierarchy import parse_proc_cgroup
 from tare.deployments.container.layers import must_have_empty_target
 from tare.deployments.defaults import user
-from tare.deployments.mounts import covering, parse_mountinfo
+from tare.deployments.mounts import covering, mountinfo_of, parse_mountinfo
 from tare.deployments.observe import namespaces_of
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.vm.command import Disk
@@ -96,8 +96,8 @@ class Contained:
         seen = Seen(
             namespaces_of(guest, pid),
             namespaces_of(guest, 1),
-            (guest.read(f"/proc/{pid}/cgroup") or b"").decode(),
-            (guest.read(f"/proc/{pid}/mountinfo") or b"").decode(),
+            (guest.read(f"/proc/{pid}/cgroup") or b"").decode(errors="replace"),
+            mountinfo_of(guest, pid),
         )
         return {"container": {"runtime": f"crun {self._runtime.version}", **container_facts(seen)}}
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from tare.errors import HostSilent, RunFailed, TimedOut, host_failed
 from tare.sites import Completed
 from tare.sites.layout import Layout
+from tare.sites.reading import is_missing
 
 CGROUPS = "/sys/fs/cgroup"
 _TOOLS = frozenset(
@@ -35,8 +36,6 @@ _SELF, _INIT = "/proc/self/ns/", "/proc/1/ns/"
 _CALL_S, _LONG_S = 60.0, 4 * 3600.0
 _PART = 4 << 20
 """Bytes of a file in one answer."""
-_NOTHING_THERE = (2, 3, 20)
-"""ENOENT, ESRCH and ENOTDIR, which `LocalHost.read` treats as a missing file."""
 
 
 class Answers(Protocol):
@@ -164,7 +163,7 @@ class SidecarCalls:
         answer, content = self._sidecar.ask({"verb": "read", "path": _OF_INIT.get(path, path)}, timeout_s=_CALL_S)
         if "errno" not in answer:
             return content
-        if answer["errno"] in _NOTHING_THERE:
+        if is_missing(path, answer["errno"]):
             return None
         raise host_failed(f"{path} cannot be read on {self._name}", answer["errno"], answer["why"])
 

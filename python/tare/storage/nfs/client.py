@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tare.deployments.mounts import Mount, covering, mount_under, parse_mountinfo
+from tare.deployments.mounts import Mount, covering, mount_under, mountinfo_of, parse_mountinfo
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Host
 from tare.storage.nfs.server import GANESHA, PORT
@@ -111,8 +111,8 @@ def verify_export(host: Host, mounted: str, export: str, server_pid: int) -> Non
     inodes = host.run(["stat", "-c", "%i", "--", mounted, export], timeout_s=_CALL_S).text.split()
     if len(set(inodes)) != 1:
         raise EnvironmentLacks(f"{mounted} shows another directory than {export}: files {' and '.join(inodes)}")
-    text = (host.read(f"/proc/{server_pid}/mountinfo") or b"").decode(errors="replace")
-    served, ours = covering(parse_mountinfo(text), export), mount_under(host, export)
+    served = covering(parse_mountinfo(mountinfo_of(host, server_pid)), export)
+    ours = mount_under(host, export)
     if served is None or served.device != ours.device:
         actual = "an unknown device" if served is None else served.device
         raise EnvironmentLacks(f"the NFS server has {export} on {actual}, and this host on {ours.device}")

@@ -103,6 +103,19 @@ def test_a_pod_is_let_in_after_its_limits_and_cpus_are_set(bench: Bench) -> None
     assert bench.host.files["/sys/fs/cgroup/cpuset/kubepods/pod1/c/cpuset.cpus"] == b"1"
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "what"),
+    [("status", b"", "its resource limits"), ("cgroup", b"5:cpuset:/\n4:memory:/\n", "its CPUs")],
+)
+def test_a_pod_that_ends_before_its_limits_are_set_is_said_to_have_ended(
+    bench: Bench, file: str, content: bytes, what: str
+) -> None:
+    bench.host.files[f"/proc/{PID}/{file}"] = content
+    with pytest.raises(RunFailed, match=f"ended before {what} were set"):
+        started(bench, limits=Limits(cpus="1"))
+    assert not [path for path in bench.host.files if path.endswith("/cpuset//cpuset.cpus")]
+
+
 def test_without_the_capability_limits_are_lowered_by_the_programs_own_user(bench: Bench) -> None:
     bench.host.files |= {
         "/proc/self/status": b"CapEff:\t0000000000000000\n",
