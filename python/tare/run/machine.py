@@ -26,7 +26,7 @@ from tare.run.clock import Clock, SystemClock
 from tare.run.interrupts import Interrupts
 from tare.run.parity.references import References
 from tare.sites import Host, Site
-from tare.sites.engine import in_words
+from tare.sites.engine import in_words, why_away
 from tare.sites.engines import EngineLedger, Engines
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
@@ -193,7 +193,7 @@ class Machine:
         return self.storages[sut.storage.kind](host, *self._engine_of(sut, host))
 
     def engine_lost(self, settings: ArmSettings) -> str | None:
-        """Return why an engine no longer answers; `None` if all answer or no side needs one."""
+        """Return why an engine can start no container; `None` if all can, or no side needs one."""
         every: list[tuple[Placement, Host]] = [(settings.sut, host) for host in self.site.sut_hosts]
         if settings.client is not None:
             every.append((settings.client, self.site.client))
@@ -204,11 +204,11 @@ class Machine:
                 _, engine = self._engine_of(placed, host)
                 if engine is None:
                     return f"none answered on {host.name} when the study started"
-                # A new connection, since an engine that shuts down still answers on existing ones.
-                engine.api.close()
-                engine.ping()
+                why = why_away(engine)
             except (DockerException, RequestException, EnvironmentLacks) as error:
-                return f"{in_words(error)} (on {host.name})" if self.parts else in_words(error)
+                why = in_words(error)
+            if why is not None:
+                return f"{why} (on {host.name})" if self.parts else why
         return None
 
     def host_exhausted(self) -> str | None:

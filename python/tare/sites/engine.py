@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import docker
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
+from requests.exceptions import RequestException
 
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
@@ -26,6 +28,10 @@ it."""
 
 _DEFAULT = "unix:///var/run/docker.sock"
 _KNOCK_S = 5.0
+_LISTS_CONTAINERD = (1, 40)
+"""Oldest API whose /version lists the engine's containerd (Docker 19.03; moby, daemon/info_unix.go)."""
+_NO_CONTAINERD = re.compile(r"containerd\.sock|desc = .?transport|: unavailable$")
+"""The status `Unavailable` of gRPC, in words of grpc-go and of containerd's package errdefs."""
 
 
 def labels(parent: str) -> dict[str, str]:
@@ -55,6 +61,32 @@ def connect(url: str | None = None, *, timeout_s: float = 60.0) -> docker.Docker
             hint="start Docker (or set DOCKER_HOST to Podman's socket) and see `tare doctor`",
         ) from error
     return client
+
+
+def why_away(client: docker.DockerClient) -> str | None:
+    """Why an engine that answers can start no container now; `None` if it can.
+
+    dockerd restarts a containerd that ended, and reaches it again after about 12 s. Raises the errors of the
+    `docker` package if the engine does not answer.
+    """
+    client.api.close()  # an engine that shuts down still answers on existing connections
+    version = client.version()
+    parts = {part.get("Name") for part in version.get("Components") or ()}
+    if "Engine" not in parts or "containerd" in parts or not _lists_containerd(version.get("ApiVersion")):
+        return None
+    return "its containerd does not answer"
+
+
+def _lists_containerd(api_version: str | None) -> bool:
+    numbers = re.findall(r"\d+", api_version or "")
+    return tuple(map(int, numbers)) >= _LISTS_CONTAINERD
+
+
+def is_no_answer(error: BaseException) -> bool:
+    """Whether a call failed because the engine, or its containerd, does not answer."""
+    if isinstance(error, APIError):
+        return _NO_CONTAINERD.search(in_words(error)) is not None
+    return isinstance(error, RequestException)
 
 
 def in_words(error: BaseException) -> str:

@@ -39,9 +39,9 @@ from tare.sites.ssh.link import Link
 KINDS = ("local", pytest.param("ssh", marks=pytest.mark.slow))
 LEASE_S = 2.0
 """Of the agent of a tare that a test kills."""
-LOCAL_ALONE = frozenset({"vm", "boxed", "make", "user", "containerd", "clean_containerd"})
-"""Fixtures of what no host over SSH has: virtual machines (`refuse_between`), containers of containerd, and a
-rootless engine, which must be on the machine that tare runs on."""
+LOCAL_ALONE = frozenset({"vm", "boxed", "make", "user", "containerd", "clean_containerd", "own_engine"})
+"""Fixtures of what no host over SSH has: virtual machines (`refuse_between`), containers of containerd, an
+engine of the test's own, and a rootless engine, which must be on the machine that tare runs on."""
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,11 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
-from unittest.mock import MagicMock
+from typing import Any
 
 import pytest
-from docker.errors import DockerException
 
-from tare.deployments import Instance, Right, Task
+from tare.deployments import Instance, Task
 from tare.deployments.fake import FakeDeployment
 from tare.errors import EndedAtOnce, EnvironmentLacks, host_failed
 from tare.plan.model import Plan
@@ -224,71 +222,6 @@ def test_no_password_is_kept_anywhere(rig: Any, plans: Any, monkeypatch: pytest.
     assert not any(password in text for text in kept)
     home = [path for path in rig.machine.layout.home.rglob("*") if path.is_file()]
     assert not any(password.encode() in path.read_bytes() for path in home)
-
-
-def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(
-    rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
-
-    class Gone:
-        api = MagicMock()
-
-        def ping(self) -> bool:
-            raise DockerException("connection refused")
-
-    class NeedsEngine(FakeDeployment):
-        needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
-
-    rig.swap(engine=Gone(), deployments={"fake": NeedsEngine})
-    records: list[RunRecord] = []
-    with pytest.raises(EnvironmentLacks, match=r"stopped answering: connection refused .*repeat the command"):
-        _take(rig, plans(retries=3, arms=("a", "b"), fault="crash"), lambda _: None, records)
-    assert [record.outcome.ok for record in records] == [False]
-    assert rig.leftovers == []
-
-
-def test_an_engine_that_was_away_when_the_study_began_costs_no_retries(
-    rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Found by `make chaos`: 304 attempts failed at once, as none asks for it again."""
-    monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
-
-    class NeedsEngine(FakeDeployment):
-        needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
-
-    rig.swap(engine=None, deployments={"fake": NeedsEngine})
-    records: list[RunRecord] = []
-    with pytest.raises(EnvironmentLacks, match=r"stopped answering: none answered on local when the study started"):
-        _take(rig, plans(retries=3, fault="crash"), lambda _: None, records)
-    assert len(records) == 1
-
-
-def test_an_engine_that_is_restarted_is_waited_for(rig: Any, plans: Any) -> None:
-    class Back:
-        """Answers on an old connection all the time, and on a new one from its second ping on."""
-
-        pings = new = 0
-
-        @property
-        def api(self) -> Any:
-            self.new += 1
-            return MagicMock()
-
-        def ping(self) -> bool:
-            self.pings += 1
-            if self.new == 1:
-                raise DockerException("connection refused")
-            return True
-
-    class NeedsEngine(FakeDeployment):
-        needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
-
-    engine = Back()
-    rig.swap(engine=engine, deployments={"fake": NeedsEngine})
-    first, second = rig.execute(plans(retries=1, fault="crash"))
-    assert (first.outcome.ok, second.outcome.ok) == (False, False)
-    assert engine.pings >= 2
 
 
 class Spent(LocalHost):

@@ -31,7 +31,7 @@ from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EngineSilent, EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host, Process
-from tare.sites.engine import RUN_LABEL, in_words, labels
+from tare.sites.engine import RUN_LABEL, in_words, is_no_answer, labels
 from tare.sites.engines import ROOTLESS, address_of, service_at
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import boot_id, identify
@@ -69,7 +69,7 @@ class Container:
         except BaseException as error:
             with suppress(TareError):  # what cannot be removed stays in the ledger
                 self._remove(task)
-            if isinstance(error, RequestException) and not isinstance(error, APIError):
+            if is_no_answer(error):
                 raise self._no_answer(task, error) from error
             if isinstance(error, (DockerException, RequestException)):
                 raise RunFailed(f"{task.name} cannot be started: {in_words(error)}") from error
@@ -331,7 +331,7 @@ class Container:
                 raise TimedOut(f"{task.name} did not end within {or_late:g} s") from error
             raise self._no_answer(task, error) from error
 
-    def _no_answer(self, task: Task, error: Exception) -> EngineSilent:
+    def _no_answer(self, task: Task, error: BaseException) -> EngineSilent:
         return EngineSilent(f"the engine on {self._host.name} does not answer for {task.name}: {in_words(error)}")
 
     def _end(self, task: Task, container: EngineContainer, grace_s: float) -> None:

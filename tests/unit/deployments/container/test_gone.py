@@ -111,6 +111,17 @@ def test_an_engine_that_does_not_answer_a_start_is_the_reason(
         deployment.start(TASK)
 
 
+def test_an_engine_without_its_containerd_does_not_answer_a_start(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FakeHost()
+    deployment = container(host, ledger, NotFound("no such container"), monkeypatch)
+    closed = APIError("500 Server Error", explanation="connection closed: unavailable")
+    monkeypatch.setattr(deployment, "_start", MagicMock(side_effect=closed))
+    with pytest.raises(EngineSilent, match="the engine on fake does not answer for tare-x-s: connection closed"):
+        deployment.start(ALONE)
+
+
 def test_a_pod_whose_container_was_never_made_is_taken_away_whole(
     ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,125 @@
+"""An engine that is away, or can start no container, is waited for; then the study ends, to be resumed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+from unittest.mock import MagicMock
+
+import pytest
+from docker.errors import DockerException
+
+from tare.deployments import Instance, Right, Task
+from tare.deployments.fake import FakeDeployment
+from tare.errors import EngineSilent, EnvironmentLacks
+from tare.plan.model import Plan
+from tare.run.execute import execute
+from tare.run.record import RunRecord
+
+
+class NeedsEngine(FakeDeployment):
+    needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
+
+
+def _take(rig: Any, plan: Plan, into: list[RunRecord]) -> None:
+    """Keep each record as it comes: what comes before the study's end counts."""
+    for kept in execute(plan, rig.machine, rig.destination(), lambda _: None):
+        into.extend(kept)
+
+
+def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(
+    rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
+
+    class Gone:
+        api = MagicMock()
+
+        def version(self) -> dict[str, Any]:
+            raise DockerException("connection refused")
+
+    rig.swap(engine=Gone(), deployments={"fake": NeedsEngine})
+    records: list[RunRecord] = []
+    with pytest.raises(EnvironmentLacks, match=r"stopped answering: connection refused .*repeat the command"):
+        _take(rig, plans(retries=3, arms=("a", "b"), fault="crash"), records)
+    assert [record.outcome.ok for record in records] == [False]
+    assert rig.leftovers == []
+
+
+def test_an_engine_that_was_away_when_the_study_began_costs_no_retries(
+    rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by `make chaos`: 304 attempts failed at once, as none asks for it again."""
+    monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
+
+    rig.swap(engine=None, deployments={"fake": NeedsEngine})
+    records: list[RunRecord] = []
+    with pytest.raises(EnvironmentLacks, match=r"stopped answering: none answered on local when the study started"):
+        _take(rig, plans(retries=3, fault="crash"), records)
+    assert len(records) == 1
+
+
+def test_an_engine_that_is_restarted_is_waited_for(rig: Any, plans: Any) -> None:
+    class Back:
+        """Answers on an old connection all the time, and on a new one from its second time on."""
+
+        asked = new = 0
+
+        @property
+        def api(self) -> Any:
+            self.new += 1
+            return MagicMock()
+
+        def version(self) -> dict[str, Any]:
+            self.asked += 1
+            if self.new == 1:
+                raise DockerException("connection refused")
+            return {}
+
+    engine = Back()
+    rig.swap(engine=engine, deployments={"fake": NeedsEngine})
+    first, second = rig.execute(plans(retries=1, fault="crash"))
+    assert (first.outcome.ok, second.outcome.ok) == (False, False)
+    assert engine.asked >= 2
+
+
+class WithoutContainerd:
+    """An engine that answers, and lists its containerd after it was asked so many times; `None`: never."""
+
+    api = MagicMock()
+    ping = MagicMock(return_value=True)
+
+    def __init__(self, back_after: int | None) -> None:
+        self.asked, self.back_after = 0, back_after
+
+    def version(self) -> dict[str, Any]:
+        self.asked += 1
+        back = self.back_after is not None and self.asked > self.back_after
+        parts = ["Engine", *(["containerd"] if back else []), "runc"]
+        return {"ApiVersion": "1.41", "Components": [{"Name": name} for name in parts]}
+
+
+@pytest.mark.parametrize("back_after", [2, None])
+def test_an_engine_whose_containerd_is_away_is_waited_for_and_costs_no_retries(
+    back_after: int | None, rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by `make chaos`: 16 attempts failed within seconds, as dockerd answered but could start nothing."""
+
+    class Refused(NeedsEngine):
+        def start(self, task: Task) -> Instance:
+            if engine.asked <= (math.inf if back_after is None else back_after):
+                raise EngineSilent("the engine on fake does not answer")
+            return super().start(task)
+
+    engine = WithoutContainerd(back_after)
+    monkeypatch.setattr("tare.run.execute._BACK_S", 0.0 if back_after is None else 30.0)
+    monkeypatch.setattr("tare.run.execute._POLL_S", 0.01)
+    rig.swap(engine=engine, deployments={"fake": Refused})
+    records: list[RunRecord] = []
+    if back_after is None:
+        with pytest.raises(EnvironmentLacks, match=r"stopped answering: its containerd does not answer .*repeat"):
+            _take(rig, plans(retries=3), records)
+        assert [record.outcome.ok for record in records] == [False]
+    else:
+        _take(rig, plans(retries=3), records)
+        assert [record.outcome.ok for record in records] == [False, True]
