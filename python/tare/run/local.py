@@ -41,6 +41,7 @@ from tare.sites.reading import runs
 from tare.sites.sidecar.container import Sidecar
 from tare.sites.sidecar.host import UserHost, why_no_sidecar
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites.unfinished import BESIDE_OTHERS_S, unfinished
 from tare.workloads.registry import WORKLOADS
 
 
@@ -129,7 +130,7 @@ def local_machine(
         host_facts=lambda: host_facts(host, data_path=str(layout.home)),
         engine_facts=lambda: None if engine.client is None else engine_facts(engine.client, host),
         engines=engine.others,
-        sweep=lambda: sweep_abandoned(host, engine, ledger),
+        sweep=lambda: sweep_abandoned(host, engine, ledger, layout),
         sweep_own=lambda: sweep_own(host, engine, ledger),
         leave_clusters=lambda: leave_clusters(host, ledger),
         set_cpus=lambda instance, cpus: set_cpus(host, instance, cpus),
@@ -137,9 +138,10 @@ def local_machine(
     )
 
 
-def sweep_abandoned(host: Host, engine: Engine, ledger: Ledger) -> tuple[str, ...]:
+def sweep_abandoned(host: Host, engine: Engine, ledger: Ledger, layout: Layout) -> tuple[str, ...]:
     """Remove what dead tare processes left on this machine, whichever store they wrote to."""
     entries = [*ledger.abandoned(), *all_orphans(host, engine)]
+    entries += unfinished(host, layout, older_than_s=BESIDE_OTHERS_S)
     return sweep(entries, {host.name: host}, engine.client, ledger, engine.others).sentences(REMAINS)
 
 

@@ -35,7 +35,9 @@ def main(url: str, site: str, blocks: str, lease_s: str, directory: str) -> None
         rig.machine,
         site=labelled,
         interrupts=interrupts,
-        sweep=lambda: sweep_abandoned(LocalHost(), Engine(None, "fakes need none"), rig.machine.ledger),
+        sweep=lambda: sweep_abandoned(
+            LocalHost(), Engine(None, "fakes need none"), rig.machine.ledger, rig.machine.layout
+        ),
     )
     lease = patch.object(shared_writer, "LEASE_S", float(lease_s))
     with lease, resume_store(place_of(url), plan) as writer, interrupts.installed():

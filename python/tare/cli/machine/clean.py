@@ -30,6 +30,7 @@ from tare.sites.ledger import Made
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import alive, from_ident
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites.unfinished import ALONE_S, BESIDE_OTHERS_S, unfinished
 
 NOT_ALL_REMOVED = 1
 _HERE = LocalHost()
@@ -80,6 +81,7 @@ def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
         entries = list(ledger.entries())
         _refuse_in_use(entries, {host.name: host}, frozenset({own_process()}))
         entries += [orphan for orphan in all_orphans(host, engine) if orphan not in entries]
+        entries += unfinished(host, layout, older_than_s=ALONE_S)
         _carry_out(
             options,
             entries,
@@ -102,6 +104,8 @@ def _clean_site(spec: SiteSpec, options: _Options) -> None:
         agents = {from_ident(link.agent.ident) for link in connection.links.values()}
         entries = [entry for entry in connection.ledger.entries() if entry.host in hosts]
         _refuse_in_use(entries, hosts, frozenset({own_process(), *agents}))
+        for name, host in hosts.items():
+            entries += unfinished(host, connection.homes[name], older_than_s=BESIDE_OTHERS_S)
 
         def swept(chosen: Sequence[Made]) -> Swept:
             total = Swept()

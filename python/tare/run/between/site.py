@@ -36,6 +36,7 @@ from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
 from tare.sites.read_ahead import ReadAhead
 from tare.sites.sidecar.host import SshUserHost
+from tare.sites.unfinished import BESIDE_OTHERS_S, unfinished
 from tare.study.model import Arm
 from tare.study.values import OWN_ADDRESS, NetworkKind
 from tare.workloads.registry import WORKLOADS
@@ -203,6 +204,7 @@ def sweep_site(reached: Mapping[str, Reached], ledger: Ledger) -> tuple[str, ...
         entries = [entry for entry in ledger.abandoned() if entry.host == name]
         if each.engine is not None:
             entries += orphans(each.engine, LocalHost(), engine_host=name)
+        entries += unfinished(each.host, each.layout, older_than_s=BESIDE_OTHERS_S)
         notes += sweep(entries, {name: each.host}, each.engine, ledger).sentences(REMAINS)
     return tuple(notes)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -30,3 +32,19 @@ def test_what_stayed_is_named_and_fails() -> None:
     result = CliRunner().invoke(app, ["clean", "--yes"])
     assert (result.exit_code, result.stdout) == (NOT_ALL_REMOVED, "")
     assert "image tare/none:0-0 on local could not be removed: no container engine answers" in result.stderr
+
+
+def test_files_that_a_killed_tare_was_writing_are_removed() -> None:
+    """Found by reading: one of an initial file system, some MiB, stayed for ever."""
+    machines = default_layout().machines
+    machines.mkdir(parents=True)
+    kept, half = machines / "accelerator.json", machines / f"accelerator.json.{'0a' * 16}"
+    for path in (kept, half):
+        path.write_text("{}")
+        os.utime(path, (time.time() - 300, time.time() - 300))
+    listed = CliRunner().invoke(app, ["clean", "--dry-run"])
+    assert (listed.exit_code, listed.stdout) == (0, f"would remove path {half} on local\n")
+    assert half.exists()
+    result = CliRunner().invoke(app, ["clean", "--yes"])
+    assert (result.exit_code, result.stdout) == (0, f"removed path {half} on local\n")
+    assert (kept.exists(), half.exists()) == (True, False)

@@ -37,7 +37,7 @@ def layout_of(sites: Path, name: str) -> Layout:
 
 def swept(layout: Layout) -> tuple[str, ...]:
     """Remove what killed processes of the site left, as `tare clean --site` does on a real one."""
-    return sweep_abandoned(LocalHost(), NO_ENGINE, SqliteLedger(layout.ledger))
+    return sweep_abandoned(LocalHost(), NO_ENGINE, SqliteLedger(layout.ledger), layout)
 
 
 @contextmanager
