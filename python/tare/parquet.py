@@ -7,14 +7,14 @@ which no handler sees. The format, in Thrift's compact protocol: https://parquet
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from polars.exceptions import ComputeError, PolarsError
+from polars.exceptions import ComputeError, PolarsError, SchemaError
 
 from tare.errors import StoreError, is_panic, is_thread_refused
 
@@ -41,13 +41,26 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
 
 @contextmanager
 def readable(what: str) -> Iterator[None]:
-    """Raise `StoreError` about `what` for a damaged table, and for a column that is missing or of another type."""
+    """Raise `StoreError` about `what` for a damaged table, and for a column that is missing or of another type.
+
+    Other errors pass: they are tare's own, as `must_hold` refuses tables of which Python could not compute.
+    """
     try:
         yield
-    except (OSError, PolarsError, TypeError, ValueError) as error:
+    except (OSError, PolarsError) as error:
         said = str(error).partition("\n")[0]
         hint = "`tare store verify` says whether its files are as they were written"
         raise StoreError(f"{what} cannot be read: {said}", hint=hint) from error
+
+
+def must_hold(table: pl.DataFrame, texts: Collection[str], known: Collection[str]) -> None:
+    """Raise `PolarsError` unless columns in `texts` hold text and others numbers, and those in `known` no null."""
+    for name, kind in table.schema.items():
+        is_right = kind in (pl.String, pl.Categorical) if name in texts else kind.is_numeric() or kind == pl.Boolean
+        if not is_right:
+            raise SchemaError(f"its column {name} is of type {kind}")
+        if name in known and table[name].null_count():
+            raise SchemaError(f"its column {name} has unknown values")
 
 
 def read_parquet_metadata(path: Path) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from tare.errors import StoreError
-from tare.parquet import read_parquet
+from tare.parquet import must_hold, read_parquet
 from tare.plain_files import must_be_regular
 
 VERSION = 1
@@ -20,7 +20,14 @@ VERSION = 1
 
 TRACE_HEAD = "trace.json"
 """A directory without this file holds no recording."""
-_NEEDED = ("cpus", "page_bytes", "period_ns", "ticks")
+_COUNTS = ("cpus", "page_bytes", "period_ns")
+_NEEDED = (*_COUNTS, "ticks")
+_TEXTS = ("name", "kind", "detail", "sources")
+_KNOWN = ("name", "tick", "woke_ns")
+"""Columns that are never null."""
+
+
+_NOT_BY_PROBE = "tare-probe did not write it like this"
 
 
 @dataclass(frozen=True)
@@ -88,33 +95,58 @@ def read_trace(path: Path) -> Trace:
         raise StoreError(f"{path} contains no trace", hint=_what_makes_one(path)) from error
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path / 'trace.json'} cannot be read: {error}") from error
-    header = head.get("header") if isinstance(head, dict) else None
-    if not isinstance(header, dict):
-        raise StoreError(f"{path / 'trace.json'} has no header", hint="tare-probe did not write it like this")
-    version = header.get("trace_version")
-    if version != VERSION:
-        raise StoreError(f"{path} is a trace of version {version}, this tare reads version {VERSION}")
-    if lacks := [key for key in _NEEDED if key not in header]:
-        raise StoreError(f"{path / 'trace.json'} has no {lacks[0]!r} in its header", hint="tare-probe writes it")
+    header, quanta = _header(path / TRACE_HEAD, head), _quanta(path / TRACE_HEAD, head)
     tables = _tables(path)
     counted = head.get("rows", {})
-    if not isinstance(counted, dict) or not isinstance(head.get("quanta", {}), dict):
-        raise StoreError(f"{path / 'trace.json'} names no rows", hint="tare-probe did not write it like this")
+    if not isinstance(counted, dict):
+        raise StoreError(f"{path / TRACE_HEAD} names no rows", hint=_NOT_BY_PROBE)
     for name, rows in counted.items():
         if (there := len(tables.get(name, ()))) != rows:
             hint = "copy the directory again, with all its files"
             raise StoreError(
                 f"{path / name}.parquet has {there} of the {rows} rows that trace.json lists", hint=hint
             )
-    return Trace(header, head.get("quanta", {}), bool(head.get("complete")), tables)
+    return Trace(header, quanta, bool(head.get("complete")), tables)
+
+
+def _header(file: Path, head: Any) -> Mapping[str, Any]:
+    header = head.get("header") if isinstance(head, dict) else None
+    if not isinstance(header, dict):
+        raise StoreError(f"{file} has no header", hint=_NOT_BY_PROBE)
+    version = header.get("trace_version")
+    if version != VERSION:
+        raise StoreError(f"{file.parent} is a trace of version {version}, this tare reads version {VERSION}")
+    if lacks := [key for key in _NEEDED if key not in header]:
+        raise StoreError(f"{file} has no {lacks[0]!r} in its header", hint="tare-probe writes it")
+    ticks, began_ns = header["ticks"], header.get("started_monotonic_ns", 0)
+    of_ticks = [ticks.get("user_hz")] if isinstance(ticks, dict) else [None]
+    if not _are_counts([*of_ticks, *(header[key] for key in _COUNTS)]) or not isinstance(began_ns, int):
+        raise StoreError(f"{file} has no whole numbers above 0 in its header", hint=_NOT_BY_PROBE)
+    return header
+
+
+def _quanta(file: Path, head: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
+    quanta = head.get("quanta", {})
+    tables = quanta.values() if isinstance(quanta, dict) else [None]
+    if not all(isinstance(steps, dict) and _are_counts(steps.values()) for steps in tables):
+        raise StoreError(f"{file} has no whole numbers above 0 as quanta", hint=_NOT_BY_PROBE)
+    return dict(quanta)
 
 
 def _tables(path: Path) -> dict[str, pl.DataFrame]:
+    tables, file = dict[str, pl.DataFrame](), path
     try:
-        return {file.stem: _whole(read_parquet(file)) for file in sorted(path.glob("*.parquet"))}
+        for file in sorted(path.glob("*.parquet")):
+            tables[file.stem] = _whole(read_parquet(file))
+            must_hold(tables[file.stem], _TEXTS, _KNOWN)
     except (OSError, PolarsError) as error:
         hint = "`tare-probe convert DIR` rebuilds its tables if the journal still exists"
-        raise StoreError(f"the trace {path} cannot be read: {error}", hint=hint) from error
+        raise StoreError(f"the trace {file} cannot be read: {error}", hint=hint) from error
+    return tables
+
+
+def _are_counts(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, int) and value > 0 for value in values)
 
 
 def _what_makes_one(path: Path) -> str:

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # pyarrow has no t
 import pytest
 from polars.exceptions import ComputeError, PolarsError
 
-from tare.parquet import read_parquet, read_parquet_metadata
+from tare.errors import StoreError
+from tare.parquet import read_parquet, read_parquet_metadata, readable
 
 DATA = Path(__file__).parents[2] / "data"
 TABLE = pl.DataFrame(
@@ -101,3 +102,15 @@ def test_pages_that_unpack_to_far_more_than_the_file_are_refused(
     pq.write_table(pl.DataFrame({"a": ["x" * (8 << 20)]}).to_arrow(), tmp_path / "one.parquet", compression="zstd")
     with pytest.raises(ComputeError, match="and its table 8388"):
         read_parquet(tmp_path / "one.parquet")
+
+
+@pytest.mark.parametrize("error", [TypeError("None"), ValueError("x"), KeyError("a")])
+def test_an_error_of_tare_s_own_is_not_blamed_on_a_file(error: Exception) -> None:
+    with pytest.raises(type(error)), readable("the trace of a run"):
+        raise error
+
+
+@pytest.mark.parametrize("error", [OSError("no disk"), PolarsError("odd page")])
+def test_a_damaged_file_is_one_sentence(error: Exception) -> None:
+    with pytest.raises(StoreError, match="the trace of a run cannot be read: "), readable("the trace of a run"):
+        raise error

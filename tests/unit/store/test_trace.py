@@ -76,3 +76,49 @@ def test_a_journal_that_waits_is_told_with_what_makes_tables_of_it(tmp_path: Pat
     (tmp_path / "journal.tare").touch()
     with pytest.raises(StoreError, match="tare-probe convert"):
         read_trace(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "kind"),
+    [
+        ("cpu", "t0_ns", pl.lit("x")),
+        ("interface", "tx_bytes", pl.lit([1])),
+        ("cgroup", "usage_ns", pl.lit(None)),
+        ("tick", "woke_ns", pl.lit(None, dtype=pl.Int64)),
+        ("disk", "name", pl.lit(7)),
+        ("disk", "name", pl.lit(None, dtype=pl.String)),
+    ],
+)
+def test_a_column_of_another_type_is_told_as_the_file_reads(
+    tmp_path: Path, table: str, column: str, kind: pl.Expr
+) -> None:
+    shutil.copytree(RECORDED, tmp_path / "trace")
+    file = tmp_path / "trace" / f"{table}.parquet"
+    pl.read_parquet(file).with_columns(kind.alias(column)).write_parquet(file)
+    with pytest.raises(StoreError, match=rf"{table}.parquet cannot be read: its column {column}"):
+        read_trace(tmp_path / "trace")
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("header", "cpus"), "two"),
+        (("header", "page_bytes"), 0),
+        (("header", "period_ns"), None),
+        (("header", "ticks"), []),
+        (("header", "ticks", "user_hz"), {}),
+        (("header", "started_monotonic_ns"), "x"),
+        (("quanta", "disk"), 4),
+        (("quanta", "disk", "busy_ms"), []),
+    ],
+)
+def test_a_header_without_numbers_is_told(tmp_path: Path, place: tuple[str, ...], value: object) -> None:
+    shutil.copytree(RECORDED, tmp_path / "trace")
+    head = json.loads((RECORDED / "trace.json").read_text())
+    inner = head
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    (tmp_path / "trace" / "trace.json").write_text(json.dumps(head))
+    with pytest.raises(StoreError, match=r"trace\.json has no whole numbers"):
+        read_trace(tmp_path / "trace")

@@ -116,7 +116,8 @@ def empty_files(trace: Trace, _interval_s: float) -> Iterator[str]:
 
 
 def _requests(counted: pl.DataFrame, subject: str) -> Iterator[str]:
-    own = _ends(counted.filter(pl.col("subject") == subject))
+    columns = ("block_read_bytes", "block_written_bytes")
+    own = _ends(counted.filter(pl.col("subject") == subject).drop_nulls(columns))
     if not own.is_empty():
         read, written = (
             own[f"block_{way}_bytes"][-1] - own[f"block_{way}_bytes"][0] for way in ("read", "written")

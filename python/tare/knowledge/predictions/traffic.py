@@ -56,7 +56,8 @@ def _sent(trace: Trace, began: float, ended: float) -> Sent | None:
         return None
     rows = table.filter(
         (pl.col("name") == _LOOPBACK) & pl.col("t0_ns").is_between(round(1e9 * began), round(1e9 * ended))
-    ).sort("t0_ns")
+    )
+    rows = rows.drop_nulls(("tx_bytes", "tx_packets")).sort("t0_ns")
     covered = (rows["t0_ns"][-1] - rows["t0_ns"][0]) / 1e9 if rows.height else 0.0
     if covered <= 0:
         return None

@@ -18,6 +18,7 @@ PROFILE = "profile.parquet"
 VERSION = 1
 _FACTS = "tare.profile"
 _COLUMNS = ("at_ns", "samples", "subject", "command", "stack")
+_TEXTS = ("subject", "command", "stack")
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,12 @@ def read_facts(path: Path) -> ProfileFacts:
         raise StoreError(f"{path} is not a profile of tare-probe: {error}") from error
     if not isinstance(facts, dict) or facts.get("profile_version") != VERSION:
         raise StoreError(f"{path} is a profile of another version", hint=f"this tare reads version {VERSION}")
+    numbers = {each.name for each in fields(ProfileFacts)} - {"kernel", "kernel_symbols_missing"}
+    wrong = [name for name, value in facts.items() if name in numbers and not isinstance(value, int)]
+    if wrong:
+        raise StoreError(
+            f"{path} has no whole number as its {wrong[0]}", hint="tare-probe did not write it like this"
+        )
     try:
         return ProfileFacts(**{each.name: facts[each.name] for each in fields(ProfileFacts)})
     except KeyError as error:
@@ -79,11 +86,12 @@ def read_profile(path: Path) -> StackProfile:
     """Read a whole profile. Raises `StoreError` as `read_facts` does, and for a damaged table."""
     from polars.exceptions import PolarsError
 
-    from tare.parquet import read_parquet
+    from tare.parquet import must_hold, read_parquet
 
     facts = read_facts(path)
     try:
         rows = read_parquet(path, columns=_COLUMNS)
+        must_hold(rows, _TEXTS, _COLUMNS)
     except (OSError, PolarsError) as error:
         raise StoreError(f"{path} cannot be read: {error}") from error
     return StackProfile(facts, rows)
