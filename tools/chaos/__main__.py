@@ -4,10 +4,10 @@
     python -m tools.chaos --study redis --faults 50 --json out.json   # a real one on a test host: root, dockerd
     python -m tools.chaos --merge out.json other.json                 # the sum of several calls, as a table
 
-Real studies: redis, mariadb, duet, stages, cassandra, cluster, vm, or one that comes with tare, with `--scale`. A
-session is one `tare run`; it meets up to three faults and is then killed or left to end. The next goes on with the
-same store. Exit code 0 if all held; 1 too where a call could not go on, with what it had counted until then. The
-seed that is printed first plays the same faults again, at the same moments.
+Real studies: redis, pod, mariadb, duet, stages, cassandra, cluster, vm, or a shipped one, with `--scale`.
+A session is one `tare run`; it meets up to three faults and is then killed or left to end. The next goes on with
+the same store. Exit code 0 if all held; 1 too where a call could not go on, with what it had counted until then.
+The seed that is printed first plays the same faults again, at the same moments.
 """
 
 from __future__ import annotations

@@ -7,12 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-PARTS = ("server", "client", "tare-probe", "dockerd", "containerd", "a shim", "docker-proxy", "QEMU")
+PARTS = (
+    "server",
+    "client",
+    "tare-probe",
+    "dockerd",
+    "containerd",
+    "a shim",
+    "docker-proxy",
+    "a pod's sandbox",
+    "QEMU",
+)
 ENGINE = frozenset({"dockerd", "containerd", "a shim", "docker-proxy"})
 _BY_NAME: Mapping[str, str] = {
     "redis-server": "server", "mariadbd": "server", "tare-load": "client", "sysbench": "client",
     "tare-probe": "tare-probe", "dockerd": "dockerd", "containerd": "containerd", "containerd-shim": "a shim",
-    "docker-proxy": "docker-proxy", "qemu-system-x86": "QEMU",
+    "docker-proxy": "docker-proxy", "pause": "a pod's sandbox", "qemu-system-x86": "QEMU",
 }  # fmt: skip
 _BY_WORD: Mapping[str, str] = {
     "org.apache.cassandra.service.CassandraDaemon": "server",

@@ -44,6 +44,7 @@ REASONS: Mapping[str, str] = {
     "kill -9 containerd": rf"{_ENGINE}|{_KILLED}",
     "kill -9 a shim": rf"{_ENGINE}|{_KILLED}",
     "kill -9 docker-proxy": rf"{_CUT}|proxy",
+    "kill -9 a pod's sandbox": rf"sandbox|pod|{_CUT}",
     "kill -9 QEMU": r"virtual machine",
     **{f"SIGSTOP of {part}": _LATE for part in PARTS},
     "engine restarted": _ENGINE,

@@ -82,6 +82,32 @@ factors:
 baseline: bare
 """
 
+POD = f"""\
+format: 1
+name: chaos-pod
+question: Do runs of Redis in pods survive?
+{_REDIS}client: {{image: tare-load, deployment: bare, limits: {{memory: 256M}}}}
+workload:
+  name: tare-load
+  connections: 2
+{_JOB}  warmup_s: 1
+  measure_s: 3
+  window_s: 1
+protocol: {{name: fixed, blocks: 2, retries: 500, seed: 1, control: false}}
+factors:
+  piece:
+    sets: [sut.deployment, sut.network, sut.pod.sandbox, sut.pod.cni, sut.pod.proxy, sut.pod.services, sut.pod.qos]
+    levels:
+      bare: {{sut.deployment: bare}}
+      sandbox: {{sut.network: bridge, sut.pod.sandbox: pause}}
+      cni-bridge: {{sut.network: pod, sut.pod.cni: bridge, sut.pod.qos: burstable}}
+      cni-macvlan: {{sut.network: pod, sut.pod.cni: macvlan}}
+      host-port: {{sut.network: host-port, sut.pod.cni: bridge}}
+      service: {{sut.network: cluster-ip, sut.pod.services: 10}}
+      node-port: {{sut.network: node-port, sut.pod.proxy: nftables, sut.pod.services: 10}}
+baseline: bare
+"""
+
 MARIADB = """\
 format: 1
 name: chaos-mariadb
@@ -208,6 +234,7 @@ baseline: bare
 
 STUDIES: Mapping[str, Chosen] = {
     "redis": Chosen(REDIS, ("redis-7", "tare-load")),
+    "pod": Chosen(POD, ("redis-7", "tare-load")),
     "mariadb": Chosen(MARIADB, ("mariadb", "sysbench")),
     "duet": Chosen(DUET, ("mariadb", "sysbench"), longest_s=20.0),
     "stages": Chosen(STAGES, ("redis-7", "tare-load")),

@@ -99,10 +99,12 @@ def in_words(error: BaseException) -> str:
 
 
 def _by_system(error: BaseException) -> str | None:
-    """The innermost text of errno(3) in an error and its causes."""
+    """The innermost text of errno(3), or of a connection that was closed, in an error and its causes."""
     inner = (each for each in error.args if isinstance(each, BaseException))
     reason = next((words for each in inner if (words := _by_system(each)) is not None), None)
-    return reason or (error.strerror if isinstance(error, OSError) and isinstance(error.strerror, str) else None)
+    if reason is None and isinstance(error, OSError) and isinstance(error.strerror, str):
+        return error.strerror
+    return str(error) if reason is None and isinstance(error, ConnectionError) else reason
 
 
 def _must_listen(url: str) -> None:

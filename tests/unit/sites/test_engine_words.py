@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http.client import RemoteDisconnected
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -22,6 +23,10 @@ RESET = ConnectionResetError(104, "Connection reset by peer")
     [
         (BrokenOff(ProtocolError("Connection aborted.", RESET)), "Connection reset by peer"),
         (BrokenOff(ProtocolError("Connection aborted.", FileNotFoundError(2, "No such file"))), "No such file"),
+        (
+            BrokenOff(ProtocolError("Connection aborted.", RemoteDisconnected("Remote end closed"))),
+            "Remote end closed",
+        ),
         (APIError("500 Server Error", explanation="layer does not exist"), "layer does not exist"),
         (ReadTimeout("Read timed out."), "Read timed out."),
         (DockerException("connection refused"), "connection refused"),

@@ -6,6 +6,9 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from docker.errors import DockerException
+from requests.exceptions import RequestException
+
 from tare.databases import Secrets
 from tare.errors import NO_THREAD, NotComparable, TareError, is_thread_refused
 from tare.run.attempt.context import other_workdirs, workdir_on
@@ -23,6 +26,7 @@ from tare.run.record import Outcome, Phase, RunRecord
 from tare.run.usage.disk import with_disk_limit, with_disk_use, with_sut_io
 from tare.run.usage.saturation import with_saturation
 from tare.run.usage.trace import Elsewhere
+from tare.sites.engine import in_words, is_no_answer
 
 T = TypeVar("T")
 
@@ -115,7 +119,10 @@ class Attempt:
 
     def _fail(self, error: Exception) -> None:
         reason = str(error)
-        if not isinstance(error, (TareError, OSError)):
+        if isinstance(error, (DockerException, RequestException)):
+            how = "does not answer" if is_no_answer(error) else "refused a call"
+            reason = f"the container engine {how}: {in_words(error)}"
+        elif not isinstance(error, (TareError, OSError)):
             self._draft.notes["traceback.txt"] = "".join(traceback.format_exception(error))
             reason = NO_THREAD if is_thread_refused(error) else f"{type(error).__name__}: {error}"
         self.outcome = Outcome(

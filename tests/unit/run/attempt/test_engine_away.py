@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 from unittest.mock import MagicMock
 
 import pytest
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
+from requests.exceptions import ConnectionError as Broken
+from urllib3.exceptions import ProtocolError
 
 from tare.deployments import Instance, Right, Task
 from tare.deployments.fake import FakeDeployment
@@ -44,6 +46,28 @@ def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(
         _take(rig, plans(retries=3, arms=("a", "b"), fault="crash"), records)
     assert [record.outcome.ok for record in records] == [False]
     assert rig.leftovers == []
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            Broken(ProtocolError("Connection aborted.", ConnectionRefusedError(111, "Connection refused"))),
+            "the container engine does not answer: Connection refused",
+        ),
+        (
+            APIError("500 Server Error", explanation="layer does not exist"),
+            "the container engine refused a call: layer does not exist",
+        ),
+    ],
+)
+def test_an_engine_that_does_not_answer_for_its_facts_is_the_reason(
+    error: Exception, reason: str, rig: Any, plans: Any
+) -> None:
+    """Found by `make chaos` on a cluster: the reason was a tuple of Python's."""
+    rig.swap(engine_facts=MagicMock(side_effect=error))
+    (record,) = rig.execute(plans(retries=0))
+    assert (record.outcome.ok, record.outcome.reason) == (False, reason)
 
 
 def test_an_engine_that_was_away_when_the_study_began_costs_no_retries(
