@@ -247,6 +247,7 @@ def on_test_host(place: Path, images: Sequence[str], *, machines: bool = False) 
             ground.env = {**environment(place), "PATH": f"{os.environ.get('PATH', '')}:{PATH}"}
             ground.env = {name: value for name, value in ground.env.items() if name != "DOCKER_HOST"}
             ground.inside(["umount", "--lazy", "/root"], check=False)  # a Python may be there
+            ground.inside(["ip", "route", "add", "default", "dev", "wire0"])  # clients of a Service need one
             for shared in (
                 "/dev/shm",
                 "/sys/kernel/mm/damon",

@@ -20,6 +20,7 @@ _ENGINE = r"engine|[Dd]ocker|container|was ended by SIG(TERM|KILL)|ended with ex
 _FULL = r"No space left|MiB left|disk.{0,12} full|is full|OS errno 28|Errcode: 28|errno: 28"
 _EIO = r"Input/output error|disk I/O error|Read-only file system|errno:? 5\b|OS errno 5|cannot be kept"
 _CUT = r"connect|network|route|unreachable|went away|reset|reply|answer|path|did not|no server|gone|device"
+_NO_PROCESS = r"[Rr]esource temporarily unavailable|cannot start|can't start new thread|cannot fork"
 _ENDED = r"the server (was ended by SIG|ended with)"
 
 REASONS: Mapping[str, str] = {
@@ -33,8 +34,8 @@ REASONS: Mapping[str, str] = {
     "no more open files": r"Too many open files|No file descriptors|cannot open|unable to open",
     "open fails in tare": r"Too many open files|unable to open",
     "short writes": r"File too large|cannot be kept|cut short|disk I/O error",
-    "no more processes": r"Resource temporarily unavailable|cannot start|can't start new thread|cannot fork",
-    "fork fails in tare": r"Resource temporarily unavailable|cannot start|can't start new thread|cannot fork",
+    "no more processes": _NO_PROCESS,
+    "fork fails in tare": _NO_PROCESS,
     "out of memory: tare": rf"out of memory|Cannot allocate memory|{_KILLED}",
     "clock of tare's stepped by 1 h": r"clock|time|\bh\b|differ|monitor|trace",
     "kill -9 server": _KILLED,

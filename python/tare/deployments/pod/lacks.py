@@ -1,20 +1,25 @@
-"""Programs that pods need and a host does not have, checked before anything is started."""
+"""Programs and routes that pods need and a host does not have, checked before anything is started."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from ipaddress import ip_network
 
 from tare.deployments.pod.cni import directory_of
+from tare.deployments.pod.pod import SERVICE_POOL
 from tare.deployments.pod.rules import version_of
-from tare.errors import EnvironmentLacks
+from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.study.model import SutSpec
 from tare.study.values import POD_NETWORKS, SERVICE_NETWORKS, NetworkKind
 
+_CALL_S = 10.0
+
 
 def why_no_pods(host: Host, suts: Iterable[SutSpec]) -> tuple[str, ...]:
-    """A sentence for each missing program that one of the SUTs needs."""
-    plugins, proxies = set[str](), set[str]()
+    """A sentence for each missing program, or route, that one of the SUTs needs."""
+    plugins, proxies, dialled = set[str](), set[str](), False
     for sut in suts:
         if sut.pod is None or sut.network not in POD_NETWORKS:
             continue
@@ -24,7 +29,8 @@ def why_no_pods(host: Host, suts: Iterable[SutSpec]) -> tuple[str, ...]:
             proxies.add("iptables")  # called by portmap
         if sut.network in SERVICE_NETWORKS:
             proxies.add(sut.pod.proxy)
-    return tuple(_missing(host, plugins, proxies))
+        dialled |= sut.network is NetworkKind.CLUSTER_IP
+    return (*_missing(host, plugins, proxies), *(_without_route(host) if dialled else ()))
 
 
 def _missing(host: Host, plugins: Iterable[str], proxies: Iterable[str]) -> Iterator[str]:
@@ -38,3 +44,15 @@ def _missing(host: Host, plugins: Iterable[str], proxies: Iterable[str]) -> Iter
             version_of(host, proxy)
         except EnvironmentLacks as error:
             yield str(error)
+
+
+def _without_route(host: Host) -> Iterator[str]:
+    """The kernel looks for a route before kube-proxy's rules change a packet's address (nf_nat, hook OUTPUT)."""
+    with suppress(RunFailed):  # without ip(8) no pod is attached, which says so
+        address = str(next(ip_network(SERVICE_POOL).hosts()))
+        done = host.run(["ip", "route", "get", address], timeout_s=_CALL_S, check=False)
+        if done.code != 0:
+            yield (
+                f"no route leads to a Service's address ({SERVICE_POOL}), so that no client reaches it: "
+                "give the host a default route"
+            )

@@ -1,4 +1,4 @@
-"""What pods need and a host has not is found before anything is started: plug-ins, iptables, nft."""
+"""What pods need and a host has not is found before anything is started: plug-ins, iptables, nft, a route."""
 
 from __future__ import annotations
 
@@ -55,3 +55,13 @@ def test_each_program_that_is_missing_is_one_sentence(
     refusals = why_no_pods(host(*lacking), [sut(network, pod), sut(network, pod)])
     directories = "/opt/cni/bin, /usr/lib/cni, /usr/libexec/cni"
     assert refusals == tuple(sentence.replace(".*", directories) for sentence in messages)
+
+
+@pytest.mark.parametrize(("network", "lacks"), [("cluster-ip", True), ("node-port", False), ("pod", False)])
+def test_a_service_needs_a_route_to_its_address(network: str, *, lacks: bool) -> None:
+    """Found by `make chaos` on pods: 100 attempts failed at once with `Network is unreachable`."""
+    alone = host()
+    alone.answers = {**alone.answers, ("ip", "route", "get"): Completed((), 2)}
+    refusals = why_no_pods(alone, [sut(network, {})])
+    sentence = "no route leads to a Service's address (10.232.0.0/14), so that no client reaches it"
+    assert [refusal.partition(": ")[0] for refusal in refusals] == ([sentence] if lacks else [])
