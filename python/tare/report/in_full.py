@@ -21,13 +21,18 @@ from tare.store import Store
 def in_full(report: Report, store: Store, records: Sequence[RunRecord], chosen: Sequence[str] = ()) -> Report:
     """Add what the store's raw files show: monitors' views, timelines, single runs.
 
-    `chosen`: ids of the runs to show first. Raises `StoreError` for an unknown run, and for damaged files.
+    `chosen`: ids of the runs to show first. Raises `StoreError` for an unknown run. Damaged files are left out, and
+    the notices name them.
     """
+    views, unseen = telling(store, records, _baselines_and_control(report))
+    over_time = timelines(report.study, store, records)
+    laid_over = overlay(report.study, store, records, chosen)
     return replace(
         with_explanation(with_details(report, records), store, records),
-        views=telling(store, records, _baselines_and_control(report)),
-        timelines=timelines(report.study, store, records),
-        laid_over=overlay(report.study, store, records, chosen),
+        views=views,
+        timelines=over_time,
+        laid_over=laid_over,
+        notices=tuple(dict.fromkeys((*report.notices, *unseen, *over_time.unread, *laid_over.unread))),
     )
 
 

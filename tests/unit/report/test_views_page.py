@@ -20,6 +20,7 @@ from tare.report import html_page
 from tare.report.charts import views as chart
 from tare.report.charts.theme import NARROW, WIDE, Frame
 from tare.report.content import build_report
+from tare.report.in_full import in_full
 from tare.store.trace import Trace
 
 TITLE = "Monitors\N{RIGHT SINGLE QUOTATION MARK} views"
@@ -98,6 +99,24 @@ def test_the_report_of_a_store_with_traces_has_the_section(tmp_path: Path) -> No
     store_with(tmp_path / "store")
     done = CliRunner().invoke(app, ["report", str(tmp_path / "store"), "--format", "html"])
     assert TITLE in Page(done.stdout).text
+
+
+@pytest.mark.parametrize("style", ["html", "md"])
+def test_a_report_of_a_store_with_a_damaged_trace_leaves_it_out_and_names_it(tmp_path: Path, style: str) -> None:
+    store = store_with(tmp_path / "store")
+    run = of_arm(store, "bridge")
+    damaged = store.raw(run, "monitors/probe/trace") / "cgroup.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    report = in_full(build_report(store.plan.study, store.records()), store, store.records())
+    (notice,) = report.notices
+    assert notice.startswith(f"not all of {run.run_id} is shown: the trace {damaged} cannot be read: the file")
+    assert report.views is not None
+    assert report.views.arm == "bare"
+    assert report.timelines is not None
+    assert [each.arm for each in report.timelines.runs] == ["bare"]
+    done = CliRunner().invoke(app, ["report", str(store.path), "--format", style])
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    assert f"not all of {run.run_id} is shown" in " ".join(done.stdout.replace("\\", "").split())
 
 
 def test_a_run_of_a_store_is_shown_by_its_name(tmp_path: Path) -> None:

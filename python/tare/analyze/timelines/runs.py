@@ -12,7 +12,7 @@ from tare.analyze.numbers import number_at
 from tare.analyze.timelines.marks import Mark, PlacedWindow, TimedRun, marks_of, placed_by, windows_of
 from tare.analyze.timelines.series import MOST_STEPS, SUT, Point, series
 from tare.analyze.views.laid import with_sides_elsewhere
-from tare.analyze.views.summary import has_trace
+from tare.analyze.views.summary import has_trace, not_all_shown
 from tare.errors import StoreError
 from tare.parquet import readable
 from tare.run.record import Phase, RunRecord
@@ -52,26 +52,41 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Timelines:
-    """Timelines of the shown arms. `left_out`: arms with traces that did not fit."""
+    """Timelines of the shown arms. `left_out`: arms with traces that did not fit.
+
+    `unread`: a sentence for each run whose trace is damaged; another run of its arm is shown.
+    """
 
     runs: tuple[Timeline, ...]
     left_out: tuple[str, ...]
+    unread: tuple[str, ...] = ()
 
 
 def timelines(study: Study, store: Store, records: Sequence[RunRecord]) -> Timelines:
-    """Make one timeline for each arm with a traced good run, in the study's order, the baseline first.
-
-    Raises `StoreError` if a trace is damaged.
-    """
+    """Make one timeline for each arm with a traced good run, in the study's order, the baseline first."""
     names = sorted((arm.name for arm in study.arms if not arm.control), key=lambda name: name != study.baseline)
     traced = _traced(store, records)
-    chosen = {name: run for name in names if (run := representative(traced.get(name, ()))) is not None}
-    shown = dict(list(chosen.items())[:MOST_ARMS])
-    runs = []
-    for run in shown.values():
-        with readable(f"the trace of {run.run_id}"):
-            runs.append(_timeline(store, run))
-    return Timelines(tuple(runs), tuple(name for name in chosen if name not in shown))
+    known = [name for name in names if representative(traced.get(name, ())) is not None]
+    runs, left_out, unread = list[Timeline](), list[str](), list[str]()
+    for name in known:
+        if len(runs) == MOST_ARMS:
+            left_out.append(name)
+        elif (one := _median_timeline(store, traced[name], unread)) is not None:
+            runs.append(one)
+    return Timelines(tuple(runs), tuple(left_out), tuple(unread))
+
+
+def _median_timeline(store: Store, runs: Sequence[RunRecord], unread: list[str]) -> Timeline | None:
+    """Timeline of the run with the median throughput of those whose traces can be read; others go to `unread`."""
+    left = list(runs)
+    while (run := representative(left)) is not None:
+        try:
+            with readable(str(store.raw(run, TRACE))):
+                return _timeline(store, run)
+        except StoreError as error:
+            unread.append(not_all_shown(run, error))
+            left = [each for each in left if each is not run]
+    return None
 
 
 def representative(runs: Sequence[RunRecord]) -> RunRecord | None:
@@ -138,17 +153,21 @@ class OverlaidRun:
 
 @dataclass(frozen=True)
 class RunOverlay:
-    """Runs that fit into an overlay, out of `known` ones."""
+    """Runs that fit into an overlay, out of `known` ones.
+
+    `unread`: a sentence for each run with a damaged trace, which is shown without it.
+    """
 
     runs: tuple[OverlaidRun, ...]
     known: int
+    unread: tuple[str, ...] = ()
 
 
 def overlay(study: Study, store: Store, records: Sequence[RunRecord], chosen: Sequence[str] = ()) -> RunOverlay:
     """Overlay good runs with windows or a trace, in the study's order, and `chosen` runs, good or not.
 
     Visible at first: the chosen runs, else the run with the median throughput of each arm. Raises `StoreError` for
-    a chosen run that is not in the store, and if a trace is damaged.
+    a chosen run that is not in the store. A run with a damaged trace is shown without it.
     """
     wanted = [_named(records, name) for name in dict.fromkeys(chosen)]
     good = [record for record in records if record.outcome.ok and _has_series(store, record)]
@@ -162,11 +181,16 @@ def overlay(study: Study, store: Store, records: Sequence[RunRecord], chosen: Se
     kept = sorted(
         distinct[: max(MOST_RUNS, len(wanted))], key=lambda each: (order[each.arm], each.block, each.index)
     )
-    shown, runs = {each.run_id for each in first}, []
+    shown, runs, unread = {each.run_id for each in first}, [], []
     for each in kept:
-        with readable(f"the trace of {each.run_id}"):
-            runs.append(_overlaid_run(store, each, shown=each.run_id in shown))
-    return RunOverlay(tuple(runs), len(distinct))
+        try:
+            with readable(str(store.raw(each, TRACE))):
+                trace = _trace(store, each) if is_trace(store.raw(each, TRACE)) else None
+                runs.append(_overlaid_run(each, trace, shown=each.run_id in shown))
+        except StoreError as error:
+            unread.append(not_all_shown(each, error))
+            runs.append(_overlaid_run(each, None, shown=each.run_id in shown))
+    return RunOverlay(tuple(runs), len(distinct), tuple(unread))
 
 
 def _is_control(study: Study, name: str) -> bool:
@@ -186,8 +210,7 @@ def _has_series(store: Store, record: RunRecord) -> bool:
     return bool((record.measurement or {}).get("windows")) or has_trace(store, record)
 
 
-def _overlaid_run(store: Store, run: RunRecord, *, shown: bool) -> OverlaidRun:
-    trace = _trace(store, run) if is_trace(store.raw(run, TRACE)) else None
+def _overlaid_run(run: RunRecord, trace: Trace | None, *, shown: bool) -> OverlaidRun:
     phases = dict(spans(run))
     began, ended = phases.get(Phase.MEASURE, (None, None))
     first_s = 0.0 if trace is None else trace.header["started_monotonic_ns"] / 1e9

@@ -254,13 +254,27 @@ def read_samples(path: Path) -> pl.DataFrame:
         raise StoreError(f"the samples {path} cannot be read: {error}") from error
 
 
-def telling(store: Store, records: Sequence[RunRecord], others: Collection[str]) -> RunViews | None:
-    """Views of one good traced run: preferably with most monitors, not of arms in `others`, and the latest."""
+def telling(
+    store: Store, records: Sequence[RunRecord], others: Collection[str]
+) -> tuple[RunViews | None, tuple[str, ...]]:
+    """Views of one good traced run: preferably with most monitors, not of arms in `others`, and the latest.
+
+    Returns a sentence about each run that was passed over because its files are damaged.
+    """
     good = [each for each in records if each.outcome.ok and has_trace(store, each)]
-    if not good:
-        return None
     tools = {id(each): len(each.monitors or {}) for each in good}
-    return views_of_run(store, max(good, key=lambda each: (tools[id(each)], each.arm not in others, each.index)))
+    unread: list[str] = []
+    for each in sorted(good, key=lambda one: (tools[id(one)], one.arm not in others, one.index), reverse=True):
+        try:
+            return views_of_run(store, each), tuple(unread)
+        except StoreError as error:
+            unread.append(not_all_shown(each, error))
+    return None, tuple(unread)
+
+
+def not_all_shown(run: RunRecord, error: StoreError) -> str:
+    """Sentence on a run of which a file is damaged."""
+    return f"not all of {run.run_id} is shown: {error}"
 
 
 def _measured(record: RunRecord) -> tuple[int, int] | None:

@@ -43,7 +43,8 @@ _KEPT = "kept"
 def with_quantities(report: Report, records: Sequence[RunRecord], raw: Raw) -> Report:
     """Add the quantities that the study's source defines, computed from records and traces.
 
-    Raises `StoreError` if one of the files is damaged.
+    Damaged files are left out, and the notices name them. Raises `StoreError` for a trace without what is computed
+    with.
     """
     if report.study.quantities is None:
         return report
@@ -52,8 +53,25 @@ def with_quantities(report: Report, records: Sequence[RunRecord], raw: Raw) -> R
     )
     from tare.parquet import readable
 
+    unread: list[str] = []
     with readable("a trace of the study's runs"):
-        return replace(report, quantities=quantities(report.study, records, lambda record: _seen(record, raw)))
+        rows = quantities(report.study, records, lambda record: _what_is_whole(record, raw, unread))
+    return replace(report, quantities=rows, notices=tuple(dict.fromkeys((*report.notices, *unread))))
+
+
+def _what_is_whole(record: RunRecord, raw: Raw, unread: list[str]) -> WatchedTrace:
+    """Read the recordings of a run; nothing of one with a damaged file, which goes to `unread`."""
+    from tare.analyze.quantities import WatchedTrace
+    from tare.analyze.views.summary import not_all_shown
+    from tare.errors import StoreError
+    from tare.parquet import readable
+
+    try:
+        with readable(str(raw(record, _MONITORS))):
+            return _seen(record, raw)
+    except StoreError as error:
+        unread.append(not_all_shown(record, error))
+        return WatchedTrace()
 
 
 def _seen(record: RunRecord, raw: Raw) -> WatchedTrace:

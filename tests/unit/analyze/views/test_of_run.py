@@ -64,14 +64,14 @@ def test_a_run_is_chosen_that_real_tools_watched(tmp_path: Path) -> None:
     store = store_with(tmp_path / "store")
     watched: dict[str, dict[str, object]] = {"bare": {"probe": {}, "docker-stats": {}}, "bridge": {"probe": {}}}
     records = [each.model_copy(update={"monitors": watched[each.arm]}) for each in store.records()]
-    chosen = telling(store, records, others={"bare"})
+    chosen, _ = telling(store, records, others={"bare"})
     assert chosen is not None
     assert chosen.arm == "bare"
 
 
 def test_else_one_that_is_not_the_baseline(tmp_path: Path) -> None:
     store = store_with(tmp_path / "store", tool=False)
-    chosen = telling(store, store.records(), others={"bare"})
+    chosen, _ = telling(store, store.records(), others={"bare"})
     assert chosen is not None
     assert chosen.arm == "bridge"
     assert chosen.views.compared == ()
@@ -83,7 +83,7 @@ def test_runs_without_a_trace_have_no_views(tmp_path: Path) -> None:
     store = open_store(tmp_path / "store")
     (record,) = store.records()
     assert not has_trace(store, record)
-    assert telling(store, store.records(), {"bare"}) is None
+    assert telling(store, store.records(), {"bare"}) == (None, ())
     with pytest.raises(StoreError, match=r"has no trace.*imported"):
         views_of_run(store, record)
 
