@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -95,8 +94,7 @@ class Follower:
         whole = content[: content.rfind(b"\n") + 1]
         if whole:
             self.offset += len(whole)
-            with suppress(ValueError, RecursionError):  # a client may print anything, such as 5000 digits
-                self.points += self.read(self.decode(whole))
+            self.points += _read_what_can_be(self.read, self.decode(whole))
             self._place()
         return self.points
 
@@ -106,6 +104,18 @@ class Follower:
         if wrote is not None and self.points:
             began = driven(Span(wrote, wrote), self.points[-1].second).began_monotonic_s
             self.began_at = began if self.began_at is None else min(began, self.began_at)
+
+
+def _read_what_can_be(read: Callable[[str], Sequence[Point]], text: str) -> list[Point]:
+    """Windows of all lines but those that cannot be read: a client may print anything, such as 5000 digits."""
+    try:
+        return list(read(text))
+    except (ValueError, RecursionError):
+        lines = text.splitlines(keepends=True)
+    half = len(lines) // 2
+    return [
+        point for part in (lines[:half], lines[half:]) if half for point in _read_what_can_be(read, "".join(part))
+    ]
 
 
 def placed(points: Sequence[Point], began_s: float) -> list[Point]:

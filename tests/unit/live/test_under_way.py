@@ -334,3 +334,15 @@ def test_a_line_that_cannot_be_read_costs_its_own_figures_only(tmp_path: Path) -
     with (tmp_path / "out").open("a") as out:
         out.write("2024-01-01 00:00:00:000 1 sec: 7 operations; 7 current ops/sec; [READ: Count=7]\n")
     assert [point.throughput_per_s for point in follower.look()] == [7.0]
+
+
+@pytest.mark.parametrize("at", [0, 1, 5, 9])
+def test_lines_beside_one_that_cannot_be_read_are_kept(tmp_path: Path, at: int) -> None:
+    lines = [
+        f"2024-01-01 00:00:00:000 {n} sec: {n} operations; {n} current ops/sec; [READ: Count={n}]"
+        for n in range(1, 10)
+    ]
+    lines.insert(at, f"2024-01-01 00:00:00:000 {'9' * 5000} sec: 1 operations; x")
+    (tmp_path / "out").write_text("\n".join([*lines, ""]))
+    follower = Follower(tmp_path / "out", GENERATORS["ycsb"].read)
+    assert [point.throughput_per_s for point in follower.look()] == [float(n) for n in range(1, 10)]
