@@ -26,6 +26,7 @@ from tare.knowledge.predictions.model_error import (
     ASSUMED,
     LATENCY,
     ModelError,
+    OfEarlierTare,
     Outcome,
     keep_error,
     learned_error,
@@ -106,6 +107,19 @@ def test_the_error_is_kept_and_read_again_and_a_damaged_file_is_told(tmp_path: P
     path = keep_error(layout, kept)
     assert read_error(layout) == kept
     path.write_text("{")
+    with pytest.raises(StoreError, match="cannot be read"):
+        read_error(layout)
+
+
+def test_an_error_kept_by_an_earlier_tare_is_set_aside(tmp_path: Path) -> None:
+    """Models with heavier tails had a field `reach`."""
+    layout, earlier = Layout(tmp_path), {"format": 1, "base": 0.02, "share": 0.1, "reach": 2.1}
+    path = keep_error(layout, ASSUMED)
+    for tree in (earlier, {**earlier, "others": {"latency_mean": earlier}}):
+        path.write_text(json.dumps(tree))
+        with pytest.raises(OfEarlierTare, match="is of an earlier tare"):
+            read_error(layout)
+    path.write_text(json.dumps({**earlier, "base": "x"}))
     with pytest.raises(StoreError, match="cannot be read"):
         read_error(layout)
 

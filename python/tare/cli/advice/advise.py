@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -33,6 +33,9 @@ from tare.study.catalogue import find_study
 from tare.study.reading.load import load, loads
 from tare.study.registry import installed
 from tare.study.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from tare.knowledge.predictions.model_error import ModelError
 
 
 class Production(StrEnum):
@@ -124,21 +127,29 @@ def _how_to_predict(width: int) -> Iterator[str]:
 
 
 def _predicted_tree(profile: Path) -> dict[str, object]:
-    from tare.knowledge.predictions.model_error import read_error
     from tare.knowledge.predictions.past import past_of  # stores and reports are slow to import
     from tare.knowledge.predictions.prediction_text import prediction_trees
 
-    predicted = past_of(profile, default_layout(), read_error(default_layout())).predictions
+    predicted = past_of(profile, default_layout(), _model_error()).predictions
     return {"predictions": prediction_trees(predicted)} if predicted else {}
 
 
 def _predicted_lines(profile: Path, width: int, advice: Advice) -> Iterator[str]:
-    from tare.knowledge.predictions.model_error import read_error
     from tare.knowledge.predictions.past import past_of  # stores and reports are slow to import
     from tare.knowledge.predictions.prediction_text import prediction_lines
 
-    error = read_error(default_layout())
+    error = _model_error()
     return prediction_lines(past_of(profile, default_layout(), error).predictions, width, error, _priors(advice))
+
+
+def _model_error() -> ModelError:
+    from tare.knowledge.predictions.model_error import ASSUMED, OfEarlierTare, read_error
+
+    try:
+        return read_error(default_layout())
+    except OfEarlierTare as error:
+        typer.echo(str(error), err=True)
+        return ASSUMED
 
 
 def _priors(advice: Advice) -> dict[str, Prior]:

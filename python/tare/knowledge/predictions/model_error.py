@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from tare.calibrate.archive import write_whole
 from tare.errors import StoreError
-from tare.sites.layout import Layout
+from tare.sites.layout import Layout, make_directory
 from tare.study.values import Strict
 
 FORMAT: Literal[1] = 1
@@ -86,6 +86,10 @@ ASSUMED = ModelError(base=_BASE, share=0.0)
 """Used until there are outcomes."""
 
 
+_EARLIER = "reach"
+"""Field of a model with heavier tails, whose scale was no standard deviation."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A prediction from unit costs alone, and the measurement: log ratios. `store`: digest of its plan.
@@ -145,22 +149,39 @@ def learned_error(outcomes: Sequence[Outcome]) -> ModelError:
     )
 
 
+class OfEarlierTare(StoreError):
+    """The stored error is of a model that tare had before; the assumed one is to be used."""
+
+
 def keep_error(layout: Layout, error: ModelError) -> Path:
     """Write it beside the unit costs, and replace an earlier one."""
-    layout.unit_costs.mkdir(parents=True, exist_ok=True)
+    make_directory(layout.unit_costs)
     path = layout.unit_costs / RESULT
     write_whole(path, error.model_dump_json(indent=1) + "\n")
     return path
 
 
 def read_error(layout: Layout) -> ModelError:
-    """Read the stored error, else return the assumed one. Raises `StoreError` for a damaged file."""
+    """Read the stored error, else return the assumed one.
+
+    Raises `StoreError` for a damaged file, and `OfEarlierTare` for one of a model that tare had before.
+    """
     path = layout.unit_costs / RESULT
     try:
         return ModelError.model_validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return ASSUMED
     except (OSError, ValidationError) as error:
+        if isinstance(error, ValidationError) and _is_of_earlier(error):
+            raise OfEarlierTare(
+                f"{path} is of an earlier tare, which assumed other errors, and is not used",
+                hint="`tare knowledge predicted STORE...` learns anew",
+            ) from error
         raise StoreError(
             f"{path} cannot be read", hint="remove it and run `tare knowledge predicted` again"
         ) from error
+
+
+def _is_of_earlier(error: ValidationError) -> bool:
+    """Whether a field that earlier models had is all that is wrong."""
+    return all(each["type"] == "extra_forbidden" and each["loc"][-1] == _EARLIER for each in error.errors())
