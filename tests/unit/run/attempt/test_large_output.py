@@ -18,12 +18,14 @@ from tare.sites import Output
 from tare.sites.local import LocalHost
 from tare.sites.reading import LAST_BYTES, ending
 
+WHOLE_BYTES = 48 << 20
+"""Twice what the program below may have beside itself."""
 _REDACT = """
 import resource, sys
 from pathlib import Path
 from tare.databases import Secrets
 from tare.run.attempt.raw_files import redact
-most = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + (64 << 20)
+most = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + (24 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
 redact(Path(sys.argv[1]), Secrets("tare", "p" * 48, None))
 """
@@ -31,12 +33,12 @@ redact(Path(sys.argv[1]), Secrets("tare", "p" * 48, None))
 
 def test_a_large_output_is_masked_without_being_in_memory_as_a_whole(tmp_path: Path) -> None:
     with (tmp_path / "sut.stderr").open("wb") as file:
-        file.truncate(300 << 20)
+        file.truncate(WHOLE_BYTES)
         file.seek(0, 2)
         file.write(b"p" * 48)
     subprocess.run([sys.executable, "-c", _REDACT, str(tmp_path)], check=True, timeout=200)
     with (tmp_path / "sut.stderr").open("rb") as file:
-        file.seek(300 << 20)
+        file.seek(WHOLE_BYTES)
         assert file.read() == b"[password]"
     assert [path.name for path in tmp_path.iterdir()] == ["sut.stderr"]
 
