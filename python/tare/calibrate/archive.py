@@ -20,6 +20,7 @@ from tare.calibrate.summary import Effort, Identity, Summary, summarise
 from tare.errors import StoreError
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState
+from tare.sites.layout import make_directory
 from tare.store import Store, open_store
 from tare.study.values import Strict
 from tare.version import __version__
@@ -161,7 +162,7 @@ class Archive:
     def keep(self, summary: Summary) -> None:
         """Write the summary, completely or not at all."""
         directory = self.directory(summary.identity)
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         write_whole(directory / SUMMARY, summary.model_dump_json(indent=1) + "\n")
 
 

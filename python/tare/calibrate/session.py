@@ -18,6 +18,7 @@ from tare.run.execute import Destination, execute
 from tare.run.machine import Machine
 from tare.run.parity.references import References, until_refused
 from tare.run.resume import StudyState
+from tare.sites.layout import make_directory
 from tare.store import open_store, resume_store
 
 
@@ -81,7 +82,7 @@ def calibrate(session: Session, minutes: float | None, studies: int | None = Non
 def _study(session: Session, place: Place, deadline: Deadline | None) -> bool:
     """Run one study, up to the deadline. Returns whether it is finished."""
     plan = expand(session.archive.kinds[place.kind].make(place.number))
-    place.path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(place.path.parent)
     with resume_store(place.path, plan) as writer:
         done = StudyState.from_records(writer.records())
         machine = session.machine(plan, References(writer.records()))

@@ -10,7 +10,7 @@ from tare.calibrate.archive import write_whole
 from tare.calibrate.summary import Identity
 from tare.errors import StoreError
 from tare.knowledge.unit_costs import UnitCosts
-from tare.sites.layout import Layout
+from tare.sites.layout import Layout, make_directory
 
 RESULT = "costs.json"
 
@@ -23,7 +23,7 @@ def place_of(layout: Layout, identity: Identity) -> Path:
 def keep(layout: Layout, costs: UnitCosts) -> None:
     """Replace the stored costs, completely or not at all."""
     folder = place_of(layout, costs.identity)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_directory(folder)
     write_whole(folder / RESULT, costs.model_dump_json(indent=1) + "\n")
 
 

@@ -29,6 +29,7 @@ from tare.run.emulated import emulated_arms
 from tare.run.ending import ending_of
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState
+from tare.sites.layout import make_directory
 from tare.study.model import ArmSettings
 from tare.version import __version__
 
@@ -149,7 +150,7 @@ def write_claims(claims: Mapping[str, Claim], folder: Path) -> tuple[Path, ...]:
     if there := [path for path in paths if path.is_symlink() or path.exists()]:
         raise StudyError(f"{there[0]} exists already", hint="these findings were added already; remove them first")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_directory(folder)
         for path, claim in paths.items():
             with path.open("x", encoding="utf-8") as file:
                 file.write(as_yaml(claim))

@@ -77,6 +77,13 @@ def default_layout(environ: Mapping[str, str] = os.environ) -> Layout:
     return Layout(Path(data) / "tare")
 
 
+def make_directory(path: Path) -> None:
+    """Make a directory of the home and what lacks above it. Only their owner may write, whatever the umask is."""
+    for place in (*reversed(path.parents), path):
+        if not place.is_dir():
+            place.mkdir(mode=0o755, exist_ok=True)
+
+
 _LIMIT_S = 10.0
 _CLOSE = (
     'test "$(id -u)" = 0 || exit 0; for d; do test -d "$d" && ! test -L "$d" && chmod 0700 -- "$d"; done; exit 0'

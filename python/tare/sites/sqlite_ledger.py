@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tare.errors import EnvironmentLacks, StoreError
 from tare.sites import Host, Process
-from tare.sites.layout import refuse_foreign
+from tare.sites.layout import make_directory, refuse_foreign
 from tare.sites.ledger import Kind, Made
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import alive, from_ident, to_ident
@@ -92,7 +92,7 @@ class SqliteLedger:
     def _write(self) -> Iterator[sqlite3.Connection]:
         """Open one connection per call: none must be handed to a thread or a fork, or closed at the end."""
         with self._failing_clearly():
-            self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            make_directory(self._path.parent)
             with closing(sqlite3.connect(self._path, timeout=_BUSY_S)) as db:
                 _in_wal(db)
                 db.execute("PRAGMA synchronous = FULL")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tare.errors import EnvironmentLacks
-from tare.sites.layout import refuse_foreign
+from tare.sites.in_use import in_use
+from tare.sites.layout import make_directory, refuse_foreign
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
 
@@ -74,3 +75,17 @@ def test_a_home_of_ones_own_is_used(tmp_path: Path, mode: int) -> None:
     home.chmod(mode)
     refuse_foreign(home)
     refuse_foreign(tmp_path / "none")
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o022])
+def test_a_home_is_made_so_that_nobody_else_can_write_to_it(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with in_use(tmp_path / "share" / "tare"):
+            make_directory(tmp_path / "share" / "tare" / "unit-costs" / "machine")
+    finally:
+        os.umask(before)
+    made = [tmp_path / "share", *(path for path in (tmp_path / "share").rglob("*") if path.is_dir())]
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o755}
+    assert len(made) == 4
+    refuse_foreign(tmp_path / "share" / "tare")

@@ -30,7 +30,7 @@ from tare.report.interval_bar import LINES, Marks, bar_axis, interval_bar, marks
 from tare.run.local import local_engine
 from tare.sites.engine import engine_facts
 from tare.sites.facts import host_facts
-from tare.sites.layout import Layout, default_layout
+from tare.sites.layout import Layout, default_layout, make_directory
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store_place import place_of as store_place
@@ -90,7 +90,7 @@ def _measured(layout: Layout, identity: Identity, *, full: bool, again: bool, qu
             store = _next(store)
         elif not quiet:
             typer.echo("paths were measured before; --again measures them anew", err=True)
-    store.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(store.parent)
     with carried_out(plan, store, quiet=quiet) as writer:
         study, records = readable(plan.study, writer.records())
         costs = UnitCosts(

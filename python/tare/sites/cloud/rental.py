@@ -24,7 +24,7 @@ from tare.sites.cloud.blueprint import HostPlace, places, resource_name
 from tare.sites.cloud.keys import SshKey, new_key
 from tare.sites.cloud.plan import MachinePlan
 from tare.sites.file import SshSpec
-from tare.sites.layout import Layout
+from tare.sites.layout import Layout, make_directory
 from tare.sites.ledger import Made
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import alive, from_ident, to_ident
@@ -186,7 +186,8 @@ class Rentals:
             owner=to_ident(own_process()),
         )
         rental = Rental(name := f"{plan.name}-{secrets.token_hex(3)}", self.folder / name, about)
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_directory(self.folder.parent)
+        self.folder.mkdir(exist_ok=True, mode=0o700)
         draft = self.folder / f".{name}"
         draft.mkdir(mode=0o700)
         key = new_key()
