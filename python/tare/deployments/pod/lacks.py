@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from ipaddress import ip_network
 
+from tare.deployments import POD
 from tare.deployments.pod.cni import directory_of
 from tare.deployments.pod.pod import SERVICE_POOL
 from tare.deployments.pod.rules import version_of
@@ -21,8 +22,8 @@ def why_no_pods(host: Host, suts: Iterable[SutSpec]) -> tuple[str, ...]:
     """A sentence for each missing program, or route, that one of the SUTs needs."""
     plugins, proxies, dialled = set[str](), set[str](), False
     for sut in suts:
-        if sut.pod is None or sut.network not in POD_NETWORKS:
-            continue
+        if sut.pod is None or sut.deployment == POD or sut.network not in POD_NETWORKS:
+            continue  # a cluster has its own
         plugins |= {sut.pod.cni, "host-local"}
         if sut.network is NetworkKind.HOST_PORT:
             plugins.add("portmap")

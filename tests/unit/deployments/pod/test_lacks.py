@@ -11,7 +11,7 @@ from tare.errors import RunFailed
 from tare.sites import Completed
 from tare.sites.fake import Answer, FakeHost
 from tare.study.model import PodSpec, SutSpec
-from tare.study.values import NetworkKind
+from tare.study.values import NetworkKind, Qos
 
 CNI = "apt-get install containernetworking-plugins"
 LACKING = "rules as kube-proxy's mode {} writes them need {}, which is missing (apt-get install {})"
@@ -65,3 +65,10 @@ def test_a_service_needs_a_route_to_its_address(network: str, *, lacks: bool) ->
     refusals = why_no_pods(alone, [sut(network, {})])
     sentence = "no route leads to a Service's address (10.232.0.0/14), so that no client reaches it"
     assert [refusal.partition(": ")[0] for refusal in refusals] == ([sentence] if lacks else [])
+
+
+def test_a_pod_of_a_cluster_needs_no_piece_of_tare_s() -> None:
+    alone = host("bridge", "host-local", "iptables")
+    alone.answers = {**alone.answers, ("ip", "route", "get"): Completed((), 2)}
+    of_cluster = sut("cluster-ip", {"qos": Qos.BURSTABLE}).model_copy(update={"deployment": "pod"})
+    assert why_no_pods(alone, [of_cluster]) == ()
