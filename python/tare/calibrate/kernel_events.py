@@ -24,8 +24,6 @@ from pathlib import Path
 _PAGE, _PAGES = 4096, 4096
 _FILE_PAGES, _WRITTEN_PAGES = 4096, 64
 _CALLS, _ALONE, _SYNCS = 50_000, 300, 30
-_WRITERS, _COMMITS, _WORK_NS = 16, 30, 100_000
-"""Processes that share a CPU, commits of each, and CPU time of the work between its commits."""
 _KEPT = 0.98
 """Share of the page faults that counts: the slowest were hit by interrupts."""
 _ASLEEP_S = 0.0001
@@ -54,9 +52,7 @@ def main(repeats: int, events: Sequence[str], places: Mapping[str, str]) -> None
 
 def _tasks(events: Sequence[str], places: Mapping[str, str]) -> Iterator[tuple[str, str, Callable[[], Ways]]]:
     alone = {"syscall": _syscall, "fault": _fault, "wakeup": _wakeup}
-    of_file = {
-        "read": _read, "fsync": _fsync, "read-cpu": _read_cpu, "write-cpu": _write_cpu, "commit-cpu": _commit_cpu,
-    }  # fmt: skip
+    of_file = {"read": _read, "fsync": _fsync, "read-cpu": _read_cpu, "write-cpu": _write_cpu}
     for event in events:
         if event in alone:
             yield event, "", alone[event]
@@ -210,115 +206,6 @@ def _write_cpu(folder: str) -> Ways:
     Neither writes the file's metadata, so that each is one write of the disk, and can be counted by those.
     """
     return _written(folder, os.fdatasync, os.O_DSYNC, time.thread_time_ns)
-
-
-def _commit_cpu(folder: str) -> Ways:
-    """CPU time of a write of the disk that a full CPU's processes wait for. First: fdatasync(2); second: O_DSYNC.
-
-    Minus the CPU time of the same work and the same turns without a write, over the number of writes.
-    """
-    block, loops = os.urandom(_PAGE), _loops(_WORK_NS)
-    plain, synced = _file(folder), _file(folder, os.O_DSYNC)
-
-    def write_and_sync(at: int) -> None:
-        os.pwrite(plain, block, at)
-        os.fdatasync(plain)
-
-    try:
-        for fd in (plain, synced):
-            os.write(fd, block * _WRITTEN_PAGES)
-            os.fsync(fd)
-        without, _ = _commits(lambda _: None, loops)
-        ways = [_commits(call, loops) for call in (write_and_sync, lambda at: os.pwrite(synced, block, at))]
-        first, second = ((used - without) / writes for used, writes in ways)
-        return first, second
-    finally:
-        os.close(plain)
-        os.close(synced)
-
-
-def _loops(ns: int) -> int:
-    """Return how often an empty loop turns in this CPU time."""
-    times = []
-    for _ in range(9):
-        began = time.thread_time_ns()
-        for _ in range(_CALLS):
-            pass
-        times.append(time.thread_time_ns() - began)
-    return round(_CALLS * ns / min(times))
-
-
-class _Group:
-    """Processes that work and commit in groups, as databases do: one writes for all that have asked so far.
-
-    `used`: CPU time of each in ns, 0 until it is done; `writes`: their number.
-    """
-
-    def __init__(self, write: Callable[[int], object], loops: int) -> None:
-        numbers = memoryview(mmap.mmap(-1, _PAGE)).cast("Q")
-        self._asked, self._done, self.used = (numbers[n * _WRITERS : (n + 1) * _WRITERS] for n in range(3))
-        self.writes = numbers[3 * _WRITERS : 3 * _WRITERS + 1]
-        self._write, self._loops = write, loops
-        self._go, self._turn = os.pipe(), os.pipe()
-
-    def work(self, me: int) -> None:
-        """Wait for `start`, then work and commit."""
-        os.close(self._go[1])
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-        os.read(self._go[0], 1)
-        began = time.thread_time_ns()
-        for number in range(1, _COMMITS + 1):
-            for _ in range(self._loops):
-                pass
-            self._commit(me, number)
-        self.used[me] = time.thread_time_ns() - began
-
-    def _commit(self, me: int, number: int) -> None:
-        self._asked[me] = number
-        os.read(self._turn[0], 1)
-        try:
-            if self._done[me] < number:
-                group = self._asked.tolist()
-                self._write(self.writes[0] % _WRITTEN_PAGES * _PAGE)
-                self.writes[0] += 1
-                for writer, its in enumerate(group):
-                    self._done[writer] = its
-        finally:
-            os.write(self._turn[1], b"x")
-
-    def start(self) -> None:
-        """Give the first turn, and wake all processes."""
-        os.write(self._turn[1], b"x")
-        os.close(self._go[1])
-
-    def close(self) -> None:
-        """Close what is open still, after all processes have ended."""
-        for end in (self._go[0], *self._turn):
-            os.close(end)
-
-
-def _commits(write: Callable[[int], object], loops: int) -> tuple[int, int]:
-    """Let processes on one CPU commit; return their CPU time in ns, and the number of writes.
-
-    Raises `OSError` if one of them fails.
-    """
-    group, children = _Group(write, loops), []
-    try:
-        for me in range(_WRITERS):
-            children.append(os.fork())
-            if children[-1] == 0:
-                try:
-                    group.work(me)
-                finally:
-                    os._exit(0)
-    finally:
-        group.start()
-        for child in children:
-            os.waitpid(child, 0)
-        group.close()
-    if 0 in group.used.tolist():
-        raise OSError(0, "a process that writes has failed")
-    return sum(group.used), group.writes[0]
 
 
 def _written(folder: str, sync: Callable[[int], object], flag: int, clock: Callable[[], int]) -> Ways:

@@ -27,9 +27,7 @@ from tare.study.values import Strict
 if TYPE_CHECKING:
     from docker import DockerClient
 
-Event = Literal[
-    "syscall", "fault", "wakeup", "read", "fsync", "read-cpu", "write-cpu", "commit-cpu", "packet", "exit"
-]
+Event = Literal["syscall", "fault", "wakeup", "read", "fsync", "read-cpu", "write-cpu", "packet", "exit"]
 EVENTS: Mapping[Event, str] = {
     "syscall": "system call",
     "fault": "page fault",
@@ -38,13 +36,10 @@ EVENTS: Mapping[Event, str] = {
     "fsync": "fsync of 4 KiB",
     "read-cpu": "CPU of a read",
     "write-cpu": "CPU of a write",
-    "commit-cpu": "CPU of a commit",
     "packet": "packet",
     "exit": "VM exit",
 }
-_BY_PROGRAM: Sequence[Event] = (
-    "syscall", "fault", "wakeup", "read", "fsync", "read-cpu", "write-cpu", "commit-cpu",
-)  # fmt: skip
+_BY_PROGRAM: Sequence[Event] = ("syscall", "fault", "wakeup", "read", "fsync", "read-cpu", "write-cpu")
 """Events that `PROGRAM` measures; packets are measured by link_costs.py, `exit` in a guest."""
 PROGRAM = Path(__file__).parent.parent / "calibrate" / "kernel_events.py"
 REPEATS = 9

@@ -28,7 +28,7 @@ def events(where: Literal["bare", "container"], **ns: float) -> tuple[EventCost,
     """fsync and read on each storage, exactly so many nanoseconds, of which half is CPU time."""
     of = {name: {"first": [value] * 3, "second": [value] * 3} for name, value in ns.items()}
     cpu = {name: {"first": [value / 2] * 3, "second": [value / 2] * 3} for name, value in ns.items()}
-    every = {"fsync": of, "read": of, "write-cpu": cpu, "commit-cpu": cpu, "read-cpu": cpu}
+    every = {"fsync": of, "read": of, "write-cpu": cpu, "read-cpu": cpu}
     printed = json.dumps({"events": every, "lacks": []}).encode()
     return costs_of(printed, where, None if where == "bare" else "default")[0]
 
@@ -101,33 +101,6 @@ def test_at_a_rate_they_spare_cpu_time_and_what_waits_for_it() -> None:
     assert latency.log_ratio < -0.01
 
 
-def dear_commits() -> UnitCosts:
-    """A write takes 40 µs of a thread alone, 80 µs if a full CPU's threads wait for it, and 2 µs in memory."""
-    busy = {name: {"first": [ns] * 3, "second": [ns] * 3} for name, ns in (("host", 8e4), ("tmpfs", 2e3))}
-    printed = json.dumps({"events": {"commit-cpu": busy}, "lacks": []}).encode()
-    known = [each for each in slow_writes().events if each.event != "commit-cpu"]
-    return weighed().model_copy(update={"events": (*known, *costs_of(printed, "bare", None)[0])})
-
-
-def test_writes_of_a_full_server_spare_what_those_cost_that_wait_for_them() -> None:
-    # 200 µs of the only CPU for an operation with half a write: 39 µs less.
-    of = profile_of([of_writes(0.5, per_s=5_000.0, sut=4.0, client=0.4, threads=64)])
-    assert of is not None
-    forecast = predicted("tmpfs", on("tmpfs"), of, dear_commits())
-    assert forecast.log_ratio == pytest.approx(math.log(200 / 161), abs=0.01)
-
-
-def test_at_a_rate_the_share_of_writes_that_finds_the_server_busy_is_as_dear() -> None:
-    of = profile_of([of_writes(2.0, rate=1_000.0, per_s=1_000.0, sut=0.8, client=0.04)])
-    assert of is not None
-    assert of.cpu_us is not None
-    busy = of.stations["sut"].used
-    assert 0.1 < busy < 0.9
-    cpu = predicted("tmpfs", on("tmpfs"), of, dear_commits(), metric=CPU)
-    spared = 2 * (busy * 78 + (1 - busy) * 38)
-    assert cpu.log_ratio == pytest.approx(math.log1p(-spared / of.cpu_us))
-
-
 def test_an_idle_disk_makes_no_difference_and_a_bind_mount_is_the_hosts() -> None:
     of = profile_of([on_disk(0.0)])
     assert of is not None
@@ -155,13 +128,12 @@ def test_a_storage_that_nobody_weighed_has_no_prediction_and_says_why() -> None:
     assert predicted("a", on("tmpfs"), profile(), weighed()).why_none == (
         "the bare runs do not show how long the disk was busy, or how much it did"
     )
-    for event in ("write-cpu", "commit-cpu"):
-        without = weighed().model_copy(
-            update={"events": [each for each in weighed().events if each.event != event]}
-        )
-        assert predicted("a", on("tmpfs"), of, without).why_none == (
-            "the CPU time of writes on the storage tmpfs was not measured: `tare weigh` does"
-        )
+    without = weighed().model_copy(
+        update={"events": [each for each in weighed().events if each.event != "write-cpu"]}
+    )
+    assert predicted("a", on("tmpfs"), of, without).why_none == (
+        "the CPU time of writes on the storage tmpfs was not measured: `tare weigh` does"
+    )
 
 
 def test_an_open_loop_of_a_store_is_told_in_cpu_time_and_latency() -> None:

@@ -52,29 +52,20 @@ class Added:
 
 @dataclass(frozen=True)
 class StorageCosts:
-    """Reads and synchronous writes (fsync) on a storage: ratios of time, differences of the caller's CPU time.
-
-    `write_cpu`: of a thread that writes alone; `commit_cpu`: of all that share a full CPU and wait for the write.
-    """
+    """Reads and synchronous writes (fsync) on a storage: ratios of time, differences of the caller's CPU time."""
 
     read: Ratio
     fsync: Ratio
     read_cpu: Added
     write_cpu: Added
-    commit_cpu: Added
 
     def of(self, written: float, shift: float = 0.0) -> float:
         """Ratio for disk time with the share `written` of writes."""
         return written * self.fsync.shifted(shift) + (1 - written) * self.read.shifted(shift)
 
-    def cpu_us(self, disk: Disk, used: float, shift: float = 0.0) -> float:
-        """CPU time that an operation uses more on this storage. `used`: share of the server's CPUs in use.
-
-        That share of the writes finds the CPUs busy and costs as much as at full load; the others cost as much as a
-        write alone.
-        """
-        a_write = used * self.commit_cpu.shifted(shift) + (1 - used) * self.write_cpu.shifted(shift)
-        return disk.reads * self.read_cpu.shifted(shift) + disk.writes * a_write
+    def cpu_us(self, disk: Disk, shift: float = 0.0) -> float:
+        """CPU time that an operation uses more on this storage, of the thread that reads and writes."""
+        return disk.reads * self.read_cpu.shifted(shift) + disk.writes * self.write_cpu.shifted(shift)
 
 
 def same_place(one: str | None, other: str | None) -> bool:
@@ -88,11 +79,10 @@ def storage_costs(costs: UnitCosts, storage: str | None) -> StorageCosts | None:
         return None
     read, fsync = _ratio(costs, "read", storage), _ratio(costs, "fsync", storage)
     read_cpu, write_cpu = _added(costs, "read-cpu", storage), _added(costs, "write-cpu", storage)
-    commit_cpu = _added(costs, "commit-cpu", storage)
-    if fsync is None or write_cpu is None or commit_cpu is None:
+    if fsync is None or write_cpu is None:
         return None
     # Where reads cannot be timed (no O_DIRECT), they are taken to differ as writes do.
-    return StorageCosts(read or fsync, fsync, read_cpu or write_cpu, write_cpu, commit_cpu)
+    return StorageCosts(read or fsync, fsync, read_cpu or write_cpu, write_cpu)
 
 
 def why_no_costs(costs: UnitCosts, storage: str | None, beside: str | None) -> str:
@@ -111,10 +101,9 @@ def moved(profile: Profile, storage: StorageCosts, shift: float = 0.0) -> Profil
     """Return the profile with the CPU time that the server's operation has on this storage."""
     if profile.disk is None:
         return profile
+    more = storage.cpu_us(profile.disk, shift)
     stations, cpu_us = dict(profile.stations), profile.cpu_us
-    sut = stations.get("sut")
-    more = storage.cpu_us(profile.disk, 0.0 if sut is None else sut.used, shift)
-    if sut is not None:
+    if sut := stations.get("sut"):
         us = max(sut.us + more, _LEAST * sut.us)
         stations["sut"] = replace(sut, us=us, used=sut.used * us / sut.us if sut.us else sut.used)
     if cpu_us is not None:
