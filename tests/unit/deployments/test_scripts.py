@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tare.deployments.bare.bare import LAUNCHER
-from tare.deployments.bare.launcher import LaunchError, describe, resolve
+from tare.deployments.bare.launcher import LaunchError, describe, resolve, table
 from tare.deployments.cgroup.hierarchy import CgroupKind, Cgroups, Hierarchy
 from tare.deployments.cgroup.placement import clear, prune, warden
 from tare.deployments.container.engine_exec import split_frames
@@ -163,3 +164,15 @@ def test_a_specification_on_standard_input_ends_where_it_says() -> None:
 def test_a_specification_that_is_cut_short_is_told() -> None:
     done = launched(b"0000000009{}")
     assert (done.returncode, done.stderr) == (125, b"the specification is cut short: 2 of 9 bytes\n")
+
+
+def test_accounts_are_read_from_files_and_a_fifo_in_their_place_is_not_waited_for(tmp_path: Path) -> None:
+    """Found by attack: an image's /etc/passwd was a FIFO, and its start waited for 30 s."""
+    (tmp_path / "passwd").write_bytes(b"root:x:0:0:\xff:/root:/bin/sh\nshort:x\n")
+    assert [row[0] for row in table(str(tmp_path / "passwd"), 6)] == ["root"]
+    assert table(str(tmp_path / "none"), 6) == []
+    os.mkfifo(tmp_path / "fifo")
+    program = "import sys; from tare.deployments.bare.launcher import table; print(table(sys.argv[1], 6))"
+    argv = [sys.executable, "-c", program, str(tmp_path / "fifo")]
+    assert subprocess.run(argv, capture_output=True, check=True, timeout=20).stdout == b"[]\n"
+    assert table("/dev/zero", 6) == []

@@ -214,9 +214,9 @@ def build_root(spec: Spec) -> None:
 
 def cgroup_mounts() -> list[str]:
     """Mount points of the host's cgroups. A program may size itself by its limits (the JVM does)."""
-    lines = Path("/proc/self/mountinfo").read_text(errors="replace").split("\n")
-    targets = [line.split(" ")[4] for line in lines if line]
-    return [path for path in targets if path == CGROUPS or path.startswith(f"{CGROUPS}/")]
+    text = Path("/proc/self/mountinfo").read_text(errors="replace")
+    seen = [line.split(" ")[4] for line in text.split("\n") if line]
+    return [path for path in seen if path == CGROUPS or path.startswith(f"{CGROUPS}/")]
 
 
 class User:
@@ -247,11 +247,11 @@ class User:
 
 
 def table(path: str, fields: int) -> list[list[str]]:
-    """Rows of a passwd or group file that have at least `fields` fields."""
-    try:
-        lines = Path(path).read_text(errors="replace").splitlines()
-    except FileNotFoundError:
+    """Rows of a passwd or group file that have at least `fields` fields; none of a FIFO, without waiting for it."""
+    if not Path(path).exists():
         return []
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        lines = (file.read(64 << 20) or b"").decode(errors="replace").splitlines()
     return [row for row in (line.split(":") for line in lines) if len(row) >= fields]
 
 

@@ -36,6 +36,7 @@ from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host, Process
 from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, boot_id, identify, to_ident
+from tare.sites.reading import ending
 from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ class Containerd:
         self._shared.leave(task.cgroup_parent)
 
     def _last_words(self, task: Task) -> str:
-        raw = (self._host.read(task.output.stderr) or self._host.read(task.output.stdout) or b"").strip()
+        raw = (ending(self._host, task.output.stderr) or ending(self._host, task.output.stdout)).strip()
         text = raw[-_LAST_WORDS_BYTES:].decode(errors="replace")
         return text.splitlines()[-1] if text else "it printed nothing"
 

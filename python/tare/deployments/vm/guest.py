@@ -11,6 +11,7 @@ from typing import Any
 from tare.deployments import Instance
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Completed, Host, Output, Process
+from tare.sites.reading import ending
 
 _LINES, _LONGEST = 3, 160
 _PANIC = "Kernel panic"
@@ -55,7 +56,7 @@ def guest_end(host: Host, status: str) -> GuestEnd | None:
 
 def words_of(host: Host, path: str) -> str | None:
     """`console: …` with the file's last lines, preceded by a panic if there is one; `None` for an empty file."""
-    text = (host.read(path) or b"").decode(errors="replace")
+    text = ending(host, path).decode(errors="replace")
     lines = [line.strip()[:_LONGEST] for line in text.splitlines() if line.strip()]
     if not lines:
         return None

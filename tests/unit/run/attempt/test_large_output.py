@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.databases import Secrets
+from tare.deployments.vm.guest import words_of
 from tare.errors import RunFailed
 from tare.run.attempt import raw_files
 from tare.run.attempt.death import last_output
@@ -80,3 +81,4 @@ def test_the_last_words_of_a_server_are_read_from_the_end_of_its_output(tmp_path
     assert len(ending(LocalHost(), output.stderr)) == LAST_BYTES
     assert last_output(LocalHost(), output).endswith("no space left")
     assert ending(LocalHost(), output.stdout) == b""
+    assert (words_of(LocalHost(), output.stderr) or "").endswith(" / no space left")
