@@ -35,6 +35,7 @@ _FORMS: Mapping[str, Sequence[str]] = {
     "network namespace": ("test", "-e", f"/run/netns/{_NAME}"),
     "file in /run": ("cat", f"/run/{_NAME}/file"),
 }
+_TABLES = "nft list tables | grep -v '^table ip6 nat$'; nft list table ip6 nat 2>/dev/null | grep -w chain"
 _HEX = re.compile(r"[0-9a-f]{12,64}")
 
 
@@ -142,8 +143,8 @@ def footprint(ground: OnTestHost) -> Mapping[str, Counter[str]]:
         "container": ("docker", "ps", "--all", "--no-trunc", "--format", "{{.ID}} {{.Names}}"),
         "volume": ("docker", "volume", "ls", "--quiet"),
         "network": ("docker", "network", "ls", "--format", "{{.Name}}"),
-        # Once an engine ran without its proxy, it leaves its own rules for that.
-        "rule": ("sh", "-c", "iptables-save | grep '^-A' | grep -v 'src-type LOCAL -j MASQ'; nft list tables"),
+        # Once an engine ran without its proxy, it leaves its own rules for that; CNI's portmap an empty table.
+        "rule": ("sh", "-c", "iptables-save | grep '^-A' | grep -v 'src-type LOCAL -j MASQ'; " + _TABLES),
         "network namespace": ("ls", "/run/netns"),
         "device": ("ls", "/sys/class/net"),
         "mount": ("awk", "{ print $5 }", "/proc/self/mountinfo"),

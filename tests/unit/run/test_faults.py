@@ -6,15 +6,18 @@ import errno
 import itertools
 import os
 import signal
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tare.databases import Exec, ServerPlan
+from tare.databases.fake import FakeDatabase
 from tare.deployments import Instance, Task
 from tare.deployments.fake import FakeDeployment
-from tare.errors import EndedAtOnce, EnvironmentLacks, host_failed
+from tare.errors import EndedAtOnce, EnvironmentLacks, RunFailed, host_failed
 from tare.plan.model import Plan
 from tare.run.attempt import raw_files as collecting
 from tare.run.clock import SystemClock
@@ -119,6 +122,25 @@ def test_a_server_that_dies_while_measured_fails_the_run(rig: Any, plans: Any) -
     assert record.outcome.failed_in is Phase.MEASURE
     assert "the server ended during measure" in str(record.outcome.reason)
     assert rig.leftovers == []
+
+
+def test_a_server_that_ends_while_its_settings_are_read_is_the_reason(rig: Any, plans: Any) -> None:
+    """Found by `make chaos` on a cluster: `cat cannot be run in container …`, of a server out of memory."""
+
+    class Mortal(FakeDatabase):
+        asked = 0
+
+        def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
+            self.asked += 1
+            if self.asked == 2:  # after the measure phase
+                self.shutdown(plan, inside)
+                time.sleep(1.0)
+                raise RunFailed("cat cannot be run in container 6c7c9ea44db1")
+            return super().effective(plan, inside)
+
+    rig.swap(databases={"fake": Mortal()})
+    (record,) = rig.execute(plans())
+    assert "the server ended with exit code 0 while its settings were read" in str(record.outcome.reason)
 
 
 def test_a_client_that_hangs_is_ended_at_its_time_limit(rig: Any, plans: Any) -> None:

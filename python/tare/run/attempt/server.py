@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tare.databases import Database, ServerPlan
@@ -204,7 +205,8 @@ class Sut:
 
     def effective(self) -> Mapping[str, Mapping[str, str]]:
         """Node name → settings in force."""
-        return {server.node.name: server.effective() for server in self.servers}
+        with self._end_told_first("while its settings were read"):
+            return {server.node.name: server.effective() for server in self.servers}
 
     def shut_down(self) -> None:
         """Stop all servers cleanly, so that their data can be copied."""
@@ -223,10 +225,23 @@ class Sut:
         if failed is not None:
             raise failed
 
+    @contextmanager
+    def _end_told_first(self, when: str) -> Iterator[None]:
+        """If a server has ended, tell that instead of the failure that it caused inside the context."""
+        try:
+            yield
+        except RunFailed:
+            self.must_live(when)
+            raise
+
+    def _sees_all(self, cluster: Cluster, server: Server) -> bool:
+        with self._end_told_first("while the cluster was formed"):
+            return cluster.is_complete(server.plan, server.inside)
+
     def _wait_until_together(self, clock: Clock, cluster: Cluster) -> None:
         deadline = Deadline(clock, TOGETHER_S)
         for server in self.servers:
-            while not cluster.is_complete(server.plan, server.inside):
+            while not self._sees_all(cluster, server):
                 self.must_live("while the cluster was formed")
                 if deadline.passed:
                     seen = f"does not see all {len(self.servers)} nodes up"
