@@ -82,10 +82,15 @@ def _lists_containerd(api_version: str | None) -> bool:
     return tuple(map(int, numbers)) >= _LISTS_CONTAINERD
 
 
+def names_no_containerd(words: str) -> bool:
+    """Whether an engine says by these words that its containerd does not answer."""
+    return _NO_CONTAINERD.search(words.strip()) is not None
+
+
 def is_no_answer(error: BaseException) -> bool:
     """Whether a call failed because the engine, or its containerd, does not answer."""
     if isinstance(error, APIError):
-        return _NO_CONTAINERD.search(in_words(error)) is not None
+        return names_no_containerd(in_words(error))
     return isinstance(error, RequestException)
 
 

@@ -17,6 +17,7 @@ from docker.errors import APIError
 
 from tare.errors import EngineSilent, RunFailed, TimedOut
 from tare.sites import Completed, Host
+from tare.sites.engine import names_no_containerd
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -60,7 +61,8 @@ def engine_exec(  # noqa: PLR0913 - an engine, a place in it, and what `Deployme
         plain.close()
     stdout, stderr = split_frames(raw)
     code = _exit_code(engine, made["Id"], deadline)
-    if code == _NOT_RUN and not stdout + stderr:  # a runtime that refuses gives its reason
+    words = (stdout + stderr).decode(errors="replace")
+    if code == _NOT_RUN and (not words or names_no_containerd(words)):  # a runtime that refuses gives its reason
         raise EngineSilent(f"the engine on {host.name} did not run {argv[0]} in container {container_id[:12]}")
     return Completed(tuple(argv), code, stdout, stderr)
 

@@ -19,12 +19,18 @@ def executed(monkeypatch: pytest.MonkeyPatch, raw: bytes) -> Completed:
     return module.engine_exec(engine, FakeHost(), "0123456789abcdef", ["mariadb"], timeout_s=9, user="", stdin=b"")
 
 
-def test_an_exec_that_was_not_started_names_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+def framed(words: bytes) -> bytes:
+    return b"\1\0\0\0" + len(words).to_bytes(4, "big") + words
+
+
+@pytest.mark.parametrize("raw", [b"", framed(b"transport is closing: unavailable\r\n")])
+def test_an_exec_that_was_not_started_names_the_engine(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words of an engine whose containerd was killed came as the program's: `Redis did not let tare read …`."""
     with pytest.raises(EngineSilent, match="the engine on fake did not run mariadb in container 0123456789ab"):
-        executed(monkeypatch, b"")
+        executed(monkeypatch, raw)
 
 
 def test_what_a_runtime_says_of_a_program_that_it_refuses_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
     words = b"exec failed: permission denied"
-    done = executed(monkeypatch, b"\1\0\0\0" + len(words).to_bytes(4, "big") + words)
+    done = executed(monkeypatch, framed(words))
     assert (done.code, done.stdout) == (126, words)
