@@ -107,7 +107,7 @@ pub(crate) fn read(
 
 /// Whether a read failed because the file, or what it tells about, does not exist any more: its process has ended
 /// (ESRCH), or its control group or device was removed after it was opened (ENODEV). The mounts of a process that is
-/// exiting have gone before its directory in /proc (EINVAL, fs/proc_namespace.c).
+/// exiting have gone before its directory in /proc (EINVAL, `fs/proc_namespace.c`).
 fn is_missing(path: &str, error: &io::Error) -> bool {
     match Errno::from_io_error(error) {
         Some(Errno::NOENT | Errno::NOTDIR | Errno::SRCH | Errno::NODEV) => true,
