@@ -28,6 +28,7 @@ from tare.run.record import Phase, RunRecord
 from tare.sites import Completed, Site
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
+from tare.sites.process import alive
 
 PHASES = list(Phase)
 
@@ -127,6 +128,13 @@ def test_a_server_that_dies_while_measured_fails_the_run(rig: Any, plans: Any) -
 def test_a_server_that_ends_while_its_settings_are_read_is_the_reason(rig: Any, plans: Any) -> None:
     """Found by `make chaos` on a cluster: `cat cannot be run in container …`, of a server out of memory."""
 
+    started = list[Instance]()
+
+    class Noted(FakeDeployment):
+        def start(self, task: Task) -> Instance:
+            started.append(super().start(task))
+            return started[-1]
+
     class Mortal(FakeDatabase):
         asked = 0
 
@@ -134,11 +142,14 @@ def test_a_server_that_ends_while_its_settings_are_read_is_the_reason(rig: Any, 
             self.asked += 1
             if self.asked == 2:  # after the measure phase
                 self.shutdown(plan, inside)
-                time.sleep(1.0)
+                server = next(each for each in started if each.task.name.endswith("-sut"))
+                end = time.monotonic() + 20.0
+                while alive(LocalHost(), server.process) and time.monotonic() < end:
+                    time.sleep(0.01)
                 raise RunFailed("cat cannot be run in container 6c7c9ea44db1")
             return super().effective(plan, inside)
 
-    rig.swap(databases={"fake": Mortal()})
+    rig.swap(databases={"fake": Mortal()}, deployments={"fake": Noted})
     (record,) = rig.execute(plans())
     assert "the server ended with exit code 0 while its settings were read" in str(record.outcome.reason)
 
