@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tare.errors import EnvironmentLacks, StoreError
+from tare.full_disk import is_full
 from tare.sites import Host, Process
 from tare.sites.layout import make_directory, refuse_foreign
 from tare.sites.ledger import Kind, Made
@@ -19,8 +20,6 @@ from tare.sites.process import alive, from_ident, to_ident
 FORMAT = 1
 _BUSY_S = 30.0
 _POLL_S = 0.005
-_LITTLE_BYTES = 64 << 10
-"""Two pieces of the index that SQLite keeps beside a file in WAL mode."""
 _NO_PLACE = frozenset({
     sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_PROTOCOL,
@@ -119,21 +118,12 @@ class SqliteLedger:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            why = f"No space left on device ({error})" if _is_full(self._path.parent) else str(error)
+            why = f"No space left on device ({error})" if is_full(self._path.parent) else str(error)
             problem = f"the ledger {self._path} cannot be used: {why}"
             if _no_place(error):
                 hint = "set TARE_HOME to a directory that you may write to, on a file system of this machine"
                 raise EnvironmentLacks(problem, hint=hint) from error
             raise StoreError(problem) from error
-
-
-def _is_full(directory: Path) -> bool:
-    """SQLite reports a disk I/O error if its index finds no room (SQLITE_IOERR_SHMSIZE)."""
-    try:
-        room = os.statvfs(directory)
-    except OSError:
-        return False
-    return room.f_bavail * room.f_frsize < _LITTLE_BYTES
 
 
 def _in_wal(db: sqlite3.Connection) -> None:

@@ -177,7 +177,10 @@ def _at_url(place: StorePlace) -> Store:
 
 def _unreadable(place: StorePlace, error: Exception) -> StoreError:
     if place.is_directory or not isinstance(error, SQLAlchemyError):
-        return StoreError(f"the store {place} cannot be read: {_reason(error)}", hint=room_hint(error))
+        where = place.directory
+        return StoreError(
+            f"the store {place} cannot be read: {_reason(error, where)}", hint=room_hint(error, where)
+        )
     from tare.store import postgresql
 
     return postgresql.store_error(place, error)
@@ -197,7 +200,7 @@ def _in_directory(place: StorePlace) -> Store:
                 engine = _migrated_copy(connection, path)
         return Store(place, engine)
     except _UNREADABLE as error:
-        raise StoreError(f"the store {path} cannot be read: {_reason(error)}", hint=room_hint(error)) from error
+        raise _unreadable(place, error) from error
 
 
 def _migrated_copy(connection: Connection, path: Path) -> Engine:
@@ -210,8 +213,8 @@ def _migrated_copy(connection: Connection, path: Path) -> Engine:
     return engine
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, directory: Path) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return reason_of(error).splitlines()[0]
+    return reason_of(error, directory).splitlines()[0]

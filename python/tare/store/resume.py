@@ -65,7 +65,8 @@ def _held(place: StorePlace, enrol: Enrol) -> Iterator[Writer]:
             _drop_leftovers(writer, layout)
         except (SQLAlchemyError, sqlite3.Error, OSError, ValidationError) as error:
             raise StoreError(
-                f"the store {place} cannot be opened: {reason_of(error)}", hint=room_hint(error)
+                f"the store {place} cannot be opened: {reason_of(error, layout.root)}",
+                hint=room_hint(error, layout.root),
             ) from error
         yield writer
 

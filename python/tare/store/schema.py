@@ -203,7 +203,7 @@ def connect(path: Path, *, read_only: bool) -> Engine:
                 database.execute("PRAGMA synchronous = FULL")
         except sqlite3.Error as error:
             database.close()
-            if read_only and has_no_room(error) and _is_whole(path):
+            if read_only and has_no_room(error, path.parent) and _is_whole(path):
                 return _opened(path, _AT_REST)
             raise
         return database
@@ -226,19 +226,24 @@ def _at_rest(path: Path) -> bool:
     Even for reading, SQLite would create -wal and -shm files there
     (https://www.sqlite.org/wal.html#read_only_databases).
     """
-    return not _wal(path).exists() and not os.access(path.parent, os.W_OK)
+    return not _beside(path, "wal").exists() and _is_whole(path) and not os.access(path.parent, os.W_OK)
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether the database's own file has all that was committed."""
+    """Whether the database's own file has all that was committed, and nothing of a transaction that was not."""
+    return not any(_has_content(_beside(path, what)) for what in ("wal", "journal"))
+
+
+def _has_content(path: Path) -> bool:
     try:
-        return _wal(path).stat().st_size == 0
+        return path.stat().st_size > 0
     except FileNotFoundError:
-        return True
+        return False
 
 
-def _wal(path: Path) -> Path:
-    return path.with_name(f"{path.name}-wal")
+def _beside(path: Path, what: str) -> Path:
+    """A file that SQLite keeps beside a database (https://www.sqlite.org/tempfiles.html)."""
+    return path.with_name(f"{path.name}-{what}")
 
 
 def begin_with(engine: Engine, statement: str) -> None:

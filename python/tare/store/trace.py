@@ -21,7 +21,7 @@ VERSION = 1
 TRACE_HEAD = "trace.json"
 """A directory without this file holds no recording."""
 _COUNTS = ("cpus", "page_bytes", "period_ns")
-_NEEDED = (*_COUNTS, "ticks")
+_NEEDED = (*_COUNTS, "ticks", "started_monotonic_ns")
 _TEXTS = ("name", "kind", "detail", "sources")
 _KNOWN = ("name", "tick", "woke_ns")
 """Columns that are never null."""
@@ -118,7 +118,7 @@ def _header(file: Path, head: Any) -> Mapping[str, Any]:
         raise StoreError(f"{file.parent} is a trace of version {version}, this tare reads version {VERSION}")
     if lacks := [key for key in _NEEDED if key not in header]:
         raise StoreError(f"{file} has no {lacks[0]!r} in its header", hint="tare-probe writes it")
-    ticks, began_ns = header["ticks"], header.get("started_monotonic_ns", 0)
+    ticks, began_ns = header["ticks"], header["started_monotonic_ns"]
     of_ticks = [ticks.get("user_hz")] if isinstance(ticks, dict) else [None]
     if not _are_counts([*of_ticks, *(header[key] for key in _COUNTS)]) or not isinstance(began_ns, int):
         raise StoreError(f"{file} has no whole numbers above 0 in its header", hint=_NOT_BY_PROBE)

@@ -142,7 +142,7 @@ def test_a_server_that_ends_while_its_settings_are_read_is_the_reason(rig: Any, 
             self.asked += 1
             if self.asked == 2:  # after the measure phase
                 self.shutdown(plan, inside)
-                server = next(each for each in started if each.task.name.endswith("-sut"))
+                server = next(each for each in reversed(started) if each.task.name.endswith("-sut"))
                 end = time.monotonic() + 20.0
                 while alive(LocalHost(), server.process) and time.monotonic() < end:
                     time.sleep(0.01)
