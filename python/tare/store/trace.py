@@ -22,11 +22,11 @@ TRACE_HEAD = "trace.json"
 """A directory without this file holds no recording."""
 _COUNTS = ("cpus", "page_bytes", "period_ns")
 _NEEDED = (*_COUNTS, "ticks", "started_monotonic_ns")
-_TEXTS = ("name", "kind", "detail", "sources")
+_TEXTS = ("name", "kind", "detail", "sources", "what")
 _KNOWN = ("name", "tick", "woke_ns")
 """Columns that are never null."""
-
-
+_KNOWN_OF = {"event": ("tick", "at_ns", "what")}
+"""Table → its own such columns: an event of a target that was not found has no name."""
 _NOT_BY_PROBE = "tare-probe did not write it like this"
 
 
@@ -138,7 +138,7 @@ def _tables(path: Path) -> dict[str, pl.DataFrame]:
     try:
         for file in sorted(path.glob("*.parquet")):
             tables[file.stem] = _whole(read_parquet(file))
-            must_hold(tables[file.stem], _TEXTS, _KNOWN)
+            must_hold(tables[file.stem], _TEXTS, _KNOWN_OF.get(file.stem, _KNOWN))
     except (OSError, PolarsError) as error:
         hint = "`tare-probe convert DIR` rebuilds its tables if the journal still exists"
         raise StoreError(f"the trace {file} cannot be read: {error}", hint=hint) from error

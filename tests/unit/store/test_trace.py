@@ -70,12 +70,30 @@ def test_a_header_without_what_is_needed_is_told(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text(json.dumps({"header": {"trace_version": 1}}))
     with pytest.raises(StoreError, match="has no 'cpus' in its header"):
         read_trace(tmp_path)
+    head = json.loads((RECORDED / "trace.json").read_text())
+    del head["header"]["started_monotonic_ns"]
+    (tmp_path / "trace.json").write_text(json.dumps(head))
+    with pytest.raises(StoreError, match="has no 'started_monotonic_ns' in its header"):
+        read_trace(tmp_path)
 
 
 def test_a_journal_that_waits_is_told_with_what_makes_tables_of_it(tmp_path: Path) -> None:
     (tmp_path / "journal.tare").touch()
     with pytest.raises(StoreError, match="tare-probe convert"):
         read_trace(tmp_path)
+
+
+def test_events_are_read_also_of_a_target_that_has_no_name(tmp_path: Path) -> None:
+    shutil.copytree(RECORDED, tmp_path / "trace")
+    one = {"tick": 1, "target": 3, "name": "sut", "at_ns": 5, "what": "vanished", "detail": "pid 7"}
+    events = pl.DataFrame([one, one | {"name": None, "what": "not_found"}])
+    events.write_parquet(tmp_path / "trace" / "event.parquet")
+    table = read_trace(tmp_path / "trace").table("event")
+    assert table is not None
+    assert table.equals(events)
+    events.with_columns(at_ns=pl.lit(None, dtype=pl.Int64)).write_parquet(tmp_path / "trace" / "event.parquet")
+    with pytest.raises(StoreError, match="its column at_ns has unknown values"):
+        read_trace(tmp_path / "trace")
 
 
 @pytest.mark.parametrize(

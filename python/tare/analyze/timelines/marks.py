@@ -106,7 +106,7 @@ def of_trace(timed: TimedRun) -> Iterator[Mark]:
         second = round(row["at_ns"] / 1e9 - timed.zero_s, 2)
         if row["what"] in _EVENT_TEXT:
             yield Mark("recording", second, f"{_EVENT_TEXT[row['what']]}: {row['detail']}")
-        elif row["what"] == "vanished" and _ENDED.match(row["name"]) and _while_measuring(second, timed):
+        elif row["what"] == "vanished" and _ENDED.match(row["name"] or "") and _while_measuring(second, timed):
             yield Mark("process", second, f"{row['name']} ended: {row['detail']}")
 
 
