@@ -303,7 +303,7 @@ def _view_value_on_host(own: pl.DataFrame, source: FigureSource) -> float | None
         own = own.filter(pl.col("subject").is_in(list(source.chosen(own["subject"].unique().to_list()))))
     seen = []
     for name in source.quantities:
-        rows = own.filter(pl.col("quantity") == name).drop_nulls("value")
+        rows = own.filter(pl.col("quantity") == name).drop_nulls(("from_ns", "to_ns", "value"))
         parts = [_one(kinds[name], series) for _, series in rows.group_by("subject")]
         seen += [part for part in parts if part is not None]
     return source.factor * sum(seen) if seen else None

@@ -187,6 +187,14 @@ def sampled(*rows: tuple[str, str, str, float]) -> WatchedTrace:
     return WatchedTrace(observed=pl.DataFrame(cells, schema=names, orient="row"))
 
 
+def test_samples_without_a_time_are_left_out() -> None:
+    seen = sampled(*[("docker-stats", "block_written_bytes", "sut", float(mib << 20)) for mib in (1, 3, 9)]).observed
+    assert seen is not None
+    ends = pl.Series([0, 10**9, None])
+    results = quantities(study(), records(), lambda _: WatchedTrace(observed=seen.with_columns(to_ns=ends)))
+    assert one(results, "io_ovh_w", "docker stats").value.mean == 2.0
+
+
 def test_what_nodes_hosts_wrote_is_added_up_and_their_cpu_time_is_a_mean() -> None:
     seen = sampled(
         ("iostat", "written_kib", "sda", 1024.0),

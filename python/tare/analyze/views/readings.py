@@ -25,7 +25,8 @@ def _keys(subject: pl.Expr | str = "name") -> list[pl.Expr]:
 
 
 def _sorted(readings: pl.DataFrame) -> pl.DataFrame:
-    return readings.sort("series", "at_ns")
+    """Leave out readings without a time, which only damaged tables have."""
+    return readings.drop_nulls("at_ns").sort("series", "at_ns")
 
 
 def host_cpu(trace: Trace) -> pl.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from tests.unit.analyze.views.traces import MIB, S, trace
@@ -46,6 +48,16 @@ def test_a_tool_that_says_what_the_counters_say_agrees() -> None:
     assert comparison.agrees
     assert (comparison.samples, comparison.real, comparison.view) == (2, 60.0, 60.0)
     assert comparison.difference == 0.0
+
+
+def test_a_reading_without_a_time_is_none() -> None:
+    whole = trace(seconds=6)
+    late = pl.col("usage_t0_ns") > S
+    group = whole.tables["cgroup"].with_columns(usage_t0_ns=pl.when(late).then("usage_t0_ns"))
+    damaged = replace(whole, tables={**whole.tables, "cgroup": group})
+    observed = row("docker-stats", "cpu_percent", [60.0] * 4, begin_s=0.5)
+    assert one(observed, whole).samples == 4
+    assert one(observed, damaged).samples == 2
 
 
 @pytest.mark.parametrize("off", [0.9, 1.1])
