@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from tare.errors import RunFailed
 from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess, sysstat
-from tare.monitors.samples import Line, Row, moments, table
+from tare.monitors.samples import Line, Row, cut_short, moments, table
 from tare.sites import Host
 
 _FIELDS = {
@@ -48,7 +48,10 @@ class Pidstat:
         return {}
 
     def read(self, context: MonitorContext, directory: Path) -> Reading:
-        """Read the table; its heading names the columns, with the command last, as it may contain blanks."""
+        """Read the table; its heading names the columns, with the command last, as it may contain blanks.
+
+        Raises `RunFailed` for a table without a heading, and for a line that is cut short.
+        """
         names = {each.pid: each.name for each in context.watched} | _names(directory)
         lines = sysstat.lines_of(directory, "pidstat")
         heading = next((line.text.split()[1:] for line in lines if line.text.startswith("#")), None)
@@ -77,7 +80,10 @@ def _rows(
     for moment, (_, *lines) in zip(all_moments, samples, strict=True):
         for line in lines:
             # The command is last: a program may give itself any name, or none.
-            cells = dict(zip(heading[:-1], line.text.split(None, len(heading) - 1), strict=False))
+            values = line.text.split(None, len(heading) - 1)[: len(heading) - 1]
+            if len(values) < len(heading) - 1:
+                raise cut_short("pidstat", line.text)
+            cells = dict(zip(heading[:-1], values, strict=True))
             pid = int(cells["PID"])
             if pid in names:
                 subject = f"{names[pid]} pid {pid}"

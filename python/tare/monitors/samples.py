@@ -83,14 +83,22 @@ def table(tool: str, rows: Iterable[Row]) -> pl.DataFrame:
 
 
 def stamped(text: str, what: str) -> list[Line]:
-    """Parse the output of stamper.py. Raises `RunFailed` for a line without a stamp: it was cut short."""
+    """Parse the output of stamper.py. Raises `RunFailed` for a line without a stamp or an end: it was cut short."""
+    *ended, unended = text.split("\n")
     lines = []
-    for line in text.removesuffix("\n").split("\n") if text else ():
+    for line in ended:
         stamp, tab, rest = line.partition("\t")
         if not tab or not stamp.isdecimal():
-            raise RunFailed(f"the output of {what} is cut short", hint=f"it ends with {line[-60:]!r}")
+            raise cut_short(what, line)
         lines.append(Line(int(stamp), rest))
+    if unended:
+        raise cut_short(what, unended)
     return lines
+
+
+def cut_short(what: str, line: str) -> RunFailed:
+    """Make the error of an output of which a line is not whole."""
+    return RunFailed(f"the output of {what} is cut short", hint=f"it ends with {line[-60:]!r}")
 
 
 def moments(came_ns: Sequence[int], interval_s: float) -> list[Moment]:

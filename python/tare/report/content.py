@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from tare.analyze.views.summary import RunViews
 
 
+_NAMED_UNREAD = 3
+
+
 @dataclass(frozen=True)
 class Spent:
     """Machine time in seconds. `runs_s`: all phases of all attempts, failed ones too; `measure_s`: of good runs."""
@@ -42,7 +45,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that an exporter needs. `planned`: runs of the plan. `notices`: notices of the runs, once each."""
+    """Everything that an exporter needs. `planned`: runs of the plan. `run_notices`: of the runs, once each."""
 
     study: Study
     analysis: Analysis
@@ -52,7 +55,7 @@ class Report:
     notes: tuple[str, ...]
     legend: tuple[str, ...]
     """Explanations of marks in tables, for exporters whose tables have such marks."""
-    notices: tuple[str, ...]
+    run_notices: tuple[str, ...]
     spent: Spent
     setting: Setting
     planned: int
@@ -76,6 +79,15 @@ class Report:
     """Where the time goes; read from raw files if runs sampled stacks, else `None`."""
     laid_over: RunOverlay | None = None
     """Single runs over time; read from raw files only if an exporter shows them."""
+    unread: tuple[str, ...] = ()
+    """Sentences on runs with a damaged file, once each."""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Notices of the runs, and those on damaged files, of which a long list is cut."""
+        left = len(self.unread) - _NAMED_UNREAD
+        more = (f"and {left} more like these",) if left > 0 else ()
+        return (*self.run_notices, *self.unread[:_NAMED_UNREAD], *more)
 
 
 def build_report(  # noqa: PLR0913 - what a report is made of
@@ -108,7 +120,7 @@ def build_report(  # noqa: PLR0913 - what a report is made of
         headlines=headlines(study, analysis),
         notes=(*ended(ending), *made(records), *notes(analysis, planned)),
         legend=legend(analysis),
-        notices=tuple(dict.fromkeys(notice for record in records for notice in record.notices)),
+        run_notices=tuple(dict.fromkeys(notice for record in records for notice in record.notices)),
         spent=_spent(records),
         setting=setting_of(study, records),
         planned=planned,

@@ -32,7 +32,7 @@ def in_full(report: Report, store: Store, records: Sequence[RunRecord], chosen: 
         views=views,
         timelines=over_time,
         laid_over=laid_over,
-        notices=tuple(dict.fromkeys((*report.notices, *unseen, *over_time.unread, *laid_over.unread))),
+        unread=tuple(dict.fromkeys((*report.unread, *unseen, *over_time.unread, *laid_over.unread))),
     )
 
 

@@ -175,8 +175,9 @@ def test_damaged_samples_are_told(tmp_path: Path) -> None:
     (tmp_path / "mpstat.parquet").write_bytes(b"no table")
     report = with_quantities(build_report(study(), records()), records(), lambda _, name: tmp_path)
     assert any(row.source == "control group" for row in report.quantities)
-    assert len(report.notices) == len(records())
-    for notice, run in zip(report.notices, records(), strict=True):
+    assert len(report.unread) == len(records()) == 6
+    assert report.notices == (*report.unread[:3], "and 3 more like these")
+    for notice, run in zip(report.unread, records(), strict=True):
         assert notice.startswith(f"not all of {run.run_id} is shown: the samples {tmp_path}/mpstat.parquet cannot")
 
 
@@ -188,7 +189,9 @@ def sampled(*rows: tuple[str, str, str, float]) -> WatchedTrace:
 
 
 def test_samples_without_a_time_are_left_out() -> None:
-    seen = sampled(*[("docker-stats", "block_written_bytes", "sut", float(mib << 20)) for mib in (1, 3, 9)]).observed
+    seen = sampled(
+        *[("docker-stats", "block_written_bytes", "sut", float(mib << 20)) for mib in (1, 3, 9)]
+    ).observed
     assert seen is not None
     ends = pl.Series([0, 10**9, None])
     results = quantities(study(), records(), lambda _: WatchedTrace(observed=seen.with_columns(to_ns=ends)))

@@ -163,7 +163,7 @@ def test_disk_io_that_pidstat_may_not_read_is_none(tmp_path: Path) -> None:
     lines = file.read_text().splitlines()
     heading = next(line.partition("\t#")[2] for line in lines if "\t#" in line)
     at = heading.split().index("kB_rd/s")
-    file.write_text("\n".join(refused(line, at) for line in lines))
+    file.write_text("".join(f"{refused(line, at)}\n" for line in lines))
     whole, values = read("pidstat").table, read("pidstat", tmp_path).table
     assert whole is not None
     assert values is not None
@@ -188,9 +188,21 @@ def test_output_that_was_cut_short_is_no_output(name: str, tmp_path: Path) -> No
     for file in (*tmp_path.glob("*.stdout"), tmp_path / "sar.json"):
         file.write_text(file.read_text()[:-40].rstrip("}\n "))
     if name == "pidstat":  # whole lines of a table tell nothing of those that are missing
-        (tmp_path / "pidstat.stdout").write_text("1\tLinux")
+        (tmp_path / "pidstat.stdout").write_text("1\tLinux\n")
     with pytest.raises(RunFailed):
         read(name, tmp_path)
+
+
+@pytest.mark.parametrize("cut", [14, 60, 110])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_line_of_pidstat_s_that_was_cut_short_is_told(cut: int, end: str, tmp_path: Path) -> None:
+    """Bytes off the end of the last line of a program that was watched."""
+    shutil.copytree(DATA, tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "pidstat.stdout"
+    whole = file.read_text().rpartition("mariadbd\n")[0]
+    file.write_text(whole.rstrip()[:-cut] + end)
+    with pytest.raises(RunFailed, match="the output of pidstat is cut short"):
+        read("pidstat", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["mpstat", "iostat", "sar", "pidstat"])
@@ -246,4 +258,6 @@ def test_delay_is_what_scatters_about_an_even_grid() -> None:
 def test_a_line_without_its_stamp_was_cut_short() -> None:
     assert [line.text for line in stamped("12\ta\n13\t\n", "x")] == ["a", ""]
     with pytest.raises(RunFailed, match="cut short"):
-        stamped("12\ta\n1", "x")
+        stamped("12\ta\n1\n", "x")
+    with pytest.raises(RunFailed, match=r"cut short \(it ends with '13\\tb'"):
+        stamped("12\ta\n13\tb", "x")

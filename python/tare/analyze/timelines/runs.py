@@ -78,21 +78,26 @@ def timelines(study: Study, store: Store, records: Sequence[RunRecord]) -> Timel
 
 def _median_timeline(store: Store, runs: Sequence[RunRecord], unread: list[str]) -> Timeline | None:
     """Timeline of the run with the median throughput of those whose traces can be read; others go to `unread`."""
-    left = list(runs)
-    while (run := representative(left)) is not None:
+    left = _by_throughput(runs)
+    while left:
+        run = left.pop((len(left) - 1) // 2)
         try:
             with readable(str(store.raw(run, TRACE))):
                 return _timeline(store, run)
         except StoreError as error:
             unread.append(not_all_shown(run, error))
-            left = [each for each in left if each is not run]
     return None
 
 
 def representative(runs: Sequence[RunRecord]) -> RunRecord | None:
     """Run with the median throughput, the lower of two middle ones; `None` without runs."""
+    ordered = _by_throughput(runs)
+    return ordered[(len(ordered) - 1) // 2] if ordered else None
+
+
+def _by_throughput(runs: Sequence[RunRecord]) -> list[RunRecord]:
     known = [(value, run.index, run) for run in runs if (value := METRICS[PRIMARY].of(run)) is not None]
-    return sorted(known, key=lambda each: each[:2])[(len(known) - 1) // 2][2] if known else None
+    return [run for _, _, run in sorted(known, key=lambda each: each[:2])]
 
 
 def _traced(store: Store, records: Sequence[RunRecord]) -> Mapping[str, Sequence[RunRecord]]:

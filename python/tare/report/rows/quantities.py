@@ -56,7 +56,7 @@ def with_quantities(report: Report, records: Sequence[RunRecord], raw: Raw) -> R
     unread: list[str] = []
     with readable("a trace of the study's runs"):
         rows = quantities(report.study, records, lambda record: _what_is_whole(record, raw, unread))
-    return replace(report, quantities=rows, notices=tuple(dict.fromkeys((*report.notices, *unread))))
+    return replace(report, quantities=rows, unread=tuple(dict.fromkeys((*report.unread, *unread))))
 
 
 def _what_is_whole(record: RunRecord, raw: Raw, unread: list[str]) -> WatchedTrace:

@@ -2,20 +2,26 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 from tests.unit.analyze import synthetic
 
-from tare.analyze.timelines import Timeline, Timelines, series
+from tare.analyze.metrics import METRICS, PRIMARY
+from tare.analyze.timelines import Timeline, Timelines, series, timelines
 from tare.analyze.timelines.marks import Mark
 from tare.analyze.timelines.runs import Span, representative
 from tare.analyze.timelines.series import CLIENT, CPU, HOST, MEMORY, MOST_STEPS, NETWORK, READ, SUT, WRITTEN
+from tare.plan.expand import expand
 from tare.report.charts import timelines as chart
 from tare.report.charts.theme import FRAMES, WIDE, draw
+from tare.run.record import RunRecord
+from tare.store import open_store, resume_store
 from tare.store.trace import Trace, read_trace
 
 REAL = Path(__file__).resolve().parents[3] / "data" / "trace"
@@ -51,6 +57,30 @@ def test_a_counter_is_a_rate_over_even_steps_since_measuring_began() -> None:
     assert values(points, WRITTEN, SUT) == [(n - 1.5, 2.0) for n in range(10)]
     assert values(points, READ, SUT) == [(n - 1.5, 0.0) for n in range(10)]
     assert values(points, MEMORY, SUT)[0] == (-2.0, 64.0)
+
+
+def test_runs_whose_traces_are_damaged_are_named_and_put_in_order_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, asked = synthetic.study(("bare", "bridge")), Counter[str]()
+    with resume_store(tmp_path / "store", expand(study)) as writer:
+        for record in synthetic.records(("bare", "bridge"), blocks=4):
+            writer.commit(record.model_copy(update={"raw": ()}))
+    store = open_store(tmp_path / "store")
+    for record in store.records():
+        head = store.raw(record, "monitors/probe/trace/trace.json")
+        head.parent.mkdir(parents=True)
+        head.write_text("{}")
+
+    def throughput(run: RunRecord) -> float | None:
+        asked[run.run_id] += 1
+        return METRICS[PRIMARY].of(run)
+
+    monkeypatch.setattr("tare.analyze.timelines.runs.METRICS", {PRIMARY: SimpleNamespace(of=throughput)})
+    found = timelines(study, store, store.records())
+    assert found.runs == ()
+    assert {text.split()[3] for text in found.unread} == {record.run_id for record in store.records()}
+    assert set(asked.values()) == {2}, "once to find the arms with a trace, and once to put their runs in order"
 
 
 def test_a_client_has_a_line_only_while_there_is_one() -> None:
