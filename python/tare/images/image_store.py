@@ -24,7 +24,7 @@ from tare.errors import EnvironmentLacks, RunFailed, StoreError, StudyError
 from tare.images import Image, ImageConfig, census_taker
 from tare.images.accounts import owner_in
 from tare.images.digest import Entry, Listed, list_tree, parse_listing
-from tare.sites.layout import Layout
+from tare.sites.layout import Layout, make_directory
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.local import LocalHost
 
@@ -133,7 +133,7 @@ class ImageStore:
     def _open(self) -> None:
         """Make the directory. Root's is closed to others: a tree may hold set-uid programs of an image's maker."""
         images = self.layout.images
-        images.mkdir(parents=True, exist_ok=True)
+        make_directory(images)
         if os.geteuid() == 0:
             images.chmod(0o700)
 

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tare.analyze.timelines.series import CLIENT, ENGINE, HOST, SUT
 from tare.errors import TareError
 from tare.report.charts.theme import ACCENT, INK, MUTED, PLAIN, PUBLISHED, WIDE, themed, value_axis
-from tare.sites.layout import default_layout
+from tare.sites.layout import default_layout, make_directory
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -44,7 +44,7 @@ def charting_script(folder: Path | None = None) -> bytes:
                 return content
         script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").encode()
         with contextlib.suppress(OSError, TareError, SQLAlchemyError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(kept.parent)
             _note(kept.parent)
             scratch = kept.with_name(f"{kept.name}.{os.getpid()}")
             scratch.write_bytes(script)

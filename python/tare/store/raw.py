@@ -19,6 +19,7 @@ from uuid import uuid4
 from tare.errors import EnvironmentLacks, StoreError
 from tare.plain_files import must_be_plain, open_plain
 from tare.run.record import RunRecord
+from tare.sites.layout import make_directory
 from tare.store.files import StoreLayout, attempt_name, move_all_durably, raw_name, sync_file
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class SharedFiles:
         wanted = [file for key, file in known.items() if not name or key == name or key.startswith(f"{name}/")]
         lacking = [file for file in wanted if not _is_copy(own / file.name, file)]
         try:
-            own.mkdir(parents=True, exist_ok=True)
+            make_directory(own)
             _each(lambda file: self._bring(file, own / file.name), lacking)
         except OSError as error:
             raise StoreError(f"raw files cannot be copied to {own}: {error}", hint="free disk space") from error

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.unit.analyze import synthetic
 
 from tare.errors import EnvironmentLacks
+from tare.images.image_store import ImageStore
+from tare.live import charts
 from tare.sites.in_use import in_use
-from tare.sites.layout import make_directory, refuse_foreign
+from tare.sites.layout import Layout, make_directory, refuse_foreign
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.store.raw import SharedFiles
 
 OTHER = 65_432
 
@@ -89,3 +94,33 @@ def test_a_home_is_made_so_that_nobody_else_can_write_to_it(tmp_path: Path, umas
     assert {path.stat().st_mode & 0o777 for path in made} == {0o755}
     assert len(made) == 4
     refuse_foreign(tmp_path / "share" / "tare")
+
+
+def use_images(home: Path) -> None:
+    with ImageStore(Layout(home), SqliteLedger(home / "ledger.sqlite")).lock():
+        pass
+
+
+def show_runs(_: Path) -> None:
+    charts.charting_script()
+
+
+def read_a_store_at_a_url(home: Path) -> None:
+    SharedFiles("", home / "stores" / "1" / "copies" / "2", lambda _: {}).path(synthetic.record(1, "bare", 1.0), "")
+
+
+@pytest.mark.parametrize("use", [use_images, show_runs, read_a_store_at_a_url])
+def test_so_it_is_by_what_may_be_the_first_to_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: Callable[[Path], None]
+) -> None:
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda _: "")  # takes seconds
+    before = os.umask(0o000)
+    try:
+        use(tmp_path / "home")
+    finally:
+        os.umask(before)
+    made = [path for path in (tmp_path / "home", *(tmp_path / "home").rglob("*")) if path.is_dir()]
+    assert len(made) > 1
+    assert {path.stat().st_mode & 0o022 for path in made} == {0}
+    refuse_foreign(tmp_path / "home")

@@ -139,7 +139,7 @@ def _next(store: Path) -> Path:
 def _events(layout: Layout, identity: Identity) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
     """Measure what single kernel events cost, in some seconds; and say what could not be measured."""
     folder = place_of(layout, identity) / "events"
-    folder.mkdir(exist_ok=True)
+    make_directory(folder)
     try:
         with local_engine() as engine:
             return measured_events(LocalHost(), engine.client, folder)
