@@ -323,9 +323,13 @@ def _refuse_without_means(session: _Session, run: PlannedRun) -> None:
 
 
 def _still_lacking(clock: Clock, lacks: Callable[[], str | None]) -> str | None:
-    """Return what is still lacking after a while: better end the study with the cause than use up retries."""
-    deadline = Deadline(clock, _BACK_S)
-    while (why := lacks()) is not None and not deadline.passed:
+    """Return what is still lacking after a while: better end the study with the cause than use up retries.
+
+    The last look begins after that time, as a look at something that hangs may itself take longer.
+    """
+    deadline, last = Deadline(clock, _BACK_S), False
+    while (why := lacks()) is not None and not last:
+        last = deadline.passed
         clock.sleep(_POLL_S)
     return why
 

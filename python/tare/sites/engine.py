@@ -28,8 +28,6 @@ it."""
 
 _DEFAULT = "unix:///var/run/docker.sock"
 _KNOCK_S = 5.0
-_LISTS_CONTAINERD = (1, 40)
-"""Oldest API whose /version lists the engine's containerd (Docker 19.03; moby, daemon/info_unix.go)."""
 _NO_CONTAINERD = re.compile(r"containerd\.sock|desc = .?transport|: unavailable$")
 """The status `Unavailable` of gRPC, in words of grpc-go and of containerd's package errdefs."""
 
@@ -39,17 +37,28 @@ def labels(parent: str) -> dict[str, str]:
     return {LABEL: to_ident(own_process()), RUN_LABEL: parent}
 
 
+class Client(docker.DockerClient):
+    """A client that remembers whether its engine ever listed a containerd in /version.
+
+    Docker before 19.03, Podman and some vendors' builds never do (moby, daemon/info_unix.go).
+    """
+
+    had_containerd = False
+
+    def version(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """See the `docker` package."""
+        answer = super().version(*args, **kwargs)
+        self.had_containerd = self.had_containerd or _lists_containerd(answer)
+        return answer
+
+
 def connect(url: str | None = None, *, timeout_s: float = 60.0) -> docker.DockerClient:
     """A client of the engine at `url` (default: DOCKER_HOST, else the local socket) that has answered once."""
     address = url or os.environ.get("DOCKER_HOST") or _DEFAULT
     try:
         _must_listen(address)
-        client = (
-            docker.DockerClient(base_url=url, timeout=int(timeout_s))
-            if url
-            else docker.from_env(timeout=int(timeout_s))
-        )
-        client.ping()
+        client = Client(base_url=url, timeout=int(timeout_s)) if url else Client.from_env(timeout=int(timeout_s))
+        client.version()
     except PermissionError as error:
         raise EnvironmentLacks(
             f"this user may not use the container engine at {address}",
@@ -66,20 +75,17 @@ def connect(url: str | None = None, *, timeout_s: float = 60.0) -> docker.Docker
 def why_away(client: docker.DockerClient) -> str | None:
     """Why an engine that answers can start no container now; `None` if it can.
 
-    dockerd restarts a containerd that ended, and reaches it again after about 12 s. Raises the errors of the
-    `docker` package if the engine does not answer.
+    dockerd restarts a containerd that ended, and reaches it again after about 12 s. An engine that never listed one
+    is believed to be well. Raises the errors of the `docker` package if the engine does not answer.
     """
     client.api.close()  # an engine that shuts down still answers on existing connections
-    version = client.version()
-    parts = {part.get("Name") for part in version.get("Components") or ()}
-    if "Engine" not in parts or "containerd" in parts or not _lists_containerd(version.get("ApiVersion")):
-        return None
-    return "its containerd does not answer"
+    there = _lists_containerd(client.version())
+    had = isinstance(client, Client) and client.had_containerd
+    return "its containerd does not answer" if had and not there else None
 
 
-def _lists_containerd(api_version: str | None) -> bool:
-    numbers = re.findall(r"\d+", api_version or "")
-    return tuple(map(int, numbers)) >= _LISTS_CONTAINERD
+def _lists_containerd(version: Mapping[str, Any]) -> bool:
+    return any(part.get("Name") == "containerd" for part in version.get("Components") or ())
 
 
 def names_no_containerd(words: str) -> bool:

@@ -274,6 +274,7 @@ def test_a_host_without_a_process_left_costs_no_retries(
 ) -> None:
     """Found by `make chaos`: 215 attempts failed in a minute, each at its first program."""
     monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
+    monkeypatch.setattr("tare.run.execute._POLL_S", 0.01)
     host = Spent()
     rig.swap(site=Site(sut=host, client=host))
     observer = At(Phase.PROVISION, lambda: setattr(host, "refusals", 10**6))
@@ -298,6 +299,7 @@ def test_a_host_that_has_processes_again_is_waited_for(
 
 def test_a_full_disk_under_the_home_costs_no_retries(rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
+    monkeypatch.setattr("tare.run.execute._POLL_S", 0.01)
     rig.machine.layout.home.mkdir(parents=True, exist_ok=True)
     rig.machine.layout.work.write_text("in the way of a directory")
     records: list[RunRecord] = []

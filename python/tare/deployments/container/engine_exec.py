@@ -17,7 +17,7 @@ from docker.errors import APIError
 
 from tare.errors import EngineSilent, RunFailed, TimedOut
 from tare.sites import Completed, Host
-from tare.sites.engine import names_no_containerd
+from tare.sites.engine import is_no_answer, names_no_containerd
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -45,6 +45,8 @@ def engine_exec(  # noqa: PLR0913 - an engine, a place in it, and what `Deployme
         made = engine.api.exec_create(container_id, list(argv), stdin=True, user=user)
         connection: Any = engine.api.exec_start(made["Id"], socket=True)
     except APIError as error:
+        if is_no_answer(error):
+            raise _not_run(host, argv, container_id) from error
         raise RunFailed(f"{argv[0]} cannot be run in container {container_id[:12]}: {error.explanation}") from error
     plain: socket.socket = connection._sock  # docker-py offers no other way to set a time limit
     # The reader that parsed the HTTP header may already hold the first frames.
@@ -61,10 +63,22 @@ def engine_exec(  # noqa: PLR0913 - an engine, a place in it, and what `Deployme
         plain.close()
     stdout, stderr = split_frames(raw)
     code = _exit_code(engine, made["Id"], deadline)
-    words = (stdout + stderr).decode(errors="replace")
-    if code == _NOT_RUN and (not words or names_no_containerd(words)):  # a runtime that refuses gives its reason
-        raise EngineSilent(f"the engine on {host.name} did not run {argv[0]} in container {container_id[:12]}")
+    if code == _NOT_RUN and not stderr and (not stdout or _is_of_engine(stdout)):
+        raise _not_run(host, argv, container_id)
     return Completed(tuple(argv), code, stdout, stderr)
+
+
+def _not_run(host: Host, argv: Sequence[str], container_id: str) -> EngineSilent:
+    return EngineSilent(f"the engine on {host.name} did not run {argv[0]} in container {container_id[:12]}")
+
+
+def _is_of_engine(stdout: bytes) -> bool:
+    """Whether an engine printed this, and not a program or a runtime, which gives its reason for a refusal.
+
+    dockerd prints the error of its containerd as one line that ends with CR LF (moby, router/container/exec.go).
+    """
+    line, end, rest = stdout.partition(b"\r\n")
+    return bool(end) and not rest and b"\n" not in line and names_no_containerd(line.decode(errors="replace"))
 
 
 def split_frames(raw: bytes) -> tuple[bytes, bytes]:

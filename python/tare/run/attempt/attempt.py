@@ -6,8 +6,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from docker.errors import DockerException
-from requests.exceptions import RequestException
+from docker.errors import APIError
 
 from tare.databases import Secrets
 from tare.errors import NO_THREAD, NotComparable, TareError, is_thread_refused
@@ -119,9 +118,10 @@ class Attempt:
 
     def _fail(self, error: Exception) -> None:
         reason = str(error)
-        if isinstance(error, (DockerException, RequestException)):
-            how = "does not answer" if is_no_answer(error) else "refused a call"
-            reason = f"the container engine {how}: {in_words(error)}"
+        if is_no_answer(error):
+            reason = f"the container engine does not answer: {in_words(error)}"
+        elif isinstance(error, APIError):
+            reason = f"the container engine refused a call: {in_words(error)}"
         elif not isinstance(error, (TareError, OSError)):
             self._draft.notes["traceback.txt"] = "".join(traceback.format_exception(error))
             reason = NO_THREAD if is_thread_refused(error) else f"{type(error).__name__}: {error}"

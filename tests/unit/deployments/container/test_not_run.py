@@ -5,9 +5,10 @@ from __future__ import annotations
 from unittest.mock import MagicMock
 
 import pytest
+from docker.errors import APIError
 
 from tare.deployments.container import engine_exec as module
-from tare.errors import EngineSilent
+from tare.errors import EngineSilent, RunFailed
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 
@@ -19,8 +20,8 @@ def executed(monkeypatch: pytest.MonkeyPatch, raw: bytes) -> Completed:
     return module.engine_exec(engine, FakeHost(), "0123456789abcdef", ["mariadb"], timeout_s=9, user="", stdin=b"")
 
 
-def framed(words: bytes) -> bytes:
-    return b"\1\0\0\0" + len(words).to_bytes(4, "big") + words
+def framed(words: bytes, stream: int = 1) -> bytes:
+    return bytes([stream, 0, 0, 0]) + len(words).to_bytes(4, "big") + words
 
 
 @pytest.mark.parametrize("raw", [b"", framed(b"transport is closing: unavailable\r\n")])
@@ -34,3 +35,32 @@ def test_what_a_runtime_says_of_a_program_that_it_refuses_is_handed_back(monkeyp
     words = b"exec failed: permission denied"
     done = executed(monkeypatch, framed(words))
     assert (done.code, done.stdout) == (126, words)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        framed(b"mongo: unavailable\n"),
+        framed(b"trying\r\nmongo: unavailable\r\n"),
+        framed(b"mongo: unavailable\r\n", stream=2),
+        framed(b"mongo: unavailable\r\n") + framed(b"giving up\n", stream=2),
+    ],
+)
+def test_a_program_that_prints_such_words_itself_is_not_blamed_on_the_engine(
+    raw: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert executed(monkeypatch, raw).code == 126
+
+
+@pytest.mark.parametrize("call", ["exec_create", "exec_start"])
+@pytest.mark.parametrize(
+    ("words", "silent"), [("connection closed: unavailable", True), ("no such container", False)]
+)
+def test_an_engine_that_refuses_an_exec_for_its_containerd_does_not_answer(
+    call: str, words: str, *, silent: bool
+) -> None:
+    engine = MagicMock()
+    getattr(engine.api, call).side_effect = APIError("500 Server Error", explanation=words)
+    with pytest.raises(RunFailed) as raised:
+        module.engine_exec(engine, FakeHost(), "0123456789abcdef", ["true"], timeout_s=9, user="", stdin=b"")
+    assert isinstance(raised.value, EngineSilent) is silent

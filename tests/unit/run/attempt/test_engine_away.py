@@ -17,6 +17,7 @@ from tare.errors import EngineSilent, EnvironmentLacks
 from tare.plan.model import Plan
 from tare.run.execute import execute
 from tare.run.record import RunRecord
+from tare.sites.engine import Client
 
 
 class NeedsEngine(FakeDeployment):
@@ -33,6 +34,7 @@ def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(
     rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
+    monkeypatch.setattr("tare.run.execute._POLL_S", 0.01)
 
     class Gone:
         api = MagicMock()
@@ -75,12 +77,34 @@ def test_an_engine_that_was_away_when_the_study_began_costs_no_retries(
 ) -> None:
     """Found by `make chaos`: 304 attempts failed at once, as none asks for it again."""
     monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
+    monkeypatch.setattr("tare.run.execute._POLL_S", 0.01)
 
     rig.swap(engine=None, deployments={"fake": NeedsEngine})
     records: list[RunRecord] = []
     with pytest.raises(EnvironmentLacks, match=r"stopped answering: none answered on local when the study started"):
         _take(rig, plans(retries=3, fault="crash"), records)
     assert len(records) == 1
+
+
+def test_an_engine_that_hangs_is_asked_again_after_all_patience_went_into_one_look(
+    rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its /version answers only after the client's time limit of 60 s; the study ended after the first."""
+    monkeypatch.setattr("tare.run.execute._BACK_S", 0.0)
+    monkeypatch.setattr("tare.run.execute._POLL_S", 0.01)
+    engine = MagicMock()
+    engine.version.side_effect = [DockerException("Read timed out"), {}, {}]  # the last for the client's side
+    rig.swap(engine=engine, deployments={"fake": NeedsEngine})
+    (record,) = rig.execute(plans(retries=0, fault="crash"))
+    assert not record.outcome.ok
+    assert engine.version.call_count == 3
+
+
+def test_a_misuse_of_the_engine_s_client_keeps_its_traceback(rig: Any, plans: Any) -> None:
+    rig.swap(observe_path=MagicMock(side_effect=DockerException("no such option")))
+    (record,) = rig.execute(plans(retries=0))
+    assert record.outcome.reason == "DockerException: no such option"
+    assert "observe_path" in (rig.staging / f"{record.run_id}-1" / "traceback.txt").read_text()
 
 
 def test_an_engine_that_is_restarted_is_waited_for(rig: Any, plans: Any) -> None:
@@ -107,16 +131,16 @@ def test_an_engine_that_is_restarted_is_waited_for(rig: Any, plans: Any) -> None
     assert engine.asked >= 2
 
 
-class WithoutContainerd:
-    """An engine that answers, and lists its containerd after it was asked so many times; `None`: never."""
+class WithoutContainerd(Client):
+    """An engine that listed its containerd, and does again after it was asked so many times; `None`: never."""
 
-    api = MagicMock()
-    ping = MagicMock(return_value=True)
+    had_containerd = True
 
     def __init__(self, back_after: int | None) -> None:
+        self.api: Any = MagicMock()
         self.asked, self.back_after = 0, back_after
 
-    def version(self) -> dict[str, Any]:
+    def version(self, *_args: Any, **_kwargs: Any) -> dict[str, Any]:
         self.asked += 1
         back = self.back_after is not None and self.asked > self.back_after
         parts = ["Engine", *(["containerd"] if back else []), "runc"]
