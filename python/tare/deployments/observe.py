@@ -137,13 +137,17 @@ def _cpu_weight(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int |
 
 
 def _cpu_quota(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> float | None:
-    """CPU quota in CPUs; `None` without a quota."""
+    """CPU quota in CPUs; `None` without a quota. Raises `RunFailed` if its period cannot be read."""
     if maximum := _in_cgroup(host, cgroups, paths, "cpu", "cpu.max"):
         quota, period = maximum.split()
     else:
         quota = _in_cgroup(host, cgroups, paths, "cpu", "cpu.cfs_quota_us") or "-1"
         period = _in_cgroup(host, cgroups, paths, "cpu", "cpu.cfs_period_us") or ""
-    return int(quota) / int(period) if quota not in ("max", "-1") and period else None
+    if quota in ("max", "-1"):
+        return None
+    if not period:
+        raise RunFailed("the period of the CPU quota cannot be read")
+    return int(quota) / int(period)
 
 
 def _memory_bytes(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:

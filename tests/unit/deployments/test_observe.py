@@ -171,14 +171,15 @@ def test_status_lines_are_split_at_the_first_colon() -> None:
     assert parse_status("A:\tb:c\nno colon\n") == {"A": "b:c"}
 
 
-def test_a_quota_whose_period_went_with_its_group_is_unknown() -> None:
+def test_a_quota_whose_period_went_with_its_group_is_not_taken_for_none() -> None:
     host, own = FakeHost(), "tare/r/abc"
     process = host.spawn()
     host.files |= {
         f"/proc/{process.pid}/cgroup": f"1:cpu:/{own}\n".encode(),
         f"/sys/fs/cgroup/cpu/{own}/cpu.cfs_quota_us": b"50000\n",
     }
-    assert observe(host, parse_cgroups(HYBRID), process.pid, ()).cpu_quota is None
+    with pytest.raises(RunFailed, match="the period of the CPU quota cannot be read"):
+        observe(host, parse_cgroups(HYBRID), process.pid, ())
 
 
 def test_mounts_of_others_may_have_any_name() -> None:

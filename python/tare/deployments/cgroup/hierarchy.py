@@ -115,7 +115,7 @@ def parent_writes(cgroups: Cgroups, path: str, read: Read) -> Iterator[Write]:
             cgroups.hierarchies[0].mount,
             *(place for ancestor in ancestors for place in cgroups.directories(ancestor)),
         ):
-            have = (read(f"{directory}/cgroup.controllers") or b"").decode().split()
+            have = (read(f"{directory}/cgroup.controllers") or b"").decode(errors="replace").split()
             if wanted := " ".join(f"+{name}" for name in _V2_CONTROLLERS if name in have):
                 yield Write(f"{directory}/cgroup.subtree_control", wanted)
         return
@@ -200,7 +200,8 @@ def _inherit_cpuset(directory: str, read: Read) -> Iterator[Write]:
     parent = directory.rsplit("/", 1)[0]
     for name in _CPUSET:
         if not (read(f"{directory}/{name}") or b"").strip():
-            yield Write(f"{directory}/{name}", (read(f"{parent}/{name}") or b"").decode().strip())
+            inherited = (read(f"{parent}/{name}") or b"").decode(errors="replace").strip()
+            yield Write(f"{directory}/{name}", inherited)
 
 
 def _ancestors(path: str) -> tuple[str, ...]:

@@ -326,7 +326,7 @@ def endpoints(server: Instance) -> frozenset[Endpoint]:
 def members(host: Host, pid: int) -> list[int]:
     """Processes of an instance: those in the smallest cgroup that its process is in, which belongs to it alone."""
     cgroups = cgroups_of(host)
-    own = (host.read(f"/proc/{pid}/cgroup") or b"").decode()
+    own = (host.read(f"/proc/{pid}/cgroup") or b"").decode(errors="replace")
     if all(path == "/" for path in parse_proc_cgroup(own).values()):
         return [pid]  # the root cgroup holds most of the machine and belongs to no instance
     listed = [host.read(path) for path in cgroups.procs_files(own)]

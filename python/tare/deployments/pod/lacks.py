@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from ipaddress import ip_network
 
 from tare.deployments import POD
 from tare.deployments.pod.cni import directory_of
 from tare.deployments.pod.pod import SERVICE_POOL
 from tare.deployments.pod.rules import version_of
-from tare.errors import EnvironmentLacks, RunFailed
+from tare.errors import EnvironmentLacks, HostSilent, RunFailed, TimedOut
 from tare.sites import Host
 from tare.study.model import SutSpec
 from tare.study.values import POD_NETWORKS, SERVICE_NETWORKS, NetworkKind
@@ -49,11 +48,15 @@ def _missing(host: Host, plugins: Iterable[str], proxies: Iterable[str]) -> Iter
 
 def _without_route(host: Host) -> Iterator[str]:
     """The kernel looks for a route before kube-proxy's rules change a packet's address (nf_nat, hook OUTPUT)."""
-    with suppress(RunFailed):  # without ip(8) no pod is attached, which says so
-        address = str(next(ip_network(SERVICE_POOL).hosts()))
+    address = str(next(ip_network(SERVICE_POOL).hosts()))
+    try:
         done = host.run(["ip", "route", "get", address], timeout_s=_CALL_S, check=False)
-        if done.code != 0:
-            yield (
-                f"no route leads to a Service's address ({SERVICE_POOL}), so that no client reaches it: "
-                "give the host a default route"
-            )
+    except (HostSilent, TimedOut):
+        raise
+    except RunFailed:  # without ip(8) no pod is attached, which says so
+        return
+    if done.code != 0:
+        yield (
+            f"no route leads to a Service's address ({SERVICE_POOL}), so that no client reaches it: "
+            "give the host a default route"
+        )

@@ -206,3 +206,12 @@ def test_procs_files_follow_proc_cgroup_whatever_the_order_of_controllers() -> N
         "/sys/fs/cgroup/tare.slice/x.scope/cgroup.procs",
     )
     assert parse_proc_cgroup(text)[""] == "/u"
+
+
+def test_bytes_that_are_no_text_are_passed_on_as_far_as_they_can_be_read() -> None:
+    controllers = {"/sys/fs/cgroup/cgroup.controllers": b"cpu \xff memory\n"}
+    first = next(iter(parent_writes(parse_cgroups(V2), "tare", controllers.get)))
+    assert first == Write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu +memory")
+    cpus = {"/sys/fs/cgroup/cpuset/cpuset.cpus": b"0\xff\n"}
+    inherited = next(iter(parent_writes(parse_cgroups(V1), "tare", cpus.get)))
+    assert inherited == Write("/sys/fs/cgroup/cpuset/tare/cpuset.cpus", "0\ufffd")

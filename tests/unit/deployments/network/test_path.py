@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tare.deployments import Endpoint
-from tare.deployments.network.path import Hop, Proxy, Side, decide_path, out_of_guest
+from tare.deployments.network.path import Hop, Proxy, Side, decide_path, members, out_of_guest
 from tare.deployments.network.sockets import Connection, parse_tcp
 from tare.deployments.vm.network import HOST_LOOPBACK
 from tare.sites import Process
+from tare.sites.fake import FakeHost
 
 DATA = Path(__file__).parents[3] / "data" / "network-path"
 PROXY = Process(4543, 1, "boot")
@@ -146,3 +147,9 @@ def test_a_port_that_is_the_clients_by_chance_is_still_the_carriers(name: str, h
     assert (path.hop, path.connections, path.proxy) == (hop, 16, PROXY)
     assert path.carrier is not None
     assert (path.carrier.name, path.carrier.user, path.carrier.namespace) == (name, 990, "1")
+
+
+def test_a_control_group_of_others_may_have_any_name() -> None:
+    mounts = (DATA.parent / "mountinfo-cgroup-hybrid.txt").read_bytes()
+    files = {"/proc/self/mountinfo": mounts, "/proc/7/cgroup": b"0::/caf\xe9\n"}
+    assert members(FakeHost(files=files), 7) == [7]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tare.deployments.pod.lacks import why_no_pods
-from tare.errors import RunFailed
+from tare.errors import HostSilent, RunFailed, TimedOut
 from tare.sites import Completed
 from tare.sites.fake import Answer, FakeHost
 from tare.study.model import PodSpec, SutSpec
@@ -65,6 +65,20 @@ def test_a_service_needs_a_route_to_its_address(network: str, *, lacks: bool) ->
     refusals = why_no_pods(alone, [sut(network, {})])
     sentence = "no route leads to a Service's address (10.232.0.0/14), so that no client reaches it"
     assert [refusal.partition(": ")[0] for refusal in refusals] == ([sentence] if lacks else [])
+
+
+@pytest.mark.parametrize("error", [HostSilent("no process left"), TimedOut("ip did not end within 10 s")])
+def test_a_host_that_cannot_be_asked_for_the_route_is_not_taken_for_one_without_ip(error: RunFailed) -> None:
+    alone = host()
+    alone.answers = {**alone.answers, ("ip", "route", "get"): error}
+    with pytest.raises(type(error)):
+        why_no_pods(alone, [sut("cluster-ip", {})])
+
+
+def test_a_host_without_ip_is_told_of_when_a_pod_is_attached() -> None:
+    alone = host()
+    alone.answers = {**alone.answers, ("ip", "route", "get"): RunFailed("ip cannot be run")}
+    assert why_no_pods(alone, [sut("cluster-ip", {})]) == ()
 
 
 def test_a_pod_of_a_cluster_needs_no_piece_of_tare_s() -> None:
