@@ -26,10 +26,18 @@ from tare.images.recipe.recipe import Recipe
 from tare.images.registry import IMAGE_SOURCES, split_reference
 from tare.plan.model import Plan
 from tare.run.interrupts import Interrupts
-from tare.run.machine import Machine, Tree
+from tare.run.machine import Machine, Tree, facts_reader
 from tare.run.monitoring.monitors import lacking_monitors
 from tare.run.record import to_tree
-from tare.run.rights import lacking_engines, lacking_runtimes, means_of, needs_of, placements_of, require
+from tare.run.rights import (
+    lacking_engines,
+    lacking_runtimes,
+    means_of,
+    needs_engine,
+    needs_of,
+    placements_of,
+    require,
+)
 from tare.sites import Host, Site
 from tare.sites.engine import connect, engine_facts
 from tare.sites.engines import Engines
@@ -116,19 +124,19 @@ def local_machine(
     """Return the local machine with every plug-in of this installation."""
     layout = layout or default_layout()
     ledger = SqliteLedger(layout.ledger)
-    host = host_of_user(engine, layout, ledger)
+    host, needed = host_of_user(engine, layout, ledger), needs_engine(plan, deployments)
     return Machine(
         site=Site(sut=host, client=host),
         layout=layout,
         ledger=ledger,
-        engine=engine.client,
+        engine=engine.client if needed else None,
         deployments=deployments,
         databases=DATABASES,
         workloads=WORKLOADS,
         prepare=_preparer(plan, host, engine.client, ledger, layout, deployments),
         observe_path=lambda server, client, _: _path(host, server, client),
         host_facts=lambda: host_facts(host, data_path=str(layout.home)),
-        engine_facts=lambda: None if engine.client is None else engine_facts(engine.client, host),
+        engine_facts=facts_reader(engine.client, host, needed=needed),
         engines=engine.others,
         sweep=lambda: sweep_abandoned(host, engine, ledger, layout),
         sweep_own=lambda: sweep_own(host, engine, ledger),

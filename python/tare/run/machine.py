@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_interface
 from typing import Any, cast
@@ -26,7 +27,7 @@ from tare.run.clock import Clock, SystemClock
 from tare.run.interrupts import Interrupts
 from tare.run.parity.references import References
 from tare.sites import Host, Site
-from tare.sites.engine import in_words, why_away
+from tare.sites.engine import engine_facts, in_words, why_away
 from tare.sites.engines import EngineLedger, Engines
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
@@ -49,6 +50,19 @@ _HAS_ROOM = (
 def cannot_repin(instance: Instance, cpus: str) -> None:
     """Stand-in for `Machine.set_cpus` on a machine without control groups: raises `RunFailed`."""
     raise RunFailed(f"{instance.task.name} cannot be moved to CPUs {cpus} on this machine")
+
+
+def facts_reader(engine: DockerClient | None, host: Host, *, needed: bool) -> Callable[[], Tree | None]:
+    """Return how runs read the facts of a host's engine, if any.
+
+    An engine that no run needs is asked now, and what it says stands for all runs: it may go away meanwhile.
+    """
+    if engine is not None and needed:
+        return lambda: engine_facts(engine, host)
+    facts: Tree | None = None
+    with suppress(DockerException, RequestException):  # away already, as if it had never been there
+        facts = None if engine is None else engine_facts(engine, host)
+    return lambda: facts
 
 
 @dataclass(frozen=True)
@@ -78,12 +92,13 @@ class Machine:
 
     `prepare`: image reference → image ready on the site. `observe_path`: how a client's connections reach the
     server; `None` while there are none. `host_facts`, `engine_facts`: the record's facts of the host and of its
-    engine, if any. `sweep` removes what dead processes left and reports it; `sweep_own` removes what this process
-    could not remove earlier because its engine did not answer; `leave_clusters` removes the cluster namespaces of
-    the study. `set_cpus` moves a running task to a list of CPUs. `references`: earlier runs that later ones are
-    compared with. `parts`: hosts other than the SUT's or first node's, by name; empty on a single host. `engines`:
-    engines that arms select by name, on the SUT's host. `swapped`: the same machine with server and client on each
-    other's host, for studies that swap them every other block.
+    engine, if any. `engine`: `None` also where no run needs it. `sweep` removes what dead processes left and
+    reports it; `sweep_own` removes what this process could not remove earlier because its engine did not answer;
+    `leave_clusters` removes the cluster namespaces of the study. `set_cpus` moves a running task to a list of CPUs.
+    `references`: earlier runs that later ones are compared with. `parts`: hosts other than the SUT's or first
+    node's, by name; empty on a single host. `engines`: engines that arms select by name, on the SUT's host.
+    `swapped`: the same machine with server and client on each other's host, for studies that swap them every other
+    block.
     """
 
     site: Site

@@ -228,6 +228,11 @@ def placements_of(plan: Plan) -> tuple[Placement, ...]:
     return tuple(placement for _, placement in _placements(plan))
 
 
+def needs_engine(plan: Plan, deployments: Mapping[str, DeploymentFactory]) -> bool:
+    """Whether a container engine makes a server or client of the plan."""
+    return any(Right.ENGINE in deployments[placement.deployment].needs for placement in placements_of(plan))
+
+
 def _placements(plan: Plan) -> Iterator[tuple[str, Placement]]:
     for arm in plan.study.arms:
         for placement in arm.settings.sides.values():

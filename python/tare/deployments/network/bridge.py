@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from docker.errors import APIError, NotFound
+from requests.exceptions import RequestException
 
-from tare.errors import EnvironmentLacks, RunFailed
+from tare.errors import EngineSilent, EnvironmentLacks, RunFailed
 from tare.sites import Host
-from tare.sites.engine import RUN_LABEL, labels
+from tare.sites.engine import RUN_LABEL, in_words, labels
+from tare.sites.engines import parse_entry
 from tare.sites.ledger import Kind, Ledger
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ def ensure_bridge(engine: DockerClient, ledger: Ledger, host_name: str, parent: 
 
 
 def remove_bridge(engine: DockerClient, ledger: Ledger, host_name: str, parent: str) -> None:
-    """Remove the run's bridge if it exists and is tare's."""
+    """Remove the run's bridge if it exists and is tare's. An engine that made none need not answer."""
     name = network_name(parent)
     try:
         network = engine.networks.get(name)
@@ -102,7 +104,17 @@ def remove_bridge(engine: DockerClient, ledger: Ledger, host_name: str, parent: 
         pass
     except APIError as error:
         raise RunFailed(f"the network {name} cannot be removed: {error.explanation}") from error
+    except RequestException as error:
+        if not _is_noted(ledger, host_name, name):
+            return
+        what = f"the engine on {host_name} does not answer for the network {name}: {in_words(error)}"
+        raise EngineSilent(what) from error
     ledger.forget(Kind.NETWORK, name, host=host_name)
+
+
+def _is_noted(ledger: Ledger, host_name: str, name: str) -> bool:
+    noted = (entry for entry in ledger.entries() if entry.kind is Kind.NETWORK and entry.host == host_name)
+    return any(parse_entry(entry.ident).ident == name for entry in noted)
 
 
 def is_ours(network: Network) -> bool:

@@ -25,11 +25,11 @@ from tare.run.between.clocks import SiteClock
 from tare.run.between.sounding import Wire
 from tare.run.clock import SystemClock
 from tare.run.interrupts import Interrupts
-from tare.run.machine import EndHosts, HostPart, Machine, Tree
+from tare.run.machine import EndHosts, HostPart, Machine, Tree, facts_reader
 from tare.run.parity.declared import promised_between
 from tare.run.record import to_tree
+from tare.run.rights import needs_engine
 from tare.sites import Host, Site
-from tare.sites.engine import engine_facts
 from tare.sites.facts import host_facts
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
@@ -150,13 +150,14 @@ def site_machine(  # noqa: PLR0913, PLR0917 - all that a site's machine is made 
         swapped=swapped,
         nodes=tuple(reached[host.name].host for host in site.nodes),
     )
-    parts = {name: _part(each, home) for name, each in reached.items()}
+    needed = needs_engine(plan, deployments)
+    parts = {name: _part(each, home, needed=needed) for name, each in reached.items()}
     own = parts.pop(site.sut.name)
     return Machine(
         site=site,
         layout=sut.layout,
         ledger=ledger,
-        engine=sut.engine,
+        engine=own.engine,
         deployments=deployments,
         databases=DATABASES,
         workloads=WORKLOADS,
@@ -209,7 +210,8 @@ def sweep_site(reached: Mapping[str, Reached], ledger: Ledger) -> tuple[str, ...
     return tuple(notes)
 
 
-def _part(reached: Reached, home: Home) -> HostPart:
+def _part(reached: Reached, home: Home, *, needed: bool) -> HostPart:
+    """Return the part of a host. `needed`: whether a run needs an engine."""
     host, layout, engine, ledger = reached.host, reached.layout, reached.engine, home.ledger
 
     def ready(reference: str) -> Image:
@@ -225,10 +227,10 @@ def _part(reached: Reached, home: Home) -> HostPart:
         host=host,
         layout=layout,
         ledger=ledger,
-        engine=engine,
+        engine=engine if needed else None,
         prepare=ready,
         host_facts=lambda: host_facts(ahead.look(), data_path=str(layout.home)),
-        engine_facts=lambda: None if engine is None else engine_facts(engine, host),
+        engine_facts=facts_reader(engine, host, needed=needed),
     )
 
 
