@@ -25,14 +25,17 @@ _UP_S, _BACK_S, _DOWN_S = 60.0, 60.0, 30.0
 
 @pytest.fixture
 def own_engine() -> Iterator[DockerClient]:
-    """A dockerd beside the machine's, with a containerd of its own: other tests use that one."""
+    """A dockerd beside the machine's, with a containerd of its own: other tests use that one.
+
+    It has a network namespace, too: a dockerd without a bridge removes `docker0`.
+    """
     place = Path(mkdtemp(prefix="tare-engine-", dir="/run"))
     options = [f"--{name}={place}/{name}" for name in ("data-root", "exec-root", "pidfile")]
     options += ["--bridge=none", "--iptables=false", "--storage-driver=vfs", f"--host=unix://{place}/sock"]
     try:
         with (
             (place / "log").open("wb") as log,
-            subprocess.Popen(["dockerd", *options], stdout=log, stderr=log) as dockerd,
+            subprocess.Popen(["unshare", "--net", "dockerd", *options], stdout=log, stderr=log) as dockerd,
         ):
             try:
                 client = _connected(f"unix://{place}/sock", dockerd)
