@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from tare.interruptible import put_off
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SIGNALLED = 128
 
@@ -68,6 +70,10 @@ class Interrupts:
     def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
         if self._pending not in SIGNALS:  # a signal that ends the process outranks one that ends a block
             self._pending = number
+        if not put_off(self._raise_if_open):
+            self._raise_if_open()
+
+    def _raise_if_open(self) -> None:
         if self._open:
             self._raise_if_pending()
 

@@ -16,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from tare.errors import NO_FILE, EnvironmentLacks, RunFailed, TimedOut, host_failed
+from tare.interruptible import unbroken
 from tare.sites import Completed, Output, Process
 from tare.sites.clocks import ClockReading
 from tare.sites.process import identify
@@ -57,28 +58,29 @@ class LocalHost:
     ) -> Completed:
         """Run to the end, in a process group of its own that is killed completely when the time is up."""
         self._reap()
-        try:
-            program = subprocess.Popen(  # argument list, no shell
-                self._program(argv),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=None if env is None else dict(env),
-                start_new_session=True,
-            )
-        except OSError as error:
-            what = f"{argv[0]} cannot be run on {self.name}"
-            raise host_failed(what, error.errno, error.strerror) from error
-        with program:
+        with unbroken() as lift:
             try:
-                stdout, stderr = program.communicate(stdin, timeout=timeout_s)
-            except BaseException as error:
-                _kill_group(program)
-                if isinstance(error, subprocess.TimeoutExpired):
-                    raise TimedOut(
-                        f"{_short_command(argv)} did not end within {timeout_s:g} s on {self.name} and was killed"
-                    ) from error
-                raise
+                program = subprocess.Popen(  # argument list, no shell
+                    self._program(argv),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=None if env is None else dict(env),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                what = f"{argv[0]} cannot be run on {self.name}"
+                raise host_failed(what, error.errno, error.strerror) from error
+            with program:
+                try:
+                    lift()
+                    stdout, stderr = program.communicate(stdin, timeout=timeout_s)
+                except BaseException as error:
+                    _kill_group(program)
+                    if isinstance(error, subprocess.TimeoutExpired):
+                        what = f"{_short_command(argv)} did not end within {timeout_s:g} s on {self.name}"
+                        raise TimedOut(f"{what} and was killed") from error
+                    raise
         done = Completed(tuple(argv), program.returncode, stdout, stderr)
         if check and done.code != 0:
             raise RunFailed(f"{_short_command(argv)} ended with {done.code} on {self.name}: {_last_line(done)}")

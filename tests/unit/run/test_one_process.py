@@ -68,9 +68,9 @@ def test_a_duet_is_swapped_half_way_through_the_measuring(one: Any, plans: Any) 
     """Even where its own warm-up is longer than half of that."""
     one.swap(set_cpus=lambda *_: None)
     spec = DuetSpec(name="duet", blocks=1, retries=0, seed=3)
-    for record in one.execute(plans(protocol=spec, warmup_s=2.0, measure_s=2.5, window_s=0.1)):
+    for record in one.execute(plans(protocol=spec, warmup_s=4.0, measure_s=5.0, window_s=0.1)):
         assert record.outcome.ok, record.outcome
-        assert record.duet["swap_began_s"] - record.duet["started_s"] >= 2.0 + 2.5 / 2
+        assert record.duet["swap_began_s"] - record.duet["started_s"] >= 4.0 + 5.0 / 2
 
 
 def test_a_client_that_dies_in_its_warm_up_fails_the_run(one: Any, plans: Any) -> None:

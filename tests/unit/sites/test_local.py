@@ -7,14 +7,17 @@ import os
 import resource
 import signal
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tare.errors import HostSilent, RunFailed, TimedOut
+from tare.run.interrupts import Interrupted, Interrupts
 from tare.sites import Output, Process
 from tare.sites.local import LocalHost
 from tare.sites.process import alive, identify
@@ -233,3 +236,20 @@ def test_a_host_without_a_file_left_is_silent_rather_than_without_the_file(host:
         host.read("/proc/cmdline")
     with pytest.raises(HostSilent, match="true cannot be run on local: Too many open files"):
         host.run(["true"], timeout_s=10)
+
+
+def test_a_signal_while_a_program_is_made_leaves_no_program_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    class Signalled(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            made.append(self.pid)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Signalled)
+    interrupts = Interrupts()
+    with interrupts.installed(), pytest.raises(Interrupted), interrupts.allowed():
+        LocalHost().run(["sleep", "3600.25"], timeout_s=60)
+    (pid,) = made
+    assert identify(LocalHost(), pid) is None
