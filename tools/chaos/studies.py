@@ -58,18 +58,21 @@ sut:
   settings: {save: "", appendonly: true, appendfsync: everysec}
 """
 
-REDIS = f"""\
-format: 1
-name: chaos-redis
-question: Do runs of Redis survive?
-{_REDIS}client: {{image: tare-load, deployment: bare, limits: {{memory: 256M}}}}
+_CLIENT = f"""\
+client: {{image: tare-load, deployment: bare, limits: {{memory: 256M}}}}
 workload:
   name: tare-load
   connections: 2
 {_JOB}  warmup_s: 1
   measure_s: 3
   window_s: 1
-protocol: {{name: fixed, blocks: 3, retries: 500, seed: 1, control: false}}
+"""
+
+REDIS = f"""\
+format: 1
+name: chaos-redis
+question: Do runs of Redis survive?
+{_REDIS}{_CLIENT}protocol: {{name: fixed, blocks: 3, retries: 500, seed: 1, control: false}}
 factors:
   path:
     sets: [sut.deployment, sut.network, client.deployment, client.network]
@@ -86,14 +89,7 @@ POD = f"""\
 format: 1
 name: chaos-pod
 question: Do runs of Redis in pods survive?
-{_REDIS}client: {{image: tare-load, deployment: bare, limits: {{memory: 256M}}}}
-workload:
-  name: tare-load
-  connections: 2
-{_JOB}  warmup_s: 1
-  measure_s: 3
-  window_s: 1
-protocol: {{name: fixed, blocks: 2, retries: 500, seed: 1, control: false}}
+{_REDIS}{_CLIENT}protocol: {{name: fixed, blocks: 2, retries: 500, seed: 1, control: false}}
 factors:
   piece:
     sets: [sut.deployment, sut.network, sut.pod.sandbox, sut.pod.cni, sut.pod.proxy, sut.pod.services, sut.pod.qos]
