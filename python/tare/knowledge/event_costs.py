@@ -204,7 +204,7 @@ def event_lines(costs: Sequence[EventCost]) -> Iterator[str]:
         place = _PLACE[each.seccomp] if each.accelerator is None else f"virtual machine, {each.accelerator}"
         figure = f"{_us(each.ns)} \N{PLUS-MINUS SIGN}{_us(each.high - each.ns)}"
         agree = "" if each.agree else " differs"
-        yield f"{each.name:<24}{place:<27}{figure:>13} {_us(each.second_ns):>7}{agree}".rstrip()
+        yield f"{each.name:<23}{place:<27}{figure:>13} {_us(each.second_ns):>7}{agree}".rstrip()
     added = filter_cost(costs)
     if added is not None:
         yield ""
