@@ -65,6 +65,8 @@ def unpack(host: Host, ledger: Ledger, home: str, wanted: Wanted) -> str:
         wanted.arrange(scratch)
         host.run(["rm", "-rf", "--", f"{scratch}/root"], timeout_s=CALL_S)
         host.put(package_set.version.encode(), f"{scratch}/version")
+        if kept_version(host, home) is None:
+            remove_tree(host, home)  # somebody removed a part of it
         host.run(["mv", "-T", "--", scratch, home], timeout_s=CALL_S)
     except RunFailed as error:
         raise EnvironmentLacks(
