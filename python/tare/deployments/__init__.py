@@ -43,7 +43,9 @@ class Limits:
     `cpus`: CPU list as in cpuset.cpus (`"0-1,3"`). `cpu_quota`: CPU time in CPUs (1.5 = 150 ms in each 100 ms).
     `cpu_weight`: share of CPU time under contention; the kernel's default is 100. `memory_bytes`: hard limit.
     `nofile`, `nproc`: resource limits, soft = hard. `disk_iops`: limit of reads per second, and the same limit of
-    writes per second, on each disk of the host.
+    writes per second, on each disk of the host. `shm_bytes`: size of /dev/shm; `None`: the host's own for a bare
+    task, the guest's own in a virtual machine, the engine's 64 MiB in a container. `memlock_bytes`: memory that may
+    be locked, soft = hard.
     """
 
     cpus: str | None = None
@@ -53,6 +55,8 @@ class Limits:
     nofile: int = 65536
     nproc: int | None = None
     disk_iops: int | None = None
+    shm_bytes: int | None = None
+    memlock_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -283,6 +287,8 @@ class Observation:
     """For a container made by containerd itself: its shim, namespace, socket, snapshotter and versions."""
     pod: Mapping[str, Any] | None = None
     """For a container in a pod: namespaces of the sandbox, interface, rules of Services and QoS class."""
+    shm_bytes: int | None = None
+    """Size of the /dev/shm that the program sees."""
     guest: Mapping[str, Any] | None = None
     """For a virtual machine: accelerator, kernel, CPUs, memory, mounts, disks, CPUs of its threads, container."""
 

@@ -9,6 +9,7 @@ from tare.deployments import Limits, Task
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHM_BYTES = 64 << 20
+"""Size of /dev/shm that Docker, Podman, containerd and kubelet give a container."""
 CPU_PERIOD_US = 100_000
 
 
@@ -36,6 +37,11 @@ def environment(task: Task) -> Mapping[str, str]:
 def user(task: Task) -> str:
     """User of a task as `name`, `uid`, `name:group` or `uid:gid`; empty is root."""
     return task.user or task.image.config.user
+
+
+def shm_bytes(limits: Limits) -> int:
+    """Size of a container's /dev/shm."""
+    return SHM_BYTES if limits.shm_bytes is None else limits.shm_bytes
 
 
 def cpu_shares(weight: int) -> int:

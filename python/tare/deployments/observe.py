@@ -35,6 +35,7 @@ _SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadli
 _V1_NO_LIMIT = 1 << 62
 """Without a limit, memory.limit_in_bytes is LONG_MAX rounded down to a page."""
 _DIGEST_S = 60.0
+SHM = "/dev/shm"  # noqa: S108 - only looked at
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _ENDED = ("Z", "X")
 """States of a process that has ended (proc_pid_stat(5))."""
@@ -57,6 +58,7 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
     groups = fetched(host, [file for file in files if file is not None])
     weight, quota = _cpu_weight(groups, cgroups, paths), _cpu_quota(groups, cgroups, paths)
     memory_bytes, disk_iops = _memory_bytes(groups, cgroups, paths), _disk_iops(groups, cgroups, paths)
+    shm_bytes = shm_bytes_of(host, pid, mountinfo)
     environment = parse_environ(_text(process, f"/proc/{pid}/environ") or "")
     stat = _last_look(host, pid)
     return Observation(
@@ -79,6 +81,7 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
         no_new_privileges=status.get("NoNewPrivs"),
         id_map=id_map,
         root_mount=mounts_of(mountinfo, ["/"]).get("/"),
+        shm_bytes=shm_bytes,
     )
 
 
@@ -126,6 +129,20 @@ def mounts_of(mountinfo: str, targets: Sequence[str]) -> Mapping[str, str]:
     mounts = parse_mountinfo(mountinfo)
     covering_mounts = {target: covering(mounts, target) for target in targets}
     return {target: describe_mount(mount) for target, mount in covering_mounts.items() if mount}
+
+
+def shm_bytes_of(host: Host, pid: int, mountinfo: str) -> int | None:
+    """Size of the /dev/shm that a process sees. The kernel does not print that of a tmpfs of its default size."""
+    mount = covering(parse_mountinfo(mountinfo), SHM)
+    if mount is None or mount.target != SHM:
+        return None
+    for option in mount.super_options:
+        name, _, size = option.partition("=")
+        if name == "size" and size.endswith("k") and size[:-1].isdecimal():
+            return int(size[:-1]) * 1024
+    done = host.run(["stat", "-f", "-c", "%b %S", "--", f"/proc/{pid}/root{SHM}"], timeout_s=10, check=False)
+    words = done.text.split()
+    return int(words[0]) * int(words[1]) if done.code == 0 and len(words) == 2 else None
 
 
 def _cpu_weight(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:

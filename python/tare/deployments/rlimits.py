@@ -49,13 +49,14 @@ def rlimits(limits: Limits, ceilings: Mapping[str, int]) -> Mapping[str, Rlimit]
     """Every limit under the engine's name, none above its ceiling."""
     unlimited = Rlimit(UNLIMITED, UNLIMITED)
     nproc = UNLIMITED if limits.nproc is None else limits.nproc
+    memlock = UNLIMITED if limits.memlock_bytes is None else limits.memlock_bytes
     wanted = {
         "core": Rlimit(0, 0),
         "cpu": unlimited,
         "data": unlimited,
         "fsize": unlimited,
         "locks": unlimited,
-        "memlock": unlimited,
+        "memlock": Rlimit(memlock, memlock),
         "msgqueue": Rlimit(_MSGQUEUE_BYTES, _MSGQUEUE_BYTES),
         "nice": Rlimit(0, 0),
         "nofile": Rlimit(limits.nofile, limits.nofile),

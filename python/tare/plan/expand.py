@@ -41,8 +41,11 @@ LATER_IN_ARM: Mapping[str, Any] = {
     **{f"settings.{side}.limits.cpu_weight": None for side in ("sut", "client")},
     **{f"settings.{side}.runtime": None for side in ("sut", "client")},
     **{f"settings.{side}.confinement": ConfinementSpec().model_dump(mode="json") for side in ("sut", "client")},
-    "settings.sut.limits.disk_iops": None,
-    "settings.client.limits.disk_iops": None,
+    **{
+        f"settings.{side}.limits.{key}": None
+        for side in ("sut", "client")
+        for key in ("disk_iops", "shm", "memlock")
+    },
     "settings.sut.storage.sync": None,
     "settings.sut.storage.rsize": None,
     "settings.sut.storage.wsize": None,

@@ -12,6 +12,7 @@ from tare.protocols.registry import rule_of, runs_of_blocks
 from tare.report.setting import Setting, setting_of
 from tare.report.words.answer import answer
 from tare.report.words.headlines import Headline, headlines
+from tare.report.words.loopback import on_loopback
 from tare.report.words.notes import ended, legend, made, notes
 from tare.run.emulated import with_marks
 from tare.run.ending import Ending
@@ -118,7 +119,7 @@ def build_report(  # noqa: PLR0913 - what a report is made of
         analysis=analysis,
         answer=answer(study, analysis),
         headlines=headlines(study, analysis),
-        notes=(*ended(ending), *made(records), *notes(analysis, planned)),
+        notes=(*ended(ending), *made(records), *on_loopback(study, records), *notes(analysis, planned)),
         legend=legend(analysis),
         run_notices=tuple(dict.fromkeys(notice for record in records for notice in record.notices)),
         spent=_spent(records),

@@ -17,6 +17,7 @@ from tare.deployments.cgroup.hierarchy import CgroupKind, parse_cgroups
 from tare.deployments.mounts import covering, parse_mountinfo
 from tare.errors import RunFailed, TareError
 from tare.sites import Host
+from tare.sites.netfilter import netfilter_facts
 from tare.sites.process import boot_id
 from tare.sites.reading import answer, as_float, as_int, chosen, cpu_list, names, number, switch, table, text
 
@@ -46,6 +47,7 @@ def host_facts(host: Host, *, data_path: str = "/") -> Mapping[str, Any]:
         **cgroup_facts(host),
         **_virtualisation(host),
         **_network(host),
+        **netfilter_facts(host),
         **storage_facts(host, data_path),
     }
 

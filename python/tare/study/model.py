@@ -47,7 +47,9 @@ _LEAST_MEMORY_BYTES = 6 << 20  # Docker starts no container below it (`linuxMinM
 class LimitsSpec(Strict):
     """Limits of one side. `memory`: bytes, or with K, M, G (powers of 1024). `cpu_weight`: 100 by default.
 
-    `disk_iops`: reads a second, and as many writes, on each disk of the host.
+    `disk_iops`: reads a second, and as many writes, on each disk of the host. `shm`: size of /dev/shm; by default,
+    the host's own for bare, half of the memory in a virtual machine, 64M in a container. `memlock`: memory that may
+    be locked; by default, as much as the host allows.
     """
 
     cpus: CpuList | None = None
@@ -58,6 +60,8 @@ class LimitsSpec(Strict):
     memory: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
     nofile: int = Field(default=65536, gt=0, le=1 << 30)
     disk_iops: Count | None = Field(default=None, gt=0)
+    shm: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
+    memlock: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
 
     @property
     def in_cgroups(self) -> bool:

@@ -42,6 +42,8 @@ class NetworkKind(StrEnum):
     """Rootless Podman: outgoing by slirp4netns, which also forwards the port."""
     PASTA = "pasta"
     """Rootless Podman: pasta carries outgoing traffic and forwards the port."""
+    UNTRACKED = "untracked"
+    """For bare: a network namespace with a loopback device only, without rules and connection tracking."""
     POD = "pod"
     """A pod attached by a CNI plug-in; reached at its own address."""
     HOST_PORT = "host-port"

@@ -26,9 +26,11 @@ Connect = Callable[[str, NetworkKind, str, NetworkKind], NetworkPath]
 
 HOST, BRIDGE, SHARED = NetworkKind.HOST, NetworkKind.BRIDGE, NetworkKind.SHARED
 LOOPBACK, ADDRESS = NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS
+UNTRACKED = NetworkKind.UNTRACKED
 DIRECT = [
     ("bare", HOST, "bare", HOST, Hop.LOOPBACK),
     ("bare", HOST, "container", HOST, Hop.LOOPBACK),
+    ("bare", UNTRACKED, "bare", SHARED, Hop.LOOPBACK),
     ("container", HOST, "bare", HOST, Hop.LOOPBACK),
     ("container", HOST, "container", HOST, Hop.LOOPBACK),
     ("container", BRIDGE, "bare", HOST, Hop.BRIDGE),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tare.deployments import Bind, Instance, Observation, Right, Task
 from tare.deployments.cgroup.placement import warden
-from tare.deployments.defaults import SCRATCH, SHM_BYTES, environment, user
+from tare.deployments.defaults import SCRATCH, environment, user
 from tare.deployments.directories import remove_tree
 from tare.deployments.observe import observe
 from tare.deployments.rlimits import OWN_STATUS, ceilings, rlimits
@@ -50,10 +50,10 @@ class Bare:
 
     def start(self, task: Task) -> Instance:
         """Start the task. Everything is noted in the ledger before it is made, and removed if the start fails."""
-        if task.network not in (NetworkKind.HOST, NetworkKind.SHARED):
+        if task.network not in (NetworkKind.HOST, NetworkKind.SHARED, NetworkKind.UNTRACKED):
             raise EnvironmentLacks(
-                f"{task.name}: a bare task has no separate network, so it cannot use {task.network.value}",
-                hint="use network: host, or shared beside a container",
+                f"{task.name}: a bare task is on no engine's network, so it cannot use {task.network.value}",
+                hint="use network: host or untracked, or shared beside another task",
             )
         try:
             started = self._launch(task)
@@ -134,13 +134,14 @@ class Bare:
             "rootfs": task.image.rootfs,
             "binds": [asdict(bind) for bind in (*lent, *task.binds)],
             "scratch": [asdict(place) for place in SCRATCH],
-            "shm_bytes": SHM_BYTES,
+            "shm_bytes": task.limits.shm_bytes,
             "own_output": True,
             "stdout": task.output.stdout,
             "stderr": task.output.stderr,
             "status": f"{scratch}/status",
             "cgroup_procs": list(procs),
             "network_of": task.beside.process.pid if task.beside is not None else None,
+            "own_network": task.network is NetworkKind.UNTRACKED,
         }
         launch = ["python3", "-I", "-S", f"{scratch}/launcher.py", "start"]
         command = [*self._shared.placement.prefix(task), *launch]

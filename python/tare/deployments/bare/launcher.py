@@ -14,11 +14,14 @@ docs/concepts/deployments.md lists the mounts.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import resource
 import signal
+import socket
 import stat
+import struct
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -27,23 +30,15 @@ CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 POD_NAMESPACES = {"uts": 0x04000000, "ipc": 0x08000000, "pid": 0x20000000}
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_BIND, MS_REC, MS_PRIVATE, MS_STRICTATIME = 1 << 12, 1 << 14, 1 << 18, 1 << 24
-MNT_DETACH = 2
+MNT_DETACH, SIOCSIFFLAGS, IFF_UP = 2, 0x8914, 1
 PLAIN = MS_NOSUID | MS_NODEV | MS_NOEXEC
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
 RLIMIT_LOCKS = 10  # missing in the resource module
 MAX_LINKS = 40  # as the kernel's own limit, path_resolution(7)
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
-DEVICE_LINKS = {
-    "fd": "/proc/self/fd",
-    "stdin": "/proc/self/fd/0",
-    "stdout": "/proc/self/fd/1",
-    "stderr": "/proc/self/fd/2",
-    "core": "/proc/kcore",
-    "ptmx": "pts/ptmx",
-}
-CGROUPS = "/sys/fs/cgroup"
-FAILED = 125
-DIGITS = 10
+STREAMS = {name: f"/proc/self/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))}
+DEVICE_LINKS = {"fd": "/proc/self/fd", **STREAMS, "core": "/proc/kcore", "ptmx": "pts/ptmx"}
+CGROUPS, FAILED, DIGITS = "/sys/fs/cgroup", 125, 10
 
 Spec = dict[str, Any]
 libc = ctypes.CDLL(None, use_errno=True)
@@ -74,11 +69,8 @@ def remount_read_only(target: Path) -> None:
 
 def enter_namespace(pid: int, kind: str, flag: int) -> None:
     """Enter a namespace of the process `pid`, as setns(2)."""
-    handle = os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        check(libc.setns(handle, flag), f"enter the {kind} namespace of process {pid}")
-    finally:
-        os.close(handle)
+    with Path(f"/proc/{pid}/ns/{kind}").open("rb") as handle:
+        check(libc.setns(handle.fileno(), flag), f"enter the {kind} namespace of process {pid}")
 
 
 def resolve(root: Path, path: str) -> Path:
@@ -140,10 +132,7 @@ class Root:
                 if entry.is_symlink():
                     place.symlink_to(entry.readlink())
                     continue
-                if entry.is_dir():
-                    place.mkdir()
-                else:
-                    place.touch()
+                (place.mkdir if entry.is_dir() else place.touch)()
                 mount(str(entry), place, flags=MS_BIND | MS_REC)
         finally:
             os.close(original)
@@ -167,8 +156,8 @@ class Root:
             mode = stat.S_IMODE(seen.stat().st_mode)
         self.mount("tmpfs", path, MS_NOSUID | MS_NODEV, f"mode={mode:o}")
 
-    def devices(self, shm_bytes: int) -> None:
-        """Mount a minimal /dev, as an engine makes it."""
+    def devices(self, shm: str) -> None:
+        """Mount a minimal /dev, as an engine makes it. `shm`: options of /dev/shm."""
         self.mount("tmpfs", "/dev", MS_NOSUID | MS_STRICTATIME, "mode=755,size=65536k")
         dev = resolve(self.path, "/dev")
         for name, (major, minor) in DEVICES.items():
@@ -178,7 +167,7 @@ class Root:
             if name != "core" or Path(target).exists():  # not every kernel has it
                 (dev / name).symlink_to(target)
         self.mount("devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5")
-        self.mount("tmpfs", "/dev/shm", PLAIN, f"mode=1777,size={shm_bytes}")  # noqa: S108 - in the new root
+        self.mount("tmpfs", "/dev/shm", PLAIN, shm)  # noqa: S108 - in the new root
         self.mount("mqueue", "/dev/mqueue", PLAIN)
 
     def enter(self) -> None:
@@ -198,13 +187,13 @@ def build_root(spec: Spec) -> None:
     """Make a private mount namespace with the task's root in it."""
     check(libc.unshare(CLONE_NEWNS), "make a mount namespace")
     mount("", Path("/"), flags=MS_REC | MS_PRIVATE)
-    cgroups = cgroup_mounts()
+    cgroups, shm = cgroup_mounts(), shm_options(spec["shm_bytes"])
     root = Root(spec["rootfs"])
     root.mount("proc", "/proc", PLAIN)
     root.mount("sysfs", "/sys", PLAIN | MS_RDONLY)
     for path in cgroups:
         root.bind(path, path, read_only=True)
-    root.devices(spec["shm_bytes"])
+    root.devices(shm)
     for scratch in spec["scratch"]:
         root.scratch(scratch["target"], int(scratch["mode"], 8))
     for bind in spec["binds"]:
@@ -214,9 +203,17 @@ def build_root(spec: Spec) -> None:
 
 def cgroup_mounts() -> list[str]:
     """Mount points of the host's cgroups. A program may size itself by its limits (the JVM does)."""
-    text = Path("/proc/self/mountinfo").read_text(errors="replace")
-    seen = [line.split(" ")[4] for line in text.split("\n") if line]
-    return [path for path in seen if path == CGROUPS or path.startswith(f"{CGROUPS}/")]
+    lines = Path("/proc/self/mountinfo").read_text(errors="replace").split("\n")
+    seen = (line.split(" ")[4] for line in lines if line)
+    return [path for path in seen if f"{path}/".startswith(f"{CGROUPS}/")]
+
+
+def shm_options(size: int | None) -> str:
+    """Options of a /dev/shm: of `size` bytes, else as large as the host's, of which nothing is left behind."""
+    if size is None and Path("/dev/shm").is_mount():  # noqa: S108 - only looked at
+        seen = os.statvfs("/dev/shm")  # noqa: S108 - only looked at
+        size = seen.f_blocks * seen.f_frsize
+    return "mode=1777" if size is None else f"mode=1777,size={size}"
 
 
 class User:
@@ -257,7 +254,7 @@ def table(path: str, fields: int) -> list[list[str]]:
 
 def become(spec: Spec) -> NoReturn:
     """Set limits, user, environment and working directory, then execute the program."""
-    user = User(spec["user"])
+    user, env = User(spec["user"]), {"HOSTNAME": os.uname().nodename, **spec["env"]}
     Path("/proc/self/oom_score_adj").write_text("0")
     os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))  # the cpuset narrows it again
     if spec["own_output"]:
@@ -269,7 +266,7 @@ def become(spec: Spec) -> NoReturn:
             resource.setrlimit(number, (soft, hard))
         except (OSError, ValueError) as error:
             raise LaunchError(f"the limit {name} cannot be set to {soft}:{hard}: {error}") from error
-    env = {"HOME": user.home, "HOSTNAME": os.uname().nodename, **spec["env"]}
+    env = {"HOME": user.home, **env}
     os.umask(0o022)
     user.become()
     os.chdir(spec["workdir"])
@@ -287,6 +284,10 @@ def join(spec: Spec) -> None:
         Path(path).write_text("0")
     if spec["network_of"]:
         enter_namespace(spec["network_of"], "net", CLONE_NEWNET)
+    elif spec.get("own_network"):
+        check(libc.unshare(CLONE_NEWNET), "make a network namespace")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:  # netdevice(7): struct ifreq
+            fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", IFF_UP))
 
 
 def run_child(spec: Spec, failures: int) -> NoReturn:
@@ -372,8 +373,7 @@ def read_exactly(count: int) -> bytes:
     """Read exactly `count` bytes of standard input, and none behind them."""
     content = b""
     while len(content) < count:
-        part = os.read(0, count - len(content))
-        if not part:
+        if not (part := os.read(0, count - len(content))):
             raise LaunchError(f"the specification is cut short: {len(content)} of {count} bytes")
         content += part
     return content

@@ -23,7 +23,7 @@ from tare.deployments.container.engine_exec import engine_exec
 from tare.deployments.container.layers import drop_image, fill_layer, image_with, set_page_cache
 from tare.deployments.container.printed import printed
 from tare.deployments.container.rootless import NETWORKS, Rootless, end_watchers
-from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, SHM_BYTES, cpu_quota_us, environment, user
+from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, cpu_quota_us, environment, shm_bytes, user
 from tare.deployments.disks import disks
 from tare.deployments.observe import observe
 from tare.deployments.pod.pod import Made, Pods
@@ -248,7 +248,7 @@ class Container:
             "ulimits": [Ulimit(name=name, soft=limit.soft, hard=limit.hard) for name, limit in wanted.items()],
             "read_only": not task.layers,
             "tmpfs": {place.target: f"rw,exec,nosuid,nodev,mode={place.mode}" for place in SCRATCH},
-            **({"shm_size": SHM_BYTES} if task.pod is None else {}),
+            **({"shm_size": shm_bytes(task.limits)} if task.pod is None else {}),
             "init": False,
             "log_config": LogConfig(type=LogConfig.types.JSON),
             "labels": labels(task.cgroup_parent),

@@ -49,7 +49,7 @@ def spec_of(
         **default,
         "hostname": place.hostname,
         "root": {"path": place.root, "readonly": True},
-        "mounts": [*own_mounts(), *binds, *names],
+        "mounts": [*own_mounts(task.limits), *binds, *names],
         "process": _process(default["process"], task, place, user, limits),
         "linux": {
             **linux,

@@ -110,6 +110,8 @@ def refused(task: Task) -> Iterator[str]:
         yield "a pod has no engine's volumes or layers"
     if task.limits.disk_iops is not None:
         yield "Kubernetes cannot limit disk operations"
+    if task.limits.shm_bytes is not None or task.limits.memlock_bytes is not None:
+        yield "kubelet sets neither the size of /dev/shm nor resource limits"
     if task.limits.cpu_weight is not None:
         yield "kubelet derives the weight from the CPU request"
 

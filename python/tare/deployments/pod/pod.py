@@ -17,7 +17,7 @@ from docker.types import LogConfig
 
 from tare.deployments import Endpoint, Instance, PodSetting, Task
 from tare.deployments.cgroup.placement import Placement, PlainCgroups, clear
-from tare.deployments.defaults import SHM_BYTES
+from tare.deployments.defaults import shm_bytes
 from tare.deployments.network.bridge import Bridge, free_network
 from tare.deployments.observe import namespaces_of
 from tare.deployments.pod import cni, rules
@@ -153,7 +153,7 @@ class Pods:
             name=name,
             cgroup_parent=parent,
             ipc_mode="shareable",
-            shm_size=SHM_BYTES,
+            shm_size=shm_bytes(task.limits),
             read_only=True,
             init=False,
             log_config=LogConfig(type=LogConfig.types.JSON),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tare.deployments import Bind, Guest, Instance, Observation, Right, Task
 from tare.deployments.cgroup.hierarchy import cgroups_of
 from tare.deployments.cgroup.placement import warden
-from tare.deployments.defaults import SCRATCH, SHM_BYTES
+from tare.deployments.defaults import SCRATCH
 from tare.deployments.directories import remove_tree
 from tare.deployments.observe import observe
 from tare.deployments.shared_resources import SharedResources
@@ -209,8 +209,7 @@ class Vm:
         )
 
     def _hardware(self, task: Task, attachment: Attachment, disks: tuple[Disk, ...]) -> Hardware:
-        limits = task.limits
-        memory = _DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes + KERNEL_BYTES
+        memory = _machine_bytes(task)
         digits = hashlib.sha256(task.name.encode()).hexdigest()
         mac = f"52:54:00:{digits[:2]}:{digits[2:4]}:{digits[4:6]}"
         cpus = _cpu_count(self._host, task)
@@ -249,7 +248,7 @@ class Vm:
                 {"serial": each.serial, "target": each.target, "read_only": each.read_only} for each in disks
             ],
             "scratch": [asdict(place) for place in SCRATCH],
-            "shm_bytes": SHM_BYTES,
+            "shm_bytes": _machine_bytes(task) // 2 if task.limits.shm_bytes is None else task.limits.shm_bytes,
             "names": names,
             **self._inside.request(task, disks, names),
         }
@@ -351,6 +350,12 @@ def _disk_path(source: str) -> str:
 def _copied(task: Task) -> tuple[Bind, ...]:
     """Directories of the host that the machine gets copies of."""
     return (*task.binds, *(Bind(layer.source, layer.target) for layer in task.layers))
+
+
+def _machine_bytes(task: Task) -> int:
+    """Memory of a task's machine: its limit, and what the guest's kernel needs."""
+    limit = task.limits.memory_bytes
+    return _DEFAULT_MEMORY_BYTES if limit is None else limit + KERNEL_BYTES
 
 
 def _cpus(host: Host, task: Task) -> frozenset[int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tare.deployments import Task
-from tare.deployments.defaults import SCRATCH, SHM_BYTES, environment
+from tare.deployments import Limits, Task
+from tare.deployments.defaults import SCRATCH, environment, shm_bytes
 from tare.deployments.rlimits import UNLIMITED, Rlimit
 
 _ARCHITECTURE, _SECCOMP_NAME = "amd64", "SCMP_ARCH_X86_64"
@@ -109,7 +109,7 @@ def oci_config(
         "process": _process(task, limits),
         "root": {"path": "rootfs", "readonly": not task.layers},
         "mounts": [
-            *own_mounts(),
+            *own_mounts(task.limits),
             *_task_binds(task, disks),
             *(bind_mount(place, own, "ro") for place, own in names.items()),
         ],
@@ -170,9 +170,9 @@ def _device_rules() -> list[dict[str, Any]]:
     return rules
 
 
-def own_mounts() -> list[dict[str, Any]]:
+def own_mounts(limits: Limits) -> list[dict[str, Any]]:
     """Mounts that every container has: /proc, /dev, /sys and the scratch directories."""
-    shm = f"size={SHM_BYTES}"
+    shm = f"size={shm_bytes(limits)}"
     return [
         _mount("/proc", "proc", *_QUIET),
         _mount("/dev", "tmpfs", "nosuid", "strictatime", "mode=755", "size=65536k"),

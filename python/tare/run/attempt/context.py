@@ -352,6 +352,8 @@ def limits_of(spec: LimitsSpec) -> Limits:
         memory_bytes=None if spec.memory is None else size_bytes(spec.memory),
         nofile=spec.nofile,
         disk_iops=spec.disk_iops,
+        shm_bytes=None if spec.shm is None else size_bytes(spec.shm),
+        memlock_bytes=None if spec.memlock is None else size_bytes(spec.memlock),
     )
 
 

@@ -15,6 +15,7 @@ from tare.run.parity.properties import (
     BY_NATURE,
     ENVIRONMENT,
     LATER,
+    OF_ARM,
     PLUGIN,
     SIDES,
     TLS,
@@ -160,7 +161,7 @@ def _unequal(before: Mapping[str, Reading], later: Mapping[str, Reading], there:
     return tuple(
         f"{name}: {_as_text(_value(before.get(name)))} {there}, {_as_text(_value(later.get(name)))} {here}"
         for name in dict.fromkeys(chain(before, later))
-        if not name.startswith("client") and _value(before.get(name)) != _value(later.get(name))
+        if not name.startswith(("client", *OF_ARM)) and _value(before.get(name)) != _value(later.get(name))
     )
 
 

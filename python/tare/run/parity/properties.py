@@ -17,27 +17,27 @@ from tare.run.record import RunRecord
 SIDES = ("sut", "client")
 NAMES = {"sut": "SUT", "client": "client"}
 
-_OF_KUBELET = frozenset({"seccomp", "speculation", "capabilities", "cgroup"})
+_OF_KUBELET = frozenset({"shm", "seccomp", "speculation", "capabilities", "cgroup"})
 BY_NATURE: Mapping[frozenset[str], frozenset[str]] = {
     **{frozenset({POD, other}): _OF_KUBELET for other in ("bare", "container", CONTAINERD, "vm", "vm-container")},
-    frozenset({"bare", "container"}): frozenset({"seccomp", "speculation", "capabilities"}),
-    frozenset({"bare", "vm"}): frozenset({"speculation", "capabilities"}),
-    frozenset({"container", "vm"}): frozenset({"seccomp", "speculation", "capabilities"}),
-    frozenset({"bare", "vm-container"}): frozenset({"seccomp", "speculation", "capabilities"}),
+    frozenset({"bare", "container"}): frozenset({"shm", "seccomp", "speculation", "capabilities"}),
+    frozenset({"bare", "vm"}): frozenset({"shm", "speculation", "capabilities"}),
+    frozenset({"container", "vm"}): frozenset({"shm", "seccomp", "speculation", "capabilities"}),
+    frozenset({"bare", "vm-container"}): frozenset({"shm", "seccomp", "speculation", "capabilities"}),
     frozenset({"container", "vm-container"}): frozenset({"speculation", "capabilities"}),
-    frozenset({"bare", CONTAINERD}): frozenset({"seccomp", "speculation", "capabilities"}),
+    frozenset({"bare", CONTAINERD}): frozenset({"shm", "seccomp", "speculation", "capabilities"}),
     frozenset({"container", CONTAINERD}): frozenset({"capabilities"}),
-    frozenset({CONTAINERD, "vm"}): frozenset({"seccomp", "speculation", "capabilities"}),
+    frozenset({CONTAINERD, "vm"}): frozenset({"shm", "seccomp", "speculation", "capabilities"}),
     frozenset({CONTAINERD, "vm-container"}): frozenset({"speculation", "capabilities"}),
-    frozenset({"vm", "vm-container"}): frozenset({"seccomp", "speculation", "capabilities"}),
+    frozenset({"vm", "vm-container"}): frozenset({"shm", "seccomp", "speculation", "capabilities"}),
 }
-"""Properties that necessarily differ between two deployments: an engine's seccomp filter and capabilities, the
-speculation controls that kernels before 5.16 tie to seccomp (commit 2f46993d83ff), those of a virtual machine's own
-kernel, and kubelet's control groups with weight and oom_score_adj of the pod's QoS class.
+"""Properties that necessarily differ between two deployments: an engine's seccomp filter, capabilities and
+/dev/shm, the speculation controls that kernels before 5.16 tie to seccomp (commit 2f46993d83ff), those of a virtual
+machine's own kernel, and kubelet's control groups with weight and oom_score_adj of the pod's QoS class.
 Namespaces and the last part of a control group's path are unique to each run, so they are never compared."""
 
 _SECCOMP = ("engine", "runtime", "confinement.seccomp", "confinement.no_new_privileges")
-LATER = (": capabilities", ": no new privileges", ": user namespace")
+LATER = (": size of /dev/shm", ": capabilities", ": no new privileges", ": user namespace")
 """Name endings of properties that records from before 0.2 lack."""
 _RIGHTS = {"capabilities": "capabilities", "no_new_privileges": "no new privileges"}
 _POD = {
@@ -54,6 +54,7 @@ _POD = {
 """Compared properties of two pods, and the keys that vary them; `_POD_KEYS` vary whether there is a pod."""
 _POD_KEYS = ("pod.sandbox", "pod.cni", "pod.proxy", "pod.services", "pod.qos")
 _REQUESTED = ("pod.qos", "pod.cpu_request", "pod.memory_request")
+_ULIMITS = {"Max open files": ("limits.nofile",), "Max locked memory": ("limits.memlock",)}
 _CONTROLLERS = frozenset({"cpu", "cpuacct", "cpuset", "memory", "blkio"})
 _STORAGE = ("storage.kind", "storage.file_system", "storage.device", "storage.storage_class")
 _ANONYMOUS, _LOOP = "0", "7"
@@ -95,8 +96,15 @@ _HOST = {
     "data_mount_options": "mount options of the data path",
     "data_io_scheduler": "I/O scheduler of the data path",
     "tare_is_root": "tare runs as root",
+    "netfilter_conntrack": "netfilter tracks connections on the loopback device",
+    "netfilter_nat_output": "rules in nat OUTPUT",
+    "netfilter_nat_prerouting": "rules in nat PREROUTING",
 }
 """Facts of the host that affect results and may change during a study."""
+_FOR_ROOT = frozenset({"netfilter_conntrack", "netfilter_nat_output", "netfilter_nat_prerouting"})
+"""Facts that are missing, not different, where they could not be read."""
+OF_ARM = (f"{_OF_HOST}{_HOST['netfilter_nat_output']}", f"{_OF_HOST}{_HOST['netfilter_nat_prerouting']}")
+"""Beginnings of the names of facts that the run's own deployment may change while it lasts (rules of a Service)."""
 
 
 _WIRE = {"device": "interface", "gateway": "gateway", "mtu": "MTU", "speed_mbit": "link speed", "qdisc": "queue"}
@@ -134,12 +142,14 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     yield one("memory limit", seen.get("memory_bytes"), "limits.memory")
     yield one("disk operations", seen.get("disk_iops"), "limits.disk_iops")
     yield one("scheduler", seen.get("scheduler"))
+    if seen.get("shm_bytes") is not None:  # older records lack it
+        yield one("size of /dev/shm", seen["shm_bytes"], "limits.shm", "limits.memory", nature="shm")
     yield one("oom_score_adj", seen.get("oom_score_adj"), *_REQUESTED, nature="cgroup")
     yield one("pod", "yes" if seen.get("pod") else "no", "deployment", *_POD_KEYS)
     yield from _made_by(seen, one)
     yield from _confinement(seen, one)
     for name, value in (seen.get("limits") or {}).items():
-        yield one(f"ulimit {name!r}", value, *(["limits.nofile"] if name == "Max open files" else []))
+        yield one(f"ulimit {name!r}", value, *_ULIMITS.get(name, ()))
     for name, value in (seen.get("environment") or {}).items():
         if name not in _OWN_VARIABLES and not name.startswith(_OF_CLUSTER):
             yield one(f"{ENVIRONMENT}{name}", value, "image", "database")
@@ -205,7 +215,7 @@ def plugin_readings(record: RunRecord) -> Iterator[Reading]:
 def host_readings(record: RunRecord) -> Iterator[Reading]:
     """Yield facts of hosts, which no study can vary; facts that older records lack are left out."""
     for key, name in _HOST.items():
-        if key in record.host:
+        if key in record.host and not (record.host[key] is None and key in _FOR_ROOT):
             yield Reading(f"{_OF_HOST}{name}", record.host[key])
         if key in (record.client_host or {}):
             yield Reading(f"{_OF_HOST}{name} of the client's host", (record.client_host or {})[key])

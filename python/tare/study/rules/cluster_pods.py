@@ -18,6 +18,8 @@ _OF_CLIENT = frozenset({NetworkKind.HOST, NetworkKind.POD})
 _NOT_LIMITED = (
     ("cpu_weight", "kubelet derives the weight from the CPU request"),
     ("disk_iops", "Kubernetes cannot limit disk operations"),
+    ("shm", "kubelet does not set the size of /dev/shm"),
+    ("memlock", "kubelet does not set resource limits"),
 )
 
 

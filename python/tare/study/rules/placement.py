@@ -121,14 +121,37 @@ def _sut_alone(sut: SutSpec, *, isolates: bool) -> Refusal | None:
     keys = (("sut", "network"), ("sut", "deployment"))
     if sut.network is NetworkKind.SHARED:
         return Refusal(keys, "the SUT has no other namespace to share", "`shared` is for the client")
+    if sut.network is NetworkKind.UNTRACKED:
+        return _untracked(sut)
     if sut.network is not NetworkKind.HOST and not isolates:
         why = f"`{sut.deployment}` has no network namespace, so it cannot be on `{sut.network}`"
         return Refusal(keys, why, "use `host`, or another deployment")
     return None
 
 
+def _untracked(sut: SutSpec) -> Refusal | None:
+    keys = (("sut", "network"), ("sut", "deployment"))
+    if sut.deployment != "bare":
+        why = f"`untracked` is a baseline for bare, and the SUT is `{sut.deployment}`"
+        return Refusal(keys, why, "use `sut.deployment: bare`, or `host`")
+    if sut.nodes > 1:
+        why = f"{sut.nodes} nodes would each be alone in a namespace"
+        return Refusal((("sut", "nodes"), ("sut", "network")), why, "use one node, or `sut.network: host`")
+    return None
+
+
+def _with_untracked(client: ClientSpec) -> Refusal | None:
+    if (client.network, client.deployment) == (NetworkKind.SHARED, "bare"):
+        return None
+    keys = (("client", "network"), ("sut", "network"), ("client", "deployment"))
+    why = "nothing outside reaches the namespace of `sut.network: untracked`"
+    return Refusal(keys, why, "use a bare client with `client.network: shared`")
+
+
 def _client_alone(client: Placement, *, isolates: bool) -> Refusal | None:
     keys = (("client", "network"), ("client", "deployment"))
+    if client.network is NetworkKind.UNTRACKED:
+        return Refusal(keys, "`untracked` is for the SUT", "use `client.network: shared`, which joins it")
     if client.network in OWN_ADDRESS:
         return Refusal(keys, f"`{client.network.value}` is for the SUT", "use host or bridge for the client")
     if client.network in _PUBLISHED:
@@ -141,8 +164,8 @@ def _client_alone(client: Placement, *, isolates: bool) -> Refusal | None:
 
 def _pair(sut: SutSpec, client: ClientSpec) -> Refusal | None:
     keys = (("client", "network"), ("sut", "network"))
-    if client.own_host:
-        return _apart(sut, client)
+    if client.own_host or sut.network is NetworkKind.UNTRACKED:
+        return _apart(sut, client) if client.own_host else _with_untracked(client)
     if sut.network in OWN_ADDRESS:
         why = (
             f"a host cannot reach its own containers on `{sut.network.value}`, and the client may run on that host"

@@ -41,6 +41,7 @@ ALLOWED = {
     ),
     *product(product(MACHINES, ("user", "tap")), {("bare", "host"), ("container", "host")}),
     *product(SERVERS, product(MACHINES, ("user",))),
+    (("bare", "untracked"), ("bare", "shared")),
 }
 SIDES = list(product(("bare", "container", *MACHINES), (kind.value for kind in NetworkKind)))
 

@@ -1,0 +1,55 @@
+"""Whether a bare baseline pays for netfilter on the host's loopback device, in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tare.plural import counted
+from tare.run.record import RunRecord
+from tare.study.model import Study
+from tare.study.values import NetworkKind
+
+
+def on_loopback(study: Study, records: Sequence[RunRecord]) -> Iterator[str]:
+    """Yield what netfilter does to connections of bare baselines in the host's network namespace.
+
+    Nothing without such a baseline, or for records from before that was recorded.
+    """
+    baselines = {study.baseline_of(arm.name) for arm in study.arms}
+    of_baseline = [record for record in records if record.outcome.ok and record.arm in baselines]
+    bare = [record for record in of_baseline if _is_bare_on_host(record.settings.get("sut"))]
+    seen = [record.host for record in bare if "netfilter_conntrack" in record.host]
+    if not seen:
+        return
+    known = list(dict.fromkeys(_what(host) for host in seen))
+    if len(known) > 1:
+        yield f"Between runs of the bare baseline, netfilter on the host's loopback changed: {'; '.join(known)}."
+        return
+    host = seen[-1]
+    if host["netfilter_conntrack"] is None:
+        yield "Whether netfilter sees the bare baseline's connections is unknown: only root may read that."
+    elif host["netfilter_conntrack"] or host.get("netfilter_nat_output"):
+        seen_by = f"Netfilter sees the bare baseline's connections on the host's loopback ({known[0]})"
+        costs = "as on any machine with a container engine; a machine without one saves that"
+        yield f"{seen_by}, {costs} (`sut.network: untracked` measures it)."
+    else:
+        yield "Netfilter does not see the bare baseline's connections on the host's loopback."
+
+
+def _is_bare_on_host(sut: Any) -> bool:
+    return (
+        isinstance(sut, Mapping)
+        and sut.get("deployment") == "bare"
+        and sut.get("network", NetworkKind.HOST) == NetworkKind.HOST
+        and sut.get("database") is not None
+    )
+
+
+def _what(host: Mapping[str, Any]) -> str:
+    tracking = {True: "connection tracking", False: "no connection tracking", None: "connection tracking unknown"}
+    output, prerouting, total = (host.get(f"netfilter_{key}") for key in ("nat_output", "nat_prerouting", "rules"))
+    if output is None or prerouting is None:
+        return f"{tracking[host['netfilter_conntrack']]}, rules unknown"
+    rules = f"{output} and {prerouting} of {counted(total or 0, 'rule')} in nat OUTPUT and PREROUTING"
+    return f"{tracking[host['netfilter_conntrack']]}, {rules}"

@@ -1,0 +1,44 @@
+"""The sentence on netfilter of reports with a bare baseline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.analyze import synthetic
+
+from tare.report.words.loopback import on_loopback
+
+ENGINE = {
+    "netfilter_conntrack": True, "netfilter_nat_output": 1, "netfilter_nat_prerouting": 1, "netfilter_rules": 24,
+}  # fmt: skip
+NONE = dict.fromkeys(ENGINE, 0) | {"netfilter_conntrack": False}
+UNREAD = dict.fromkeys(ENGINE)
+ARMS = ("bare", "bridge")
+
+
+def said(*hosts: dict[str, Any], sut: dict[str, Any] | None = None) -> list[str]:
+    placed = {"sut": {"deployment": "bare", "network": "host", "database": "redis", **(sut or {})}}
+    records = [
+        record.model_copy(update={"host": {**record.host, **hosts[n % len(hosts)]}, "settings": placed})
+        for n, record in enumerate(one for one in synthetic.records(ARMS, 4) if one.arm == "bare")
+    ]
+    return list(on_loopback(synthetic.study(ARMS), records))
+
+
+def test_a_bare_baseline_beside_an_engine_is_said_to_pay_for_it() -> None:
+    (sentence,) = said(ENGINE)
+    assert "(connection tracking, 1 and 1 of 24 rules in nat OUTPUT and PREROUTING)" in sentence
+    assert "`sut.network: untracked`" in sentence
+    assert said(NONE) == ["Netfilter does not see the bare baseline's connections on the host's loopback."]
+    assert "unknown" in said(UNREAD)[0]
+    assert said(ENGINE, NONE)[0].startswith("Between runs of the bare baseline, netfilter on the host's loopback")
+
+
+@pytest.mark.parametrize("sut", [{"deployment": "container"}, {"network": "untracked"}, {"database": None}])
+def test_another_baseline_has_no_such_sentence(sut: dict[str, Any]) -> None:
+    assert said(ENGINE, sut=sut) == []
+
+
+def test_records_of_an_older_tare_have_none() -> None:
+    assert said({}) == []
