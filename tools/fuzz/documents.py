@@ -15,12 +15,12 @@ from ruamel.yaml import YAML
 from tare.cli.study.plan import as_json
 from tare.images.recipe.file import read_recipe
 from tare.imports import load_mapping
-from tare.knowledge.claim import load_claim
+from tare.knowledge.claim import load_claim, load_claims
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate
 from tare.plan.expand import expand
 from tare.sites.file import load_sites
-from tare.study.catalogue import claims_folder, recipes, studies
+from tare.study.catalogue import recipes, studies
 from tare.study.reading.load import loads
 from tare.study.registry import installed
 from tare.workloads.registry import BUILT_IN as WORKLOADS
@@ -86,7 +86,7 @@ def _odd(value: Any, where: str) -> Any:
 
 def claim(chance: Random, place: Path) -> object:
     """Shipped claims."""
-    source = chance.choice(sorted(claims_folder().glob("**/*.yaml")))
+    source = chance.choice([known.file for known in load_claims()])
     return load_claim(_file(place / "claim.yaml", source, chance, "claim"))
 
 

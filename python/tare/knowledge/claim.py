@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from tare.errors import StudyError
-from tare.study.catalogue import claims_folder
+from tare.study.catalogue import TRAPS, claims_folder
 from tare.study.model import Name
 from tare.study.reading.document import Sort, read
 from tare.study.reading.file import Text
@@ -314,6 +314,8 @@ def load_claims(folders: Iterable[Path] | None = None) -> tuple[ClaimFile, ...]:
     claims: dict[str, ClaimFile] = {}
     for folder in (claims_folder(),) if folders is None else folders:
         for path in sorted(folder.glob("**/*.yaml")):
+            if path.relative_to(folder).parts[0] == TRAPS:
+                continue  # no claims: knowledge.traps reads them
             known = load_claim(path)
             if known.id in claims:
                 raise StudyError(

@@ -9,6 +9,8 @@ from tare.errors import StudyError
 from tare.study.suggest import did_you_mean
 
 FILE = "study.yaml"
+TRAPS = "traps"
+"""Folder of the traps, among those of the claims."""
 _CATALOGUE = Path(__file__).resolve().parent.parent / "_catalogue"
 """Files in an installed wheel; in a checkout, links to its own folders."""
 
@@ -27,6 +29,11 @@ def studies() -> Mapping[str, Path]:
 def claims_folder() -> Path:
     """Return the directory of the claims shipped with tare, one file each."""
     return (_CATALOGUE / "knowledge").resolve()
+
+
+def traps_folder() -> Path:
+    """Return the directory of the traps shipped with tare, one file each."""
+    return claims_folder() / TRAPS
 
 
 def find_study(given: str) -> Path:
