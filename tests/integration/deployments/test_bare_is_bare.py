@@ -19,7 +19,7 @@ Started = Callable[[Deployment, Task], Instance]
 FILL = "dd if=/dev/zero of=/dev/shm/file bs=1M count=80 2>&1; rm -f /dev/shm/file; stat -f -c '%b %S' /dev/shm"
 
 
-def said(deployment: Deployment, task: Task) -> str:
+def output_of(deployment: Deployment, task: Task) -> str:
     instance = deployment.start(task)
     try:
         deployment.wait(instance, 60)
@@ -38,14 +38,14 @@ def test_bare_has_the_shared_memory_of_the_host_and_a_container_64_mib(
 ) -> None:
     task = make_task("sh", "-c", FILL)
     seen = os.statvfs("/dev/shm")
-    assert size_in(said(bare, task)) == seen.f_blocks * seen.f_frsize
-    contained = said(container, task)
+    assert size_in(output_of(bare, task)) == seen.f_blocks * seen.f_frsize
+    contained = output_of(container, task)
     assert size_in(contained) == 64 << 20
     assert "No space left on device" in contained
     for name, each in (("bare", bare), ("container", container)):
         made = started(each, make_task("sleep", "1000", name=name))
-        told = each.observe(made).shm_bytes
-        assert told == (64 << 20 if name == "container" else seen.f_blocks * seen.f_frsize)
+        observed = each.observe(made).shm_bytes
+        assert observed == (64 << 20 if name == "container" else seen.f_blocks * seen.f_frsize)
     assert not list(Path("/dev/shm").glob("file"))
 
 
@@ -53,7 +53,7 @@ def test_a_limit_gives_every_deployment_the_same(
     deployment: Deployment, make_task: MakeTask, started: Started
 ) -> None:
     limits = Limits(shm_bytes=96 << 20, memlock_bytes=128 << 10)
-    assert size_in(said(deployment, make_task("sh", "-c", FILL, limits=limits))) == 96 << 20
+    assert size_in(output_of(deployment, make_task("sh", "-c", FILL, limits=limits))) == 96 << 20
     seen = deployment.observe(started(deployment, make_task("sleep", "1000", name="seen", limits=limits)))
     assert seen.shm_bytes == 96 << 20
     assert seen.limits["Max locked memory"] == "131072 131072"

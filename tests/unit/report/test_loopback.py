@@ -17,7 +17,7 @@ UNREAD = dict.fromkeys(ENGINE)
 ARMS = ("bare", "bridge")
 
 
-def said(*hosts: dict[str, Any], sut: dict[str, Any] | None = None) -> list[str]:
+def sentences(*hosts: dict[str, Any], sut: dict[str, Any] | None = None) -> list[str]:
     placed = {"sut": {"deployment": "bare", "network": "host", "database": "redis", **(sut or {})}}
     records = [
         record.model_copy(update={"host": {**record.host, **hosts[n % len(hosts)]}, "settings": placed})
@@ -27,18 +27,20 @@ def said(*hosts: dict[str, Any], sut: dict[str, Any] | None = None) -> list[str]
 
 
 def test_a_bare_baseline_beside_an_engine_is_said_to_pay_for_it() -> None:
-    (sentence,) = said(ENGINE)
+    (sentence,) = sentences(ENGINE)
     assert "(connection tracking, 1 and 1 of 24 rules in nat OUTPUT and PREROUTING)" in sentence
     assert "`sut.network: untracked`" in sentence
-    assert said(NONE) == ["Netfilter does not see the bare baseline's connections on the host's loopback."]
-    assert "unknown" in said(UNREAD)[0]
-    assert said(ENGINE, NONE)[0].startswith("Between runs of the bare baseline, netfilter on the host's loopback")
+    assert sentences(NONE) == ["Netfilter does not see the bare baseline's connections on the host's loopback."]
+    assert "unknown" in sentences(UNREAD)[0]
+    assert sentences(ENGINE, NONE)[0].startswith(
+        "Between runs of the bare baseline, netfilter on the host's loopback"
+    )
 
 
 @pytest.mark.parametrize("sut", [{"deployment": "container"}, {"network": "untracked"}, {"database": None}])
 def test_another_baseline_has_no_such_sentence(sut: dict[str, Any]) -> None:
-    assert said(ENGINE, sut=sut) == []
+    assert sentences(ENGINE, sut=sut) == []
 
 
 def test_records_of_an_older_tare_have_none() -> None:
-    assert said({}) == []
+    assert sentences({}) == []

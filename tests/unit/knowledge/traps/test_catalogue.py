@@ -88,7 +88,7 @@ examples: {met: [{shm.bytes: 1}], not_met: [{shm.bytes: 1000000000}]}
 
 
 @pytest.mark.parametrize(
-    ("when", "told"),
+    ("when", "message"),
     [
         ("{fact: shm.size, below: 64M}", "not a fact"),
         ("{fact: shm.bytes, below: 64M, above: 1}", "needs one of"),
@@ -97,10 +97,10 @@ examples: {met: [{shm.bytes: 1}], not_met: [{shm.bytes: 1000000000}]}
         ("{all: []}", "all"),
     ],
 )
-def test_a_trap_that_is_wrong_is_refused_with_the_reason(tmp_path: Path, when: str, told: str) -> None:
+def test_a_trap_that_is_wrong_is_refused_with_the_reason(tmp_path: Path, when: str, message: str) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(BROKEN.replace("{WHEN}", when))
-    with pytest.raises(StudyError, match=told):
+    with pytest.raises(StudyError, match=message):
         load_trap(path)
 
 

@@ -48,6 +48,6 @@ def test_a_predicate_says_yes_no_or_that_a_fact_is_not_known(
 
 def test_a_predicate_tells_every_fact_that_it_asks_for() -> None:
     asked = ASK.validate_json(
-        '{"all": [{"fact": "a", "above": "b"}, {"any": [{"fact": "c", "below": "1M"}, {"fact": "a", "equals": 1}]}]}'
+        '{"all": [{"fact": "a", "above": "b"}, {"any": [{"fact": "c", "below": 1}, {"fact": "a", "equals": 1}]}]}'
     )
     assert list(asked.facts()) == ["a", "b", "c", "a"]
