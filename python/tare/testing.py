@@ -89,6 +89,10 @@ class UntouchableLedger:
         """Return no entries."""
         return ()
 
+    def home(self, host: str) -> str:
+        """Fail."""
+        raise AssertionError(f"making a deployment asked for the home on {host}")
+
 
 @contextmanager
 def no_machine() -> Iterator[None]:

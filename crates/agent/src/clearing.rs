@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::{Component, Path};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::mount::{UnmountFlags, unmount};
@@ -17,6 +17,8 @@ use crate::cni;
 use crate::engine::Engine;
 use crate::identity::Identity;
 use crate::ledger::{Entry, Ledger};
+use crate::log;
+use crate::mark;
 use crate::netfilter;
 use crate::program::printed;
 use crate::sidecar::{Sidecar, denied};
@@ -40,15 +42,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Time limit of a program.
 const CALL: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
-/// Fewest parts of a path to remove: a damaged ledger must not lead to the loss of a home or system directory.
-const SHALLOWEST: usize = 3;
 
 /// Removes everything. Entries that could not be removed stay in the ledger with the reason, and the others are still
 /// removed. `wanted`: how to make a sidecar, if this agent is not root.
 pub(crate) fn clear(ledger: &Ledger, engine: &str, wanted: Option<&Value>) {
     let mut entries = match ledger.entries() {
         Ok(entries) => entries,
-        Err(error) => return eprintln!("tare-agent: the ledger cannot be read: {error}"),
+        Err(error) => return log(&format!("the ledger cannot be read: {error}")),
     };
     entries.retain(|entry| !entry.keep && entry.owner == ledger.owner());
     entries.reverse();
@@ -57,27 +57,36 @@ pub(crate) fn clear(ledger: &Ledger, engine: &str, wanted: Option<&Value>) {
         let (kind, ident) = (entry.kind.clone(), entry.ident.clone());
         let sidecar =
             wanted.map(|wanted| Sidecar { engine: Engine { socket: engine }, wanted, ledger });
-        let noted = match remove(&entry, engine, sidecar.as_ref()) {
+        let noted = match remove(&entry, ledger.home(), engine, sidecar.as_ref()) {
             Ok(()) => ledger.forget(kind, ident),
             Err(failure) => {
-                eprintln!("tare-agent: {kind} {ident} could not be removed: {failure}");
+                log(&format!("{kind} {ident} could not be removed: {failure}"));
                 ledger.fail(kind, ident, failure.to_string())
             }
         };
         if let Err(error) = noted {
-            eprintln!("tare-agent: the ledger cannot be written: {error}");
+            log(&format!("the ledger cannot be written: {error}"));
         }
     }
 }
 
-fn remove(entry: &Entry, engine: &str, sidecar: Option<&Sidecar>) -> Result<(), Failure> {
+fn remove(
+    entry: &Entry,
+    home: &Path,
+    engine: &str,
+    sidecar: Option<&Sidecar>,
+) -> Result<(), Failure> {
     let ident = entry.ident.as_str();
     match entry.kind.as_str() {
-        "process" | "server" => end(ident),
+        "process" | "server" => end(ident, &entry.owner),
         "cgroup" => clear_cgroup(ident, sidecar),
-        "mount" => unmount_at(ident),
-        "rules" => remove_rules(ident),
+        "mount" => {
+            mark::own_place(ident, home)?;
+            unmount_at(ident)
+        }
+        "rules" => remove_rules(ident, home),
         "link" => remove_link(ident),
+        "path" if !mark::is_there(ident, home)? => Ok(()),
         "path" => match (remove_tree(ident), sidecar) {
             (Err(failure), Some(sidecar)) if denied(&failure) => sidecar.remove_tree(ident),
             (done, _) => done,
@@ -87,11 +96,16 @@ fn remove(entry: &Entry, engine: &str, sidecar: Option<&Sidecar>) -> Result<(), 
     }
 }
 
-/// Ends a process. Signals are sent by a pidfd, so they reach this process or none.
-fn end(ident: &str) -> Result<(), Failure> {
+/// Ends a process of `owner`. Signals are sent by a pidfd, so they reach this process or none.
+fn end(ident: &str, owner: &str) -> Result<(), Failure> {
     let Some(process) = Identity::parse(ident) else { return Ok(()) }; // of another boot
     let pid = Pid::from_raw(process.pid as i32).ok_or("no process has this pid")?;
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(()) };
+    if process.alive() && !mark::made(&process, owner) && process.alive() {
+        return Err(
+            "it bears no mark of the tare that the ledger names, so it was left running".into()
+        );
+    }
     for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, PATIENCE)] {
         let deadline = Instant::now() + patience;
         if process.alive() {
@@ -106,11 +120,7 @@ fn end(ident: &str) -> Result<(), Failure> {
 
 /// Kills and removes in a loop: members may fork meanwhile, and a v1 cgroup stays busy until all are reaped.
 fn clear_cgroup(path: &str, sidecar: Option<&Sidecar>) -> Result<(), Failure> {
-    if path.is_empty()
-        || !Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
-    {
-        return Err("it names no cgroup of tare's".into());
-    }
+    mark::refuse_cgroup(path)?;
     if let Some(sidecar) = sidecar {
         return sidecar.clear_cgroup(path, &mounts(|kind| kind.starts_with("cgroup"))?);
     }
@@ -161,7 +171,6 @@ fn children(tree: &Path) -> io::Result<Vec<std::path::PathBuf>> {
 }
 
 fn unmount_at(target: &str) -> Result<(), Failure> {
-    refuse_wide(target)?;
     // Several mounts may be stacked.
     while mounts(|_| true)?.contains(target) {
         unmount(target, UnmountFlags::DETACH | UnmountFlags::FORCE)?;
@@ -170,21 +179,22 @@ fn unmount_at(target: &str) -> Result<(), Failure> {
 }
 
 /// `ident`: `PROXY:TAG` for a Service's rules, `cni:TASK` for attachments by CNI's plug-ins.
-fn remove_rules(ident: &str) -> Result<(), Failure> {
+fn remove_rules(ident: &str, home: &Path) -> Result<(), Failure> {
     let (maker, name) = ident.split_once(':').ok_or("it names no rules of tare's")?;
     if maker != "cni" {
         return netfilter::drop_rules(maker, name);
     }
     let scratch = cni::scratch_of(name)?;
+    if !mark::is_there(&scratch, home)? {
+        return Ok(());
+    }
     cni::detach(name, &scratch)?;
     remove_tree(&scratch)
 }
 
 /// The kernel may be removing it meanwhile, if the namespace of its other end has just ended.
 fn remove_link(name: &str) -> Result<(), Failure> {
-    if name.is_empty() || name.contains('/') {
-        return Err("it names no interface".into());
-    }
+    mark::refuse_link(name)?;
     let place = Path::new("/sys/class/net").join(name);
     let deadline = Instant::now() + PATIENCE;
     while place.exists() {
@@ -199,7 +209,6 @@ fn remove_link(name: &str) -> Result<(), Failure> {
 
 /// Removes nothing while a mount is left below it, so that the content of bind mounts is not removed.
 fn remove_tree(path: &str) -> Result<(), Failure> {
-    refuse_wide(path)?;
     for target in
         mounts(|_| true)?.iter().rev().filter(|target| Path::new(target).starts_with(path))
     {
@@ -214,17 +223,6 @@ fn remove_tree(path: &str) -> Result<(), Failure> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
-}
-
-fn refuse_wide(path: &str) -> Result<(), Failure> {
-    let parts: Vec<_> = Path::new(path).components().collect();
-    if parts.first() != Some(&Component::RootDir)
-        || parts.len() < SHALLOWEST
-        || parts.contains(&Component::ParentDir)
-    {
-        return Err("it is no path that tare would have made".into());
-    }
-    Ok(())
 }
 
 /// Mount points of file systems of the wanted types, parents first.
@@ -264,7 +262,8 @@ mod tests {
     use crate::netfilter::tests::in_own_network;
 
     fn ledger_with(folder: &Path, entries: &[(&str, &str, bool)]) -> Ledger {
-        let ledger = Ledger::new(folder.join("ledger"), "me".into());
+        fs::create_dir_all(folder.join("agent")).unwrap();
+        let ledger = Ledger::new(folder.join("agent/ledger"), "me".into());
         for (kind, ident, keep) in entries {
             ledger.note((*kind).into(), (*ident).into(), *keep).unwrap();
         }
@@ -275,25 +274,26 @@ mod tests {
     fn own_paths_go_and_what_is_kept_stays() {
         let folder = tempfile::tempdir().unwrap();
         let place = |name: &str| folder.path().join(name).display().to_string();
-        for name in ["run/deep", "cache"] {
+        for name in ["work/run/deep", "images/cache"] {
             fs::create_dir_all(place(name)).unwrap();
         }
         let ledger = ledger_with(
             folder.path(),
-            &[("path", &place("run"), false), ("path", &place("cache"), true)],
+            &[("path", &place("work/run"), false), ("path", &place("images/cache"), true)],
         );
-        Ledger::new(folder.path().join("ledger"), "other".into())
-            .note("path".into(), place("ledger"), false)
+        Ledger::new(folder.path().join("agent/ledger"), "other".into())
+            .note("path".into(), place("work"), false)
             .unwrap();
         clear(&ledger, "/nowhere", None);
-        assert!(!Path::new(&place("run")).exists() && Path::new(&place("cache")).exists());
+        assert!(!Path::new(&place("work/run")).exists());
+        assert!(Path::new(&place("work")).exists() && Path::new(&place("images/cache")).exists());
         assert_eq!(ledger.entries().unwrap().len(), 2);
     }
 
     #[test]
     fn what_cannot_be_removed_stays_in_the_ledger_and_holds_up_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("run").display().to_string();
+        let path = folder.path().join("work/run").display().to_string();
         fs::create_dir_all(&path).unwrap();
         let ledger = ledger_with(
             folder.path(),
@@ -311,7 +311,7 @@ mod tests {
             left[0].1.starts_with("no container engine answers at /nowhere/engine"),
             "{left:?}"
         );
-        assert_eq!(left[1].1, "it is no path that tare would have made");
+        assert_eq!(left[1].1, "it is not a path that tare makes, so it was left unchanged");
     }
 
     #[test]
@@ -368,21 +368,58 @@ mod tests {
 
     #[test]
     fn a_process_is_ended_and_one_of_its_pid_is_spared() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = Command::new("sleep").arg("60").env(mark::MADE_BY, "me").spawn().unwrap();
         let identity = Identity::of(child.id()).unwrap();
-        end(&Identity { started_ticks: identity.started_ticks + 1, ..identity.clone() }.ident())
-            .unwrap();
+        let other = Identity { started_ticks: identity.started_ticks + 1, ..identity.clone() };
+        end(&other.ident(), "me").unwrap();
+        let why = end(&identity.ident(), "you").unwrap_err().to_string();
+        assert!(why.contains("left running"), "{why}");
         assert!(identity.alive());
-        end(&identity.ident()).unwrap();
+        end(&identity.ident(), "me").unwrap();
         assert!(!child.wait().unwrap().success());
     }
 
+    /// Entries of every kind that name what is not tare's.
     #[test]
-    fn wide_paths_are_refused() {
-        for path in ["/", "/var", "relative/path/x", "/var/lib/../../etc"] {
-            assert!(refuse_wide(path).is_err(), "{path}");
+    fn a_hostile_ledger_costs_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let precious = folder.path().join("var/lib/x/precious");
+        fs::create_dir_all(precious.parent().unwrap()).unwrap();
+        fs::write(&precious, "x").unwrap();
+        let mut stranger = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Identity::of(stranger.id()).unwrap().ident();
+        let place = |path: &Path| path.display().to_string();
+        let above = place(precious.parent().unwrap());
+        let hostile = [
+            ("process", pid.as_str()),
+            ("server", &pid),
+            ("cgroup", "system.slice"),
+            ("cgroup", "user.slice/user-0.slice"),
+            ("mount", "/proc"),
+            ("mount", &above),
+            ("rules", "nftables:filter"),
+            ("rules", "iptables:KUBE"),
+            ("rules", "cni:../../etc"),
+            ("link", "lo"),
+            ("link", "eth0"),
+            ("path", "/var/lib"),
+            ("path", "/home/alice"),
+            ("path", &above),
+            ("image", "debian:12"),
+        ];
+        let entries: Vec<_> = hostile.iter().map(|(kind, ident)| (*kind, *ident, false)).collect();
+        let ledger = ledger_with(folder.path(), &entries);
+        let before = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        clear(&ledger, "/nowhere/engine", None);
+        let left = ledger.entries().unwrap();
+        assert_eq!(left.len(), hostile.len());
+        for entry in &left {
+            assert!(entry.failed.as_ref().is_some_and(|why| why.contains(' ')), "{entry:?}");
         }
-        assert!(refuse_wide("/var/lib").is_ok());
+        assert!(stranger.try_wait().unwrap().is_none() && precious.exists());
+        assert_eq!(fs::read_to_string("/proc/self/mountinfo").unwrap(), before);
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
     }
 
     #[test]

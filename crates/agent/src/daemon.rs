@@ -17,12 +17,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use rustix::time::{timerfd_create, timerfd_settime};
 use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::Failure;
 use crate::answer::{Answer, Fault};
 use crate::frame::{self, Message, Messages};
 use crate::identity::{Identity, boot_id};
 use crate::ledger::Ledger;
+use crate::log;
 use crate::outcomes::{Arrived, Outcomes};
 use crate::program::Cancel;
 use crate::request::{self, FORMAT, Request};
@@ -34,6 +36,10 @@ const SHORTEST_LEASE_S: f64 = 0.1;
 const LONGEST_LEASE_S: f64 = 7.0 * 86400.0;
 /// Stack size of a thread that handles one request.
 const STACK: usize = 256 << 10;
+/// How long to wait when no connection can be accepted or no thread started: for want of files, threads or memory.
+const SPENT: Duration = Duration::from_millis(50);
+/// Signals after which everything is removed.
+const ENDS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 struct Daemon {
@@ -70,56 +76,76 @@ pub(crate) fn serve(words: &[OsString]) -> Result<(), Failure> {
         line: Mutex::default(),
         speaker: Mutex::default(),
     });
-    daemon.wait(&listener)
+    let (signalled, signals) = UnixStream::pair()?;
+    for signal in ENDS {
+        signal_hook::low_level::pipe::register(signal, signals.try_clone()?)?;
+    }
+    daemon.wait(&listener, &signalled);
+    Ok(())
 }
 
 impl Daemon {
-    /// Waits for a connection or the end of the lease.
-    fn wait(self: &Arc<Self>, listener: &UnixListener) -> Result<(), Failure> {
+    /// Waits for a connection, a signal or the end of the lease. It ends only after everything was removed: whatever
+    /// else fails, for want of files, threads or memory, is tried again.
+    fn wait(self: &Arc<Self>, listener: &UnixListener, signalled: &UnixStream) {
         loop {
             let mut watched = [
                 PollFd::new(listener, PollFlags::IN),
                 PollFd::new(&self.lease.timer, PollFlags::IN),
+                PollFd::new(signalled, PollFlags::IN),
             ];
-            match poll(&mut watched, None) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+            if let Err(error) = poll(&mut watched, None) {
+                if error != rustix::io::Errno::INTR {
+                    log(&format!("it cannot wait: {error}"));
+                    thread::sleep(SPENT);
+                }
+                continue;
             }
-            let [connected, due] = watched.map(|each| !each.revents().is_empty());
-            if due && self.lease.over()? {
-                eprintln!("tare-agent: the lease is over: clearing up");
-                self.vanish();
-                return Ok(());
+            let [connected, due, ended] = watched.map(|each| !each.revents().is_empty());
+            if ended {
+                log("it was asked to end: clearing up");
+                return self.vanish();
             }
-            if connected {
-                let (stream, _) = listener.accept()?;
-                let daemon = Arc::clone(self);
-                thread::Builder::new().stack_size(STACK).spawn(move || daemon.converse(stream))?;
+            if due && self.lease.over() {
+                log("the lease is over: clearing up");
+                return self.vanish();
+            }
+            if connected && let Err(error) = self.accept(listener) {
+                log(&format!("a connection cannot be accepted: {error}"));
+                thread::sleep(SPENT);
             }
         }
     }
 
+    fn accept(self: &Arc<Self>, listener: &UnixListener) -> io::Result<()> {
+        let (stream, _) = listener.accept()?;
+        let daemon = Arc::clone(self);
+        let converse = move || daemon.converse(stream);
+        thread::Builder::new().stack_size(STACK).spawn(converse).map(|_| ())
+    }
+
     /// Removes everything, and then the session's folder, so that no other process can find this one.
     fn vanish(&self) {
-        self.clear();
+        self.close();
         // No other process may create the folder again before it is removed.
         let lock = fs::File::open(self.home.join("agent/lock"));
         if let Ok(lock) = &lock {
             let _alone = rustix::fs::flock(lock, rustix::fs::FlockOperation::LockExclusive);
         }
         if let Err(error) = fs::remove_dir_all(&self.place) {
-            eprintln!("tare-agent: {} cannot be removed: {error}", self.place.display());
+            log(&format!("{} cannot be removed: {error}", self.place.display()));
         }
     }
 
-    fn clear(&self) {
-        self.outcomes.clear();
-        self.work.clear();
+    /// Ends and removes everything; nothing begins until both are opened again.
+    fn close(&self) {
+        self.outcomes.close();
+        self.work.close();
     }
 
     fn converse(self: Arc<Self>, stream: UnixStream) {
         if let Err(error) = self.listen(stream) {
-            eprintln!("tare-agent: a connection broke: {error}");
+            log(&format!("a connection broke: {error}"));
         }
     }
 
@@ -160,10 +186,10 @@ impl Daemon {
             let _ended = before.shutdown(Shutdown::Both);
         }
         if spoken_for.as_ref().is_some_and(|before| *before != epoch) {
-            eprintln!(
-                "tare-agent: another tare has come in the place of one that died: clearing up"
-            );
-            self.clear();
+            log("another tare has come in the place of one that died: clearing up");
+            self.close();
+            self.work.open();
+            self.outcomes.open();
             self.lease.heard();
         }
         *spoken_for = Some(epoch);
@@ -212,15 +238,24 @@ impl Daemon {
         match self.outcomes.arrive(id, &cancel) {
             Arrived::Underway => {}
             Arrived::Done(answer) => self.say(id, &answer),
+            Arrived::Closed => {
+                let why = "everything is being removed, so nothing begins".to_owned();
+                self.say(id, &Answer::fault(&Fault::Other(why)));
+            }
             Arrived::New => {
                 let daemon = Arc::clone(self);
-                thread::Builder::new().stack_size(STACK).spawn(move || {
+                let begun = thread::Builder::new().stack_size(STACK).spawn(move || {
                     let kept = request.kept();
                     let answer = daemon.work.answer(request, &data, &cancel);
                     let answer = answer.unwrap_or_else(|fault| Answer::fault(&fault));
                     daemon.outcomes.finish(id, kept.then(|| answer.clone()));
                     daemon.say(id, &answer);
-                })?;
+                });
+                if let Err(error) = begun {
+                    self.outcomes.finish(id, None);
+                    let why = format!("no thread can be started: {error}");
+                    self.say(id, &Answer::fault(&Fault::Other(why)));
+                }
             }
         }
         Ok(())
@@ -242,7 +277,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long to wait for messages of tare. The timer is set again only when it expires, not for each message.
+/// How long to wait for messages of tare. The timer is set again only when it expires, not for each message. Timer and
+/// `Instant` both use CLOCK_MONOTONIC, which stands still while the host is suspended: its tare could not speak either.
 struct Lease {
     timer: OwnedFd,
     began: Instant,
@@ -253,7 +289,7 @@ struct Lease {
 impl Lease {
     fn new() -> io::Result<Self> {
         let lease = Self {
-            timer: timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?,
+            timer: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?,
             began: Instant::now(),
             lease_ms: AtomicU64::new(0),
             heard_ms: AtomicU64::new(0),
@@ -278,14 +314,17 @@ impl Lease {
     }
 
     /// Whether it is over; if not, sets the timer to its current end.
-    fn over(&self) -> io::Result<bool> {
+    fn over(&self) -> bool {
         let end = self.heard_ms.load(Ordering::Relaxed) + self.lease_ms.load(Ordering::Relaxed);
         let left = end.saturating_sub(self.now_ms());
         if left == 0 {
-            return Ok(true);
+            return true;
         }
-        self.set(Duration::from_millis(left))?;
-        Ok(false)
+        if let Err(error) = self.set(Duration::from_millis(left)) {
+            log(&format!("the lease's timer cannot be set: {error}"));
+            thread::sleep(SPENT);
+        }
+        false
     }
 
     fn set(&self, after: Duration) -> io::Result<()> {
@@ -315,9 +354,9 @@ mod tests {
         thread::sleep(Duration::from_millis(120));
         lease.heard();
         thread::sleep(Duration::from_millis(120));
-        assert!(!lease.over().unwrap());
+        assert!(!lease.over());
         thread::sleep(Duration::from_millis(120));
-        assert!(lease.over().unwrap());
+        assert!(lease.over());
     }
 
     #[test]

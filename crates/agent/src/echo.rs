@@ -14,6 +14,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::answer::Fault;
+use crate::log;
 
 /// Bytes of a question: `number u32, sent u64`.
 pub(crate) const ASKED: usize = 12;
@@ -44,7 +45,7 @@ impl Echoes {
         let reply = end.try_clone()?;
         thread::Builder::new().stack_size(STACK).spawn(move || {
             if let Err(error) = answer(&stream, &datagram, &reply) {
-                eprintln!("tare-agent: nothing answers at port {port} any more: {error}");
+                log(&format!("nothing answers at port {port} any more: {error}"));
             }
         })?;
         self.all().insert(port, end);
@@ -71,7 +72,7 @@ impl Echoes {
 
 fn tell(port: u16, end: &OwnedFd) {
     if let Err(error) = rustix::io::write(end, &1_u64.to_ne_bytes()) {
-        eprintln!("tare-agent: what answers at port {port} could not be ended: {error}");
+        log(&format!("what answers at port {port} could not be ended: {error}"));
     }
 }
 
@@ -96,7 +97,7 @@ fn answer(stream: &TcpListener, datagram: &UdpSocket, end: &OwnedFd) -> rustix::
         if connected && let Ok((connection, _)) = stream.accept() {
             let carried = move || _ = carry(connection); // its end says that the other side has enough
             if let Err(error) = thread::Builder::new().stack_size(STACK).spawn(carried) {
-                eprintln!("tare-agent: a connection was not served: {error}");
+                log(&format!("a connection was not served: {error}"));
             }
         }
     }

@@ -61,6 +61,12 @@ fn stat(pid: u32) -> io::Result<(char, u64)> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat cannot be read"))
 }
 
+/// Pid of the parent; `None` if the process is gone.
+pub(crate) fn parent_of(pid: u32) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
 fn parse_stat(text: &str) -> Option<(char, u64)> {
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
     Some((fields.first()?.chars().next()?, fields.get(19)?.parse().ok()?))

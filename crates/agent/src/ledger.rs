@@ -52,6 +52,11 @@ impl Ledger {
         Self { path, owner }
     }
 
+    /// The home that the ledger lies in (`HOME/agent/ledger`): it speaks for no other.
+    pub(crate) fn home(&self) -> &Path {
+        self.path.parent().and_then(Path::parent).unwrap_or(&self.path)
+    }
+
     pub(crate) fn owner(&self) -> &str {
         &self.owner
     }

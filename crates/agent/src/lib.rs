@@ -16,6 +16,7 @@ mod frame;
 mod hold;
 mod identity;
 mod ledger;
+mod mark;
 mod netfilter;
 mod outcomes;
 mod program;
@@ -26,9 +27,15 @@ mod started;
 mod work;
 
 use std::ffi::OsString;
+use std::io::{self, Write};
 
 /// Error in one line, if there is no connection to answer on, or within a request.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Writes a line to the log. A full disk or a closed log stops nothing.
+pub(crate) fn log(line: &str) {
+    let _written = writeln!(io::stderr(), "tare-agent: {line}");
+}
 
 const USAGE: &str =
     "tare-agent acts for tare on another machine: tare itself copies and starts it, by SSH";

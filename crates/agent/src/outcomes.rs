@@ -17,19 +17,28 @@ pub(crate) enum Arrived {
     /// It is running; its answer is sent at its end.
     Underway,
     Done(Answer),
+    /// Everything is being removed.
+    Closed,
 }
 
 #[derive(Default)]
-pub(crate) struct Outcomes(Mutex<HashMap<u64, Outcome>>);
+struct All {
+    outcomes: HashMap<u64, Outcome>,
+    closed: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Outcomes(Mutex<All>);
 
 impl Outcomes {
     pub(crate) fn arrive(&self, id: u64, cancel: &Cancel) -> Arrived {
         let mut all = self.all();
-        match all.get(&id) {
+        match all.outcomes.get(&id) {
+            _ if all.closed => Arrived::Closed,
             Some(Outcome::Underway(_)) => Arrived::Underway,
             Some(Outcome::Done(answer)) => Arrived::Done(answer.clone()),
             None => {
-                all.insert(id, Outcome::Underway(cancel.clone()));
+                all.outcomes.insert(id, Outcome::Underway(cancel.clone()));
                 Arrived::New
             }
         }
@@ -39,32 +48,39 @@ impl Outcomes {
     pub(crate) fn finish(&self, id: u64, answer: Option<Answer>) {
         let mut all = self.all();
         match answer {
-            Some(answer) => all.insert(id, Outcome::Done(answer)),
-            None => all.remove(&id),
+            Some(answer) => all.outcomes.insert(id, Outcome::Done(answer)),
+            None => all.outcomes.remove(&id),
         };
     }
 
     pub(crate) fn acknowledge(&self, ids: &[u64]) {
         let mut all = self.all();
-        all.retain(|id, outcome| matches!(outcome, Outcome::Underway(_)) || !ids.contains(id));
+        all.outcomes
+            .retain(|id, outcome| matches!(outcome, Outcome::Underway(_)) || !ids.contains(id));
     }
 
     pub(crate) fn cancel(&self, id: u64) {
-        if let Some(Outcome::Underway(cancel)) = self.all().get(&id) {
+        if let Some(Outcome::Underway(cancel)) = self.all().outcomes.get(&id) {
             cancel.now();
         }
     }
 
-    /// Ends all programs, and forgets all answers.
-    pub(crate) fn clear(&self) {
-        for (_, outcome) in self.all().drain() {
+    /// Ends all programs, forgets all answers, and lets nothing begin until `open`.
+    pub(crate) fn close(&self) {
+        let mut all = self.all();
+        all.closed = true;
+        for (_, outcome) in all.outcomes.drain() {
             if let Outcome::Underway(cancel) = outcome {
                 cancel.now();
             }
         }
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<u64, Outcome>> {
+    pub(crate) fn open(&self) {
+        self.all().closed = false;
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,5 +100,16 @@ mod tests {
         assert!(matches!(outcomes.arrive(1, &cancel), Arrived::Done(_)));
         outcomes.acknowledge(&[1]);
         assert!(matches!(outcomes.arrive(1, &cancel), Arrived::New));
+    }
+
+    #[test]
+    fn nothing_begins_while_everything_is_removed() {
+        let outcomes = Outcomes::default();
+        let cancel = Cancel::new().unwrap();
+        assert!(matches!(outcomes.arrive(1, &cancel), Arrived::New));
+        outcomes.close();
+        assert!(matches!(outcomes.arrive(2, &cancel), Arrived::Closed));
+        outcomes.open();
+        assert!(matches!(outcomes.arrive(1, &cancel), Arrived::New), "its answer was forgotten");
     }
 }

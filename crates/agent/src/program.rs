@@ -14,6 +14,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::Failure;
 use crate::answer::Fault;
 use crate::frame::MOST_DATA;
+use crate::log;
+use crate::mark;
 use crate::request::Program;
 
 /// How long the pipes of a killed program are still read; a descendant that left its group may keep them open.
@@ -42,7 +44,7 @@ impl Cancel {
 
     pub(crate) fn now(&self) {
         if let Err(error) = rustix::io::write(&*self.0, &1_u64.to_ne_bytes()) {
-            eprintln!("tare-agent: a program could not be cancelled: {error}");
+            log(&format!("a program could not be cancelled: {error}"));
         }
     }
 }
@@ -53,6 +55,8 @@ pub(crate) fn command(name: &str, arguments: &[String], program: &Program) -> Co
     command.args(arguments);
     if let Some(env) = &program.env {
         command.env_clear().envs(env);
+    } else {
+        command.env(mark::MADE_BY, mark::own());
     }
     command
 }

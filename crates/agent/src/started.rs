@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::answer::Fault;
 use crate::hold::{GO, READY};
 use crate::identity::Identity;
+use crate::mark;
 use crate::request::Program;
 
 const GRACE: Duration = Duration::from_secs(2);
@@ -30,7 +31,13 @@ struct One {
 }
 
 #[derive(Default)]
-pub(crate) struct Started(Mutex<Vec<One>>);
+struct All {
+    running: Vec<One>,
+    closed: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Started(Mutex<All>);
 
 impl Started {
     pub(crate) fn start(
@@ -52,6 +59,7 @@ impl Started {
         if let Some(env) = &program.env {
             command.env_clear().envs(env);
         }
+        command.env(mark::MADE_BY, mark::own());
         let mut child = command
             .arg("hold")
             .arg(found)
@@ -68,27 +76,38 @@ impl Started {
         }
         let identity = Identity::of(child.id())?;
         let mut one = One { child, identity: identity.clone(), line: Some(line) };
-        if !held && let Err(fault) = begin(&mut one) {
+        if !held && let Err(fault) = begin(one.line.take()) {
             let _status = one.child.wait()?;
             return Err(fault);
         }
-        self.all().push(one);
+        let mut all = self.all();
+        if all.closed {
+            drop(all);
+            one.line = None;
+            kill(&one, Signal::KILL);
+            let _status = one.child.wait()?;
+            return Err(Fault::Other("everything is being removed".to_owned()));
+        }
+        all.running.push(one);
         Ok(identity)
     }
 
     /// Releases a held program, which then begins.
     pub(crate) fn release(&self, pid: u32) -> Result<(), Fault> {
-        let mut all = self.all();
-        let one = all
+        let line = self
+            .all()
+            .running
             .iter_mut()
             .find(|one| one.identity.pid == pid)
-            .ok_or_else(|| Fault::Other(format!("no held program has the pid {pid}")))?;
-        begin(one)
+            .ok_or_else(|| Fault::Other(format!("no held program has the pid {pid}")))?
+            .line
+            .take();
+        begin(line)
     }
 
     /// Ends a held program before it begins.
     pub(crate) fn abandon(&self, pid: u32) {
-        for one in self.all().iter_mut().filter(|one| one.identity.pid == pid) {
+        for one in self.all().running.iter_mut().filter(|one| one.identity.pid == pid) {
             one.line = None;
         }
         self.reap();
@@ -96,35 +115,51 @@ impl Started {
 
     /// Reaps ended programs, so that no zombie counts as running.
     pub(crate) fn reap(&self) {
-        self.all().retain_mut(|one| matches!(one.child.try_wait(), Ok(None)));
+        self.all().running.retain_mut(running);
     }
 
-    /// Ends all programs that still run, with their process groups.
-    pub(crate) fn end_all(&self) {
-        let mut all = self.all();
+    /// Ends all programs that still run, with their process groups, and lets none begin until `open`.
+    pub(crate) fn close(&self) {
+        let mut left = {
+            let mut all = self.all();
+            all.closed = true;
+            std::mem::take(&mut all.running)
+        };
         for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, QUICK)] {
-            for one in all.iter_mut() {
+            for one in &mut left {
                 one.line = None;
-                if let Some(group) = Pid::from_raw(one.identity.pid as i32) {
-                    let _gone = kill_process_group(group, signal);
-                }
+                kill(one, signal);
             }
             let deadline = Instant::now() + patience;
-            while !all.is_empty() && Instant::now() < deadline {
-                all.retain_mut(|one| matches!(one.child.try_wait(), Ok(None)));
+            while !left.is_empty() && Instant::now() < deadline {
+                left.retain_mut(running);
                 std::thread::sleep(LOOK);
             }
         }
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<One>> {
+    pub(crate) fn open(&self) {
+        self.all().closed = false;
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+fn running(one: &mut One) -> bool {
+    matches!(one.child.try_wait(), Ok(None))
+}
+
+fn kill(one: &One, signal: Signal) {
+    if let Some(group) = Pid::from_raw(one.identity.pid as i32) {
+        let _gone = kill_process_group(group, signal);
+    }
+}
+
 /// Releases a program, and waits until it has begun or failed to.
-fn begin(one: &mut One) -> Result<(), Fault> {
-    let Some(mut line) = one.line.take() else { return Ok(()) };
+fn begin(line: Option<UnixStream>) -> Result<(), Fault> {
+    let Some(mut line) = line else { return Ok(()) };
     line.write_all(&[GO])?;
     let mut errno = Vec::new();
     line.read_to_end(&mut errno)?;

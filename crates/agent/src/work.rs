@@ -48,14 +48,18 @@ impl Workplace {
         *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = socket;
     }
 
-    /// Ends and removes everything of this agent's tare.
-    pub(crate) fn clear(&self) {
+    /// Ends and removes everything of this agent's tare; nothing begins until `open`.
+    pub(crate) fn close(&self) {
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.started.end_all();
+        self.started.close();
         self.echoes.close_all();
         self.parts.remove_all();
         let wanted = self.sidecar.lock().unwrap_or_else(PoisonError::into_inner).take();
         clearing::clear(&self.ledger, &engine, wanted.as_ref());
+    }
+
+    pub(crate) fn open(&self) {
+        self.started.open();
     }
 
     pub(crate) fn answer(

@@ -1,7 +1,7 @@
 """Remove what the ledger lists: after a tare that was killed, or when the user asks for it.
 
-Nothing is removed because of its name alone. A container or network must also carry tare's label, and a process
-must be the very one that was started; otherwise it belongs to somebody else and stays.
+An entry only says where to look. What is removed must bear tare's mark (sites/marks.py), which is looked at right
+before; otherwise it belongs to somebody else and stays.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from tare.deployments.network.bridge import is_ours
 from tare.deployments.pod import cni, rules
 from tare.deployments.vm.network import remove_link
 from tare.errors import RunFailed, TareError
-from tare.sites import Host
+from tare.sites import Host, Process, marks
 from tare.sites.engine import LABEL, RUN_LABEL
 from tare.sites.engines import Engines, parse_entry
 from tare.sites.ledger import Kind, Ledger, Made
-from tare.sites.process import alive, boot_id, from_ident
+from tare.sites.process import alive, boot_id, from_ident, to_ident
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -71,7 +71,7 @@ def sweep(
     order = list(Kind)
     for entry in sorted(entries, key=lambda entry: order.index(entry.kind)):
         try:
-            done = _remove(entry, hosts, engine, others)
+            done = _remove(entry, hosts, engine, others, ledger.home(entry.host))
         except (TareError, DockerException, RequestException) as error:
             explained = error.explanation if isinstance(error, APIError) else str(error)
             swept.failed.append(f"{entry} could not be removed: {explained}{_instead(entry, error)}")
@@ -102,13 +102,15 @@ def orphans(engine: DockerClient, here: Host, *, engine_host: str = "local") -> 
     return tuple(orphaned)
 
 
-def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None, others: Engines) -> bool:
-    """Remove one entry; return whether there was anything to remove."""
+def _remove(
+    entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None, others: Engines, home: str
+) -> bool:
+    """Remove one entry of the ledger in `home`; return whether there was anything to remove."""
     host = hosts.get(entry.host)
     if host is None:
         raise RunFailed(f"this tare does not know the host {entry.host}")
     if entry.kind in _OF_HOST:
-        return _OF_HOST[entry.kind](host, entry.ident)
+        return _OF_HOST[entry.kind](Entry(host, entry.ident, home, entry.owner))
     named = parse_entry(entry.ident)
     if named.engine is not None:
         engine = others.client(named.engine)
@@ -135,27 +137,68 @@ def _id_of(engine: DockerClient, name: str) -> str | None:
         return None
 
 
-def _remove_path(host: Host, path: str) -> bool:
-    there = host.run(["test", "-e", path, "-o", "-L", path], timeout_s=_CALL_S, check=False)
-    remove_tree(host, path)
-    return there.code == 0
+@dataclass(frozen=True)
+class Entry:
+    """What to remove from a host, as the ledger in `home` lists it."""
+
+    host: Host
+    ident: str
+    home: str
+    owner: Process
 
 
-def _drop_rules(host: Host, ident: str) -> bool:
-    maker, _, name = ident.partition(":")
-    return cni.detach(host, name, cni.scratch_of(name)) if maker == "cni" else rules.drop(host, maker, name)
+def _remove_path(entry: Entry) -> bool:
+    there = marks.is_there(entry.host, entry.ident, entry.home)
+    if there:
+        remove_tree(entry.host, entry.ident)
+    return there
 
 
-def _end_process(host: Host, ident: str) -> bool:
-    process = from_ident(ident)
-    if not alive(host, process):
+def _unmount(entry: Entry) -> bool:
+    if not marks.is_below_own(entry.ident, entry.home):
+        raise RunFailed("it is not below a directory that tare makes, so it was left unchanged")
+    return force_unmount(entry.host, entry.ident)
+
+
+def _drop_rules(entry: Entry) -> bool:
+    host = entry.host
+    maker, _, name = entry.ident.partition(":")
+    if maker != "cni":
+        marks.refuse_rules(maker, name)
+        return rules.drop(host, maker, name)
+    scratch = cni.scratch_of(name)
+    return marks.is_there(host, scratch, entry.home) and cni.detach(host, name, scratch)
+
+
+def _end_process(entry: Entry) -> bool:
+    process = _process_of(entry.ident)
+    if not alive(entry.host, process):
         return False
-    words = ("end", str(process.pid), str(process.started_ticks), f"{_GRACE_S:g}")
-    warden(host, *words, timeout_s=_CALL_S)
+    words = ("end", str(process.pid), str(process.started_ticks), f"{_GRACE_S:g}", to_ident(entry.owner))
+    warden(entry.host, *words, timeout_s=_CALL_S)
     return True
 
 
-def _clear_cgroup(host: Host, path: str) -> bool:
+def _process_of(ident: str) -> Process:
+    try:
+        return from_ident(ident)
+    except ValueError as error:
+        raise RunFailed("it does not name a process") from error
+
+
+def _remove_link(entry: Entry) -> bool:
+    marks.refuse_link(entry.ident)
+    return remove_link(entry.host, entry.ident)
+
+
+def _remove_node_image(entry: Entry) -> bool:
+    marks.refuse_node_image(entry.ident)
+    return remove_node_image(entry.host, entry.ident)
+
+
+def _clear_cgroup(entry: Entry) -> bool:
+    host, path = entry.host, entry.ident
+    marks.refuse_cgroup(path)
     cgroups = cgroups_of(host)
     places = [f"{place}/cgroup.procs" for place in cgroups.directories(path)]
     there = any(host.read(place) is not None for place in places)
@@ -224,6 +267,7 @@ def _remove_image(engine: DockerClient, name: str) -> bool:
 
     The image itself goes with its last name, so it stays while another home uses it.
     """
+    marks.refuse_image(name)
     try:
         engine.images.remove(name, force=True, noprune=True)
     except ImageNotFound:
@@ -237,15 +281,15 @@ _OF_ENGINE: Mapping[Kind, Callable[[DockerClient, str], bool]] = {
     Kind.VOLUME: _remove_volume,
     Kind.IMAGE: _remove_image,
 }
-_OF_HOST: Mapping[Kind, Callable[[Host, str], bool]] = {
+_OF_HOST: Mapping[Kind, Callable[[Entry], bool]] = {
     Kind.PROCESS: _end_process,
     Kind.SERVER: _end_process,
-    Kind.MOUNT: force_unmount,
+    Kind.MOUNT: _unmount,
     Kind.CGROUP: _clear_cgroup,
     Kind.RULES: _drop_rules,
-    Kind.LINK: remove_link,
+    Kind.LINK: _remove_link,
     Kind.PATH: _remove_path,
-    Kind.NAMESPACE: lambda _, ident: remove_namespace(ident),
-    Kind.CONTAINERD: remove_container,
-    Kind.NODE_IMAGE: remove_node_image,
+    Kind.NAMESPACE: lambda entry: remove_namespace(entry.ident),
+    Kind.CONTAINERD: lambda entry: remove_container(entry.host, entry.ident),
+    Kind.NODE_IMAGE: _remove_node_image,
 }

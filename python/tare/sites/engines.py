@@ -185,6 +185,10 @@ class EngineLedger:
         """All entries whose owner is dead."""
         return self.ledger.abandoned()
 
+    def home(self, host: str) -> str:
+        """See `Ledger.home`."""
+        return self.ledger.home(host)
+
     def _qualified(self, kind: Kind, ident: str) -> str:
         return f"{ident}{_AT}{self.engine}" if kind in _OF_ENGINE else ident
 

@@ -1,6 +1,7 @@
 """The ledger: everything that tare makes on a host is noted here before it is made, and deleted when it is gone.
 
-`tare clean` and a resumed run rely on it; nothing is ever removed because of its name alone.
+`tare clean` and a resumed run rely on it. An entry says where to look; what is removed must bear tare's mark
+(marks.py).
 """
 
 from __future__ import annotations
@@ -84,6 +85,10 @@ class Ledger(Protocol):
 
     def entries(self) -> tuple[Made, ...]:
         """All entries, in the order of removal."""
+        ...
+
+    def home(self, host: str) -> str:
+        """Home on a host in which the ledger of that host lies: its entries speak for no other home."""
         ...
 
     def abandoned(self) -> tuple[Made, ...]:

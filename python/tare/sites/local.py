@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import signal
@@ -19,7 +20,8 @@ from tare.errors import NO_FILE, EnvironmentLacks, RunFailed, TimedOut, host_fai
 from tare.interruptible import unbroken
 from tare.sites import Completed, Output, Process
 from tare.sites.clocks import ClockReading
-from tare.sites.process import identify
+from tare.sites.marks import MADE_BY
+from tare.sites.process import identify, to_ident
 from tare.sites.reading import is_missing
 
 _DRAIN_S = 1.0
@@ -65,7 +67,7 @@ class LocalHost:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    env=None if env is None else dict(env),
+                    env=_marked(os.environ) if env is None else dict(env),
                     start_new_session=True,
                 )
             except OSError as error:
@@ -125,7 +127,7 @@ class LocalHost:
             pid = os.posix_spawnp(
                 program[0],
                 program,
-                os.environ if env is None else dict(env),
+                _marked(os.environ if env is None else env),
                 file_actions=[
                     stdin,
                     (os.POSIX_SPAWN_OPEN, 1, output.stdout, flags, 0o644),
@@ -202,6 +204,16 @@ class LocalHost:
                 if os.waitpid(pid, os.WNOHANG)[0] == 0:
                     continue
             self._unreaped.discard(pid)
+
+
+def _marked(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a program, with the mark by which a sweep knows it and what it starts."""
+    return {**env, MADE_BY: _mark_of(os.getpid())}
+
+
+@functools.lru_cache(maxsize=1)
+def _mark_of(pid: int) -> str:  # noqa: ARG001 - a fork is another process
+    return to_ident(own_process())
 
 
 def _copy_regular(source: str, target: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tare.errors import EnvironmentLacks
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.marks import FILE
 
 
 def make_scratch(ledger: Ledger, purpose: str) -> Path:
@@ -26,6 +27,8 @@ def make_scratch(ledger: Ledger, purpose: str) -> Path:
     ledger.note(Kind.PATH, str(path))
     try:
         path.mkdir(mode=0o700)
+        about = path.stat()
+        (path / FILE).write_text(f"{about.st_dev}:{about.st_ino}\n", encoding="ascii")
     except OSError as error:
         ledger.forget(Kind.PATH, str(path))
         raise EnvironmentLacks(

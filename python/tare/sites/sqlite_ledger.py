@@ -87,6 +87,10 @@ class SqliteLedger:
                 living[entry.owner] = alive(self._here, entry.owner)
         return tuple(entry for entry in entries if not entry.keep and not living[entry.owner])
 
+    def home(self, host: str) -> str:  # noqa: ARG002 - the machine that tare runs on
+        """See `Ledger.home`."""
+        return str(self._path.parent)
+
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
         """Open one connection per call: none must be handed to a thread or a fork, or closed at the end."""

@@ -21,6 +21,7 @@ from tare.deployments.shared_resources import SharedResources
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed, Host, Process
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.marks import make_marked
 from tare.sites.process import BOOT_ID, alive, boot_id, to_ident
 from tare.sites.put_all import NewFile, put_all
 from tare.sites.read_ahead import fetched
@@ -122,7 +123,7 @@ class Bare:
         if task.volumes or task.layers:
             raise RunFailed(f"{task.name}: a bare task has no engine, so no volumes or layers")
         self._ledger.note(Kind.PATH, scratch, host=self._host.name)
-        self._host.run(["mkdir", "-p", "-m", "0711", "--", scratch], timeout_s=_CALL_S)
+        make_marked(self._host, scratch, "0711")
         procs = self._shared.placement.make(task)
         seen = fetched(self._host, (_HOSTNAME, _RESOLVERS, OWN_STATUS))
         names = resolver_files(seen)

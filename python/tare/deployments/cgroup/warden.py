@@ -1,7 +1,7 @@
 """Wait for a process, end it, or clear a cgroup. Run on the host by its own Python; standard library only.
 
     python3 -I -S - wait PID STARTED_TICKS STATUS_FILE      print the exit code that the supervisor wrote down
-    python3 -I -S - end PID STARTED_TICKS GRACE_S           SIGTERM, then SIGKILL after GRACE_S
+    python3 -I -S - end PID STARTED_TICKS GRACE_S [MARK]    SIGTERM, then SIGKILL after GRACE_S, if it bears MARK
     python3 -I -S - clear PATH MOUNT...                     kill what is in the cgroup PATH and remove it
 
 It sleeps in the kernel (pidfd_open(2)), so that waiting takes no CPU time from the run.
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+MADE_BY = "TARE_MADE_BY"
 _POLL_S = 0.005
 _STATUS_S = 5.0
 _CLEAR_S = 10.0
@@ -55,9 +56,32 @@ def wait(pid: str, started_ticks: str, status: str) -> int:
     return 1
 
 
-def end(pid: str, started_ticks: str, grace_s: str) -> int:
+def made_by(pid: int, mark: str) -> bool:
+    """Whether the process, or its parent (a bare task's supervisor), has the mark in its environment."""
+    for each in (pid, parent_of(pid)):
+        with contextlib.suppress(OSError):
+            variables = Path(f"/proc/{each}/environ").read_bytes().split(b"\0")
+            if f"{MADE_BY}={mark}".encode() in variables:
+                return True
+    return False
+
+
+def parent_of(pid: int) -> int:
+    """Pid of the parent; 0 if the process is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def end(pid: str, started_ticks: str, grace_s: str, mark: str = "") -> int:
     """End a process. Signals go through the pidfd, so they reach this process or none."""
     handle = open_pidfd(int(pid), int(started_ticks))
+    if mark and not ended(handle, 0) and not made_by(int(pid), mark):
+        if ended(handle, 0):
+            return 0
+        sys.stderr.write(f"process {pid} bears no mark of the tare that the ledger names, so it was left running\n")
+        return 1
     for number, patience_s in ((signal.SIGTERM, float(grace_s)), (signal.SIGKILL, _CLEAR_S)):
         if handle is not None and not ended(handle, 0):
             with contextlib.suppress(ProcessLookupError):

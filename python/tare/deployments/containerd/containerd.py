@@ -35,6 +35,7 @@ from tare.deployments.shared_resources import SharedResources
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host, Process
 from tare.sites.ledger import Kind, Ledger, noting
+from tare.sites.marks import make_marked
 from tare.sites.process import alive, boot_id, identify, to_ident
 from tare.sites.reading import ending
 from tare.study.values import NetworkKind
@@ -154,7 +155,8 @@ class Containerd:
         images = NodeImages(self._host, self._ledger, client.socket, NAMESPACE)
         image = images.ensure(task.image, f"{scratch}.image")
         self._ledger.note(Kind.PATH, scratch, host=self._host.name)
-        self._host.run(["mkdir", "-p", "-m", "0711", "--", scratch, root_of(task.name)], timeout_s=_CALL_S)
+        make_marked(self._host, scratch, "0711")
+        self._host.run(["mkdir", "-m", "0711", "--", root_of(task.name)], timeout_s=_CALL_S)
         self._shared.placement.make_parent(task.cgroup_parent)
         self._ledger.note(Kind.CONTAINERD, self._ident(task), host=self._host.name)
         default = client.default_of(image, task.name)

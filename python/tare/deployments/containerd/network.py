@@ -11,6 +11,7 @@ from tare.deployments.pod import cni
 from tare.deployments.vm.network import remove_link
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.marks import make_marked
 
 KIND = "bridge"
 PLUGINS = (KIND, "host-local")
@@ -31,7 +32,7 @@ def attach(host: Host, ledger: Ledger, name: str) -> str:
     namespace, place = namespace_of(name), cni.scratch_of(name)
     ledger.note(Kind.RULES, f"cni:{name}", host=host.name)
     ledger.note(Kind.LINK, cni.links_of(name).bridge, host=host.name)
-    host.run(["install", "-d", "-m", "0700", "--", place], timeout_s=_CALL_S)
+    make_marked(host, place, "0700")
     host.put(b"", namespace)
     host.run(["unshare", f"--net={namespace}", "ip", "link", "set", "dev", "lo", "up"], timeout_s=_CALL_S)
     return cni.attach(host, KIND, name, place, namespace, None).address

@@ -10,6 +10,7 @@ from tare.deployments.kube.archive import CONFIG, LAYER, MANIFEST, manifest, set
 from tare.images import Image
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.marks import make_marked
 
 LABEL = "org.tare-bench.digest"
 _LONG_S = 900.0
@@ -47,7 +48,7 @@ class NodeImages:
 
     def _bring(self, image: Image, name: str, scratch: str) -> None:
         run, layer = self.host.run, f"{scratch}/{LAYER}"
-        run(["install", "-d", "-m", "0700", "--", scratch], timeout_s=CALL_S)
+        make_marked(self.host, scratch, "0700")
         tree = ["--sort=name", "--numeric-owner", "--xattrs", "--xattrs-include=security.capability"]
         run(["tar", *tree, "--create", "--file", layer, "--directory", image.rootfs, "."], timeout_s=_LONG_S)
         digest = run(["sha256sum", "--", layer], timeout_s=_LONG_S).text.split()[0]

@@ -30,6 +30,7 @@ from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.engine import labels
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.marks import make_marked
 from tare.study.values import POD_NETWORKS, SERVICE_NETWORKS, NetworkKind
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class Pods:
         for plugin in (setting.cni, "host-local", *(["portmap"] if task.network is NetworkKind.HOST_PORT else [])):
             cni.directory_of(self.host, plugin)  # checked before anything is made
         self.ledger.note(Kind.RULES, f"cni:{task.name}", host=self.host.name)
-        self.host.run(["install", "-d", "-m", "0700", "--", scratch], timeout_s=_CALL_S)
+        make_marked(self.host, scratch, "0700")
         if setting.cni == "bridge":
             self.ledger.note(Kind.LINK, links.bridge, host=self.host.name)
         else:

@@ -32,6 +32,7 @@ from tare.errors import EndedAtOnce, RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host, Output, Process
 from tare.sites.layout import default_layout
 from tare.sites.ledger import Kind, Ledger, noting
+from tare.sites.marks import make_marked
 from tare.sites.process import alive, to_ident
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class Vm:
     def _launch(self, task: Task, attachment: Attachment, disks: tuple[Disk, ...]) -> Process:
         scratch, host = _scratch(task), self._host
         self._ledger.note(Kind.PATH, scratch, host=host.name)
-        host.run(["mkdir", "-p", "-m", "0700", "--", scratch], timeout_s=_CALL_S)
+        make_marked(host, scratch, "0700")
         host.put(SCRIPT, f"{scratch}/line.py")
         host.run(["mkfifo", "-m", "0600", "--", f"{scratch}/line.in", f"{scratch}/line.out"], timeout_s=_CALL_S)
         for path in (task.output.stdout, task.output.stderr):

@@ -34,6 +34,10 @@ class AgentLedger:
         """Entries whose agent is dead."""
         return tuple(self._made(entry) for entry in self._entries() if not entry["keep"] and not entry["living"])
 
+    def home(self, host: str) -> str:  # noqa: ARG002 - the one host
+        """See `Ledger.home`."""
+        return str(self._link.agent.home)
+
     def _entries(self) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = json.loads(self._ask("entries"))
         order = list(Kind)
@@ -77,6 +81,10 @@ class SiteLedger:
     def abandoned(self) -> tuple[Made, ...]:
         """Entries of all hosts whose owner is dead."""
         return self._ordered([made for ledger in self._all() for made in ledger.abandoned()])
+
+    def home(self, host: str) -> str:
+        """See `Ledger.home`."""
+        return self._of(host).home(host)
 
     def _of(self, host: str) -> Ledger:
         return self._there.get(host, self._here)

@@ -70,11 +70,15 @@ class Bench:
                     "mount -t overlay overlay /run/tare-task.tare-x-sut/root -o lowerdir=/s/1/fs,upperdir=/s/2/fs\n"
                 ),
                 ("python3", "-I", "-S", "/run/tare-task.tare-x-sut/supervisor.py"): self._run,
+                ("realpath", "-e", "--", "/run"): text("/run\n"),
+                ("stat", "-c", "%F|%d:%i"): text("directory|7:42\n"),
             },
             files={
                 "/images/rootfs/etc/passwd": b"root:x:0:0:root:/root:/bin/sh\ndb:x:900:901:d:/data:/bin/sh\n",
                 "/images/rootfs/etc/group": b"db:x:901:\nextra:x:902:db\n",
                 "/proc/sys/kernel/hostname": b"machine\n",
+                "/run/tare-pod.tare-x-sut/.tare": b"7:42\n",
+                "/run/tare-task.tare-x-sut/.tare": b"7:42\n",
                 "/proc/self/mountinfo": b"30 24 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
             },
         )
