@@ -99,7 +99,7 @@ def test_the_living_are_not_swept(  # noqa: PLR0917 - fixtures
 def test_a_mount_left_in_a_path_is_unmounted_and_what_was_mounted_is_spared(
     ledger: Ledger, host: Host, engine: DockerClient, tmp_path: Path
 ) -> None:
-    lent, work = tmp_path / "lent", tmp_path / "work"
+    lent, work = tmp_path / "lent", Path(ledger.home(host.name)) / "work" / tmp_path.name
     (work / "deep").mkdir(parents=True)
     lent.mkdir()
     (lent / "precious").write_text("x")
@@ -114,8 +114,8 @@ def test_a_mount_left_in_a_path_is_unmounted_and_what_was_mounted_is_spared(
 
 
 def test_a_mount_in_use_is_detached(ledger: Ledger, host: Host, engine: DockerClient, tmp_path: Path) -> None:
-    work = tmp_path / "work"
-    work.mkdir()
+    work = Path(ledger.home(host.name)) / "work" / tmp_path.name
+    work.mkdir(parents=True)
     host.run(["mount", "-t", "tmpfs", "tmpfs", str(work)], timeout_s=10)
     ledger.note(Kind.PATH, str(work))
     with (work / "open").open("w"):
@@ -161,13 +161,14 @@ def test_a_container_and_a_network_without_the_label_are_spared_and_reported(
 def test_one_failure_does_not_keep_the_next_from_its_turn(
     ledger: Ledger, host: Host, engine: DockerClient, tmp_path: Path
 ) -> None:
-    (tmp_path / "work").mkdir()
-    ledger.note(Kind.PATH, str(tmp_path / "work"))
+    work = Path(ledger.home(host.name)) / "work" / tmp_path.name
+    work.mkdir(parents=True)
+    ledger.note(Kind.PATH, str(work))
     ledger.note(Kind.CGROUP, "../escape")
     ledger.note(Kind.PATH, "/usr")
     swept = sweep(ledger.entries(), {host.name: host}, engine, ledger)
     assert len(swept.failed) == 2
-    assert not (tmp_path / "work").exists()
+    assert not work.exists()
     assert Path("/usr").is_dir()
     for kind, ident in ((Kind.CGROUP, "../escape"), (Kind.PATH, "/usr")):
         ledger.forget(kind, ident)

@@ -227,7 +227,7 @@ def test_one_host_under_two_names_is_refused(sshd: Sshd, home: Path) -> None:
 
 def test_clean_removes_what_the_ledger_of_a_host_names(sshd: Sshd, home: Path, tmp_path: Path) -> None:
     link = Link("far", dialer(sshd, home))
-    cache = tmp_path / "deep" / "cache"
+    cache = home / "programs" / "cache"
     cache.mkdir(parents=True)
     AgentLedger(link).note(Kind.PATH, str(cache), host="far", keep=True)
     link.close()

@@ -28,7 +28,8 @@ pytestmark = pytest.mark.engine
 
 @pytest.fixture
 def ganesha(host: Host, ledger: Ledger, tmp_path: Path) -> Iterator[GaneshaServer]:
-    ganesha = GaneshaServer(host, ledger, str(tmp_path / "home"), f"tare-test-{uuid4().hex[:8]}")
+    home = f"{ledger.home(host.name)}/work/{tmp_path.name}"
+    ganesha = GaneshaServer(host, ledger, home, f"tare-test-{uuid4().hex[:8]}")
     yield ganesha
     ganesha.end()
     assert noted(ledger) == []

@@ -100,11 +100,8 @@ def test_a_process_that_this_tare_started_is_ended_and_so_is_its_child(
 ) -> None:
     host = LocalHost()
     argv = ["sh", "-c", "env -i sleep 60 & echo $! >pid; wait"]
-    output = tmp_path / "out"
     marked = {"PATH": os.environ["PATH"], marks.MADE_BY: to_ident(own_process())}
-    with subprocess.Popen(
-        argv, cwd=tmp_path, env=marked, stdout=output.open("w"), start_new_session=True
-    ) as parent:
+    with subprocess.Popen(argv, cwd=tmp_path, env=marked, start_new_session=True) as parent:
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
             assert parent.poll() is None
         for pid in (parent.pid, int((tmp_path / "pid").read_text())):  # the newest goes first
