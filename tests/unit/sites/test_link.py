@@ -19,6 +19,7 @@ from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Output, Process
 from tare.sites.ledger import Kind, noting
 from tare.sites.local import LocalHost
+from tare.sites.marks import MADE_BY
 from tare.sites.process import alive, from_ident, identify, to_ident
 from tare.sites.ssh.dialing import CommandDialer, Line, agent_program
 from tare.sites.ssh.frames import DamagedStream, Decoder, Message, encoded
@@ -134,10 +135,11 @@ def test_an_agent_that_is_left_alone_ends_all_it_started_and_itself(
     make: Make, output: Output, tmp_path: Path
 ) -> None:
     far = make(lease_s=3)
-    (tmp_path / "deep" / "run").mkdir(parents=True)
-    far.ledger.note(Kind.PATH, str(tmp_path / "deep" / "run"), host="far")
+    work = tmp_path / "home" / "work" / "run"
+    work.mkdir(parents=True)
+    far.ledger.note(Kind.PATH, str(work), host="far")
     process = far.host.start(["sleep", "60"], output=output, announce=noting(far.ledger, far.host))
-    orphan = subprocess.Popen(["sleep", "60"])
+    orphan = subprocess.Popen(["sleep", "60"], env={**os.environ, MADE_BY: to_ident(far.agent)})
     identity = identify(HERE, orphan.pid)
     assert identity is not None
     far.ledger.note(Kind.PROCESS, to_ident(identity), host="far")
@@ -145,7 +147,7 @@ def test_an_agent_that_is_left_alone_ends_all_it_started_and_itself(
     until(lambda: not alive(HERE, far.agent))
     assert not alive(HERE, process)
     assert orphan.wait() == -signal.SIGTERM
-    assert not (tmp_path / "deep" / "run").exists()
+    assert not work.exists()
     with pytest.raises(RunFailed, match="was unreachable for 3 s, and its agent has cleaned up"):
         far.host.read("/proc/version")
     assert "was unreachable for 3 s" in (far.host.lost_for_good() or "")
@@ -284,8 +286,8 @@ def test_a_ledger_is_ordered_as_things_are_to_be_removed(make: Make) -> None:
 
 def test_what_an_agent_cannot_remove_stays_in_the_ledger_with_its_reason(make: Make, tmp_path: Path) -> None:
     lost = make(lease_s=1)
-    place = tmp_path / "work"
-    place.mkdir()
+    place = tmp_path / "home" / "work" / "run"
+    place.mkdir(parents=True)
     for kind, ident in ((Kind.PATH, str(place)), (Kind.PATH, "/usr"), (Kind.RULES, "ipvs:0123456789ab")):
         lost.ledger.note(kind, ident)
     agent = lost.agent
@@ -294,7 +296,7 @@ def test_what_an_agent_cannot_remove_stays_in_the_ledger_with_its_reason(make: M
     ledger, reason = make().ledger, "its agent could not remove it: "
     assert [entry.listed() for entry in ledger.abandoned()] == [
         f"rules ipvs:0123456789ab on far ({reason}it names rules of ipvs, which this agent does not know)",
-        f"path /usr on far ({reason}it is no path that tare would have made)",
+        f"path /usr on far ({reason}it is not a path that tare makes, so it was left unchanged)",
     ]
     assert not place.exists()
     ledger.note(Kind.PATH, "/usr")
