@@ -278,7 +278,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// How long to wait for messages of tare. The timer is set again only when it expires, not for each message. Timer and
-/// `Instant` both use CLOCK_MONOTONIC, which stands still while the host is suspended: its tare could not speak either.
+/// `Instant` use `CLOCK_MONOTONIC`, which stands still while the host is suspended: its tare could not speak either.
 struct Lease {
     timer: OwnedFd,
     began: Instant,

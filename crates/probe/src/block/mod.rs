@@ -11,12 +11,12 @@ mod program;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::sys::bpf::{self, CounterView};
+use crate::sys::bpf::{self, CounterView, Map};
 use btf::Btf;
 use program::{Maps, Offsets};
 
@@ -44,8 +44,8 @@ pub struct BlockCounts {
 
 /// The attached program and its maps.
 pub struct BlockCounter {
-    groups: OwnedFd,
-    counters: OwnedFd,
+    groups: Map<u64, u32>,
+    counters: Map<u32, [u64; COUNTERS]>,
     view: Arc<CounterView>,
     free: Vec<u32>,
     /// Slots by control group: several targets of one group share its slot.
@@ -100,11 +100,12 @@ impl BlockCounter {
     /// `CAP_BPF` and `CAP_PERFMON`, or BTF, are missing, or the kernel's structs differ.
     pub fn attach() -> io::Result<Self> {
         let (tracepoint, offsets) = learn()?;
-        let groups = bpf::create_map(bpf::MAP_HASH, 8, 4, SLOTS, 0)?;
-        let value_bytes = (COUNTERS * size_of::<u64>()) as u32;
-        let counters = bpf::create_map(bpf::MAP_ARRAY, 4, value_bytes, SLOTS, bpf::MAP_MMAPABLE)?;
-        let instructions =
-            program::assemble(offsets, &Maps { groups: &groups, counters: &counters });
+        let groups = Map::create(bpf::MAP_HASH, SLOTS, 0)?;
+        let counters = Map::create(bpf::MAP_ARRAY, SLOTS, bpf::MAP_MMAPABLE)?;
+        let instructions = program::assemble(
+            offsets,
+            Maps { groups: groups.as_raw_fd(), counters: counters.as_raw_fd() },
+        );
         let program = bpf::load_tracing(&instructions, tracepoint)?;
         let link = bpf::attach_tracing(&program)?;
         let view = Arc::new(CounterView::map(&counters, SLOTS as usize * COUNTERS)?);
@@ -133,8 +134,8 @@ impl BlockCounter {
         }
         let slot =
             self.free.pop().ok_or_else(|| io::Error::other("all 1024 block slots are taken"))?;
-        bpf::update_map(&self.counters, &slot, &[0_u64; COUNTERS])?;
-        bpf::update_map(&self.groups, &group, &slot)?;
+        self.counters.update(&slot, &[0; COUNTERS])?;
+        self.groups.update(&group, &slot)?;
         self.shared.insert(group, Shared { slot, targets: 1 });
         let before = BlockCounts::default();
         Ok(BlockSlot { view: Arc::clone(&self.view), slot, group, before })
@@ -149,7 +150,7 @@ impl BlockCounter {
         }
         self.shared.remove(&slot.group);
         // An error means that the kernel has removed the group before.
-        let _ = bpf::delete_from_map(&self.groups, &slot.group);
+        let _ = self.groups.delete(&slot.group);
         self.free.insert(0, slot.slot);
     }
 }

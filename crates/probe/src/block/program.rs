@@ -15,7 +15,7 @@
 //! ```
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::RawFd;
 
 use super::btf::Btf;
 
@@ -106,9 +106,10 @@ impl Device {
     }
 }
 
-pub(super) struct Maps<'a> {
-    pub groups: &'a OwnedFd,
-    pub counters: &'a OwnedFd,
+#[derive(Clone, Copy)]
+pub(super) struct Maps {
+    pub groups: RawFd,
+    pub counters: RawFd,
 }
 
 /// Registers. `R0` holds results, `R1`… arguments; `R6`…`R9` outlive a call; `R10` is the stack.
@@ -207,8 +208,8 @@ impl Assembler {
     }
 
     /// `R0 = bpf_map_lookup_elem(map, stack + key_at)`.
-    fn lookup(&mut self, map: &OwnedFd, key_at: i16) {
-        self.push(LOAD_MAP, R1, SOURCE_IS_MAP, 0, map.as_raw_fd());
+    fn lookup(&mut self, map: RawFd, key_at: i16) {
+        self.push(LOAD_MAP, R1, SOURCE_IS_MAP, 0, map);
         self.code.push(0);
         self.load(MOVE, R2, Stack, 0);
         self.number(ADD_NUMBER, R2, i32::from(key_at));
@@ -226,7 +227,7 @@ impl Assembler {
     }
 }
 
-pub(super) fn assemble(offsets: Offsets, maps: &Maps<'_>) -> Vec<u64> {
+pub(super) fn assemble(offsets: Offsets, maps: Maps) -> Vec<u64> {
     let mut code = Assembler::default();
     begin(&mut code, offsets);
     for level in 0..LEVELS {
@@ -276,7 +277,7 @@ fn leave_loops(code: &mut Assembler, device: Device) {
 }
 
 /// Counts for one group and goes up to its parent. The first one's css lies inside its `blkcg`.
-fn climb(code: &mut Assembler, offsets: Offsets, maps: &Maps<'_>, level: usize) {
+fn climb(code: &mut Assembler, offsets: Offsets, maps: Maps, level: usize) {
     const GROUP_KEY: i16 = -8;
     const SLOT_KEY: i16 = -16;
     let css_at = if level == 0 { offsets.blkcg_css } else { 0 };

@@ -1,7 +1,8 @@
 //! `bpf(2)` calls for a counting program, and a view of its counters.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -88,48 +89,59 @@ fn owned(descriptor: i32) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
-/// # Errors
-/// Without `CAP_BPF`, or where the kernel does not know this kind of map.
-pub fn create_map(
-    map_type: u32,
-    key_bytes: u32,
-    value_bytes: u32,
-    max_entries: u32,
-    map_flags: u32,
-) -> io::Result<OwnedFd> {
-    let mut attributes = MapCreate {
-        map_type,
-        key_size: key_bytes,
-        value_size: value_bytes,
-        max_entries,
-        map_flags,
-    };
-    call(BPF_MAP_CREATE, &mut attributes).map(owned)
+/// A type without padding or pointers, of which each byte may be read.
+pub trait Plain: Copy {}
+impl Plain for u32 {}
+impl Plain for u64 {}
+impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+/// A map of the kernel, which copies exactly the lengths of `K` and `V`.
+#[derive(Debug)]
+pub struct Map<K, V> {
+    descriptor: OwnedFd,
+    of: PhantomData<(K, V)>,
 }
 
-/// Sets the value of a key; both must have the map's lengths.
-///
-/// # Errors
-/// The map is full.
-pub fn update_map<K: Copy, V: Copy>(map: &OwnedFd, key: &K, value: &V) -> io::Result<()> {
-    let mut attributes = MapElement {
-        map_fd: map.as_raw_fd() as u32,
-        key: std::ptr::from_ref(key) as u64,
-        value: std::ptr::from_ref(value) as u64,
-        ..MapElement::default()
-    };
-    call(BPF_MAP_UPDATE_ELEM, &mut attributes).map(|_| ())
+impl<K: Plain, V: Plain> Map<K, V> {
+    /// # Errors
+    /// Without `CAP_BPF`, or where the kernel does not know this kind of map.
+    pub fn create(map_type: u32, max_entries: u32, map_flags: u32) -> io::Result<Self> {
+        let (key_size, value_size) = (size_of::<K>() as u32, size_of::<V>() as u32);
+        let mut attributes = MapCreate { map_type, key_size, value_size, max_entries, map_flags };
+        let descriptor = call(BPF_MAP_CREATE, &mut attributes).map(owned)?;
+        Ok(Self { descriptor, of: PhantomData })
+    }
+
+    /// Sets the value of a key.
+    ///
+    /// # Errors
+    /// The map is full.
+    pub fn update(&self, key: &K, value: &V) -> io::Result<()> {
+        let mut attributes = MapElement {
+            map_fd: self.descriptor.as_raw_fd() as u32,
+            key: std::ptr::from_ref(key) as u64,
+            value: std::ptr::from_ref(value) as u64,
+            ..MapElement::default()
+        };
+        call(BPF_MAP_UPDATE_ELEM, &mut attributes).map(|_| ())
+    }
+
+    /// # Errors
+    /// There is no such key.
+    pub fn delete(&self, key: &K) -> io::Result<()> {
+        let mut attributes = MapElement {
+            map_fd: self.descriptor.as_raw_fd() as u32,
+            key: std::ptr::from_ref(key) as u64,
+            ..MapElement::default()
+        };
+        call(BPF_MAP_DELETE_ELEM, &mut attributes).map(|_| ())
+    }
 }
 
-/// # Errors
-/// There is no such key.
-pub fn delete_from_map<K: Copy>(map: &OwnedFd, key: &K) -> io::Result<()> {
-    let mut attributes = MapElement {
-        map_fd: map.as_raw_fd() as u32,
-        key: std::ptr::from_ref(key) as u64,
-        ..MapElement::default()
-    };
-    call(BPF_MAP_DELETE_ELEM, &mut attributes).map(|_| ())
+impl<K, V> AsRawFd for Map<K, V> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
+    }
 }
 
 /// Loads a tracing program for the raw tracepoint whose BTF type is given.
@@ -192,7 +204,7 @@ impl CounterView {
     ///
     /// # Errors
     /// The kernel cannot map it.
-    pub fn map(map: &OwnedFd, count: usize) -> io::Result<Self> {
+    pub fn map(map: &impl AsRawFd, count: usize) -> io::Result<Self> {
         // SAFETY: a new shared, read-only mapping at an address of the kernel's choice; its length is
         // that of the map, which the kernel checks.
         let start = unsafe {
