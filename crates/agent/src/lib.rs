@@ -17,6 +17,7 @@ mod hold;
 mod identity;
 mod ledger;
 mod mark;
+mod mounts;
 mod netfilter;
 mod outcomes;
 mod program;
