@@ -19,7 +19,7 @@ from uuid import uuid4
 from tare.errors import NO_FILE, EnvironmentLacks, RunFailed, TimedOut, host_failed
 from tare.interruptible import unbroken
 from tare.sites import Completed, Output, Process
-from tare.sites.clocks import ClockReading
+from tare.sites.abilities import ClockReading
 from tare.sites.marks import MADE_BY
 from tare.sites.process import identify, to_ident
 from tare.sites.reading import is_missing

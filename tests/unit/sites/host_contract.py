@@ -16,7 +16,7 @@ import pytest
 
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Host, Output, Process
-from tare.sites.clocks import TellsTime
+from tare.sites.abilities import TellsTime
 from tare.sites.process import alive, identify
 
 LONG_FILE = os.urandom(1 << 20) * 9

@@ -14,8 +14,7 @@ from tare.deployments.directories import remove_tree
 from tare.errors import RunFailed, TimedOut
 from tare.run.clock import Clock, Deadline
 from tare.sites import Host, Output, Process
-from tare.sites.clocks import TellsTime
-from tare.sites.echo import SoundsWire
+from tare.sites.abilities import SoundsWire, TellsTime
 from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, to_ident
 

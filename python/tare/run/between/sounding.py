@@ -16,8 +16,7 @@ from tare.run.between.clocks import Exchange, Offset, SiteClock, offset_of
 from tare.run.between.wire import Side, side_of
 from tare.run.clock import Clock
 from tare.sites import Host
-from tare.sites.clocks import TellsTime
-from tare.sites.echo import SoundsWire
+from tare.sites.abilities import SoundsWire, TellsTime
 from tare.sites.ledger import Ledger
 from tare.sites.process import boot_id
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from tare.errors import NO_FILE, RunFailed, TimedOut, host_failed
 from tare.sites import Completed, Output, Process
-from tare.sites.clocks import ClockReading
+from tare.sites.abilities import ClockReading
 from tare.sites.put_all import NewFile
 from tare.sites.ssh.carried import Carried
 from tare.sites.ssh.frames import MOST_DATA

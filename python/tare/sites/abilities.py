@@ -1,10 +1,28 @@
-"""Measurements of the network between two hosts by the hosts themselves, without starting a program."""
+"""What some hosts do without starting a program: read their clocks, and measure the network between two of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
+
+
+@dataclass(frozen=True)
+class ClockReading:
+    """A host's clocks at one moment, in nanoseconds. `wall_ns`: since the epoch."""
+
+    monotonic_ns: int
+    wall_ns: int
+
+
+@runtime_checkable
+class TellsTime(Protocol):
+    """A host whose clocks are read without starting a program: in little more than a round trip."""
+
+    def clocks(self) -> ClockReading:
+        """Read the wall clock and the monotonic clock of the host."""
+        ...
 
 
 @runtime_checkable
