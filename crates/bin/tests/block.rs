@@ -1,10 +1,13 @@
 //! Block requests of control groups, counted by the tracing program: needs root and a kernel with BTF.
+//!
+//! Beside others' requests a device has no room, gives requests back, and they are issued again. Interrupts then also
+//! complete several at once.
 
 mod groups;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use groups::{Group, number, rows, start, stop, text, wait_until};
 use tare_record::parquet::read::Value;
@@ -37,6 +40,62 @@ fn block_requests_are_counted_for_the_group_and_its_parent() {
         // The file's metadata comes on top.
         assert!((16 << 20..(16 << 20) + (1 << 20)).contains(&written), "{name}: {written}");
         assert!((8 << 20..(8 << 20) + (1 << 20)).contains(&read), "{name}: {read}");
+    }
+}
+
+#[test]
+#[ignore = "needs root; `make test-probe-root` runs it"]
+fn beside_others_on_the_disk_no_byte_is_lost_or_counted_twice() {
+    const ROUNDS: i64 = 20;
+    const MIB: i64 = 16;
+    let group = Group::new("beside");
+    let home = tempfile::tempdir_in("/var/tmp").expect("a directory on a disk");
+    let out = home.path().join("trace");
+    let file = home.path().join("file");
+    let write = |options: &str| {
+        format!("dd if=/dev/zero of={} bs=1M count={MIB} {options} 2>/dev/null", file.display())
+    };
+    // Its blocks are there before, so that no metadata comes on top.
+    Command::new("sh").args(["-c", &write("conv=fsync")]).status().expect("written");
+    let _others: Vec<_> = [
+        "bs=1M count=64 oflag=direct",
+        "bs=64k count=50 conv=fsync",
+        "bs=4k count=999 oflag=direct",
+    ]
+    .iter()
+    .enumerate()
+    .map(|(at, options)| Neighbour::new(&home.path().join(format!("other{at}")), options))
+    .collect();
+    let named = format!("g=/{}", group.path);
+    let recording = start(&out, &["--cgroup", &named, "--hz", "20", "--duration", "60"]);
+    for _ in 0..ROUNDS {
+        group.shell(&write("oflag=direct conv=notrunc")).status().expect("written");
+    }
+    stop(recording);
+    let last = rows(&out, "cgroup").pop().expect("rows");
+    let written = number(&last, "block_written_bytes").expect("counted");
+    assert!((written - ((ROUNDS * MIB) << 20)).abs() < 1 << 19, "{written}");
+}
+
+/// Writes a file over and over, until this goes.
+struct Neighbour(Child);
+
+impl Neighbour {
+    fn new(file: &Path, options: &str) -> Self {
+        let script = format!(
+            "while :; do dd if=/dev/zero of={} {options} 2>/dev/null; done",
+            file.display()
+        );
+        let child = Command::new("setsid").args(["sh", "-c", &script]).spawn();
+        Self(child.expect("started"))
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        let all = format!("-{}", self.0.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &all]).status();
+        let _ = self.0.wait();
     }
 }
 

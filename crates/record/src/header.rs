@@ -30,7 +30,7 @@ pub struct Header {
     pub scheduler_refused: Option<String>,
     /// How control groups are mounted: `v1`, `hybrid`, `v2`, or `none`.
     pub cgroup_layout: String,
-    /// Source of block requests: `tp_btf/block_rq_complete`, or `none` and why.
+    /// Source of block requests: `tp_btf/block_rq_issue`, or `none` and why.
     pub block_source: String,
     pub block_refused: Option<String>,
     /// Where rows are kept until they are in the journal; `None`: in the program's own memory.

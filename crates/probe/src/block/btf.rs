@@ -6,23 +6,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 const MAGIC: u16 = 0xeb9f;
+const KIND_POINTER: u32 = 2;
 const KIND_STRUCT: u32 = 4;
 const KIND_UNION: u32 = 5;
 const KIND_TYPEDEF: u32 = 8;
+const KIND_FUNCTION: u32 = 13;
 
 /// Depth to which unnamed structs in structs are followed.
 const DEEPEST: usize = 4;
 
-/// The requested types, and the unnamed ones inside them.
+/// The requested types, the unnamed ones inside them, and what typedefs stand for.
 pub(super) struct Btf {
     strings: BTreeMap<String, u32>,
     types: BTreeMap<u32, Type>,
 }
 
-/// A struct, union or typedef. Types are numbered from 1.
+/// A struct, union, typedef, pointer or function type. Types are numbered from 1.
 struct Type {
     name: u32,
     kind: u32,
+    /// The type that a typedef or a pointer names.
+    target: u32,
+    /// Number of members or parameters.
+    count: usize,
     has_bitfields: bool,
     members: Vec<Member>,
 }
@@ -93,7 +99,7 @@ impl Btf {
         };
         btf.collect(file, sections.types, asked_for)?;
         for _ in 0..DEEPEST {
-            let inner = btf.unnamed_inner();
+            let inner = btf.unread();
             if inner.is_empty() {
                 break;
             }
@@ -102,11 +108,13 @@ impl Btf {
         Ok(btf)
     }
 
-    /// Types of unnamed members that have not been read yet.
-    fn unnamed_inner(&self) -> BTreeSet<u32> {
+    /// Types of unnamed members, and of what typedefs and pointers name, that have not been read yet.
+    fn unread(&self) -> BTreeSet<u32> {
         let members = self.types.values().flat_map(|known| &known.members);
         let unnamed = members.filter(|member| member.name == 0).map(|member| member.kind);
-        unnamed.filter(|number| !self.types.contains_key(number)).collect()
+        let leads_on = |known: &&Type| [KIND_TYPEDEF, KIND_POINTER].contains(&known.kind);
+        let targets = self.types.values().filter(leads_on).map(|known| known.target);
+        unnamed.chain(targets).filter(|number| !self.types.contains_key(number)).collect()
     }
 
     /// Reads all types and keeps those that `wants` selects by number, kind and name.
@@ -125,7 +133,7 @@ impl Btf {
             }
             let mut head = [0; 12];
             source.read_exact(&mut head)?;
-            let (name, info) = (word(&head, 0), word(&head, 4));
+            let (name, info, target) = (word(&head, 0), word(&head, 4), word(&head, 8));
             let (kind, count) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
             rest.resize(trailer(kind, count)?, 0);
             source.read_exact(&mut rest)?;
@@ -136,7 +144,8 @@ impl Btf {
                 } else {
                     Vec::new()
                 };
-                let found = Type { name, kind, has_bitfields: info >> 31 == 1, members };
+                let has_bitfields = info >> 31 == 1;
+                let found = Type { name, kind, target, count, has_bitfields, members };
                 self.types.insert(number, found);
             }
         }
@@ -147,6 +156,17 @@ impl Btf {
     pub(super) fn typedef(&self, name: &str) -> io::Result<u32> {
         self.number(name, KIND_TYPEDEF)
             .ok_or_else(|| io::Error::other(format!("this kernel has no {name}")))
+    }
+
+    /// Number of parameters of a typedef of a pointer to a function.
+    pub(super) fn parameters(&self, name: &str) -> io::Result<usize> {
+        let target = |number: u32| self.types.get(&number).map(|known| known.target);
+        let function = target(self.typedef(name)?).and_then(target);
+        function
+            .and_then(|number| self.types.get(&number))
+            .filter(|known| known.kind == KIND_FUNCTION)
+            .map(|known| known.count)
+            .ok_or_else(|| io::Error::other(format!("this kernel's {name} is no function")))
     }
 
     /// Offset in bytes of a member, which may be in an unnamed struct or union.
@@ -221,11 +241,12 @@ mod tests {
     use proptest::prelude::*;
     use std::io::Cursor;
 
-    const NAMES: [&str; 6] = ["outer", "first", "b", "last", "alias", "none"];
+    const NAMES: [&str; 7] = ["outer", "first", "b", "last", "alias", "call", "none"];
 
-    /// `struct outer { u64 first; union { u32 a; u64 b; }; u32 last; }` and `typedef … alias`.
+    /// `struct outer { u64 first; union { u32 a; u64 b; }; u32 last; }`, `typedef … alias`, and
+    /// `typedef void (*call)(struct outer *, struct outer *)`.
     fn sample() -> Vec<u8> {
-        let strings = b"\0outer\0first\0a\0b\0last\0alias\0";
+        let strings = b"\0outer\0first\0a\0b\0last\0alias\0call\0";
         let words: Vec<u32> = [
             // 1: union without a name, two members
             [0, 5 << 24 | 2, 8].as_slice(),
@@ -235,6 +256,12 @@ mod tests {
             &[7, 0, 0, 0, 1, 64, 17, 0, 128],
             // 3: typedef alias
             &[22, 8 << 24, 2],
+            // 4: typedef call, 5: a pointer to 6: a function of two parameters, 7: a pointer to outer
+            &[28, 8 << 24, 5],
+            &[0, 2 << 24, 6],
+            &[0, 13 << 24 | 2, 0],
+            &[0, 7, 0, 7],
+            &[0, 2 << 24, 2],
         ]
         .concat();
         let types: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -257,6 +284,14 @@ mod tests {
         assert_eq!(btf.typedef("alias").expect("there"), 3);
     }
 
+    #[test]
+    fn parameters_are_counted_behind_a_typedef_of_a_pointer() {
+        let btf = Btf::find(&mut Cursor::new(sample()), &NAMES).expect("well formed");
+        assert_eq!(btf.parameters("call").expect("a function"), 2);
+        assert!(btf.parameters("alias").is_err());
+        assert!(btf.parameters("none").is_err());
+    }
+
     proptest! {
         #[test]
         fn no_damaged_types_make_it_panic(
@@ -269,7 +304,7 @@ mod tests {
             }
             if let Ok(btf) = Btf::find(&mut Cursor::new(bytes), &NAMES) {
                 for member in NAMES {
-                    let _ = (btf.offset("outer", member), btf.typedef(member));
+                    let _ = (btf.offset("outer", member), btf.parameters(member));
                 }
             }
         }

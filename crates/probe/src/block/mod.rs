@@ -1,9 +1,12 @@
-//! Block I/O of a control group, counted when requests complete.
+//! Block I/O of a control group, counted when requests are issued to their device.
 //!
-//! A small BPF program on the tracepoint `block_rq_complete` adds the bytes of each request to the
+//! A small BPF program on the tracepoint `block_rq_issue` adds the bytes of each request to the
 //! control group that its `bio` belongs to, and to that group's ancestors. It counts only for
 //! sampled groups. It is assembled here ([`program`]) with the field offsets of the running kernel
 //! ([`btf`]), so neither a compiler nor kernel headers are needed.
+//!
+//! Not when requests complete: of a busy disk's completions, which all happen in a softirq, the kernel
+//! shows some to no program (docs/journal/2026-11-29-block-requests.md).
 
 mod btf;
 mod program;
@@ -21,12 +24,15 @@ use btf::Btf;
 use program::{Maps, Offsets};
 
 /// Source of block counters, as named in traces.
-pub const SOURCE: &str = "tp_btf/block_rq_complete";
+pub const SOURCE: &str = "tp_btf/block_rq_issue";
 
-/// The tracepoint's type in the kernel's type information.
 /// The running kernel's own description of its types.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-const TRACEPOINT: &str = "btf_trace_block_rq_complete";
+/// The tracepoint's type there.
+const TRACEPOINT: &str = "btf_trace_block_rq_issue";
+
+/// Requests that are known at once. A device has some hundred for each of its queues.
+const REQUESTS: u32 = 8192;
 
 /// Most control groups that can be counted at once.
 const SLOTS: u32 = 1024;
@@ -52,6 +58,25 @@ pub struct BlockCounter {
     shared: BTreeMap<u64, Shared>,
     _program: OwnedFd,
     _link: OwnedFd,
+}
+
+/// The tracepoint's type, and where the request is among its arguments.
+#[derive(Clone, Copy)]
+struct Tracepoint {
+    kind: u32,
+    request_at: i16,
+}
+
+impl Tracepoint {
+    /// Its last argument is the request; before Linux 5.11 the queue came first (commit a54895fa057c).
+    fn learn(btf: &Btf) -> io::Result<Self> {
+        let request_at = match btf.parameters(TRACEPOINT)? {
+            2 => 0,
+            3 => 8,
+            _ => return Err(io::Error::other(format!("this kernel's {TRACEPOINT} is another"))),
+        };
+        Ok(Self { kind: btf.typedef(TRACEPOINT)?, request_at })
+    }
 }
 
 /// A slot, and the number of targets that use it.
@@ -102,11 +127,14 @@ impl BlockCounter {
         let (tracepoint, offsets) = learn()?;
         let groups = Map::create(bpf::MAP_HASH, SLOTS, 0)?;
         let counters = Map::create(bpf::MAP_ARRAY, SLOTS, bpf::MAP_MMAPABLE)?;
-        let instructions = program::assemble(
-            offsets,
-            Maps { groups: groups.as_raw_fd(), counters: counters.as_raw_fd() },
-        );
-        let program = bpf::load_tracing(&instructions, tracepoint)?;
+        let issued: Map<u64, [u64; 2]> = Map::create(bpf::MAP_LRU_HASH, REQUESTS, 0)?;
+        let maps = Maps {
+            groups: groups.as_raw_fd(),
+            counters: counters.as_raw_fd(),
+            issued: issued.as_raw_fd(),
+        };
+        let instructions = program::assemble(offsets, tracepoint.request_at, maps);
+        let program = bpf::load_tracing(&instructions, tracepoint.kind)?;
         let link = bpf::attach_tracing(&program)?;
         let view = Arc::new(CounterView::map(&counters, SLOTS as usize * COUNTERS)?);
         let free = (0..SLOTS).rev().collect();
@@ -155,8 +183,8 @@ impl BlockCounter {
     }
 }
 
-/// Looks up the tracepoint's type and the structs' offsets in the running kernel.
-fn learn() -> io::Result<(u32, Offsets)> {
+/// Looks up the tracepoint and the structs' offsets in the running kernel.
+fn learn() -> io::Result<(Tracepoint, Offsets)> {
     let mut file = File::open(BTF).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => {
             io::Error::new(source.kind(), format!("this kernel has no BTF at {BTF}"))
@@ -167,7 +195,7 @@ fn learn() -> io::Result<(u32, Offsets)> {
     let fields = program::FIELDS.iter().chain(&program::OF_DEVICE);
     names.extend(fields.flat_map(|(of, member)| [*of, *member]));
     let btf = Btf::find(&mut file, &names)?;
-    Ok((btf.typedef(TRACEPOINT)?, Offsets::learn(&btf)?))
+    Ok((Tracepoint::learn(&btf)?, Offsets::learn(&btf)?))
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ const BPF_RAW_TRACEPOINT_OPEN: libc::c_long = 17;
 
 pub const MAP_HASH: u32 = 1;
 pub const MAP_ARRAY: u32 = 2;
+/// Forgets the entry that was used least lately where it is full.
+pub const MAP_LRU_HASH: u32 = 9;
 /// The map's values can be mapped into this process.
 pub const MAP_MMAPABLE: u32 = 1 << 10;
 

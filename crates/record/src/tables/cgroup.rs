@@ -50,10 +50,10 @@ table! {
         BFQ_READS "bfq_reads" Counter Exact "blkio.bfq.io_serviced_recursive" "reads from them";
         BFQ_WRITES "bfq_writes" Counter Exact "blkio.bfq.io_serviced_recursive" "writes to them";
         BLOCK_AT_NS "block_at_ns" Instant Exact "CLOCK_MONOTONIC" "when the counters of the tracing program were read";
-        BLOCK_READ_BYTES "block_read_bytes" Counter Exact "tp_btf/block_rq_complete" "bytes read by completed block requests since the target was opened";
-        BLOCK_WRITTEN_BYTES "block_written_bytes" Counter Exact "tp_btf/block_rq_complete" "bytes written by completed block requests since the target was opened";
-        BLOCK_READS "block_reads" Counter Exact "tp_btf/block_rq_complete" "reads completed since the target was opened";
-        BLOCK_WRITES "block_writes" Counter Exact "tp_btf/block_rq_complete" "writes completed since the target was opened";
+        BLOCK_READ_BYTES "block_read_bytes" Counter Exact "tp_btf/block_rq_issue" "bytes read by block requests issued since the target was opened";
+        BLOCK_WRITTEN_BYTES "block_written_bytes" Counter Exact "tp_btf/block_rq_issue" "bytes written by block requests issued since the target was opened";
+        BLOCK_READS "block_reads" Counter Exact "tp_btf/block_rq_issue" "reads issued since the target was opened";
+        BLOCK_WRITES "block_writes" Counter Exact "tp_btf/block_rq_issue" "writes issued since the target was opened";
         PRESSURE_T0_NS "pressure_t0_ns" Instant Exact "CLOCK_MONOTONIC" "before pressure was read; at most ten times a second";
         PRESSURE_T1_NS "pressure_t1_ns" Instant Exact "CLOCK_MONOTONIC" "after all three files";
         CPU_SOME_US "cpu_some_us" Counter Exact "cpu.pressure some" "time in which some thread of the group waited for a CPU";

@@ -25,12 +25,12 @@ def anon_bytes(readings: pl.DataFrame) -> pl.DataFrame:
 
 
 def block_read_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Bytes of completed read requests since the group was opened."""
+    """Bytes of read requests issued since the group was opened."""
     return at_readings(readings, pl.col("block_read_bytes"))
 
 
 def block_written_bytes(readings: pl.DataFrame) -> pl.DataFrame:
-    """Bytes of completed write requests since the group was opened."""
+    """Bytes of write requests issued since the group was opened."""
     return at_readings(readings, pl.col("block_written_bytes"))
 
 
@@ -44,7 +44,7 @@ def _bytes(
 _MEMORY = (Measure.CONTAINER_MEMORY, Kind.GAUGE, "cgroup memory")
 _READ = (Measure.CONTAINER_READ, Kind.TOTAL, "cgroup block")
 _WRITTEN = (Measure.CONTAINER_WRITTEN, Kind.TOTAL, "cgroup block")
-_REQUESTS = "kernel: tracepoint block_rq_complete (include/trace/events/block.h)"
+_REQUESTS = "kernel: tracepoint block_rq_issue (include/trace/events/block.h)"
 
 KERNEL = View(
     tool="tare-probe",
@@ -70,9 +70,9 @@ KERNEL = View(
         _bytes(("anon_bytes", "of it, programs'"), _MEMORY, anon_bytes,
                "total_rss (v1) or anon (v2)", "kernel: memory.stat"),
         _bytes(("block_read_bytes", "block requests, read"), _READ, block_read_bytes,
-               "bytes of completed requests since the group was opened", _REQUESTS),
+               "bytes of requests issued since the group was opened", _REQUESTS),
         _bytes(("block_written_bytes", "block requests, written"), _WRITTEN, block_written_bytes,
-               "bytes of completed requests since the group was opened", _REQUESTS),
+               "bytes of requests issued since the group was opened", _REQUESTS),
     ),
     blind_to=(
         ("what the kernel does not count: writeback that it charges to the root group on v1 is not in the "

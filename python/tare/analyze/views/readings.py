@@ -107,7 +107,7 @@ def cgroup_io(trace: Trace) -> pl.DataFrame:
 
 
 def cgroup_block(trace: Trace) -> pl.DataFrame:
-    """Bytes of completed block requests, counted by the probe's tracing program."""
+    """Bytes of block requests issued, counted by the probe's tracing program."""
     table = trace.table("cgroup")
     if table is None:
         return NO_READINGS

@@ -186,7 +186,7 @@ class Source:
 
 
 SOURCES = (
-    Source("tp_btf/block_rq_complete", "cgroup", "block_at_ns", "block_read_bytes", "block_written_bytes"),
+    Source("tp_btf/block_rq_issue", "cgroup", "block_at_ns", "block_read_bytes", "block_written_bytes"),
     Source("control group", "cgroup", "io_t0_ns", "read_bytes", "written_bytes"),
     Source("BFQ", "cgroup", "bfq_t0_ns", "bfq_read_bytes", "bfq_written_bytes"),
     Source("/proc/PID/io", "process", "io_t0_ns", "read_bytes", "written_bytes"),
