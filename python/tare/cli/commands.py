@@ -51,6 +51,11 @@ COMMANDS: Mapping[str, Subcommand] = {
         "doctor",
         "Check what this machine can and cannot do, and how to fix it (exit code 3: no study can run).",
     ),
+    "inspect": Subcommand(
+        "tare.cli.machine.inspect",
+        "inspect",
+        "Look at a running database, and name each known trap that it meets, with evidence, cost and remedy.",
+    ),
     "sites": Subcommand("tare.cli.machine.sites", "app", "Make, list and destroy machines from a cloud."),
     "init": Subcommand("tare.cli.study.init", "init", "Write NAME/study.yaml, a commented study to adapt."),
     "plan": Subcommand(

@@ -34,6 +34,7 @@ WRITTEN = {
     "store copy TO": ["store", "copy", "STORE", "PLACE"],
     "store repair --to": ["store", "repair", "STORE", "--to", "PLACE"],
     "sites create --output": ["sites", "create", "MACHINES", "--yes", "--output", "PLACE"],
+    "inspect --study": ["inspect", "1", "--trap", "shm-64m", "--study", "PLACE"],
     "import --store": ["import", "MAPPING", "RESULTS", "--store", "PLACE"],
 }
 """Option → a command line that would write to it."""
@@ -48,7 +49,7 @@ READ = {
     "store verify STORE", "store repair STORE", "store copy STORE", "advise --claims", "advise --profile",
     "import MAPPING", "import DIRECTORY",
     "doctor --sites", "plan --sites", "run --sites", "calibrate --sites", "clean --sites",
-    "worker --sites", "sites create PLAN",
+    "worker --sites", "sites create PLAN", "inspect --kubeconfig",
     "run --tls-ca", "run --tls-cert", "run --tls-key", "worker --tls-ca", "worker --tls-cert", "worker --tls-key",
 }  # fmt: skip
 

@@ -1,0 +1,84 @@
+"""What a user names is found as the server's process."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from docker.errors import NotFound
+from tests.unit.inspection.machine import ATTRS, IDENT, PID, machine
+
+from tare.errors import EnvironmentLacks, StudyError
+from tare.inspection.subject import database_of, every_container, of_pod, subjects_of
+from tare.sites import Completed
+
+
+class Containers:
+    """Containers of an engine by name and id."""
+
+    def get(self, name: str) -> SimpleNamespace:
+        if name not in {"db", IDENT}:
+            raise NotFound(name)
+        return SimpleNamespace(attrs=ATTRS)
+
+    def list(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(attrs=ATTRS), SimpleNamespace(attrs={**ATTRS, "State": {"Pid": 0}})]
+
+
+ENGINES: Any = {"docker": SimpleNamespace(containers=Containers())}
+
+
+def test_a_container_is_found_by_name_and_by_a_process_in_it() -> None:
+    by_name, by_process = (subjects_of(machine(), target, ENGINES) for target in ("db", str(PID)))
+    for found_subject in (by_name, by_process):
+        assert (found_subject.name, found_subject.pid, found_subject.placed) == ("db", PID, "container")
+        assert (found_subject.engine, found_subject.database) == ("docker", "postgresql")
+    alone = subjects_of(machine(), str(PID), {})
+    assert (alone.placed, alone.attrs) == ("container", {})
+    assert alone.unasked is not None
+
+
+def test_a_process_without_a_container_is_a_process() -> None:
+    host = machine(**{f"__proc__{PID}__cgroup": "0::/system.slice/redis.service\n"})
+    host.answers["systemctl",] = Completed(("systemctl",), 0, f"{PID}\n".encode())
+    service = subjects_of(host, "redis.service", ENGINES)
+    assert (service.name, service.placed, service.engine) == ("redis.service", "process", "none")
+
+
+def test_what_is_not_there_is_said_with_what_to_do() -> None:
+    with pytest.raises(StudyError, match=r"no container 'other' \(docker was asked"):
+        subjects_of(machine(), "other", ENGINES)
+    with pytest.raises(StudyError, match="no process 99"):
+        subjects_of(machine(), "99", ENGINES)
+    with pytest.raises(StudyError, match="no running service"):
+        subjects_of(machine(), "x.service", ENGINES)
+
+
+def test_all_containers_are_those_that_run() -> None:
+    assert [each.name for each in every_container(machine(), ENGINES)] == ["db"]
+    with pytest.raises(EnvironmentLacks):
+        subjects_of(machine(**{f"__proc__{PID}__stat": ""}), "db", ENGINES)
+
+
+@pytest.mark.parametrize(
+    ("program", "command", "expected"),
+    [
+        ("postgres", "postgres: walwriter", "postgresql"),
+        ("redis-server", "redis-server *:6379", "redis"),
+        ("java", "/usr/bin/java -cp x org.apache.cassandra.service.CassandraDaemon", "cassandra"),
+        ("java", "/usr/bin/java -jar x.jar", "java"),
+        ("nginx", "nginx: master process", "nginx"),
+    ],
+)
+def test_a_program_is_known_by_its_name(program: str, command: str, expected: str) -> None:
+    assert database_of(machine(program=program, command=command), PID) == expected
+
+
+def test_the_containers_of_a_pod_are_found_by_their_control_groups() -> None:
+    host = machine(**{f"__proc__{PID}__cgroup": f"0::/kubepods/burstable/pod1/{IDENT}\n"})
+    host.answers["ls",] = Completed(("ls",), 0, f"1\n{PID}\nself\n".encode())
+    host.answers["grep",] = Completed(("grep",), 0, f"/proc/{PID}/cgroup\n".encode())
+    status = {"containerStatuses": [{"name": "main", "containerID": f"containerd://{IDENT}"}, {"name": "waiting"}]}
+    (only,) = of_pod(host, {"metadata": {"namespace": "ns", "name": "db-0"}, "status": status})
+    assert (only.name, only.placed, only.pid) == ("ns/db-0:main", "pod", PID)
