@@ -75,8 +75,11 @@ impl Tls {
     /// # Errors
     /// No handshake is possible with the settings.
     pub fn session(&self) -> Result<Session, Fault> {
-        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
-        Ok(Session(Box::new(connection.map_err(|error| fault(&error))?)))
+        let mut connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+            .map_err(|error| fault(&error))?;
+        // A request may have any length; the default keeps 64 KiB and drops the rest.
+        connection.set_buffer_limit(None);
+        Ok(Session(Box::new(connection)))
     }
 }
 
@@ -134,22 +137,25 @@ impl Session {
     }
 
     /// Encrypts `plain` and appends it to `out`, after pending messages of the session.
-    pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) {
-        // Neither fails: session and vector accept any number of bytes.
-        let _ = self.0.writer().write_all(plain);
+    ///
+    /// # Errors
+    /// The session does not take all of `plain`.
+    pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.0.writer().write_all(plain)?;
         while self.0.wants_write() {
-            if self.0.write_tls(out).is_err() {
-                return;
-            }
+            self.0.write_tls(out)?;
         }
+        Ok(())
     }
 
     /// Consumes a piece of the encrypted input, whose content [`Self::open`] then returns.
     ///
     /// # Errors
-    /// The input is not TLS, or is an alert that ends the session.
+    /// The input is not TLS, is an alert that ends the session, or follows a closing message.
     pub fn take(&mut self, sealed: &mut &[u8]) -> Result<(), Fault> {
-        self.0.read_tls(sealed)?;
+        if self.0.read_tls(sealed)? == 0 && !sealed.is_empty() {
+            return Err(Fault::Closed);
+        }
         self.0.process_new_packets().map(drop).map_err(|error| fault(&error))
     }
 
@@ -166,6 +172,9 @@ impl Session {
     }
 }
 
+/// What rustls-webpki calls a certificate of an authority that a server shows as its own.
+const CA_AS_SERVER: &str = "CaUsedAsEndEntity";
+
 /// Makes a fault that users understand from an error of the library.
 fn fault(error: &Error) -> Fault {
     Fault::Tls(match error {
@@ -174,6 +183,11 @@ fn fault(error: &Error) -> Fault {
         }
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             "no authority of --ca has signed the server's certificate".to_owned()
+        }
+        Error::InvalidCertificate(CertificateError::Other(other))
+            if other.to_string() == CA_AS_SERVER =>
+        {
+            "the server's certificate is that of an authority, such as `openssl req -x509` makes: have the authority sign a certificate for the server, or use --tls-verify none".to_owned()
         }
         Error::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -241,5 +255,19 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_takes_a_write_of_any_length() {
+        let tls = Tls::new("localhost:1", Verify::None, None).unwrap();
+        let mut session = tls.session().unwrap();
+        let mut out = Vec::new();
+        session.seal(&vec![b'x'; 300_000], &mut out).unwrap();
+        assert!(!out.is_empty(), "the greeting, before which nothing else is sent");
     }
 }

@@ -34,6 +34,14 @@ class Control:
 
     arm: str
     estimate: Estimate
+    usual: Estimate
+    """The same as a 95 % interval, as all findings have it."""
+
+    @property
+    def could_hide(self) -> float | None:
+        """Largest bias between equal arms that the study would not have shown, a fraction; `None`: nobody knows."""
+        low, high = self.usual.low, self.usual.high
+        return None if low is None or high is None else max(-low, high, 0.0)
 
     @property
     def differs(self) -> bool:
@@ -48,7 +56,8 @@ def control_of(study: Study, runs: Runs) -> Control | None:
     if arm is None:
         return None
     pairs = pair(runs, arm, study.baseline, METRICS[PRIMARY])
-    return Control(arm, paired_log_ratio_t([ratio for _, ratio in pairs.ratios], CONFIDENCE))
+    ratios = [ratio for _, ratio in pairs.ratios]
+    return Control(arm, paired_log_ratio_t(ratios, CONFIDENCE), paired_log_ratio_t(ratios))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ class Outcome(StrEnum):
     """The whole interval lies beyond the limit, or the study is invalid."""
     INCONCLUSIVE = "inconclusive"
     """The limit is inside the interval, or there is no interval."""
+    TOO_NOISY = "too-noisy"
+    """The interval decides, but the study could hide a bias larger than the limit."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,39 @@ def check_limit(
     Looking repeatedly until an interval fits loses the 95 % coverage, so an unfinished study decides nothing.
     """
     why = _why_undecided(study, unfinished)
-    return tuple(_check(finding, most, invalid=analysis.invalid, why=why) for finding in findings)
+    checks = (_check(finding, most, invalid=analysis.invalid, why=why) for finding in findings)
+    return tuple(_if_borne(one, analysis, most) for one in checks)
+
+
+_LIMITED = frozenset({
+    "client-bottleneck", "client-host-bound", "client-latency", "errors", "under-delivery", "unwitnessed",
+    "wire-bound",
+})  # fmt: skip
+"""Validity rules after which an overhead may be larger than it appears: not only the server was measured."""
+
+
+def _if_borne(one: LimitCheck, analysis: Analysis, most: float) -> LimitCheck:
+    """Take back a decision that the study's control, or its validity, cannot bear.
+
+    A failure stands if the interval lies beyond the limit by more than the control could hide.
+    """
+    if analysis.invalid or one.outcome is Outcome.INCONCLUSIVE:
+        return one
+    if one.outcome is Outcome.PASS:
+        arms = {None, one.arm, one.baseline}
+        alarm = next((each for each in analysis.alarms if each.rule in _LIMITED and each.arm in arms), None)
+        if alarm is not None:
+            return replace(one, outcome=Outcome.TOO_NOISY, why=f"rule {alarm.rule}: {alarm.what}")
+    if (control := analysis.control) is None:
+        return one
+    if (hidden := control.could_hide) is None:
+        why = "the control has no interval, so the study could hide any bias"
+        return replace(one, outcome=Outcome.TOO_NOISY, why=why)
+    beyond = one.outcome is Outcome.FAIL and one.low is not None and one.low > most + hidden
+    if hidden <= most or beyond:
+        return one
+    why = f"the control shows no bias, but could hide {100 * hidden:.0f} %, more than the limit"
+    return replace(one, outcome=Outcome.TOO_NOISY, why=why)
 
 
 def _why_undecided(study: Study, unfinished: str | None) -> str | None:
@@ -113,5 +147,5 @@ def _overhead_interval(finding: Finding) -> tuple[float | None, float | None]:
 
 def worst(outcomes: Sequence[Outcome]) -> Outcome:
     """Combine outcomes: one failure fails all, and all must pass. Without any check: inconclusive."""
-    order = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
+    order = (Outcome.FAIL, Outcome.TOO_NOISY, Outcome.INCONCLUSIVE, Outcome.PASS)
     return next((each for each in order if each in outcomes), Outcome.INCONCLUSIVE)

@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -146,6 +146,29 @@ def test_a_server_is_known_by_its_authority_and_its_name(
     assert run.stderr.endswith("bears another name; --tls-verify ca does not look at names")
     run = tare_load(*elsewhere, "--tls-verify", "ca", "--rate", "2000")
     assert (run.code, run.measure["right"]) == (0, 400), run.stderr
+
+
+def test_a_write_of_any_length_arrives_whole(
+    spoken: tuple[str, Server], certificates: Certificates, tmp_path: Path
+) -> None:
+    known = ("--tls", "--ca", str(certificates.ca), "--operations", "20", "--connections", "2")
+    long = "x" * 300_000
+    send = f"SET k {long}" if spoken[0] == "redis" else f"SELECT '{long}'"
+    written = words(spoken, tmp_path, *known)
+    job(tmp_path / "job.yaml", [operation("write", send, rows=1)])
+    run = tare_load(*written)
+    assert (run.code, run.measure["right"]) == (0, 20), run.stderr
+
+
+def test_an_authority_s_own_certificate_at_a_server_is_refused_with_what_to_do(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    itself = replace(certificates, certificate=certificates.ca, key=certificates.ca.with_name("ca.key"))
+    with redis(itself) as server:
+        own = ("--operations", "1", "--tls", "--ca", str(certificates.ca))
+        run = tare_load(*words(("redis", server), tmp_path, *own))
+    assert run.code == 3
+    assert "have the authority sign a certificate for the server, or use --tls-verify none" in run.stderr
 
 
 def test_a_server_of_another_authority_is_refused(

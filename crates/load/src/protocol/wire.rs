@@ -68,7 +68,7 @@ impl Wire {
         let mut session = tls.session()?;
         loop {
             let mut out = Vec::new();
-            session.seal(&[], &mut out);
+            session.seal(&[], &mut out)?;
             self.write(&out)?;
             if !session.is_handshaking() {
                 break;
@@ -107,7 +107,7 @@ impl Wire {
             None => self.write(bytes),
             Some(session) => {
                 let mut out = Vec::new();
-                session.seal(bytes, &mut out);
+                session.seal(bytes, &mut out)?;
                 self.write(&out)
             }
         }

@@ -17,6 +17,8 @@ from tare.store_place import StorePlace, place_of
 
 INCONCLUSIVE = 4
 """Exit code of a check that the intervals leave open."""
+TOO_NOISY = 6
+"""Exit code of a check whose study could hide a bias larger than the limit."""
 
 
 class Open(StrEnum):
@@ -45,7 +47,8 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     """Check that the overhead of each arm, with its interval, is within a limit.
 
     Exit code 0: all intervals lie within the limit. 1: one lies beyond it, or the study is invalid. 4: neither is
-    certain.
+    certain. 6: the study is too noisy to decide: its control could hide more than the limit, or something else than
+    the server was measured.
     """
     most = limit(max_overhead)
     from tare.analyze.overhead_limit import Outcome  # scipy is slow to import
@@ -78,6 +81,8 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
     if result.outcome is Outcome.FAIL:
         raise typer.Exit(1)
+    if result.outcome is Outcome.TOO_NOISY:
+        raise typer.Exit(TOO_NOISY)
     if result.outcome is Outcome.INCONCLUSIVE and not result.lenient:
         raise typer.Exit(INCONCLUSIVE)
 

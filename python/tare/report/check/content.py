@@ -62,11 +62,16 @@ class Check:
             return "FAIL: the control differs from the baseline, so the study is invalid."
         if self.outcome is Outcome.PASS:
             return f"PASS: {'the one overhead' if of == 1 else f'all {of} overheads'} within {limit}."
-        unknown = f"{open_} of {of} inconclusive"
+        noisy = self._count(Outcome.TOO_NOISY)
+        unknown = ", ".join(
+            f"{count} of {of} {word}" for count, word in ((noisy, "too noisy"), (open_, "inconclusive")) if count
+        )
+        if self.outcome is Outcome.TOO_NOISY:
+            return f"TOO NOISY TO DECIDE: {unknown}."
         if self.outcome is Outcome.INCONCLUSIVE:
             passed = ", which this check accepts" if self.lenient else ""
             return f"INCONCLUSIVE: {unknown}{passed}."
-        return f"FAIL: {beyond} of {counted(of, 'overhead')} beyond {limit}{f', {unknown}' if open_ else ''}."
+        return f"FAIL: {beyond} of {counted(of, 'overhead')} beyond {limit}{f', {unknown}' if unknown else ''}."
 
     def _count(self, outcome: Outcome) -> int:
         return sum(each.outcome is outcome for each in self.checks)
@@ -131,7 +136,7 @@ def _findings(study: Study, analysis: Analysis, asked: CheckRequest) -> Iterator
 def in_words(one: LimitCheck) -> str:
     """Return the reason for an outcome; only the outcome if the row has the figures."""
     if one.why is not None:
-        return f"{one.outcome.value}: {plain(one.why, 200)}"
+        return f"{one.outcome.value.replace('-', ' ')}: {plain(one.why, 200)}"
     if one.outcome is Outcome.INCONCLUSIVE:
         return "inconclusive: the interval contains the limit"
     return one.outcome.value

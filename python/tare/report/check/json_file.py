@@ -11,7 +11,7 @@ from tare.report.check.content import Check
 from tare.report.findings_file import Entry
 from tare.version import __version__
 
-OutcomeName = Literal["pass", "fail", "inconclusive"]
+OutcomeName = Literal["pass", "fail", "inconclusive", "too-noisy"]
 
 
 class HeldEntry(Entry):

@@ -38,4 +38,6 @@ def _case(check: Check, one: LimitCheck, name: str) -> TestCase:
         case.result = [Failure(message, "overhead" if one.why is None else "invalid")]
     elif one.outcome is Outcome.INCONCLUSIVE:
         case.result = [Skipped(message) if check.lenient else Failure(message, "inconclusive")]
+    elif one.outcome is Outcome.TOO_NOISY:
+        case.result = [Failure(message, "too-noisy")]
     return case

@@ -8,7 +8,12 @@ from tare.analyze.overhead_limit import Outcome
 from tare.report.check.content import READING, Check, figures, in_words, title, widened
 from tare.report.markdown.text import text
 
-_MARKS = {Outcome.PASS: "\u2705", Outcome.FAIL: "\u274c", Outcome.INCONCLUSIVE: "\u2754"}
+_MARKS = {
+    Outcome.PASS: "\u2705",
+    Outcome.FAIL: "\u274c",
+    Outcome.INCONCLUSIVE: "\u2754",
+    Outcome.TOO_NOISY: "\u2754",
+}
 """Shown beside words, which say the same."""
 
 

@@ -14,7 +14,12 @@ from tare.report.arm_cell import ArmCell
 from tare.report.check.content import READING, Check, figures, in_words, title, widened
 from tare.report.plain import plain
 
-_STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "yellow"}
+_STYLES = {
+    Outcome.PASS: "green",
+    Outcome.FAIL: "bold red",
+    Outcome.INCONCLUSIVE: "yellow",
+    Outcome.TOO_NOISY: "yellow",
+}
 
 
 def render(check: Check, *, width: int = 100, colour: bool = False) -> str:

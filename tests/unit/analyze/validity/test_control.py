@@ -58,7 +58,7 @@ def test_the_interval_is_the_99_percent_one() -> None:
 
 
 def test_without_an_interval_nothing_is_said_to_differ() -> None:
-    assert not Control(AGAIN, paired_log_ratio_t([1.5, 1.5], 0.99)).differs
+    assert not Control(AGAIN, paired_log_ratio_t([1.5, 1.5], 0.99), paired_log_ratio_t([1.5, 1.5])).differs
     assert not analyze(controlled(), records(0.5, blocks=2)).invalid
 
 

@@ -60,6 +60,37 @@ def test_the_exit_code_says_what_the_intervals_say(
     assert message in " ".join(done.stdout.split())
 
 
+NOISY = [1400.0, 700.0, 1300.0, 800.0, 950.0]
+FAR = [100.0, 101.0, 99.0, 100.5, 100.2]
+
+
+@pytest.mark.parametrize(
+    ("rates", "code", "message"),
+    [
+        ({"host": SMALL}, 6, "TOO NOISY TO DECIDE: 1 of 1 too noisy."),
+        ({"bridge": LARGE}, 6, "more than the limit"),
+        ({"bridge": FAR}, 1, "FAIL: 1 of 1 overhead beyond 5 %."),
+        ({"host": WIDE}, 4, "INCONCLUSIVE"),
+    ],
+)
+def test_a_study_whose_control_could_hide_more_than_the_limit_passes_and_fails_nothing(
+    tmp_path: Path, rates: dict[str, list[float]], code: int, message: str
+) -> None:
+    path = made(tmp_path / "store", again=NOISY, **rates)
+    done = check(path, "--inconclusive", "pass")
+    assert done.exit_code == (0 if code == 4 else code), done.output
+    assert message in " ".join(done.stdout.split())
+    if code == 6:
+        tree = json.loads(check(path, "--json").stdout)
+        assert (tree["valid"], tree["outcome"]) == (True, "too-noisy")
+        assert "could hide " in tree["overheads"][0]["why"]
+        assert 'type="too-noisy"' in as_junit(
+            build_check(
+                open_store(path).plan.study, open_store(path).records(), CheckRequest(("throughput",), 0.05)
+            )
+        )
+
+
 def test_an_invalid_study_fails(tmp_path: Path) -> None:
     done = check(made(tmp_path / "store", again=[1100.0, 1101.0, 1099.0, 1100.5, 1100.2], host=SMALL), "--json")
     assert done.exit_code == 1

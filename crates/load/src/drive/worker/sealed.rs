@@ -5,12 +5,14 @@ use crate::error::Fault;
 use crate::protocol::Protocol;
 
 impl<P: Protocol> Worker<'_, P> {
-    /// Encrypts the output if the connection uses TLS.
+    /// Encrypts the output if the connection uses TLS. If that fails, the connection is lost.
     pub(super) fn seal(&mut self, route: usize) {
         let line = self.routes[route].line.as_mut();
         let Some(session) = line.and_then(|line| line.session.as_mut()) else { return };
         self.sealed_output.clear();
-        session.seal(&self.output, &mut self.sealed_output);
+        if let Err(fault) = session.seal(&self.output, &mut self.sealed_output) {
+            return self.lose(route, &fault);
+        }
         std::mem::swap(&mut self.output, &mut self.sealed_output);
     }
 
