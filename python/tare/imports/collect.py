@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tare.errors import StudyError
+from tare.imports.contents import Source
 from tare.imports.load import ImportMapping, published
-from tare.imports.mapping import ANY
-from tare.imports.reading import ReadRun, read_file
+from tare.imports.mapping import ANY, OTHERS, ROW, MappingFile
+from tare.imports.reading import REPORT, ReadRun, read_file
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
 from tare.run.record import Outcome, Phase, RunRecord
@@ -40,18 +43,26 @@ class Import:
     plan: Plan
     runs: tuple[ImportedRun, ...]
     files: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Why runs were left out → how many."""
+    unpaired: str | None = None
+    """Why no block has two arms; `None` if one has."""
 
 
 @dataclass(frozen=True)
 class _Reading:
     """A run that was read. `conditions`: condition → level. `repetition`: numbers runs of equal conditions."""
 
-    path: Path
-    name: str
+    source: Source
     arm: str
     conditions: Levels
     repetition: str
     read: ReadRun
+
+    @property
+    def name(self) -> str:
+        """Path of the file below the directory."""
+        return self.source.name
 
 
 @dataclass(frozen=True)
@@ -63,11 +74,12 @@ class _Block:
 
 def collect(mapping: ImportMapping, directory: Path) -> Import:
     """Read every file that the mapping names. Raises `StudyError` for anything implausible."""
-    readings = list(_runs(mapping, directory))
-    files = len({run.path for run in readings})
+    left_out: Counter[str] = Counter()
+    readings = list(_runs(mapping, directory, left_out))
+    files = len({run.name for run in readings})
     if not readings:
         fits = mapping.pattern.text
-        if fit := [path for path, _ in mapping.pattern.files(directory)]:
+        if fit := [source.name for source, _ in mapping.pattern.files(directory)]:
             hint = "does the table have no rows, or does the mapping leave out these arms?"
             raise StudyError(f"no run found in {counted(len(fit), 'file')} matching {fits!r}: {fit[0]}", hint=hint)
         raise StudyError(f"no file in {directory} matches {fits!r}", hint="`files` is a path below that directory")
@@ -82,39 +94,120 @@ def collect(mapping: ImportMapping, directory: Path) -> Import:
     for run in readings:
         block = places[run.repetition, *run.conditions.values()]
         made.append(_record(study, plan, by_place[block.number, run.arm], run))
-    return Import(plan, tuple(sorted(made, key=lambda each: each.record.index)), files)
+    runs = tuple(sorted(made, key=lambda each: each.record.index))
+    return Import(plan, runs, files, left_out, _unpaired(mapping, readings))
 
 
-def _runs(mapping: ImportMapping, directory: Path) -> Iterator[_Reading]:
+def _runs(mapping: ImportMapping, directory: Path, left_out: Counter[str]) -> Iterator[_Reading]:
     file = mapping.file
     arms = {tuple(levels.values()): name for name, levels in mapping.arms.items()}
-    for path, parts in mapping.pattern.files(directory):
-        for read in read_file(path, file):
+    rows: Counter[tuple[str, ...]] = Counter()
+    names = _LevelNames()
+    for source, parts in mapping.pattern.files(directory):
+        for read in read_file(source, file):
             known = {**parts, **read.parts}
-            levels = {name: _level(name, known[name], texts, read.place) for name, texts in file.factors.items()}
+            if reason := _unwanted(known, file):
+                left_out[reason] += 1
+                continue
+            if read.failure is not None and "" in read.parts.values():
+                left_out[f"a failed report that lacks its parts ({source.name}: {read.failure})"] += 1
+                continue
+            _must_agree(read, parts)
+            levels = {
+                name: names.level(name, known[name], texts, read.place) for name, texts in file.factors.items()
+            }
             conditions = {
-                name: _level(name, known[name], texts, read.place) for name, texts in file.conditions.items()
+                name: names.level(name, known[name], texts, read.place) for name, texts in file.conditions.items()
             }
             arm = arms.get(tuple(levels.values()))
-            if arm is not None:  # a mapping that names its arms leaves out the others
+            if arm is None:  # a mapping that names its arms leaves out the others
+                left_out[
+                    "no arm of the mapping: " + ", ".join(f"{name} {each}" for name, each in levels.items())
+                ] += 1
+                continue
+            if by_row(mapping):
+                rows[arm, *conditions.values()] += 1
+                repetition = str(rows[arm, *conditions.values()])
+            else:
                 repetition = "1" if file.repetition is None else known[file.repetition]
-                yield _Reading(path, path.relative_to(directory).as_posix(), arm, conditions, repetition, read)
+            yield _Reading(source, arm, conditions, repetition, read)
 
 
-def _level(part: str, text: str, texts: Mapping[str, str] | str, place: str) -> str:
-    """Level that a text stands for; the text itself if the mapping allows any level."""
-    if isinstance(texts, str):
-        if not _PLAIN.fullmatch(text):
+def by_row(mapping: ImportMapping) -> bool:
+    """Whether runs of a configuration are numbered as they come."""
+    return mapping.file.repetition == ROW and ROW not in mapping.parts
+
+
+def _unwanted(known: Mapping[str, str], file: MappingFile) -> str | None:
+    """Why the mapping leaves out a run; `None` if it does not."""
+    for name, texts in file.leave_out.items():
+        levels = file.factors.get(name) or file.conditions.get(name)
+        of_levels = levels.values() if isinstance(levels, Mapping) else ()
+        if known[name] not in of_levels if texts == OTHERS else known[name] in texts:
+            return f"{name} {known[name]!r}"
+    return None
+
+
+def _must_agree(read: ReadRun, parts: Mapping[str, str]) -> None:
+    """Refuse a report that says another number of itself than its file's name does."""
+    for name, text in parts.items():
+        said = read.says.get(name, text)
+        if said != text and said.isdecimal() and text.isdecimal() and int(said) != int(text):
             raise StudyError(
-                f"{place}: {text!r} of {{{part}}} cannot be a level's name",
-                hint=f"give its levels in the mapping: {part}: {{NAME: {text!r}}}",
+                f"{read.place}: {name} is {text} by the file's name, but {said} by its report",
+                hint=f"call the part otherwise if the name means something else, or read it from the report "
+                f"(`parser: {{parts: {{{name}: {name}}}}}`)",
             )
-        return text
-    for level, known in texts.items():
-        if known == text:
+
+
+class _LevelNames:
+    """Levels that texts stand for. With `any`, a text that is no level's name gets a name made of it."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[str, str], str] = {}
+
+    def level(self, part: str, text: str, texts: Mapping[str, str] | str, place: str) -> str:
+        """Level of a text. Raises `StudyError` if the mapping does not have it."""
+        if isinstance(texts, str):
+            level = text if _PLAIN.fullmatch(text) else _name_of(text)
+            other = self._texts.setdefault((part, level), text)
+            if other != text:
+                raise StudyError(
+                    f"{place}: {text!r} and {other!r} of {{{part}}} would have the same name, {level!r}",
+                    hint=f"give its levels in the mapping: {part}: {{NAME: {text!r}}}",
+                )
             return level
-    hint = did_you_mean(text, texts.values(), kind="texts of its levels")
-    raise StudyError(f"{place}: {text!r} of {{{part}}} is not a level in the mapping", hint=hint)
+        for level, known in texts.items():
+            if known == text:
+                return level
+        meant = did_you_mean(text, texts.values(), kind="texts of its levels")
+        hint = f"{meant}; `leave_out: {{{part}: others}}` leaves out all other texts"
+        raise StudyError(f"{place}: {text!r} of {{{part}}} is not a level in the mapping", hint=hint)
+
+
+def _name_of(text: str) -> str:
+    """Level's name for any text: letters without their accents, and hyphens for the rest."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    name = re.sub(r"[^A-Za-z0-9._]+", "-", plain).strip("-._")[:62].rstrip("-._")
+    lost = sum(each.isalnum() for each in text) > 2 * sum(each.isalnum() for each in plain)
+    return name if name and not lost else f"text-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _unpaired(mapping: ImportMapping, readings: Sequence[_Reading]) -> str | None:
+    """Why no block has good runs of the baseline and another arm; `None` if one has."""
+    arms: dict[tuple[str, ...], set[str]] = {}
+    for run in readings:
+        if run.read.measurement is not None:
+            arms.setdefault((run.repetition, *run.conditions.values()), set()).add(run.arm)
+    baseline = mapping.file.baseline
+    if any(baseline in each and len(each) > 1 for each in arms.values()):
+        return None
+    why = "the other arms have no good run"
+    parts = [*mapping.file.conditions, *([mapping.file.repetition] if mapping.file.repetition else [])]
+    if len({run.arm for run in readings if run.read.measurement is not None}) > 1:
+        differing = ", ".join(f"{{{part}}}" for part in parts) or "the mapping"
+        why = f"{differing} {'differ' if len(parts) > 1 else 'differs'} between the arms"
+    return f"no block has good runs of {baseline} and another arm, so nothing can be compared: {why}"
 
 
 def _refuse_twice(readings: Sequence[_Reading]) -> None:
@@ -122,12 +215,26 @@ def _refuse_twice(readings: Sequence[_Reading]) -> None:
     for run in readings:
         place = (run.arm, run.repetition, *run.conditions.values())
         if place in seen:
-            both = f"{seen[place].read.place} and {run.read.place}"
+            other = seen[place]
             raise StudyError(
-                f"{both} are the same run: arm {run.arm}, repetition {run.repetition}",
-                hint="is a condition or the repetition missing from the mapping?",
+                f"{other.read.place} and {run.read.place} are the same run: arm {run.arm}, "
+                f"repetition {run.repetition}",
+                hint=_what_differs(other.read, run.read),
             )
         seen[place] = run
+
+
+def _what_differs(one: ReadRun, other: ReadRun) -> str:
+    """What to add to the mapping so that two runs are two."""
+    names = [name for name, text in one.says.items() if name != REPORT and other.says.get(name, text) != text]
+    if names:
+        named = ", ".join(f"{name}: {name}" for name in names)
+        differ = ", ".join(f"{name} {one.says[name]} and {other.says[name]}" for name in names)
+        return f"their reports say {differ}: read that (`parser: {{parts: {{{named}}}}}`), and make it a condition"
+    return (
+        "is a condition or the repetition missing from the mapping? "
+        "`repetition: row` numbers runs of a configuration as they come"
+    )
 
 
 def _must_have_a_good_run(mapping: ImportMapping, readings: Sequence[_Reading]) -> None:
@@ -189,7 +296,7 @@ def _study(mapping: ImportMapping, readings: Sequence[_Reading], blocks: int, fi
         conditions=tuple(file.conditions),
         strata=file.strata,
         published_by=file.published_by,
-        imported=Imported(origin=origin, parser=file.parser.name, files=files),
+        imported=Imported(origin=origin, parser=file.parser.name, files=files, primary=mapping.primary),
     )
 
 
@@ -234,7 +341,7 @@ def _plan(study: Study, readings: Sequence[_Reading], blocks: Sequence[_Block]) 
 
 def _record(study: Study, plan: Plan, run: PlannedRun, reading: _Reading) -> ImportedRun:
     read = reading.read
-    name = reading.path.name
+    name = reading.source.path.name
     outcome = Outcome(ok=read.measurement is not None, reason=read.failure)
     if not outcome.ok:
         outcome = outcome.model_copy(update={"failed_in": Phase.MEASURE})
@@ -267,6 +374,8 @@ def _record(study: Study, plan: Plan, run: PlannedRun, reading: _Reading) -> Imp
             "file": reading.name,
             "sha256": hashlib.sha256(read.raw).hexdigest(),
             "repetition": reading.repetition,
+            "says": dict(read.says),
+            "distortions": list(read.distortions),
         },
     )
     return ImportedRun(record, read.raw)

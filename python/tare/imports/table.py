@@ -1,4 +1,4 @@
-"""Runs from a table with a heading and one row for each run."""
+"""Runs from a table: a row, a cell (`wide`) or rows of the same parts (`tidy`) for each run."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tare.errors import StudyError
-from tare.imports.mapping import PER_SECOND, Column, CsvParser
+from tare.imports.contents import text_of
+from tare.imports.mapping import PER_SECOND, Column, ColumnName, CsvParser, Quotient
+from tare.imports.parsers import LARGEST_FIGURE
+from tare.imports.parsers.figures import Figures, Kind, Times
 from tare.study.suggest import did_you_mean
 
 _TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 _GROUPED = re.compile(r"-?\d+(?:[.,]\d+)+")
 """Numbers with separators of thousands or a decimal comma: `1.234,5`, `1,234.5`, `201,5`."""
-
-LARGEST_FIGURE = 1e15
-"""Largest plausible throughput per second or latency in ms; sums and ratios of such figures stay finite."""
+_DECLINED = "leave the cell empty if the figure is unknown"
 
 
 @dataclass(frozen=True)
@@ -34,94 +35,224 @@ class Row:
     raw: bytes
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A row of the table: its cells, and where it is."""
+
+    place: str
+    cells: Sequence[str]
+
+
+class _Table:
+    """The rows of a file, and the columns that the mapping names. Raises `StudyError` for what is no such table."""
+
+    def __init__(self, raw: bytes, parser: CsvParser, where: str) -> None:
+        text = text_of(raw)
+        if text is None or "\ufffd" in text:
+            raise StudyError(f"{where} is not UTF-8 text", hint="save the table as CSV in UTF-8")
+        self.parser, self.where = parser, where
+        self._reader = csv.reader(io.StringIO(text, newline=None), delimiter=parser.delimiter)
+        first = list(self._next() or ()) if parser.headings is None else None
+        self.heading = list(parser.headings or ()) if first is None else [cell.strip() for cell in first]
+        self.head = parser.delimiter.join(self.heading)
+
+    def _next(self) -> list[str] | None:
+        line = self._reader.line_num
+        try:
+            return next(self._reader, None)
+        except csv.Error as error:
+            hint = f"is it a table with {self.parser.delimiter!r} between cells, and is each quote closed?"
+            raise StudyError(f"{self.where}, after line {line}: {error}", hint=hint) from error
+
+    def lines(self) -> Iterator[_Line]:
+        """Yield the rows; those without any text, which spreadsheets leave, are none."""
+        while (cells := self._next()) is not None:
+            if not any(cell.strip() for cell in cells):
+                continue
+            place = f"{self.where}:{self._reader.line_num}"
+            if self.parser.headings is None and [cell.strip() for cell in cells] == self.heading:
+                continue  # a heading again, as tables that were appended to have it
+            self._must_be_as_wide(cells, place)
+            yield _Line(place, cells)
+
+    def _must_be_as_wide(self, cells: Sequence[str], place: str) -> None:
+        """Refuse a row with more or fewer cells than headings: an unquoted 1,5 would shift all cells after it."""
+        if len(cells) != len(self.heading):
+            raise StudyError(
+                f"{place}: {len(cells)} cells under {len(self.heading)} headings",
+                hint=f"is the row cut short, or does a number contain {self.parser.delimiter!r}?",
+            )
+
+    def position(self, column: ColumnName) -> int:
+        """Index of a column that the mapping names."""
+        if isinstance(column, int):
+            if column > len(self.heading):
+                raise StudyError(f"{self.where} has {len(self.heading)} columns, not {column}")
+            return column - 1
+        if column not in self.heading:
+            raise StudyError(f"{self.where} has no column {column!r}", hint=self._columns(column))
+        if self.heading.count(column) > 1:
+            hint = (
+                "give its position in place of its name (the first column is 1), or give each column its own name"
+            )
+            raise StudyError(f"{self.where} has several columns {column!r}", hint=hint)
+        return self.heading.index(column)
+
+    def _columns(self, wanted: str) -> str:
+        """Hint for a missing column."""
+        if not any(self.heading):
+            return "its first line must be the heading"
+        if len(self.heading) == 1:
+            only = self.heading[0][:80]
+            return f"its first line is one column, {only!r}: is it the heading, and is `delimiter` right?"
+        if any(_is_number(cell) for cell in self.heading):
+            return (
+                f"its first line is {', '.join(self.heading)[:80]!r}: if the table has no heading, "
+                "name its columns (`headings: [...]`)"
+            )
+        return did_you_mean(wanted, self.heading, kind="its columns") or ""
+
+    def kept(self, lines: Sequence[_Line]) -> bytes:
+        """Heading and rows of a run, for the store."""
+        rows = [self.parser.delimiter.join(line.cells) for line in lines]
+        return ("\n".join([self.head, *rows]) + "\n").encode()
+
+
 def rows(raw: bytes, parser: CsvParser, where: str) -> Iterator[Row]:
-    """Yield every row. Raises `StudyError` for a missing column or a cell that is no plausible number."""
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise StudyError(f"{where} is not UTF-8 text", hint="save the table as CSV in UTF-8") from error
-    table = csv.DictReader(io.StringIO(text, newline=None), delimiter=parser.delimiter)
-    try:
-        yield from _rows(table, text, parser, where)
-    except csv.Error as error:
-        hint = f"is it a table with {parser.delimiter!r} between cells, and is each quote closed?"
-        raise StudyError(f"{where}, after line {table.line_num}: {error}", hint=hint) from error
+    """Yield every run. Raises `StudyError` for a missing column or a cell that is no plausible number."""
+    table = _Table(raw, parser, where)
+    if parser.wide is not None:
+        yield from _wide(table, parser)
+    elif parser.tidy is not None:
+        yield from _tidy(table, parser)
+    else:
+        yield from _plain(table, parser)
 
 
-def _rows(table: csv.DictReader[str], text: str, parser: CsvParser, where: str) -> Iterator[Row]:
-    heading = [name or "" for name in table.fieldnames or ()]
-    columns = [each.column for each in parser.figures.values()]
-    wanted = [*parser.parts.values(), *columns, *filter(None, [parser.errors])]
-    for column in wanted:
-        if column not in heading:
-            raise StudyError(f"{where} has no column {column!r}", hint=_columns(column, heading))
-        if heading.count(column) > 1:
-            raise StudyError(f"{where} has several columns {column!r}", hint="give each column its own name")
-    first, *_ = text.splitlines() or [""]
-    for row in table:
-        place = f"{where}:{table.line_num}"
-        _must_be_as_wide(row, heading, place, parser.delimiter)
-        parts = {part: (row[column] or "").strip() for part, column in parser.parts.items()}
-        figures = {name: _figure(row, each, name, parser, place) for name, each in parser.figures.items()}
-        kept = (first + "\n" + parser.delimiter.join(str(cell or "") for cell in row.values()) + "\n").encode()
-        errors = None if parser.errors is None else _count(row[parser.errors], parser, place)
-        if figures.get("throughput") is None:
-            yield Row(place, parts, None, f"no throughput in {place}", kept)
-        elif parser.errors is not None and errors is None:
-            yield Row(place, parts, None, f"no count of errors in {place}", kept)
-        elif figures["throughput"] == 0:
-            yield Row(place, parts, None, f"no operation in {place}", kept)
-        elif errors:
-            yield Row(place, parts, None, f"{errors:g} errors", kept)
+def _plain(table: _Table, parser: CsvParser) -> Iterator[Row]:
+    parts = {part: table.position(column) for part, column in parser.parts.items()}
+    figures = {name: _Figure(table, name, each) for name, each in parser.figures.items()}
+    failed = None if parser.errors is None else table.position(parser.errors)
+    for line in table.lines():
+        values = {name: each.of(line) for name, each in figures.items()}
+        errors = None if failed is None else _count(line, failed, parser)
+        yield _row(table, [line], _texts(line, parts), values, errors)
+
+
+def _wide(table: _Table, parser: CsvParser) -> Iterator[Row]:
+    wide = parser.wide
+    assert wide is not None  # noqa: S101 - the caller has seen to it
+    parts = {part: table.position(column) for part, column in parser.parts.items()}
+    cells = {text: _Figure(table, wide.metric, Column(column=text, unit=wide.unit)) for text in wide.columns}
+    for line in table.lines():
+        for text, figure in cells.items():
+            place = _Line(f"{line.place}, column {text}", line.cells)
+            yield _row(
+                table, [place], {**_texts(line, parts), wide.part: text}, {wide.metric: figure.of(line)}, None
+            )
+
+
+def _tidy(table: _Table, parser: CsvParser) -> Iterator[Row]:
+    """Rows of the same parts are one run; a metric that comes again begins the next one."""
+    tidy = parser.tidy
+    assert tidy is not None  # noqa: S101 - the caller has seen to it
+    parts = {part: table.position(column) for part, column in parser.parts.items()}
+    named = table.position(tidy.metric)
+    figures = {
+        each.text: _Figure(table, name, Column(column=tidy.value, unit=each.unit))
+        for name, each in tidy.metrics.items()
+    }
+    runs: list[tuple[dict[str, str], dict[str, float | None], list[_Line]]] = []
+    open_runs: dict[tuple[str, ...], int] = {}
+    for line in table.lines():
+        figure = figures.get(line.cells[named].strip())
+        if figure is None:
+            continue
+        texts = _texts(line, parts)
+        at = open_runs.get(tuple(texts.values()))
+        if at is None or figure.metric in runs[at][1]:
+            at = open_runs[tuple(texts.values())] = len(runs)
+            runs.append((texts, {}, []))
+        runs[at][1][figure.metric] = figure.of(line)
+        runs[at][2].append(line)
+    for texts, values, lines in runs:
+        yield _row(table, lines, texts, values, None)
+
+
+def _texts(line: _Line, parts: Mapping[str, int]) -> dict[str, str]:
+    return {part: line.cells[at].strip() for part, at in parts.items()}
+
+
+def _row(
+    table: _Table,
+    lines: Sequence[_Line],
+    parts: Mapping[str, str],
+    values: Mapping[str, float | None],
+    errors: float | None,
+) -> Row:
+    place, kept, parser = lines[0].place, table.kept(lines), table.parser
+    needed = "throughput" if "throughput" in parser.metrics else None
+    if needed is not None and values.get(needed) is None:
+        return Row(place, parts, None, f"no throughput in {place}", kept)
+    if needed is None and all(value is None for value in values.values()):
+        return Row(place, parts, None, f"no figure in {place}", kept)
+    if parser.errors is not None and errors is None:
+        return Row(place, parts, None, f"no count of errors in {place}", kept)
+    if needed is not None and values[needed] == 0:
+        return Row(place, parts, None, f"no operation in {place}", kept)
+    if errors:
+        return Row(place, parts, None, f"{errors:g} errors", kept)
+    return Row(place, parts, _measurement(values), None, kept)
+
+
+class _Figure:
+    """A metric and the column or columns that give it."""
+
+    def __init__(self, table: _Table, metric: str, column: Column | Quotient) -> None:
+        self.metric, self._column, self._decimal = metric, column, table.parser.decimal
+        wanted = (column.column,) if isinstance(column, Column) else (column.count, column.duration)
+        self._at = [table.position(each) for each in wanted]
+
+    def of(self, line: _Line) -> float | None:
+        """Value of a row, per second or in ms; `None` if a cell of it is empty."""
+        values = [_number(line.cells[at], self._decimal, line.place) for at in self._at]
+        value = values[0]
+        if value is None or any(each is None for each in values):
+            return None
+        if value < 0:
+            raise StudyError(f"{line.place}: {self.metric} cannot be {value:g}", hint=_DECLINED)
+        if isinstance(self._column, Quotient):
+            took_s = (values[1] or 0.0) * _TO_MS[self._column.unit] / 1e3
+            if took_s <= 0:
+                raise StudyError(f"{line.place}: a duration of {values[1]:g} gives no throughput", hint=_DECLINED)
+            figure = value / took_s
         else:
-            yield Row(place, parts, _measurement(figures), None, kept)
+            figure = value if self._column.unit == PER_SECOND else value * _TO_MS[self._column.unit]
+        if figure > LARGEST_FIGURE:
+            raise StudyError(
+                f"{line.place}: {self.metric} of {value:g} {self._column.unit} is not plausible",
+                hint="check its unit",
+            )
+        return figure
 
 
-def _must_be_as_wide(row: Mapping[str | Any, Any], heading: Sequence[str], place: str, delimiter: str) -> None:
-    """Refuse a row with more or fewer cells than headings: an unquoted 1,5 would shift all cells after it."""
-    cells = sum(cell is not None for cell in row.values()) - (None in row) + len(row.get(None, ()))
-    if cells != len(heading):
-        raise StudyError(
-            f"{place}: {cells} cells under {len(heading)} headings",
-            hint=f"is the row cut short, or does a number contain {delimiter!r}?",
-        )
-
-
-def _columns(wanted: str, heading: Sequence[str]) -> str:
-    """Hint for a missing column."""
-    if not any(heading):
-        return "its first line must be the heading"
-    if len(heading) == 1:
-        return f"its first line is one column, {heading[0][:80]!r}: is it the heading, and is `delimiter` right?"
-    return did_you_mean(wanted, heading, kind="its columns") or ""
-
-
-def _figure(
-    row: Mapping[str, str | None], column: Column, metric: str, parser: CsvParser, place: str
-) -> float | None:
-    value = _number(row[column.column], parser.decimal, place)
-    if value is None:
-        return None
-    if value < 0:
-        raise StudyError(
-            f"{place}: {metric} cannot be {value:g}", hint="leave the cell empty if the figure is unknown"
-        )
-    figure = value if column.unit == PER_SECOND else value * _TO_MS[column.unit]
-    if figure > LARGEST_FIGURE:
-        raise StudyError(f"{place}: {metric} of {value:g} {column.unit} is not plausible", hint="check its unit")
-    return figure
-
-
-def _count(cell: str | None, parser: CsvParser, place: str) -> float | None:
-    value = _number(cell, parser.decimal, place)
+def _count(line: _Line, at: int, parser: CsvParser) -> float | None:
+    value = _number(line.cells[at], parser.decimal, line.place)
     if value is not None and value < 0:
-        raise StudyError(f"{place}: {parser.errors} cannot be {value:g}")
+        raise StudyError(f"{line.place}: {parser.errors} cannot be {value:g}")
     return value
 
 
-def _number(cell: str | None, decimal: str, place: str) -> float | None:
+def _is_number(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell))
+    except ValueError:
+        return False
+
+
+def _number(cell: str, decimal: str, place: str) -> float | None:
     """Parse a number; `None` for an empty cell. Separators of thousands are refused, as 1.234 is ambiguous."""
-    text = (cell or "").strip()
+    text = cell.strip()
     if not text:
         return None
     other = "." if decimal == "," else ","
@@ -131,41 +262,25 @@ def _number(cell: str | None, decimal: str, place: str) -> float | None:
         )  # Python takes 1_000 for 1000
     except ValueError as error:
         mark = f"thousands separators are refused; for decimals after {other!r}, set `decimal: {json.dumps(other)}`"
-        hint = mark if _GROUPED.fullmatch(text) else "leave the cell empty if the figure is unknown"
+        hint = mark if _GROUPED.fullmatch(text) else _DECLINED
         raise StudyError(f"{place}: {text!r} is not a number", hint=hint) from error
     if not math.isfinite(value):
-        raise StudyError(
-            f"{place}: {text} is not a finite number", hint="leave the cell empty if the figure is unknown"
-        )
+        raise StudyError(f"{place}: {text} is not a finite number", hint=_DECLINED)
     return value
 
 
 def _measurement(figures: Mapping[str, float | None]) -> dict[str, Any]:
-    """Make a tree with the keys of `workloads.Measurement`; tables lack the number of operations."""
+    """Make a measurement; tables lack the number of operations."""
     from tare.analyze.metrics import metric_named  # statistics are slow to import, and only tables need this
 
     kinds = dict.fromkeys(kind for name in figures if (kind := metric_named(name).operation))
-    by_operation = {
-        kind: {"operations": None, "errors": 0, "latency": _latency(figures, f"{kind}_")} for kind in kinds
-    }
-    return {
-        "operations": None,
-        "unit": "operations",
-        "duration_s": None,
-        "throughput_per_s": figures["throughput"],
-        "queries_per_s": None,
-        "errors": 0,
-        "reconnects": None,
-        "latency": _latency(figures, ""),
-        "histogram": [],
-        "windows": [],
-        "details": {},
-        "by_operation": by_operation,
-        "started_at": None,
-    }
+    return Figures(
+        figures.get("throughput"),
+        latency=_times(figures, ""),
+        kinds={kind: Kind(_times(figures, f"{kind}_")) for kind in kinds},
+    ).tree()
 
 
-def _latency(figures: Mapping[str, float | None], prefix: str) -> dict[str, float | None]:
-    names = ("mean", "min", "max", "p50", "p95", "p99")
-    values: dict[str, float | None] = {f"{name}_ms": figures.get(f"{prefix}latency_{name}") for name in names}
-    return {**values, "resolution": None, "blind_to_stalls": None, "timed_from": None}
+def _times(figures: Mapping[str, float | None], prefix: str) -> Times:
+    mean, p50, p95, p99 = (figures.get(f"{prefix}latency_{name}") for name in ("mean", "p50", "p95", "p99"))
+    return Times(mean, p50=p50, p95=p95, p99=p99)

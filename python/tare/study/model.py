@@ -288,11 +288,15 @@ class Arm(Strict):
 
 
 class Imported(Strict):
-    """Source of results that others measured. `files`: how many files `parser` read."""
+    """Source of results that others measured. `files`: how many files `parser` read.
+
+    `primary`: the metric that reports answer by, where the results have no throughput.
+    """
 
     origin: str
     parser: str
     files: int
+    primary: PublishedMetric = "throughput"
 
 
 class Study(Strict):

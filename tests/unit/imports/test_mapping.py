@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from tare.errors import StudyError
 from tare.imports import load_mapping
-from tare.imports.mapping import PathPattern
+from tare.imports.pattern import PathPattern
 from tare.imports.schema import IMPORT_SCHEMA
 
 ROOT = Path(__file__).parents[3]
@@ -94,7 +94,11 @@ TABLE = GOOD.replace(
     [
         ("unit: /s", "unit: ms", "throughput cannot be in ms"),
         ("unit: us", "unit: /s", "latency_mean cannot be in /s"),
-        ("throughput: {column: ops, unit: /s}, ", "", "no column contains the throughput"),
+        (
+            ", figures: {throughput: {column: ops, unit: /s}, latency_mean: {column: mean, unit: us}}",
+            "",
+            "no column contains a",
+        ),
         ("name: csv", "name: csv, decimal: x", "unknown value 'x'"),
     ],
 )

@@ -106,7 +106,7 @@ def test_decimals_are_after_the_sign_that_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "why", "hint"),
     [
-        ("Setup,Run,ops,READ\n".encode("utf-16"), "is not UTF-8 text", "save the table"),
+        ("Sétup,Run,ops,READ\n".encode("latin-1"), "is not UTF-8 text", "save the table"),
         (b"", "no column 'Setup'", "first line must be the heading"),
         (b"\nSetup,Run,ops,READ\n", "no column 'Setup'", "first line must be the heading"),
         (b"Setup;Run;ops;READ\n", "no column 'Setup'", "is `delimiter` right"),

@@ -41,6 +41,10 @@ def import_results(
             harmless(f"warning: {counted(len(failed), 'failed run')}, the first of {name}: {first.outcome.reason}"),
             err=True,
         )
+    for why, times in imported.left_out.items():
+        typer.echo(harmless(f"left out: {counted(times, 'run')} ({why})"), err=True)
+    if imported.unpaired is not None:
+        typer.echo(f"warning: {imported.unpaired}", err=True)
     summary = f"{counted(len(imported.runs), 'run')} from {counted(imported.files, 'file')}"
     typer.echo(f"{summary}: `tare report {store}` shows them.", err=True)
 

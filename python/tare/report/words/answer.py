@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tare.analyze import Analysis, Finding
 from tare.analyze.arms import ArmSummary
 from tare.analyze.estimate import Estimate, Verdict
-from tare.analyze.metrics import METRICS, PRIMARY
+from tare.analyze.metrics import PRIMARY, metric_named
 from tare.analyze.published import POOLED_WINDOWS, WELCH
 from tare.plural import counted
 from tare.protocols.registry import as_published, rule_of
@@ -85,8 +85,9 @@ _NAMED = 3
 
 
 def answer(study: Study, analysis: Analysis) -> str:
-    """Answer for the primary metric of every arm against the baseline."""
-    findings = [finding for finding in analysis.findings if finding.metric == PRIMARY and not finding.control]
+    """Answer for the primary metric of every arm against the baseline; imported results may have another one."""
+    primary = study.imported.primary if study.imported else PRIMARY
+    findings = [finding for finding in analysis.findings if finding.metric == primary and not finding.control]
     baseline = against(study)
     pointed = [finding for finding in findings if finding.estimate.point is not None]
     if not pointed:
@@ -96,7 +97,7 @@ def answer(study: Study, analysis: Analysis) -> str:
         named = [f"{_name(one)} {percent(one.estimate.point)}" for one in _strongest(pointed)]
         points = _listed([*named[:_NAMED], f"{len(named) - _NAMED} more"] if len(named) > _NAMED + 1 else named)
         few = "There are too few blocks for an interval."
-        return f"{few} Points without one, {_title()} against {baseline}: {points}."
+        return f"{few} Points without one, {_title(pointed[0])} against {baseline}: {points}."
     within = [finding for finding in bounded if finding.judgement.verdict is Verdict.EQUIVALENT]
     rest = [finding for finding in bounded if finding not in within]
     apart = _strongest([finding for finding in rest if finding.excludes_zero])
@@ -176,7 +177,7 @@ def _change(finding: Finding, *, short: bool = False) -> str:
         raise ValueError("an arm without a point has no change to speak of")
     size = percent(abs(effect), decimals_of(finding.estimate), signed=False)
     way = "less" if effect < 0 else "more"
-    return f"{size} {way}" if short else f"{size} {way} {_title()}"
+    return f"{size} {way}" if short else f"{size} {way} {_title(finding)}"
 
 
 def _span(finding: Finding) -> str:
@@ -186,8 +187,8 @@ def _span(finding: Finding) -> str:
     return f"{low.removesuffix(' %')} to {high}"
 
 
-def _title() -> str:
-    return METRICS[PRIMARY].title
+def _title(finding: Finding) -> str:
+    return metric_named(finding.metric).title
 
 
 def _name(finding: Finding) -> str:

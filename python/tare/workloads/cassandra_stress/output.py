@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
-_LINE = re.compile(r"(total|[A-Z_]+), *([0-9]{1,18})((?:, *(?:-?[0-9]+(?:\.[0-9]+)?|NaN|-?Infinity)){17})\s*")
+_LINE = re.compile(r"(total|[A-Za-z]\w*), *([0-9]{1,18})((?:, *(?:-?[0-9]+(?:\.[0-9]+)?|NaN|-?Infinity)){17})\s*")
 """A figure wider than its column has no blank before it, such as `stderr` if its mean is near 0."""
-_BEGUN = re.compile(r"(?:total|[A-Z_]+), *[0-9]")
+_BEGUN = re.compile(r"(?:(?:total|[A-Z_]+), *[0-9]|[A-Za-z]\w*, *[0-9]+(?:, *[-0-9.]+){3})")
+"""Kinds of a profile (`user profile=`) have names of their own, so a line of one is known by its figures."""
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,18})(?:\.[0-9]+)?|NaN"
 """Number in an English locale; in another locale, 24,8 would be read as 248."""
 _SUMMARY = re.compile(rf"([A-Z][A-Za-z0-9. ]{{0,40}}?) +: +({_NUMBER})(?: [a-zA-Z/]+)?(?: +\[(.*)\])?")
-_KIND = re.compile(rf"([A-Z_]+): ({_NUMBER})")
+_KIND = re.compile(rf"([A-Za-z]\w*): ({_NUMBER})")
 _TIME = re.compile(r"Total operation time +: (\d+):(\d\d):(\d\d)")
 _RATE = re.compile(r"\s+OpsPer Sec: (-?\d+)")
 _EXCEPTION = re.compile(r"(?:Caused by: )?(?:[a-z_][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error)\b.*")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import RunFailed
-from tare.imports.reading import measurement_of_cassandra_stress
+from tare.imports.parsers.cassandra_stress import measurement_of_cassandra_stress
 from tare.workloads.cassandra_stress.measurement import Expected, must_be_whole, must_have_done
 from tare.workloads.cassandra_stress.output import Printed, read_output
 

@@ -1,0 +1,197 @@
+"""What is below a directory of results: files, compressed files, members of archives; and their text."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tare.errors import StudyError
+from tare.store.files import StoreLayout
+
+LARGEST = 64 << 20
+"""Largest file or member in bytes, unpacked."""
+_MOST_MEMBERS = 100_000
+_ARCHIVE = re.compile(r"\.(?:tar|tgz|tbz2?|txz|zip|tar\.(?:gz|bz2|xz))$", re.IGNORECASE)
+_PACKED = re.compile(r"\.(?:gz|bz2|xz|lzma|zst)$", re.IGNORECASE)
+_MAGIC: Mapping[bytes, str] = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+_OPENERS: Mapping[str, Callable[[io.BytesIO], gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile]] = {
+    "gzip": lambda file: gzip.GzipFile(fileobj=file),
+    "bzip2": bz2.BZ2File,
+    "xz": lzma.LZMAFile,
+}
+_END = "\x01"
+_END_FRAME = bytes.fromhex("28b52ffd2001090000") + _END.encode()
+"""A frame of zstd with that byte: RFC 8878, 3.1.1, one raw block, one byte of content size."""
+_MOST_LINES = 5_000_000
+_STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+_PREFIXES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [^\s:\[\]]+(?:\[\d+\])?: ?",
+        rf"{_STAMP} \S+ [^\s:\[\]]+\[\d+\]: ?",
+        rf"(?:\[pod/\S+\] )?{_STAMP} (?:(?:stdout|stderr) [FP] )?",
+        r"[\w.-]+ +\| ?",
+    )
+)
+"""journald (short, ISO), docker and kubectl logs with `--timestamps`, container runtimes' files, docker compose."""
+_MOST_LINES_PREFIXED = 0.9
+
+
+class Readable(Protocol):
+    """What content is read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes."""
+        ...
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of results. `name`: path below the directory, an archive being a folder; `path`: the file itself."""
+
+    path: Path
+    name: str
+    member: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names by which a pattern may match it: its own, and that without the ending of a compression."""
+        bare = _PACKED.sub("", self.name)
+        return (self.name,) if bare == self.name else (self.name, bare)
+
+    def read(self) -> bytes:
+        """Unpacked content. Raises `StudyError` for what cannot be read or is too large."""
+        try:
+            raw = _whole(self.path) if self.member is None else _member(self.path, self.member)
+            return unpacked(raw, self.name)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile) as error:
+            why = getattr(error, "strerror", None) or error
+            raise StudyError(
+                f"cannot read {self.name}: {why}",
+                hint="is the file damaged or cut short? Fetch it again, or remove it",
+            ) from error
+
+
+def sources(directory: Path) -> Iterator[Source]:
+    """Yield every file and member of an archive below the directory, in the order of names; stores are left out."""
+    if not directory.is_dir():
+        raise StudyError(f"{directory} is no directory", hint="name the directory with the results to import")
+    everything = sorted(directory.rglob("*"))
+    stores = {path.parent for path in everything if path.name == StoreLayout(path.parent).database.name}
+    for path in everything:
+        if not path.is_file() or not stores.isdisjoint(path.parents):
+            continue
+        name = path.relative_to(directory).as_posix()
+        if _ARCHIVE.search(path.name):
+            yield from (Source(path, f"{name}/{member}", member) for member in _members(path))
+        else:
+            yield Source(path, name)
+
+
+def _members(path: Path) -> list[str]:
+    """Names of an archive's files; a link in it, or a name that leads out of it, is no file."""
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                names = [each.filename for each in archive.infolist() if not each.is_dir()]
+        else:
+            with tarfile.open(path) as archive:
+                names = [each.name for each in archive if each.isfile()]
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile) as error:
+        raise StudyError(f"cannot read the archive {path}: {error}", hint="fetch it again, or remove it") from error
+    if len(names) > _MOST_MEMBERS:
+        raise StudyError(f"{path} holds more than {_MOST_MEMBERS} files", hint="unpack what you need")
+    return sorted(name for name in names if ".." not in name.split("/") and not name.startswith("/"))
+
+
+def _member(path: Path, member: str) -> bytes:
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
+            return _limited(file, member)
+    with tarfile.open(path) as tar:
+        content = tar.extractfile(member)
+        if content is None:
+            raise StudyError(f"{member} of {path} is no file", hint="unpack the archive, and import the directory")
+        with content:
+            return _limited(content, member)
+
+
+def _whole(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return _limited(file, str(path))
+
+
+def _limited(file: Readable, name: str) -> bytes:
+    raw = file.read(LARGEST + 1)
+    if len(raw) > LARGEST:
+        raise StudyError(f"{name} is larger than {LARGEST >> 20} MiB", hint="is this a generator's output?")
+    return raw
+
+
+def unpacked(raw: bytes, name: str) -> bytes:
+    """Content without its compression. Raises as the libraries do for damaged data."""
+    packing = next((name for magic, name in _MAGIC.items() if raw.startswith(magic)), None)
+    if packing is None:
+        return raw
+    if packing == "zstd":
+        return _zstd(raw, name)
+    with _OPENERS[packing](io.BytesIO(raw)) as file:
+        return _limited(file, name)
+
+
+def _zstd(raw: bytes, name: str) -> bytes:
+    """Unpack zstd by Polars, which reads lines: one more frame shows whether the last line has its end."""
+    import polars as pl
+    from polars.exceptions import PolarsError
+
+    try:
+        lines = pl.read_lines(io.BytesIO(raw + _END_FRAME), n_rows=_MOST_LINES)["line"].to_list()
+    except PolarsError as error:
+        raise StudyError(f"cannot read {name}: {error}", hint="is the file damaged? Fetch it again") from error
+    text = "\n".join(line or "" for line in lines)
+    if not text.endswith(_END) or len(text) > LARGEST:
+        raise StudyError(f"{name} is larger than {LARGEST >> 20} MiB, or cut short", hint="unpack it, and look")
+    return text.removesuffix(_END).encode()
+
+
+def text_of(raw: bytes) -> str | None:
+    """Text in UTF-8 or, with its mark, UTF-16 or UTF-32, without prefixes of lines; `None` for what is no text."""
+    for mark, encoding in ((b"\xff\xfe\0\0", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
+        if raw.startswith(mark):
+            return without_prefixes(raw.decode(encoding, errors="replace"))
+    if b"\0" in raw:
+        return None
+    return without_prefixes(raw.decode("utf-8-sig", errors="replace"))
+
+
+def without_prefixes(text: str) -> str:
+    """Text without what a log puts before each line (journald, docker, kubectl), if nearly all lines have it."""
+    head = [line for line in text[:20_000].split("\n")[:60] if line.strip()]
+    if len(head) > 2 and all(line.startswith('{"log":') for line in head[:-1]):
+        return "".join(_logged(line) for line in text.split("\n"))
+    for prefix in _PREFIXES:
+        if len(head) > 2 and sum(prefix.match(line) is not None for line in head) >= _MOST_LINES_PREFIXED * len(
+            head
+        ):
+            return "\n".join(prefix.sub("", line, count=1) for line in text.split("\n"))
+    return text
+
+
+def _logged(line: str) -> str:
+    """Line of docker's json-file log driver; one that is cut short is left out."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return ""
+    return str(entry.get("log", "")) if isinstance(entry, dict) else ""

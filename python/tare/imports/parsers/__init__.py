@@ -1,0 +1,56 @@
+"""Parsers of what load generators print: the contract. One file each; `registry` names them.
+
+A parser recognises its tool's output by the output itself, splits a file into its reports, and says of each what it
+measured or why it is no good run, and what the report says of itself (`says`). It never makes up a figure: what the
+report lacks is `None`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+LARGEST_FIGURE = 1e15
+"""Largest plausible throughput per second or latency in ms; sums and ratios of such figures stay finite."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """One report of a file. `measurement`: keys of `workloads.Measurement`; `failure`: why there is none.
+
+    `says`: name → what the report says of itself, as a text: `threads`, `version`, `test`, `rate`. `line`: where it
+    begins. `text`: the report alone. `distortions`: names of `DISTORTIONS` that its figures are known to have.
+    """
+
+    measurement: Mapping[str, Any] | None
+    failure: str | None
+    says: Mapping[str, str] = field(default_factory=dict)
+    line: int = 1
+    text: str = ""
+    distortions: tuple[str, ...] = ()
+
+
+class Parser(Protocol):
+    """Contract of a parser. `title`: tool and versions. `says`: names that its reports may say of themselves."""
+
+    title: ClassVar[str]
+    says: ClassVar[tuple[str, ...]]
+
+    def recognises(self, text: str) -> bool:
+        """Whether the text is this tool's output, whole or not."""
+        ...
+
+    def reports(self, text: str, max_error_share: float) -> Iterator[Report]:
+        """Yield the reports of a file in order; a bad report has a `failure`."""
+        ...
+
+
+DISTORTIONS: Mapping[str, str] = {
+    "closing-in-runtime": ("YCSB counts the closing of its connections in RunTime: so much of the run was no load"),
+    "coordinated-omission": "requests that a stalled server kept back were never timed (coordinated omission)",
+    "averaged-percentiles": "its percentiles are averages of the percentiles of parts, not the whole's",
+    "events-for-transactions": "it counted no transaction (`transactions: 0`); its events count as operations",
+    "errors-uncounted": "it prints no count of errors: failed operations may count as fast ones",
+}
+"""Known distortion of a tool's figures → sentence for the rule `imported-distortion`."""

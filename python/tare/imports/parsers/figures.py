@@ -1,0 +1,135 @@
+"""Measurements of imported reports as trees with the keys of `workloads.Measurement`; what is unknown is `None`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tare.errors import RunFailed
+from tare.imports.parsers import LARGEST_FIGURE
+from tare.run.record import to_tree
+from tare.workloads import Measurement
+
+NUMBER = r"(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
+
+
+@dataclass(frozen=True)
+class Times:
+    """Latencies in ms; `None` is unknown. `resolution`: relative width of the tool's buckets.
+
+    `blind`: whether requests that a stall kept back were not timed; `None` if the report does not say.
+    """
+
+    mean: float | None = None
+    least: float | None = None
+    most: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    resolution: float | None = None
+    blind: bool | None = None
+
+    def tree(self) -> dict[str, Any]:
+        """Keys of `workloads.Latency`."""
+        timed = None if self.blind is None else "actual-send" if self.blind else "intended-send"
+        return {
+            "mean_ms": self.mean,
+            "min_ms": self.least,
+            "max_ms": self.most,
+            "p50_ms": self.p50,
+            "p95_ms": self.p95,
+            "p99_ms": self.p99,
+            "resolution": self.resolution,
+            "blind_to_stalls": self.blind,
+            "timed_from": timed,
+        }
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Figures of one kind of operation."""
+
+    latency: Times
+    operations: int | None = None
+    errors: int = 0
+
+
+@dataclass(frozen=True)
+class Span:
+    """One interval line: `end_s` since the start."""
+
+    end_s: float
+    throughput: float | None
+    p95: float | None = None
+    errors: float | None = None
+    reconnects: float | None = None
+    queries: float | None = None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a report gives; `tree` makes the record's measurement of it."""
+
+    throughput: float | None
+    latency: Times = field(default_factory=Times)
+    unit: str = "operations"
+    operations: int | None = None
+    duration_s: float | None = None
+    queries_per_s: float | None = None
+    errors: int | None = 0
+    reconnects: int | None = None
+    histogram: Sequence[tuple[float, int]] = ()
+    spans: Iterable[Span] = ()
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    details: Mapping[str, float] = field(default_factory=dict)
+    started_at: float | None = None
+
+    def tree(self) -> dict[str, Any]:
+        """Keys of `workloads.Measurement`."""
+        return {
+            "operations": self.operations,
+            "unit": self.unit,
+            "duration_s": self.duration_s,
+            "throughput_per_s": self.throughput,
+            "queries_per_s": self.queries_per_s,
+            "errors": self.errors,
+            "reconnects": self.reconnects,
+            "latency": self.latency.tree(),
+            "histogram": [list(each) for each in self.histogram],
+            "windows": [_window(each) for each in self.spans],
+            "details": dict(self.details),
+            "by_operation": {
+                name: {"operations": each.operations, "errors": each.errors, "latency": each.latency.tree()}
+                for name, each in self.kinds.items()
+            },
+            "started_at": self.started_at,
+        }
+
+
+def _window(span: Span) -> dict[str, Any]:
+    return {
+        "end_s": span.end_s,
+        "throughput_per_s": span.throughput,
+        "latency_p95_ms": span.p95,
+        "errors_per_s": span.errors,
+        "reconnects_per_s": span.reconnects,
+        "queries_per_s": span.queries,
+    }
+
+
+def tree_of(measured: Measurement) -> Mapping[str, Any]:
+    """A workload's measurement as a tree. Raises `RunFailed` for a figure that is not plausible."""
+    must_be_plausible(asdict(measured))
+    return to_tree(measured)
+
+
+def must_be_plausible(tree: Any) -> None:
+    """Raise `RunFailed` for the first number that is not finite or above `LARGEST_FIGURE`."""
+    if isinstance(tree, Mapping):
+        tree = list(tree.values())
+    if isinstance(tree, list | tuple):
+        for each in tree:
+            must_be_plausible(each)
+    elif isinstance(tree, float) and not abs(tree) <= LARGEST_FIGURE:
+        raise RunFailed(f"a figure of {tree:g} is not plausible")

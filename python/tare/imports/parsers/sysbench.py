@@ -1,0 +1,297 @@
+"""sysbench 0.4.12, 0.5, 1.0 (with its pre-releases) and 1.1: databases, cpu, fileio, memory, threads and mutex.
+
+Formats: `print_run_mode`, `print_test_stats`/`db_print_stats` of 0.4.12 and 0.5 (sysbench.c, db_driver.c), and
+`sb_report_cumulative` of 1.0 and 1.1. A log may hold several reports, as a loop over thread counts appends them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tare.errors import RunFailed
+from tare.imports.parsers import Report
+from tare.imports.parsers.figures import NUMBER, Figures, Span, Times
+from tare.workloads.sysbench.measurement import RESOLUTION, percentile_ms
+from tare.workloads.sysbench.output import Bucket, complaints_in, histogram_in, whole_lines
+
+_BANNER = re.compile(r"sysbench v? ?(\d+\.\d+(?:\.\d+)?(?:[-.\w]*))(?::| \()")
+_STAGES: tuple[tuple[re.Pattern[str], bool], ...] = (
+    (_BANNER, True),
+    (re.compile(r"Running the test with following options:"), True),
+    (re.compile(r"Threads started!"), True),
+    (re.compile(r"\[ *\d+s ?\] "), False),
+    (re.compile(r"(?:Latency histogram|Request response time histogram)"), True),
+    (re.compile(r"(?:SQL|OLTP test) statistics:|CPU speed:|File operations:|Total oper|Operations perf"), True),
+    (re.compile(r"(?:General statistics|Test execution summary|Throughput):"), False),
+    (re.compile(r"(?:Latency \(ms\):| +response time:| +per-request statistics:)"), True),
+    (re.compile(r"Threads fairness:"), True),
+)  # fmt: skip
+"""Lines of a report in order, and whether a report has the line only once: a line out of order begins another."""
+_HELD_RANK = 1
+_N = NUMBER
+_PLAIN = r"\d+(?:\.\d+)?"
+_INTERVALS = (
+    re.compile(
+        rf"\[ *(?P<end>\d+)s ?\] thds: \d+ tps: (?P<tps>{_PLAIN}) qps: (?P<qps>{_PLAIN}) \(r/w/o: [^)]*\) "
+        rf"lat \(ms,(?P<pct>\d+)%\): (?P<lat>{_PLAIN}) err/s: (?P<err>{_PLAIN}) reconn/s: (?P<reconn>{_PLAIN})"
+    ),
+    re.compile(
+        rf"\[ *(?P<end>\d+)s ?\] threads: \d+, tps: (?P<tps>{_PLAIN}), reads(?:/s)?: (?P<reads>{_PLAIN}), "
+        rf"writes(?:/s)?: (?P<writes>{_PLAIN}), response time: (?P<lat>{_PLAIN})ms \((?P<pct>\d+)%\)"
+        rf"(?:, errors: (?P<err>{_PLAIN}), reconnects: +(?P<reconn>{_PLAIN}))?"
+    ),
+    re.compile(
+        rf"\[ *(?P<end>\d+)s ?\] thds: \d+ eps: (?P<tps>{_PLAIN}) lat \(ms,(?P<pct>\d+)%\): (?P<lat>{_PLAIN})"
+    ),
+)
+_QUEUE = re.compile(r"\[ *\d+s ?\] queue length: ")
+_LINES: Mapping[str, re.Pattern[str]] = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "seconds": rf" *(?:total time|time elapsed): +{_N}s?",
+        "events": r" *total number of events: +(\d+)",
+        "taken_s": rf" *total time taken by event execution: +{_N}s?",
+        "min": rf" *min: +{_N}(?:ms)?",
+        "avg": rf" *avg: +{_N}(?:ms)?",
+        "max": rf" *max: +{_N}(?:ms)?",
+        "sum": rf" *sum: +{_N}",
+        "transactions": rf" *transactions: +(\d+) +\({_N} per sec\.\)",
+        "queries": rf" *queries: +(\d+) +\({_N} per sec\.\)",
+        "rw_requests": rf" *read/write requests: +(\d+) +\({_N} per sec\.\)",
+        "ignored": rf" *ignored errors: +(\d+) +\({_N} per sec\.\)",
+        "deadlocks": rf" *deadlocks: +(\d+) +\({_N} per sec\.\)",
+        "reconnects": rf" *reconnects: +(\d+) +\({_N} per sec\.\)",
+        "reads_per_s": rf" *reads/s: +{_N}",
+        "writes_per_s": rf" *writes/s: +{_N}",
+        "memory": rf" *(?:Total operations|Operations performed): +(\d+) +\( *{_N} (?:per second|ops/sec)\)",
+        "memory_mib": rf" *{_N} (?:MiB|MB) transferred \({_N} (?:MiB|MB)/sec\)",
+        "io": r" *Operations performed: +(\d+) Reads?, (\d+) Writes?, (\d+) Other = (\d+) Total",
+        "fair": rf" *execution time \(avg/stddev\): +{_N}/{_N}",
+    }.items()
+}
+_PERCENTILE = re.compile(rf" *(?:approx\. +(\d+)(?:th)? percentile|(\d+)(?:th|st|nd|rd) percentile): +{_N}(?:ms)?")
+_SAYS: Mapping[str, re.Pattern[str]] = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "threads": r"Number of threads: (\d+)",
+        "rate": r"Target transaction rate: (\d+)/sec",
+        "prime": r"(?:Prime numbers limit|Maximum prime number checked in CPU test): (\d+)",
+        "block-size": r" *(?:Block size|block size:|Memory block size:) ?(\S+)",
+        "mode": r"Doing (.+?) test$",
+        "operation": r" *(?:operation|Memory operations type): (\w+)",
+    }.items()
+}
+_TESTS: Mapping[str, re.Pattern[str]] = {
+    "cpu": re.compile(r"(?:CPU speed:|Prime numbers limit|Maximum prime number|Doing CPU performance)"),
+    "fileio": re.compile(r"(?:File operations:|Extra file open flags|\d+ files, |Operations performed: .*Read)"),
+    "memory": re.compile(r"(?:Running memory speed test|Doing memory operations speed|.* transferred \()"),
+    "threads": re.compile(r"Doing thread subsystem performance test"),
+    "mutex": re.compile(r"Doing mutex performance test"),
+    "oltp": re.compile(r"(?:SQL statistics:|OLTP test statistics:|Doing OLTP test|.*\btps: )"),
+}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Lines of one report. `first`: number of its first line. `ranks`: which stages of a report occur."""
+
+    first: int
+    lines: tuple[str, ...]
+    ranks: frozenset[int]
+
+
+class Sysbench:
+    """Reports of sysbench."""
+
+    title: ClassVar[str] = "sysbench 0.4.12 to 1.1"
+    says: ClassVar[tuple[str, ...]] = (
+        "threads",
+        "version",
+        "test",
+        "rate",
+        "prime",
+        "block-size",
+        "mode",
+        "operation",
+    )
+
+    def recognises(self, text: str) -> bool:
+        """A banner, or the options that sysbench repeats, or its statistics."""
+        begun = text.startswith("sysbench") or "\nsysbench" in text or "Threads fairness:" in text
+        return begun and any(_rank(line) is not None for line in text.split("\n"))
+
+    def reports(self, text: str, max_error_share: float) -> Iterator[Report]:
+        """Each report of the file; calls of `prepare` and `cleanup` are none."""
+        *lines, rest = whole_lines(text)  # a last line without its end was cut: only a complaint in it counts
+        parts = list(_parts([*lines, *complaints_in([rest])]))
+        runs = [part for part in parts if max(part.ranks, default=0) >= _HELD_RANK]
+        if not runs:
+            complaints = complaints_in([line for part in parts for line in part.lines])
+            why = f"sysbench: {complaints[0]}" if complaints else "it has no report of sysbench (of `run`)"
+            yield Report(None, why, text=text)
+        for part in runs:
+            says = _said(part.lines)
+            body = "\n".join(part.lines) + "\n"
+            try:
+                figures, distortions = _figures(part, max_error_share)
+            except RunFailed as error:
+                yield Report(None, str(error), says, part.first, body)
+            else:
+                yield Report(figures.tree(), None, says, part.first, body, distortions)
+
+
+def _rank(line: str) -> int | None:
+    return next((n for n, (pattern, _) in enumerate(_STAGES) if pattern.match(line)), None)
+
+
+def _parts(lines: list[str]) -> Iterator[_Part]:
+    """Cut a log where a line is out of order: there the next report begins."""
+    begin, ranks, highest = 0, set[int](), -1
+    for n, line in enumerate(lines):
+        rank = _rank(line)
+        if rank is None:
+            continue
+        again = rank < highest or (rank == highest and _STAGES[rank][1])
+        if again and not (rank == highest == _HELD_RANK):
+            yield _Part(begin + 1, tuple(lines[begin:n]), frozenset(ranks))
+            begin, ranks, highest = n, set(), -1
+        ranks.add(rank)
+        highest = max(highest, rank)
+    yield _Part(begin + 1, tuple(lines[begin:]), frozenset(ranks))
+
+
+def _said(lines: tuple[str, ...]) -> dict[str, str]:
+    says: dict[str, str] = {}
+    for line in lines:
+        bare = line.rstrip()
+        if match := _BANNER.match(bare):
+            says.setdefault("version", match.group(1))
+        for name, pattern in _SAYS.items():
+            if match := pattern.match(bare):
+                says.setdefault(name, match.group(1))
+        for name, pattern in _TESTS.items():
+            if "test" not in says and pattern.match(bare):
+                says["test"] = name
+    return says
+
+
+def _figures(part: _Part, max_error_share: float) -> tuple[Figures, tuple[str, ...]]:
+    lines = list(part.lines)
+    if complaints := complaints_in(lines):
+        raise RunFailed(f"sysbench: {complaints[0]}")
+    found, percentiles = _numbers(lines)
+    if missing := [name for name in ("seconds", "events", "avg", "fair") if name not in found]:
+        named = {
+            "seconds": "total time",
+            "events": "total number of events",
+            "avg": "avg",
+            "fair": "Threads fairness",
+        }
+        lacking = ", ".join(repr(named[name]) for name in missing)
+        raise RunFailed(f"sysbench's report is cut short: from line {part.first} it lacks {lacking}")
+    events, seconds = int(found["events"][0]), found["seconds"][0]
+    if events == 0 or seconds <= 0:
+        raise RunFailed(f"no event in {seconds:g} s")
+    errors = int(found.get("ignored", found.get("deadlocks", (0.0,)))[0])
+    if errors > max_error_share * events:
+        raise RunFailed(f"{errors} errors in {events} transactions")
+    counted = found.get("transactions")
+    operations, rate, unit = events, events / seconds, "transactions" if counted else "events"
+    if memory := found.get("memory"):
+        operations, rate, unit = int(memory[0]), memory[1], "operations"
+    elif "reads_per_s" in found:
+        rate, unit = found["reads_per_s"][0] + found["writes_per_s"][0], "requests"
+    elif counted and int(counted[0]) != events:
+        unit = "events"
+    histogram = histogram_in(lines)
+    arrivals = any(_QUEUE.match(line) for line in lines)
+    queries = found.get("queries", found.get("rw_requests"))
+    figures = Figures(
+        throughput=rate,
+        latency=_times(found, percentiles, histogram, events, blind=not arrivals),
+        unit=unit,
+        operations=operations,
+        duration_s=seconds,
+        queries_per_s=None if queries is None else queries[0] / seconds,
+        errors=errors,
+        reconnects=int(found.get("reconnects", (0.0,))[0]),
+        histogram=[(bucket.value_ms, bucket.count) for bucket in histogram],
+        spans=_spans(lines),
+        details=_details(found),
+    )
+    return figures, ("events-for-transactions",) if counted and counted[0] == 0 else ()
+
+
+def _numbers(lines: list[str]) -> tuple[dict[str, tuple[float, ...]], dict[int, float]]:
+    found: dict[str, tuple[float, ...]] = {}
+    percentiles: dict[int, float] = {}
+    for line in lines:
+        bare = line.rstrip()
+        if match := _PERCENTILE.fullmatch(bare):
+            percentiles[int(match.group(1) or match.group(2))] = float(match.group(3))
+            continue
+        for name, pattern in _LINES.items():
+            if match := pattern.fullmatch(bare):
+                found[name] = tuple(float(each) for each in match.groups())
+                break
+    return found, percentiles
+
+
+def _times(
+    found: Mapping[str, tuple[float, ...]],
+    percentiles: Mapping[int, float],
+    histogram: tuple[Bucket, ...],
+    events: int,
+    *,
+    blind: bool,
+) -> Times:
+    """Latencies; the mean comes from the sum, which has more digits. Raises `RunFailed` if the two disagree."""
+    printed = found["avg"][0]
+    total = found["sum"][0] if "sum" in found else found["taken_s"][0] * 1e3 if "taken_s" in found else None
+    mean = printed if total is None else total / events
+    if abs(mean - printed) > 0.0051 + 0.01 * printed:
+        raise RunFailed(f"sysbench's report contradicts itself: mean {printed:g} ms, but {mean:g} ms by its sum")
+
+    def percentile(number: int) -> float | None:
+        return percentiles.get(number, percentile_ms(histogram, number) if histogram else None)
+
+    return Times(
+        mean=mean,
+        least=found.get("min", (None,))[0],
+        most=found.get("max", (None,))[0],
+        p50=percentile(50),
+        p95=percentile(95),
+        p99=percentile(99),
+        resolution=RESOLUTION,
+        blind=blind,
+    )
+
+
+def _spans(lines: list[str]) -> Iterator[Span]:
+    for line in lines:
+        match = next((match for pattern in _INTERVALS if (match := pattern.match(line))), None)
+        if match is None:
+            continue
+        named = match.groupdict()
+        rate, known = float(named["tps"]), named["pct"] == "95"
+        queries = float(named["qps"]) if named.get("qps") else None
+        yield Span(
+            end_s=float(named["end"]),
+            throughput=rate,
+            p95=float(named["lat"]) if known and rate > 0 else None,
+            errors=None if named.get("err") is None else float(named["err"]),
+            reconnects=None if named.get("reconn") is None else float(named["reconn"]),
+            queries=queries,
+        )
+
+
+def _details(found: Mapping[str, tuple[float, ...]]) -> dict[str, float]:
+    details = {}
+    if "memory_mib" in found:
+        details["mib_per_s"] = found["memory_mib"][1]
+    if "transactions" in found:
+        details["transactions"] = found["transactions"][0]
+    return details

@@ -1,0 +1,54 @@
+"""YCSB 0.12 to 0.17: one report a file, as a phase writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+
+from tare.errors import RunFailed
+from tare.imports.parsers import Report
+from tare.imports.parsers.figures import tree_of
+from tare.workloads.ycsb.measurement import Expected, measurement
+from tare.workloads.ycsb.output import Printed, read_output
+
+_SAYS = {
+    "threads": re.compile(r"^Command line:.* -threads (\d+)", re.MULTILINE),
+    "rate": re.compile(r"^Command line:.* -target (\d+)", re.MULTILINE),
+    "binding": re.compile(r"^Command line:.* -db (\S+)", re.MULTILINE),
+    "version": re.compile(r"^YCSB Client (\d[\d.]*)", re.MULTILINE),
+}
+_CLOSING_SHARE = 0.01
+"""Share of RunTime that the slowest closing of a connection may take; the operations had so much less time."""
+
+
+class Ycsb:
+    """Reports of YCSB."""
+
+    title: ClassVar[str] = "YCSB 0.12 to 0.17"
+    says: ClassVar[tuple[str, ...]] = tuple(_SAYS)
+
+    def recognises(self, text: str) -> bool:
+        """Its summary, or the line of its client."""
+        return (
+            "[OVERALL], RunTime(ms)" in text or "[OVERALL], Throughput(ops/sec)" in text or "YCSB Client " in text
+        )
+
+    def reports(self, text: str, max_error_share: float) -> Iterator[Report]:
+        """The one report of the file; two in one file are refused, as nothing tells where the second begins."""
+        says = {name: match.group(1) for name, pattern in _SAYS.items() if (match := pattern.search(text))}
+        printed = read_output(text)
+        try:
+            measured = tree_of(measurement(printed, Expected(max_error_share=max_error_share)))
+        except RunFailed as error:
+            yield Report(None, str(error), says, text=text)
+        else:
+            yield Report(measured, None, says, text=text, distortions=tuple(_distortions(printed)))
+
+
+def _distortions(printed: Printed) -> Iterator[str]:
+    closing_us, runtime_ms = (
+        printed.figure(*name) for name in (("CLEANUP", "MaxLatency(us)"), ("OVERALL", "RunTime(ms)"))
+    )
+    if closing_us is not None and runtime_ms and closing_us > _CLOSING_SHARE * runtime_ms * 1000:
+        yield "closing-in-runtime"
