@@ -179,7 +179,7 @@ def make(make_task: Callable[..., Task], tmp_path: Path) -> MakeMachine:
     """A task in a small machine, with a directory of data that is the image's user's."""
 
     def make(*argv: str, **given: object) -> Task:
-        data = tmp_path / "storage" / "data"
+        data = tmp_path / "work" / "storage" / "data"  # in a home, as the ledger lies beside it
         data.mkdir(parents=True, exist_ok=True)
         (data / "seed").write_text("sown")
         os.chown(data, 900, 901)

@@ -61,9 +61,9 @@ CASES = [
 
 
 @pytest.fixture
-def data_request(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataRequest]:
-    home = tmp_path_factory.mktemp("storage")
-    home.chmod(0o755)
+def data_request(host: Host, ledger: Ledger) -> Iterator[DataRequest]:
+    home = Path(ledger.home(host.name)) / "work" / uuid4().hex[:8]
+    home.mkdir(parents=True)
     yield DataRequest(str(home / "place"), f"tare-test-{uuid4().hex[:8]}", 8 * MIB)
     assert str(home) not in Path("/proc/self/mountinfo").read_text()
     loops = subprocess.run(
