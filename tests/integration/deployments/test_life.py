@@ -129,7 +129,7 @@ def test_what_cannot_be_started_says_why_and_leaves_nothing(
 
 
 def test_a_bare_task_is_refused_a_network_of_its_own(bare: Deployment, make_task: MakeTask) -> None:
-    with pytest.raises(EnvironmentLacks, match="no separate network"):
+    with pytest.raises(EnvironmentLacks, match="is on no engine's network, so it cannot use bridge"):
         bare.start(make_task("sleep", "1000", network=NetworkKind.BRIDGE))
 
 

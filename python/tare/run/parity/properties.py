@@ -216,14 +216,20 @@ def host_readings(record: RunRecord) -> Iterator[Reading]:
     """Yield facts of hosts, which no study can vary; facts that older records lack are left out."""
     for key, name in _HOST.items():
         if key in record.host and not (record.host[key] is None and key in _FOR_ROOT):
-            yield Reading(f"{_OF_HOST}{name}", record.host[key])
+            yield Reading(f"{_OF_HOST}{name}", _host_value(key, record.host[key]))
         if key in (record.client_host or {}):
-            yield Reading(f"{_OF_HOST}{name} of the client's host", (record.client_host or {})[key])
+            value = _host_value(key, (record.client_host or {})[key])
+            yield Reading(f"{_OF_HOST}{name} of the client's host", value)
     for node, host in _other_nodes(record):
         for key, name in _HOST.items():
             if key in host:
-                yield Reading(f"{_OF_HOST}{name} of {node}'s host", host[key])
+                yield Reading(f"{_OF_HOST}{name} of {node}'s host", _host_value(key, host[key]))
     yield from _wire_readings(record)
+
+
+def _host_value(key: str, value: Any) -> Any:
+    """Compare whether there are rules, not how many: those of containers beside a study come and go."""
+    return ("some" if value else "none") if key.startswith("netfilter_nat_") and value is not None else value
 
 
 def _other_nodes(record: RunRecord) -> Iterator[tuple[str, Mapping[str, Any]]]:
