@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::identity::{Identity, parent_of};
@@ -15,6 +16,9 @@ use crate::identity::{Identity, parent_of};
 pub(crate) const MADE_BY: &str = "TARE_MADE_BY";
 /// File in a directory outside a home: its device and inode.
 const FILE: &str = ".tare";
+/// How long a program may take from execve(2) to its environment.
+const SETTLED: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(5);
 /// Directories of a home in which nothing but tare writes.
 const OF_HOME: [&str; 9] = [
     "calibration",
@@ -118,9 +122,21 @@ fn is_marked(place: &Path) -> io::Result<bool> {
 pub(crate) fn made(process: &Identity, owner: &str) -> bool {
     let wanted = format!("{MADE_BY}={owner}");
     [Some(process.pid), parent_of(process.pid)].into_iter().flatten().any(|pid| {
-        let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        variables.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        environment(pid).split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
     })
+}
+
+/// Environment of a process. While a program begins, it is empty for a moment: execve(2) releases the caller of
+/// vfork(2) before it tells /proc where the new environment is.
+fn environment(pid: u32) -> Vec<u8> {
+    let deadline = Instant::now() + SETTLED;
+    loop {
+        let variables = fs::read(format!("/proc/{pid}/environ"));
+        if !matches!(&variables, Ok(text) if text.is_empty()) || Instant::now() > deadline {
+            return variables.unwrap_or_default();
+        }
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// # Errors

@@ -22,6 +22,7 @@ from pathlib import Path
 MADE_BY = "TARE_MADE_BY"
 _POLL_S = 0.005
 _STATUS_S = 5.0
+_SETTLED_S = 1.0
 _CLEAR_S = 10.0
 
 
@@ -60,10 +61,20 @@ def made_by(pid: int, mark: str) -> bool:
     """Whether the process, or its parent (a bare task's supervisor), has the mark in its environment."""
     for each in (pid, parent_of(pid)):
         with contextlib.suppress(OSError):
-            variables = Path(f"/proc/{each}/environ").read_bytes().split(b"\0")
-            if f"{MADE_BY}={mark}".encode() in variables:
+            if f"{MADE_BY}={mark}".encode() in environment(each).split(b"\0"):
                 return True
     return False
+
+
+def environment(pid: int) -> bytes:
+    """Environment of a process. While a program begins, it is empty for a moment.
+
+    execve(2) releases the caller of vfork(2) before it tells /proc where the new environment is.
+    """
+    deadline = time.monotonic() + _SETTLED_S
+    while not (variables := Path(f"/proc/{pid}/environ").read_bytes()) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    return variables
 
 
 def parent_of(pid: int) -> int:
