@@ -1,14 +1,13 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/ and bench/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help fuzz demo demo-pair hosts hosts-clean calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import bench-load bench-agent bench-hosts bench-explain bench-paths guide-charts setup engine engine-stop clean
+.PHONY: help fuzz demo demo-pair hosts hosts-clean calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-overhead bench-load bench-agent bench-hosts bench-explain guide-charts setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST_ARGS ?=
 MINUTES ?= 60
 HOSTS ?= 2
-DATA ?= ../shared/data/grambow-2018
 TRUTH_PAGE := --page docs/concepts/proved.md --chart docs/truth/proved.svg
 
 help: ## List the targets
@@ -69,10 +68,6 @@ fuzz-probe: ## Feed tare-probe and tare-agent CASES (20000) damaged inputs of ea
 chaos: setup ## Inject FAULTS (50) faults at random moments of studies of fakes, or CHAOS_ARGS="--study …"; print the seed
 	@$(PY) -m tools.chaos --faults $(if $(FAULTS),$(FAULTS),50) $(CHAOS_ARGS)
 
-.PHONY: chaos-fleet
-chaos-fleet: setup ## Kill tare and the processes of fake sites KILLS (50) times at random moments; print the seed
-	@$(PY) -m tools.chaos_fleet --kills $(if $(KILLS),$(KILLS),50) $(CHAOS_ARGS)
-
 .PHONY: predictions
 predictions: setup ## Predict each arm of STORES from its bare runs and compare with the measurements, leaving one store out each time
 	@$(PY) -m tare knowledge predicted $(STORES)
@@ -90,8 +85,9 @@ test-release: setup ## Build a release twice, in two clones and two environments
 	@scripts/release.sh twice
 
 .PHONY: schemas
-schemas: setup ## Regenerate all JSON Schemas
+schemas: setup ## Regenerate all JSON Schemas, and the tables of docs/reference/record.md
 	@for kind in study report imports knowledge sites sites.cloud; do $(PY) -m tare.$$kind.schema; done
+	@$(PY) -m tools.record_reference
 
 check-rust: ## Run only the Rust part of `make check`
 	@scripts/check_rust.sh
@@ -102,24 +98,13 @@ test-probe-root: ## Run the tests of tare-probe that need root, and eBPF if the 
 bench-probe: setup ## Cost of tare-probe, beside mpstat, iostat, sar, pidstat, docker stats (root, an engine)
 	@bench/probe/run.sh
 
-bench-protocol: setup ## Machine seconds and false positives of each protocol, for MINUTES (25); results add to earlier ones
+bench-protocol: setup ## Machine seconds and false positives of each protocol, or of POOLS ("interleave rotate"), for MINUTES (25); results add to earlier ones
 	@scripts/packages.sh demo
-	@scripts/engine.sh run $(PY) -m bench.protocol --minutes $(if $(filter file,$(origin MINUTES)),25,$(MINUTES)) --markdown build/bench-protocol.md --json build/bench-protocol.json
-
-bench-storage: setup ## Run fio on every storage and on a directory of the host, BLOCKS (5) times (root, an engine)
-	@scripts/packages.sh storage
-	@scripts/engine.sh run bench/storage/run.sh
-
-bench-start: setup ## Seconds to start and to stop a server in every deployment, BLOCKS (5) times (root, an engine, QEMU)
-	@scripts/packages.sh test
-	@scripts/engine.sh run bench/start/run.sh
+	@scripts/engine.sh run $(PY) -m bench.protocol --minutes $(if $(filter file,$(origin MINUTES)),25,$(MINUTES)) $(if $(POOLS),--pools $(POOLS)) --markdown build/bench-protocol.md --json build/bench-protocol.json
 
 bench-overhead: setup ## Seconds that a run takes besides its measurement, for MariaDB and Cassandra (root, an engine)
 	@scripts/packages.sh test
 	@scripts/engine.sh run $(PY) -m bench.overhead --markdown build/bench-overhead.md
-
-bench-import: setup ## Seconds to import and analyse 720 runs, from the published files in DATA
-	@$(PY) -m bench.import_runs $(DATA) --markdown build/bench-import.md
 
 bench-load: setup ## tare-load beside other generators (also those in PEERS), PAIRS (5) of runs within MINUTES (60), all or BENCH_ARGS="--parts …" (root)
 	@bench/load/run.sh --pairs $(or $(PAIRS),5) --minutes $(MINUTES) --markdown build/bench-load.md --json build/bench-load.json $(BENCH_ARGS)
@@ -128,6 +113,15 @@ hosts: setup ## Make HOSTS (2) test hosts, or PAIRS of them, with sshd and engin
 	@scripts/packages.sh hosts
 	@$(PY) -m tools.hosts up --engines $(if $(PAIRS),--pairs $(PAIRS),--count $(HOSTS)) $(if $(RATE),--rate $(RATE))
 
+.PHONY: machines
+machines: setup ## Build a kernel and Debian machines with systemd and engines, or only SUITES ("trixie …"), in build/machines (root; half an hour once)
+	@scripts/apt_install.sh "to build and start test machines" mmdebstrap:mmdebstrap mke2fs:e2fsprogs slirp4netns:slirp4netns ip:iproute2 ssh:openssh-client ethtool:ethtool
+	@$(PY) -m tools.machines build $(SUITES)
+
+.PHONY: test-machines
+test-machines: machines ## Install the wheel of dist/ on these machines, try each account and engine, write docs/reference/tested-on.md
+	@$(PY) -m tools.machines test $(SUITES)
+
 hosts-clean: ## Remove the test hosts and everything started on them
 	@scripts/venv.sh dev
 	@$(PY) -m tools.hosts down
@@ -135,16 +129,13 @@ hosts-clean: ## Remove the test hosts and everything started on them
 bench-agent: setup ## Calls through the host agent beside plain SSH, on the host SSH (default: this machine, with a key that its sshd accepts)
 	@$(PY) -m bench.agent --ssh $(if $(SSH),$(SSH),localhost) $(if $(SSH_CONFIG),--ssh-config $(SSH_CONFIG)) --markdown build/bench-agent.md
 
-bench-hosts: setup ## On test hosts: calls through the agent beside SSH and Ansible; a run's own time beside that on one machine (root)
+bench-hosts: setup ## On test hosts: calls through the agent beside SSH; a run's own time beside that on one machine (root)
 	@scripts/packages.sh hosts
-	@bench/agent/run.sh --markdown build/bench-hosts.md
+	@$(PY) -m bench.agent --test-host --markdown build/bench-hosts.md
 	@$(PY) -m bench.agent.own_time --markdown build/bench-own-time.md
 
 bench-explain: setup ## Does `tare explain` find known causes, and what does sampling cost? PAIRS (5) of runs (root)
 	@bench/explain/run.sh --pairs $(or $(PAIRS),5) --markdown build/bench-explain.md --json build/bench-explain.json
-
-bench-paths: setup ## redis-paths to ±5 % in 10 minutes, and two generators on the same arms, on an idle machine (root, an engine)
-	@scripts/engine.sh run bench/paths/run.sh
 
 .PHONY: bench-predictions
 bench-predictions: setup ## Weigh this machine, run workloads on paths, storages and load levels, compare them with predictions; 45 idle minutes, SCALE=tiny to try (root, an engine)

@@ -26,6 +26,7 @@ from uuid import uuid4
 
 from bench.tables import show
 from tare.plan.model import Plan
+from tare.record.run_record import RunRecord
 from tare.run.attempt.context import Images, RunContext
 from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
 from tare.run.attempt.loading import ensure_snapshot, loader_of
@@ -34,7 +35,6 @@ from tare.run.attempt.raw_files import new_secrets
 from tare.run.attempt.snapshot import copy_snapshot
 from tare.run.local import local_engine, local_machine
 from tare.run.machine import Machine
-from tare.run.record import RunRecord
 from tare.sites.process import TICKS_PER_S
 from tare.store import open_store
 
@@ -113,16 +113,18 @@ class Times:
 def add_runs(records: Sequence[RunRecord], times: Mapping[str, Times]) -> None:
     """Add the records of one session."""
     for record in records:
-        if not record.outcome.ok or record.usage is None or record.measurement is None:
+        phase = record.usage and record.usage.phase
+        if not record.outcome.ok or phase is None or record.measurement is None:
             sys.exit(f"bench.overhead: {record.run_id} failed: {record.outcome.reason}")
         one = times[record.settings["sut"]["deployment"]]
-        began, ended = record.usage["began_monotonic_s"], record.usage["ended_monotonic_s"]
-        one.before.append(began - _start(record))
-        one.client.append(ended - began - record.measurement["duration_s"])
+        one.before.append(phase.began_s - _start(record))
+        one.client.append(phase.ended_s - phase.began_s - record.measurement["duration_s"])
     for record, following in pairwise(records):
-        usage, one = record.usage or {}, times[record.settings["sut"]["deployment"]]
-        one.after.append(_start(following) - usage["ended_monotonic_s"])
-        one.beside.append(usage["began_monotonic_s"] - _start(record) + one.after[-1])
+        measured, one = record.usage and record.usage.phase, times[record.settings["sut"]["deployment"]]
+        if measured is None:
+            continue
+        one.after.append(_start(following) - measured.ended_s)
+        one.beside.append(measured.began_s - _start(record) + one.after[-1])
 
 
 def _start(record: RunRecord) -> float:
@@ -135,7 +137,7 @@ def _start(record: RunRecord) -> float:
 def alone(machine: Machine, plan: Plan, arm: str, hello: bytes) -> tuple[float, float]:
     """Seconds of an arm's server on a copy of the data like that of a run: to its start, then to its answer."""
     settings, host, token = plan.arm(arm).settings, machine.site.sut, uuid4().hex[:12]
-    images = Images(sut=machine.prepare(settings.sut.image), client=None)
+    images = Images(sut=machine.own.prepare(settings.sut.image), client=None)
     workdir = WorkDirectory(host, f"{machine.layout.work}/{token}")
     snapshot = ensure_snapshot(machine, loader_of(plan, settings), images)
     try:

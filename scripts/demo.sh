@@ -28,8 +28,8 @@ cat <<END
 
 Report: $PWD/$store/report.html
 Live:   .venv/bin/tare serve $store shows the page of the run again, with this report
-Anew:   rm -r $store && make demo
+Start over: rm -r $store && make demo
 Engine: left running for studies of your own; \`make engine-stop\` stops it if make started it
-Yours:  .venv/bin/tare init, then plan, run and report: see README.md
+Next:   .venv/bin/tare init, then plan, run and report: see README.md
 END
 exit "$code"

@@ -19,7 +19,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 scripts/timed.sh "test hosts" .venv/bin/python -m tools.hosts up --engines --pairs 3
 sites=$(.venv/bin/python -m tools.hosts where)
-.venv/bin/python -m tools.power_cut "$store" --after 6 --site pair-2 &
+.venv/bin/python -m tools.chaos.power "$store" --after 6 --site pair-2 &
 cutter=$!
 code=0
 scripts/timed.sh "study" .venv/bin/tare run docs/examples/fleet --sites "$sites" --store "$store" || code=$?
@@ -30,6 +30,6 @@ cutter=
 cat <<END
 
 Report: $PWD/$store/report.html
-Anew:   rm -r $store && make demo-fleet
+Start over: rm -r $store && make demo-fleet
 END
 exit "$code"

@@ -17,6 +17,6 @@ scripts/timed.sh "study" scripts/engine.sh run scripts/kube.sh run .venv/bin/tar
 cat <<END
 
 Report: $PWD/$store/report.html
-Anew:   rm -r $store && make demo-kube
+Start over: rm -r $store && make demo-kube
 END
 exit "$code"

@@ -21,6 +21,6 @@ scripts/timed.sh "study" .venv/bin/tare run grambow-2018 --scale pair-demo --sit
 cat <<END
 
 Report: $PWD/$store/report.html
-Anew:   rm -r $store && make demo-pair
+Start over: rm -r $store && make demo-pair
 END
 exit "$code"

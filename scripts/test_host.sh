@@ -34,18 +34,23 @@ delegate() {
     done
 }
 
+# own DIRECTORY MODE: one of its own in that place, in which the test host's files and this clone still are where they were.
+own() {
+    mine=$root/$(echo "${1#/}" | tr / -)
+    mkdir -p "$mine"
+    chmod "$2" "$mine"
+    for seen in "$(dirname "$root")" "$(dirname "$(dirname "$(readlink -f "$0")")")"; do
+        case $seen in "$1"/*) mkdir -p "$mine/${seen#"$1/"}" && mount --rbind "$seen" "$mine/${seen#"$1/"}" ;; esac
+    done
+    mount --rbind "$mine" "$1"
+}
+
 mount_own() {
     mount -t tmpfs -o mode=0755 tmpfs /run
-    mkdir -p /run/lock /run/sshd "$root/var-lib" "$root/root" "$root/tmp"
-    chmod 1777 "$root/tmp"
-    chmod 0700 "$root/root"
-    # Where the keys and this host's own tree are must still be seen.
-    lab=$(dirname "$root")
-    mkdir -p "$root/var-lib/${lab#/var/lib/}"
-    mount --bind "$lab" "$root/var-lib/${lab#/var/lib/}"
-    mount --rbind "$root/var-lib" /var/lib
-    mount --bind "$root/root" /root
-    mount --bind "$root/tmp" /tmp
+    mkdir -p /run/lock /run/sshd
+    own /var/lib 0755
+    own /root 0700
+    own /tmp 1777
     # Its own name is known on it, as on every machine; Cassandra asks for it, bare and in containers.
     { cat /etc/hosts; echo "127.0.1.1 $name"; } >"$root/hosts"
     mount --bind "$root/hosts" /etc/hosts

@@ -22,7 +22,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-from tests import preloaded
+from tests import preloaded, running
 from xdist.remote import Producer  # type: ignore[import-untyped]  # xdist has no types
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # as above
 
@@ -74,6 +74,8 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.register_profile("tare", hypothesis.settings.get_profile("default"), deadline=None)
     if not CI:  # there hypothesis itself takes a profile without a deadline, and without chance
         hypothesis.settings.load_profile("tare")
+    if not config.getoption("numprocesses", None):
+        config.pluginmanager.register(running.EndsProcesses())
     # Whoever starts the tests in the background has it ignored, and some tests press Ctrl-C.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -189,6 +191,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order groups, and skip engine tests and those of root where they cannot run; in CI they fail instead."""
     paths = {item: item.nodeid.partition("::")[0] for item in items}
     items.sort(key=lambda item: (_rank(paths[item]), paths[item]))
+    running.shuffle(items, group_of)
     for marker, why_not in (("engine", _why_no_engine), ("root", _why_not_root)):
         wanted = [item for item in items if item.get_closest_marker(marker)]
         reason = why_not() if wanted else None
@@ -329,6 +332,9 @@ def _patience(left: list[str]) -> float:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Look at the machine before the first test; with workers, before they start."""
     if not _is_worker(session.config):
+        terminal = session.config.pluginmanager.getplugin("terminalreporter")
+        if terminal is not None:
+            session.config.pluginmanager.register(running.Progress(terminal))
         session.config.stash[BEFORE] = traces()
         # Elsewhere than in CI the engine is not asked for traces, and another's may end at any time.
         session.config.stash[HAD_ENGINE] = CI and _why_no_engine() is None

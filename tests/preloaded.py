@@ -35,7 +35,7 @@ from typing import IO, Any
 ROOT = Path(__file__).resolve().parents[1]
 PRELOADED = (
     "tare.cli.study.result", "tare.report.terminal", "tare.report.findings_file", "tare.report.in_full",
-    "tare.run.fleet.coordinator", "tare.run.fleet.crew", "tare.run.fleet.dispatcher", "tare.study.registry",
+    "tare.run.fleet.coordinator", "tare.run.fleet.workers", "tare.run.fleet.dispatcher", "tare.study.registry",
     "tare.store", "tare.deployments.registry", "tare.databases.registry", "tare.monitors.registry",
     "tare.workloads.registry", "tare.run.fleet.site_process", "tests.unit.run.conftest", "distributed",
 )  # fmt: skip
@@ -43,7 +43,7 @@ PRELOADED = (
 LONGEST = 1 << 20
 _ANSWER_S = 120.0
 """To import everything, on a machine that has much else to do."""
-_NAMED_S = 30.0
+_NAMED_S = 60.0
 """For new threads to give themselves their names."""
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "GLIBC_", "SSL_")
 """Variables that a process reads when it starts; with others than here there is no fork."""
@@ -148,6 +148,11 @@ class Source:
             finally:
                 _prctl(_SUBREAPER, 0)
 
+    @property
+    def pid(self) -> int:
+        """Of the process that forks."""
+        return self._process.pid
+
     def close(self) -> None:
         """End it; what it has forked goes on."""
         self._door.close()
@@ -162,6 +167,12 @@ def _source() -> Source:
     if os.getpid() not in _started:
         _started[os.getpid()] = Source()
     return _started[os.getpid()]
+
+
+def source_pid() -> int | None:
+    """The process that forks for this one, if it was started."""
+    source = _started.get(os.getpid())
+    return source.pid if source is not None else None
 
 
 def close() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store import open_store
 
 _COUNTED = ("tx_packets", "rx_packets", "tcp_segments_retransmitted")

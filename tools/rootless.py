@@ -16,9 +16,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from uuid import uuid4
 
 STATE = Path("/var/lib/tare-rootless")
@@ -170,18 +171,37 @@ def _run(*argv: str) -> None:
         raise RootlessFailed(f"{argv[0]} ended with {done.returncode}: {done.stderr.strip()}")
 
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def _handle(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+    for number in _SIGNALS:
+        signal.signal(number, handler)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """End this program by way of its clean-up, which a further signal does not cut short."""
+    _handle(signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 def _passing_on_signals(command: list[str], env: dict[str, str]) -> int:
-    """Run the command; SIGINT and SIGTERM end it, and only after it the service and the user."""
-    with subprocess.Popen(command, env=env) as child:
-        before = {
-            number: signal.signal(number, lambda given, _: child.send_signal(given))
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        try:
-            return child.wait()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    """Run the command. SIGINT and SIGTERM end it, also while it starts; the service and the user go after it."""
+    given, running = list[int](), list[subprocess.Popen[bytes]]()
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        given.append(number)
+        for each in running:
+            each.send_signal(number)
+
+    _handle(pass_on)
+    try:
+        running.append(subprocess.Popen(command, env=env))
+        for number in given:
+            running[0].send_signal(number)
+        return running[0].wait()
+    finally:
+        _handle(signal.SIG_IGN)
 
 
 def main(words: list[str]) -> int:
@@ -190,6 +210,7 @@ def main(words: list[str]) -> int:
         sys.stderr.write(f"{__doc__}\n")
         return 2
     fuse = words[1] == "--fuse"
+    _handle(_end)
     try:
         with made(fuse=fuse) as rootless:
             command = words[2:] if fuse else words[1:]

@@ -1,7 +1,7 @@
 """Time of calls through the agent and over plain SSH, and what the agent costs while nothing is asked.
 
     python -m bench.agent --ssh root@host [--ssh-config FILE] [--markdown FILE]
-    python -m bench.agent --test-host [--ansible PROGRAM]      # a host of tools.hosts, made for this (root)
+    python -m bench.agent --test-host      # a host of tools.hosts, made for this (root)
 
 The goal is a small read within twice the network's round trip and 0.2 ms; give that round trip by `--rtt-us`, else
 it is taken from TCP connections to a test host's sshd. An empty request (`ping`) to the same agent shows what SSH
@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.agent.ansible import seconds_of
 from bench.tables import show
 from tare.sites.file import SshSpec
 from tare.sites.process import TICKS_PER_S, from_ident, parse_stat
@@ -47,8 +46,6 @@ class Costs:
     idle_cpu: float
     idle_s: float
     resident_mib: float
-    ansible_s: float | None = None
-    """Of ten commands in one play; `None`: not asked for."""
 
 
 def timed(act: Callable[[], object], times: int) -> list[float]:
@@ -61,7 +58,7 @@ def timed(act: Callable[[], object], times: int) -> list[float]:
     return seconds
 
 
-def measured(spec: SshSpec, idle_s: float, ansible: Path | None = None) -> Costs:
+def measured(spec: SshSpec, idle_s: float) -> Costs:
     """All of it, on one host."""
     dialer = SshDialer(spec, "bench", agent_program())
     Link("bench", dialer).close()  # the agent is copied
@@ -92,7 +89,6 @@ def measured(spec: SshSpec, idle_s: float, ansible: Path | None = None) -> Costs
         idle_cpu=used / idle_s,
         idle_s=idle_s,
         resident_mib=resident,
-        ansible_s=None if ansible is None else seconds_of(ansible, spec, COMMANDS),
     )
 
 
@@ -143,7 +139,6 @@ def table(costs: Costs, rtt_us: float | None) -> str:
         ("`true` through the agent", f"{costs.command_ms:.2f} ms"),
         ("`true` by a new SSH connection", f"{costs.ssh_command_ms:.0f} ms"),
         ("`true` by a kept SSH connection", f"{costs.ssh_kept_command_ms:.0f} ms"),
-        (f"{COMMANDS} commands by Ansible", "not tried" if costs.ansible_s is None else f"{costs.ansible_s:.1f} s"),
         ("agent's CPU while idle", f"{100 * costs.idle_cpu:.3f} % of one (steps of {step:.3f} %)"),
         ("agent's memory", f"{costs.resident_mib:.1f} MiB"),
     ]  # fmt: skip
@@ -156,7 +151,6 @@ def main(words: Sequence[str] | None = None) -> None:
     place = parser.add_mutually_exclusive_group(required=True)
     place.add_argument("--ssh", help="destination, as ssh(1) takes it")
     place.add_argument("--test-host", action="store_true", help="make a test host, and remove it")
-    parser.add_argument("--ansible", type=Path, help="ansible-playbook, for the same ten commands")
     parser.add_argument("--ssh-config", help="in the place of ~/.ssh/config")
     parser.add_argument("--rtt-us", type=float, help="the network's round trip, where it is known")
     parser.add_argument("--idle-s", type=float, default=60.0, help="seconds in which nothing is asked (60)")
@@ -165,10 +159,10 @@ def main(words: Sequence[str] | None = None) -> None:
     if given.test_host:
         with hosts.made(1) as (host,):
             spec = SshSpec(ssh=host.name, ssh_config=str(host.lab.ssh_config), name="bench")
-            shown = table(measured(spec, given.idle_s, given.ansible), given.rtt_us or _round_trip_us(host.managed))
+            shown = table(measured(spec, given.idle_s), given.rtt_us or _round_trip_us(host.managed))
     else:
         spec = SshSpec(ssh=given.ssh, ssh_config=given.ssh_config, name="bench")
-        shown = table(measured(spec, given.idle_s, given.ansible), given.rtt_us)
+        shown = table(measured(spec, given.idle_s), given.rtt_us)
     show(shown, given.markdown)
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from statistics import median
 
 from bench.tables import show
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store import open_store
 from tools import hosts
-from tools.cut_pair import STUDY
+from tools.chaos.studies import PAIR
 
 GOAL = 1.5
 _WARMUP_S, _MEASURE_S = 1.0, 2.0
@@ -45,7 +45,7 @@ def table(alone: Sequence[float], between: Sequence[float]) -> str:
 
 def _runs(place: Path, sites: Path | None) -> list[float]:
     study = place / "study.yaml"
-    study.write_text(STUDY if sites is not None else STUDY.replace(", own_host: true", ""))
+    study.write_text(PAIR if sites is not None else PAIR.replace(", own_host: true", ""))
     store = Path(tempfile.mkdtemp(dir=place)) / "store"
     words = ["run", str(study), "--blocks", "1", "--store", str(store), "--quiet"]
     if sites is not None:

@@ -62,7 +62,9 @@ def run_case(case: Case, place: Place, pairs: int) -> tuple[ArmExplanation, list
             with case.setup(place, is_arm=is_arm) as load:
                 runs[is_arm].append(measure(place, load))
     pairing = Pairing([run.times for run in runs[True]], [run.times for run in runs[False]])
-    return explain_arm(case.name, "without", pairing, paired_log_ratio_t), runs[True] + runs[False]
+    totals = [(mine.total_us, theirs.total_us) for mine, theirs in zip(pairing.arm, pairing.baseline, strict=True)]
+    overhead = paired_log_ratio_t([mine / theirs for mine, theirs in totals if mine and theirs])
+    return explain_arm(case.name, "without", pairing, overhead), runs[True] + runs[False]
 
 
 def cost(place: Place, pairs: int) -> list[float]:

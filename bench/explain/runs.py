@@ -17,7 +17,7 @@ from tare.analyze.explain.run_times import RunTimes, times_of
 from tare.analyze.explain.sampled import sampled
 from tare.analyze.explain.waiting import waited
 from tare.monitors.profile.stacks import read_profile
-from tare.run.usage.driven import Span
+from tare.record.load_time import Span
 
 _RUN_S, _START_S = 120.0, 20.0
 

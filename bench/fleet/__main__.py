@@ -31,8 +31,8 @@ from bench.fleet.place import scratch, variables
 from bench.fleet.study import plan_of_sleeps
 from tare.run.execute import Destination
 from tare.run.fleet.coordinator import execute_on
-from tare.run.fleet.crew import OwnCrew
 from tare.run.fleet.dispatcher import Fleet
+from tare.run.fleet.workers import OwnWorkers
 from tare.run.resume import StudyState
 from tare.sites.file import SiteSpec
 from tare.store import resume_store
@@ -68,11 +68,6 @@ class Took:
         return 1000 * (self.wall_s - self.block_s * self.blocks / self.sites) / self.blocks
 
     @property
-    def between_ms(self) -> float:
-        """What a site waits beside its sleep, a block."""
-        return self.overhead_ms * self.sites
-
-    @property
     def speed_up(self) -> float:
         """Sleeping seconds a second, over the number of sites: 1 is as fast as can be."""
         return self.block_s * self.blocks / self.wall_s / self.sites
@@ -89,20 +84,20 @@ def by_tare(sites: int, blocks: int, block_s: float) -> Took:
         resume_store(place / "store", plan) as writer,
     ):
         began = time.monotonic()
-        crew = OwnCrew([SiteSpec(name=name, sut="local", client="local") for name in names], MADE_UP)
+        workers = OwnWorkers([SiteSpec(name=name, sut="local", client="local") for name in names], MADE_UP)
         try:
-            crew.client.wait_for_workers(sites, timeout=_START_S)
+            workers.client.wait_for_workers(sites, timeout=_START_S)
             start_s = time.monotonic() - began
             destination = Destination(writer.id, StudyState(), writer.staging)
-            pids, made = list(crew.pids.values()), 0
+            pids, made = list(workers.pids.values()), 0
             cpu, began = cpu_of(pids), time.monotonic()
-            for kept in execute_on(Fleet(names, crew, place / "store"), plan, destination, (), lambda _: None):
+            for kept in execute_on(Fleet(names, workers, place / "store"), plan, destination, (), lambda _: None):
                 writer.commit_all(kept)
                 made += len(kept)
                 if made == len(plan.runs):
                     wall_s, cpu_s = time.monotonic() - began, cpu_of(pids) - cpu
         finally:
-            crew.close()
+            workers.close()
     if made != len(plan.runs):
         sys.exit(f"bench.fleet: {made} of {len(plan.runs)} runs were made")
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

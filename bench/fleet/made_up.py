@@ -14,11 +14,11 @@ from random import Random
 from typing import Any
 
 from tare.plan.model import Plan, PlannedRun
+from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.run.fleet.block_task import BlockTask, Maker, Send, spool_of
 from tare.run.fleet.handover import hand_over
 from tare.run.fleet.site_process import main
 from tare.run.interrupts import Interrupts
-from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
 from tare.sites.file import SiteSpec
 
 SECONDS = "MADE_UP_S"

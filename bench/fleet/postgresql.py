@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 _NOBODY = 65534
 _LIMIT_S = 60.0
@@ -63,7 +63,7 @@ def server(programs_at: Path) -> Iterator[Path]:
 
 def store_at(socket: Path, name: str, raw: Path) -> StorePlace:
     """The URL of a store in it."""
-    return place_of(f"postgresql://tare@/{_DATABASE}?host={socket}&store={name}&raw=file://{raw}")
+    return parse_store_url(f"postgresql://tare@/{_DATABASE}?host={socket}&store={name}&raw=file://{raw}")
 
 
 def size_of(place: StorePlace) -> int:

@@ -36,13 +36,13 @@ from bench.fleet.postgresql import programs, server, size_of, store_at
 from bench.fleet.study import plan_of_sleeps
 from tare.live.parts import NAMES
 from tare.plan.model import Plan
-from tare.run.fleet.dealing import site_of_block
-from tare.run.record import Phase, PhaseTime, RunRecord
+from tare.record.run_record import Phase, PhaseTime, RunRecord
+from tare.run.fleet.assignment import site_of_block
 from tare.store import resume_store
 from tare.store.files import attempt_name
 from tare.store.rows import to_rows
 from tare.store.write import insert_rows
-from tare.store_place import Place, StorePlace, place_of
+from tare.store_place import Place, StorePlace, parse_store_url
 
 ARMS, MOST_SITES, FEWEST_BLOCKS_A_SITE = 100, 200, 5
 _BATCH = 2000
@@ -65,8 +65,8 @@ from dataclasses import replace
 from tare.run.resume import remaining
 from tare.store import open_store, resume_store
 from tare.store.outlines import state_of
-from tare.store_place import place_of
-place = place_of(sys.argv[1])
+from tare.store_place import parse_store_url
+place = parse_store_url(sys.argv[1])
 plan = open_store(place).plan
 began = time.perf_counter()
 with resume_store(place, plan) as writer:
@@ -181,7 +181,7 @@ def first_paint_s(address: str) -> Sequence[float]:
 
 def compile_all(place: Path) -> None:
     """Have the bytecode of all that the commands import."""
-    plan, store = plan_of_sleeps(2, 3), place_of(place / "compiled")
+    plan, store = plan_of_sleeps(2, 3), parse_store_url(place / "compiled")
     measured(store, plan, ["site-1", "site-2"], place / "compiled.html")
     shutil.rmtree(store.directory)
 
@@ -216,7 +216,7 @@ def of_size(place: Path, wanted: int, socket: Path | None) -> Iterator[Scale]:
     plan = plan_of_sleeps(wanted // ARMS, ARMS - 1)  # and the baseline again
     sites = [f"site-{n:03d}" for n in range(1, 1 + min(MOST_SITES, max(2, wanted // ARMS // FEWEST_BLOCKS_A_SITE)))]
     page = place / "report.html"
-    stores = [place_of(place / f"store-{wanted}")]
+    stores = [parse_store_url(place / f"store-{wanted}")]
     if socket is not None:
         stores.append(store_at(socket, f"runs-{wanted}", place / "raw"))
     for store in stores:

@@ -25,7 +25,7 @@ from tare.knowledge.predictions.past_text import FALLS_BEHIND, dropped, past_tre
 from tare.knowledge.predictions.prediction_text import blocks_behind
 from tare.plural import counted
 from tare.sites.layout import default_layout
-from tare.store_place import place_of
+from tare.store_place import parse_store_url
 
 TITLES = {
     THROUGHPUT: "Throughput, closed loop",
@@ -106,7 +106,7 @@ def main() -> int:
     pasts = []
     for path in chosen.stores:
         try:
-            pasts.append(past_of(place_of(str(path)), default_layout()))
+            pasts.append(past_of(parse_store_url(str(path)), default_layout()))
         except TareError as error:
             print(f"{path} is left out: {error}", file=sys.stderr)
     found = judged(pasts, load_claims())

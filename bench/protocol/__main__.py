@@ -1,12 +1,12 @@
 """What each protocol costs on this machine, and how often its interval is wrong.
 
-    python -m bench.protocol --minutes 25 [--json FILE] [--markdown FILE]
+    python -m bench.protocol --minutes 25 [--pools interleave rotate] [--json FILE] [--markdown FILE]
     python -m bench.protocol --show
 
-Makes ordinary studies of identical servers and of one known effect under `interleave`, `fixed` (all runs of an arm
-together; `buckets` judges the same runs) and `duet`, taking turns, and adds them to those made before on this
-machine ($TARE_HOME/bench-protocol). Measured and computed figures have columns of their own.
-Needs root and a container engine.
+Makes ordinary studies of identical servers and of one known effect under `interleave`, `rotate`, `fixed` (all runs
+of an arm together; `buckets` judges the same runs) and `duet`, in turn, and adds them to those made before on this
+machine ($TARE_HOME/bench-protocol/tare-load). An unfinished study is resumed. Measured and computed figures have
+columns of their own. Needs root and a container engine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -43,7 +43,9 @@ from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 
 
-def make(archive: Archive, identity: Identity, engine: Engine, layout: Layout, minutes: float) -> None:
+def make(  # noqa: PLR0913, PLR0917 - all that a session is made of
+    archive: Archive, identity: Identity, engine: Engine, layout: Layout, minutes: float, pools: Sequence[str]
+) -> None:
     """Add studies until the time is up; Ctrl-C ends it, and what is finished is kept."""
     interrupts = Interrupts()
 
@@ -56,7 +58,7 @@ def make(archive: Archive, identity: Identity, engine: Engine, layout: Layout, m
         with progress(plan, done, quiet=False) as observer:
             yield observer
 
-    session = Session(archive, identity, list(POOLS), machine, watch, SystemClock())
+    session = Session(archive, identity, pools, machine, watch, SystemClock())
     try:
         with interrupts.installed():
             calibrate(session, minutes)
@@ -68,19 +70,20 @@ def main() -> None:
     """Measure, add, print."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--minutes", type=float, default=25.0, help="begin no run after so long")
+    options.add_argument("--pools", nargs="+", choices=POOLS, default=list(POOLS), help="make studies of these")
     options.add_argument("--show", action="store_true", help="only print what is known")
     options.add_argument("--json", type=Path, help="write the figures here too")
     options.add_argument("--markdown", type=Path, help="write the tables here too")
     chosen = options.parse_args()
     layout = default_layout()
-    archive = Archive(layout.home / "bench-protocol", POOLS)
+    archive = Archive(layout.home / "bench-protocol" / "tare-load", POOLS)
     try:
         with local_engine() as engine:
             host = LocalHost()
             facts = None if engine.client is None else engine_facts(engine.client, host)
             identity = identity_of(host_facts(host, data_path=str(layout.home)), facts)
             if not chosen.show:
-                make(archive, identity, engine, layout, chosen.minutes)
+                make(archive, identity, engine, layout, chosen.minutes, chosen.pools)
         known = figures(archive, identity)
     except TareError as error:
         sys.exit(f"bench.protocol: {error}")

@@ -32,8 +32,8 @@ from tare.calibrate.pooled import Injected, injected
 from tare.calibrate.summary import Identity
 from tare.plan.expand import CONTROL
 from tare.protocols.stopping import Rule
-from tare.run.duet.swap import throughput_of
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
+from tare.record.swap_halves import throughput_of
 from tare.store import open_store
 
 TARGETS = (0.02, 0.01)
@@ -61,6 +61,7 @@ def _always(blocks: int) -> bool:
 
 WAYS = (
     Way("interleave", "interleave", by_pairs, sequential, Rule().looks_at, with_control=1.5),
+    Way("rotate", "rotate", by_pairs, sequential, Rule().looks_at, with_control=1.5),
     Way("duet", "duet", by_pairs, sequential, Rule().looks_at, with_control=2.0),
     Way("fixed", "together", by_welch, by_welch, _always),
     Way("buckets", "together", by_windows, by_windows, _always),

@@ -28,7 +28,7 @@ from tare.calibrate.outcome import ContrastResult
 from tare.calibrate.session import Session, calibrate, next_place
 from tare.calibrate.summary import Identity, identity_of_run
 from tare.cli.study.progress import progress
-from tare.cli.study.running import carried_out
+from tare.cli.study.running import run_plan
 from tare.errors import TareError
 from tare.plan.expand import expand
 from tare.plan.model import Plan
@@ -104,7 +104,7 @@ def _on_sites(night: Night, place: Place) -> None:
     """A whole study on all sites at once, as `tare run --sites` makes it."""
     place.path.parent.mkdir(parents=True, exist_ok=True)
     plan = expand(KINDS[place.kind].make(place.number))
-    with carried_out(plan, place.path, quiet=False, sites=night.sites):
+    with run_plan(plan, place.path, quiet=False, sites=night.sites):
         pass
 
 

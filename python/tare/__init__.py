@@ -22,6 +22,6 @@ def open_store(path: str | PathLike[str]) -> Results:
 
     from tare.report.frames.results import Results  # polars and scipy are slow to import
     from tare.store import open_store as opened
-    from tare.store_place import place_of
+    from tare.store_place import parse_store_url
 
-    return Results(opened(place_of(fspath(path))))
+    return Results(opened(parse_store_url(fspath(path))))

@@ -1,4 +1,4 @@
-"""Tables in Parquet of anybody's making: polars reads them, after what it trusts in them was looked at.
+"""Validate untrusted Parquet before Polars reads it.
 
 polars takes sizes and counts of pages as they are. Of a negative one it makes an allocation that ends the process,
 which no handler sees. The format, in Thrift's compact protocol: https://parquet.apache.org/docs/file-format/.

@@ -139,7 +139,7 @@ def breach_of_factory(contract: type) -> Callable[[object], str | None]:
 
     def breach(implementation: object) -> str | None:
         if not inspect.isclass(implementation):
-            return "is no class"
+            return "must be a class"
         try:
             inspect.signature(implementation).bind("host", "ledger", "engine")
         except TypeError as error:
@@ -154,7 +154,7 @@ def _breaches(contract: type, implementation: object) -> Iterator[str]:
         if not hasattr(implementation, name):
             yield f"has no attribute {name}"
         elif not _fits(getattr(implementation, name), declared):
-            yield f"has a wrong {name}: {getattr(implementation, name)!r} is no {_shown(declared)}"
+            yield f"must have {name} of type {_shown(declared)}, got {getattr(implementation, name)!r}"
     for name, method in _methods(contract).items():
         given = getattr(implementation, name, None)
         if not callable(given):

@@ -49,7 +49,7 @@ Place = Path | StorePlace
 """Location of a store, for callers that may pass a plain directory."""
 
 
-def place_of(text: str | Path | StorePlace) -> StorePlace:
+def parse_store_url(text: str | Path | StorePlace) -> StorePlace:
     """Parse the location of a store. Raises `StoreError` for a URL that does not name a store."""
     if isinstance(text, StorePlace):
         return text

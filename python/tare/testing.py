@@ -36,7 +36,7 @@ _MACHINE = (
 )  # fmt: skip
 
 
-class UntouchableHost:
+class UntouchableHost(Host):
     """A host that fails on every call, for methods that only describe and so must not use the host."""
 
     name = "untouchable"
@@ -92,6 +92,10 @@ class UntouchableLedger:
     def home(self, host: str) -> str:
         """Fail."""
         raise AssertionError(f"making a deployment asked for the home on {host}")
+
+    def owner_on(self, host: str) -> Process:
+        """Fail."""
+        raise AssertionError(f"making a deployment asked for the owner on {host}")
 
 
 @contextmanager

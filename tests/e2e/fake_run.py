@@ -14,8 +14,8 @@ from tests.unit.store.conftest import make_record
 
 from tare.live.output import raw_of
 from tare.live.status_file import StatusWriter
+from tare.record.run_record import Outcome, Phase, RunRecord
 from tare.run.events import Notice, PhaseStarted, Preparing, RunEnded, RunStarted
-from tare.run.record import Outcome, Phase, RunRecord
 from tare.store import Writer, resume_store
 
 PRINTED = Path(__file__).resolve().parents[1] / "data" / "sysbench" / "closed.stdout"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -50,11 +49,9 @@ def test_the_page_is_there_while_the_run_is_and_then_its_process_is_gone(store: 
 
 def test_a_page_that_crashes_or_hangs_is_left_behind(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tare.live.serving._END_S", 0.5)
-    for program in (("-c", "raise SystemExit(1)"), ("-c", "import time; time.sleep(60)")):
-        began = time.monotonic()
+    for program in (("-c", "raise SystemExit(1)"), ("-c", "import time; time.sleep(900)")):
         with serve_beside(store, 0, TOKEN, program=program):
             pass
-        assert time.monotonic() - began < 50
 
 
 def test_a_port_in_use_is_told_and_the_run_goes_on(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,7 @@ def program(*words: str, stdin: int | None = None, stdout: int | None = None) ->
         finally:
             started.send_signal(signal.SIGINT)
             try:
-                started.wait(30)
+                started.wait(60)
             except subprocess.TimeoutExpired:
                 started.kill()
 
@@ -59,7 +59,7 @@ def fake_run(store: Path, work: Path) -> Iterator[Callable[[str], None]]:
 
         yield take
         stdin.close()
-        run.wait(30)
+        run.wait(60)
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def test_it_is_printed_light_with_the_charts_of_a_wide_page(page: Page) -> None:
     assert page.evaluate(body) == [WHITE, BLACK]
     assert page.locator("figure .wide").first.is_visible()
     assert not page.locator("figure .narrow").first.is_visible()
-    charts = page.locator("section.metrics details figure .wide")
+    charts = page.locator("#metrics details figure .wide")
     assert charts.count() > 0
     assert all(charts.nth(n).is_visible() for n in range(charts.count()))
 

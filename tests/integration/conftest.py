@@ -17,8 +17,9 @@ from tests.integration.hosts.reached import KINDS, LOCAL_ALONE, Reached, over_ss
 from tare.images import Image, ImageConfig
 from tare.run.attempt.context import RunContext
 from tare.run.attempt.server import Server
-from tare.sites.engine import LABEL, connect
+from tare.sites.engine import connect
 from tare.sites.local import LocalHost, own_process
+from tare.sites.marks import LABEL
 from tare.sites.process import to_ident
 from tools import hosts
 from tools.lab import TestHost
@@ -58,7 +59,7 @@ def image(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Ite
     for library in _libraries(busybox):
         (rootfs / library.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, rootfs / library.lstrip("/"))
-    applets = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True, timeout=30)
+    applets = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True, timeout=60)
     for applet in applets.stdout.split():
         if applet != "busybox":
             (rootfs / "bin" / applet).symlink_to("busybox")
@@ -150,5 +151,5 @@ def _tar(rootfs: Path) -> bytes:
 
 def _libraries(program: str) -> list[str]:
     """Shared libraries of a busybox that is not static."""
-    shown = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=30).stdout
+    shown = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=60).stdout
     return [word for line in shown.splitlines() for word in line.split() if word.startswith("/")]

@@ -27,8 +27,8 @@ from tests.integration.lacking import left_out
 
 from tare.images import Image
 from tare.sites.binaries import PROBE, candidates
-from tare.sites.engine import LABEL
 from tare.sites.local import own_process
+from tare.sites.marks import LABEL
 from tare.sites.process import to_ident
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +36,7 @@ DASHBOARD = ROOT / "grafana" / "dashboards" / "tare-probe.json"
 SCRAPING = ROOT / "grafana" / "prometheus.yml"
 RATE_INTERVAL = "5s"
 UP_S = 20.0
-ANSWERS_S = 45.0
+ANSWERS_S = 60.0
 CALL_S = 5.0
 PERIOD_US = 100_000
 LOAD = "while :; do dd if=/dev/zero of=/data/x bs=64k count=16 conv=fsync 2>/dev/null; done"
@@ -83,7 +83,7 @@ def running(*argv: str, log: Path) -> Iterator[None]:
         finally:
             process.terminate()
             try:
-                process.wait(10)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -16,8 +16,8 @@ from docker import DockerClient
 from docker.types import LogConfig, Ulimit
 
 from tare.images import Image
-from tare.sites.engine import LABEL
 from tare.sites.local import own_process
+from tare.sites.marks import LABEL
 from tare.sites.process import to_ident
 
 pytestmark = pytest.mark.engine

@@ -28,6 +28,7 @@ from tests.integration.runs.failing import signalled
 from tare.images import Image
 from tare.images.prepare import prepare
 from tare.plan.expand import expand
+from tare.record.run_record import Phase, RunRecord
 from tare.run.attempt import raw_files
 from tare.run.attempt.certificates import new_certificate
 from tare.run.attempt.context import RunContext
@@ -37,7 +38,6 @@ from tare.run.execute import Destination, execute
 from tare.run.interrupts import Interrupts
 from tare.run.local import local_engine, local_machine
 from tare.run.parity.references import References
-from tare.run.record import Phase, RunRecord
 from tare.run.resume import StudyState
 from tare.sites.engine import connect
 from tare.sites.layout import Layout, default_layout
@@ -254,7 +254,7 @@ def machine_of(plan: Any, home: Path) -> Iterator[Any]:
             return prepare(reference, host=LocalHost(), layout=cache, ledger=ledger, engine=engine.client)
 
         machine = local_machine(plan, engine, Interrupts(), Layout(home))
-        yield replace(machine, prepare=ready, references=References())
+        yield replace(machine, own=replace(machine.own, prepare=ready), references=References())
 
 
 def run(text: str, tmp_path: Path, watch: Watch, harm: Callable[[], None] | None) -> Sequence[RunRecord]:
@@ -336,10 +336,10 @@ def test_the_search_finds_what_is_left_and_shown(watch: Watch, tmp_path: Path) -
     (tmp_path / password).mkdir()
     assert {path.name for path in watch.holding(tmp_path)} == {"log", "encoded", password}
     assert open_to_others(tmp_path, tmp_path / "log")
-    subprocess.run(["true", password], check=True, timeout=10)
-    with subprocess.Popen(["sleep", "60"], env={**os.environ, "WORD": password}) as shows_it:
+    subprocess.run(["true", password], check=True, timeout=60)
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, "WORD": password}) as shows_it:
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             while "environ of sleep" not in watch.shown:
                 assert time.monotonic() < deadline, watch.shown
                 time.sleep(0.05)

@@ -9,7 +9,7 @@ from tests.unit.analyze import synthetic
 
 from tare.plan.expand import expand
 from tare.plan.model import Plan, PlannedRun
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store import resume_store
 from tare.study.model import Study
 

@@ -16,12 +16,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "tare"
 
-STAGES = ("study", "plan", "run", "store", "analyze", "calibrate", "report", "knowledge", "live")
+STAGES = ("study", "plan", "record", "run", "store", "analyze", "calibrate", "report", "knowledge", "live")
 PLUGINS = ("images", "deployments", "databases", "workloads", "monitors", "protocols", "sites", "storage")
 BEHIND_HOST = ("deployments", "databases", "workloads", "monitors", "storage")
 ON_HOST = {
     "deployments/bare/launcher.py", "deployments/vm/guest_line.py", "deployments/cgroup/warden.py",
-    "deployments/container/handover.py", "deployments/containerd/supervisor.py",
+    "deployments/container/handover.py", "deployments/containerd/supervisor.py", "deployments/marked.py",
     "calibrate/delay_proxy.py", "calibrate/kernel_events.py", "calibrate/link_costs.py",
     "monitors/cpu_clock.py",
     "monitors/stamper.py", "monitors/stats_reader.py", "monitors/cadvisor_server.py",
@@ -43,7 +43,7 @@ Rule = Callable[[ast.Module, str], Iterator[str]]
 
 
 def folder_of(module: str) -> str:
-    """`tare.run.record` → `run`, `tare.errors` → `errors`, anything else → ``."""
+    """`tare.record.run_record` → `record`, `tare.errors` → `errors`, anything else → ``."""
     parts = module.split(".")
     return parts[1] if parts[0] == "tare" and len(parts) > 1 else ""
 
@@ -73,6 +73,13 @@ def stage_order(tree: ast.Module, folder: str) -> Iterator[str]:
             continue
         if folder != target:
             yield f"line {line}: tare.{target} is for the command line alone"
+
+
+def reading_without_running(tree: ast.Module, folder: str) -> Iterator[str]:
+    """What reads records knows the record alone, never how a run is made."""
+    for line, module in imports(tree):
+        if folder == "analyze" and folder_of(module) == "run":
+            yield f"line {line}: {folder} imports {module}; what both need belongs into record/"
 
 
 def plugins_below_stages(tree: ast.Module, folder: str) -> Iterator[str]:
@@ -152,12 +159,16 @@ def standard_library_only(tree: ast.Module, folder: str) -> Iterator[str]:
 
 
 def contract(tree: ast.Module, folder: str) -> Iterator[str]:
-    """A plug-in folder's `__init__`: one Protocol of at most five methods, its value types, no implementation."""
+    """A plug-in folder's `__init__`: one Protocol of at most five methods to implement, its value types.
+
+    A method with a body is a default, which an implementation need not have.
+    """
     protocols = [node for node in tree.body if isinstance(node, ast.ClassDef) and _is_protocol(node)]
     if len(protocols) != 1:
         yield f"{folder}/__init__.py holds {len(protocols)} Protocols, not one"
     for protocol in protocols:
-        methods = [node.name for node in protocol.body if isinstance(node, ast.FunctionDef)]
+        functions = [node for node in protocol.body if isinstance(node, ast.FunctionDef)]
+        methods = [node.name for node in functions if ast.unparse(node.body[-1]) == "..."]
         if len(methods) > 5:
             yield f"{protocol.name} has {len(methods)} methods: {', '.join(methods)}"
     for line, module in imports(tree):
@@ -234,7 +245,13 @@ def _target(node: ast.stmt) -> str:
     return targets[0].id if isinstance(targets[0], ast.Name) else ""
 
 
-RULES: tuple[Rule, ...] = (stage_order, plugins_below_stages, machine_behind_host, output_in_cli_only)
+RULES: tuple[Rule, ...] = (
+    stage_order,
+    reading_without_running,
+    plugins_below_stages,
+    machine_behind_host,
+    output_in_cli_only,
+)
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -320,7 +337,9 @@ def test_files_and_folders_are_named_by_their_idea() -> None:
 @pytest.mark.parametrize(
     ("rule", "folder", "source"),
     [
-        (stage_order, "plan", "from tare.run.record import RunRecord"),
+        (stage_order, "plan", "from tare.record.run_record import RunRecord"),
+        (stage_order, "record", "from tare.run.clock import Clock"),
+        (reading_without_running, "analyze", "from tare.run.resume import StudyState"),
         (stage_order, "analyze", "import tare.report.html"),
         (stage_order, "report", "from tare.knowledge.claim import Claim"),
         (stage_order, "study", "def late():\n    from tare import store"),
@@ -371,6 +390,7 @@ def test_the_rule_finds_what_breaks_it(rule: Rule, folder: str, source: str) -> 
         (output_in_cli_only, "study", "def main():\n    print('x')\nif __name__ == '__main__':\n    main()"),
         (contract, "deployments", "class D(Protocol): ...\nfrom tare.sites import Process"),
         (contract, "monitors", "class Monitor(Protocol[T]): ..."),
+        (contract, "monitors", "class M(Protocol):\n" + "".join(f"  def m{i}(self): return\n" for i in range(6))),
         (registry, "monitors", "MONITORS: Mapping[str, Monitor] = {}"),
     ],
 )

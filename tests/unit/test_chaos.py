@@ -20,6 +20,7 @@ from tools.chaos.canaries import Canaries, differences, own_mounts
 from tools.chaos.disks import Disk
 from tools.chaos.faults import FAULTS, POWER_CUT, output_of, without_cpu_s
 from tools.chaos.ground import Here, _bring_kernel, on_test_host
+from tools.chaos.pair import faults_of
 from tools.chaos.processes import below, part_of
 from tools.chaos.real_faults import REAL
 from tools.chaos.reasons import REASONS, wrong
@@ -35,6 +36,8 @@ HARMLESS = {
     "another home's tare",
     "another user's tare",
     POWER_CUT,
+    "connections ended",
+    "network silent",
 }
 """After these no attempt may be kept as failed."""
 
@@ -44,7 +47,7 @@ def played(kind: str, at: float = 100.0, until: float = 101.0) -> Played:
 
 
 def test_each_fault_has_words_for_what_it_does_or_may_fail_nothing() -> None:
-    assert set(REASONS) == {*FAULTS, *REAL} - HARMLESS
+    assert set(REASONS) == {*FAULTS, *REAL, *faults_of(())} - HARMLESS
 
 
 @pytest.mark.parametrize(
@@ -134,8 +137,8 @@ def test_a_test_host_gets_the_kernel_of_virtual_machines_without_the_result_of_a
     monkeypatch.setattr("tools.chaos.ground.kernel_of", fetched)
     (tmp_path / "to").mkdir()
     _bring_kernel(tmp_path / "home", tmp_path / "to")
-    brought = [path.relative_to(tmp_path / "to") for path in (tmp_path / "to").rglob("*") if path.is_file()]
-    assert brought == [Path("machines/kernel/vmlinuz")]
+    brought = {path.relative_to(tmp_path / "to") for path in (tmp_path / "to").rglob("*") if path.is_file()}
+    assert brought == {Path(".tare"), Path("machines/kernel/vmlinuz")}
 
 
 def test_a_call_without_a_kernel_for_virtual_machines_says_why_it_cannot_go_on(

@@ -55,7 +55,7 @@ def test_a_package_is_taken_from_the_list_with_its_digests() -> None:
     script = re.search(r"^locked\(\) .*$", (ROOT / "scripts" / "venv.sh").read_text(), re.MULTILINE)
     assert script is not None
     done = subprocess.run(
-        ["sh", "-c", f"{script[0]}\nlocked uv"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=10
+        ["sh", "-c", f"{script[0]}\nlocked uv"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     )
     first, *digests = done.stdout.splitlines()
     assert first.startswith("uv==")

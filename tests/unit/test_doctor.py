@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import docker
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tare.cli import app
-from tare.doctor import Line, Verdict, ok
-from tare.doctor.cpu import cpu_lines
+from tare.cli.machine.doctor import show
+from tare.doctor import Line, Verdict
+from tare.doctor.cpu import cpu_count_line, cpu_lines
 from tare.doctor.engine import engine_lines
-from tare.doctor.examination import examine, home_line
-from tare.doctor.resources import GIB, resource_lines
+from tare.doctor.examination import examine
+from tare.doctor.requirement_lines import Examined, requirement_lines
+from tare.doctor.resources import GIB, disk_line, memory_line, resource_lines
 from tare.doctor.spin import spin
-from tare.doctor.trials import trial_lines
+from tare.doctor.trials import builder_line, kvm_line, noise_line
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.requirements import HostPlan
+from tare.requirements.resources import HOME
 from tare.sites import Completed, Process
 from tare.sites.facts import host_facts
 from tare.sites.fake import Answer, FakeHost
+from tare.sites.file import SshSpec
 from tare.sites.layout import Layout
 from tare.sites.ledger import Kind, Ledger, Made
 from tare.sites.local import LocalHost
@@ -62,7 +70,6 @@ GOOD_ENGINE: Mapping[str, Any] = {
     "engine_security": ["name=seccomp,profile=builtin", "name=cgroupns"],
     "engine_containers_running": 0,
 }
-RIGHTS = ok("rights", "root")
 SPUN = {"seconds": 1.5, "pauses": 3, "lost_s": 0.001, "longest_ms": 0.4}
 
 
@@ -72,7 +79,11 @@ def by_name(lines: object) -> dict[str, Line]:
 
 def judged(name: str, **facts: object) -> Line:
     changed = {**GOOD_HOST, **facts}
-    return by_name([*cpu_lines(changed), *resource_lines(changed)])[name]
+    return by_name([*of_resources(changed), *cpu_lines(changed), *resource_lines(changed)])[name]
+
+
+def of_resources(facts: Mapping[str, Any]) -> list[Line]:
+    return [cpu_count_line(facts), memory_line(facts), disk_line(facts)]
 
 
 def host(**answers: Answer) -> FakeHost:
@@ -101,7 +112,8 @@ def host(**answers: Answer) -> FakeHost:
 
 def test_a_good_machine_gets_no_advice() -> None:
     lines = [
-        *trial_lines(host(), LAYOUT, RIGHTS, builds=True),
+        *(builder_line(host()), kvm_line(host(), LAYOUT), noise_line(host())),
+        *of_resources(GOOD_HOST),
         *cpu_lines(GOOD_HOST),
         *resource_lines(GOOD_HOST),
         *engine_lines(GOOD_ENGINE),
@@ -110,8 +122,10 @@ def test_a_good_machine_gets_no_advice() -> None:
 
 
 def test_images_are_not_built_on_other_hosts() -> None:
-    assert "mmdebstrap" in by_name(trial_lines(host(), LAYOUT, RIGHTS, builds=True))
-    assert "mmdebstrap" not in by_name(trial_lines(host(), LAYOUT, RIGHTS, builds=False))
+    there, ledger = HostPlan(host(), LAYOUT), cast("Ledger", OneLeft())
+    assert "mmdebstrap" in by_name(requirement_lines(Examined(there, ledger, GOOD_HOST, None)))
+    over_ssh = SshSpec(ssh="bench@db")
+    assert "mmdebstrap" not in by_name(requirement_lines(Examined(there, ledger, GOOD_HOST, None, over_ssh)))
 
 
 @pytest.mark.parametrize(
@@ -178,7 +192,6 @@ def test_an_engine_that_spoils_comparisons_is_warned_of(name: str, facts: Mappin
             Verdict.WARNING,
         ),
         ("KVM", {"kvm": TimedOut("python3 did not end")}, Verdict.WARNING),
-        ("NFS", {"ganesha": RunFailed("ganesha.nfsd cannot be run")}, Verdict.WARNING),
         ("noise", {"spin": Completed(("python3",), 0, b"not json")}, Verdict.WARNING),
         (
             "noise",
@@ -189,7 +202,8 @@ def test_an_engine_that_spoils_comparisons_is_warned_of(name: str, facts: Mappin
     ],
 )
 def test_what_fails_when_tried_gets_its_verdict(name: str, answers: Mapping[str, Answer], verdict: Verdict) -> None:
-    line = by_name(trial_lines(host(**answers), LAYOUT, RIGHTS, builds=True))[name]
+    tried = host(**answers)
+    line = by_name([builder_line(tried), kvm_line(tried, LAYOUT), noise_line(tried)])[name]
     assert line.verdict is verdict
     assert line.advice
 
@@ -210,15 +224,12 @@ def test_a_kvm_that_was_tried_is_told_by_what_came_of_it(accelerator: str, why: 
     tried.files[f"{LAYOUT.machines}/accelerator.json"] = json.dumps(
         {"mark": f"{tried.boot_id} ", "accelerator": accelerator, "why": why, "until_uptime_s": None}
     ).encode()
-    line = by_name(trial_lines(tried, LAYOUT, RIGHTS, builds=True))["KVM"]
+    line = kvm_line(tried, LAYOUT)
     assert (line.verdict, line.found) == told
 
 
 def test_the_noise_line_says_what_was_measured_with_its_unit() -> None:
-    assert (
-        "lost 0.07% of its time in 3 pauses over 0.1 ms, the longest 0.40 ms"
-        in by_name(trial_lines(host(), LAYOUT, RIGHTS, builds=True))["noise"].found
-    )
+    assert "lost 0.07% of its time in 3 pauses over 0.1 ms, the longest 0.40 ms" in noise_line(host()).found
 
 
 def test_a_loop_counts_every_pause_longer_than_the_limit() -> None:
@@ -230,6 +241,9 @@ def test_a_loop_counts_every_pause_longer_than_the_limit() -> None:
 
 class OneLeft:
     """A ledger with one thing of a run that died."""
+
+    def entries(self) -> tuple[Made, ...]:
+        return self.abandoned()
 
     def abandoned(self) -> tuple[Made, ...]:
         return (Made(Kind.CONTAINER, "tare-x", "local", Process(1, 1, "boot")),)
@@ -247,7 +261,7 @@ def test_without_an_engine_nothing_can_run_and_the_engine_is_why(tmp_path: Path)
     assert not findings.able
     assert findings.engine is None
     line = by_name(findings.lines)["engine"]
-    assert (line.verdict, line.found, line.advice) == (Verdict.CANNOT, "no engine answers", "start it")
+    assert (line.verdict, line.found) == (Verdict.CANNOT, "no engine answers (start it)")
 
 
 def test_an_engine_that_stops_answering_is_a_finding_and_no_crash(tmp_path: Path) -> None:
@@ -260,27 +274,24 @@ def test_an_engine_that_stops_answering_is_a_finding_and_no_crash(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("below", "verdict", "found"),
+    ("below", "why"),
     [
-        ("", Verdict.OK, "{top}"),
-        ("not/yet/there", Verdict.OK, "{top}/not/yet/there, to be made in {top}"),
-        ("file/home", Verdict.CANNOT, "{top}/file/home cannot be made: {top}/file is not a directory"),
-        ("dangling", Verdict.CANNOT, "{top}/dangling cannot be made: {top}/dangling is not a directory"),
+        ("", None),
+        ("not/yet/there", None),
+        ("file/home", "{top}/file/home cannot be made: {top}/file is not a directory"),
+        ("dangling", "{top}/dangling cannot be made: {top}/dangling is not a directory"),
     ],
 )
-def test_what_tare_keeps_needs_a_directory(tmp_path: Path, below: str, verdict: Verdict, found: str) -> None:
+def test_what_tare_keeps_needs_a_directory(tmp_path: Path, below: str, why: str | None) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "dangling").symlink_to(tmp_path / "gone")
-    line = home_line(LocalHost(), str(tmp_path / below))
-    assert (line.verdict, line.found) == (verdict, found.format(top=tmp_path))
-    assert (line.advice is None) == (verdict is Verdict.OK)
+    lacks = [lack.why for lack in HOME.ask(HostPlan(LocalHost(), Layout(tmp_path / below)))]
+    assert lacks == ([] if why is None else [why.format(top=tmp_path)])
 
 
 def test_a_home_on_a_file_system_that_is_mounted_read_only_cannot_be_written() -> None:
     refusing = FakeHost(answers={("test", "-w"): Completed(("test",), 1)})
-    line = home_line(refusing, "/mnt/home")
-    assert line.verdict is Verdict.CANNOT
-    assert "/mnt/home is read-only" in line.found
+    assert "/mnt/home is read-only" in (HOME.why_not(HostPlan(refusing, Layout(Path("/mnt/home")))) or "")
 
 
 def test_the_command_ends_with_3_and_says_why_where_no_engine_answers(
@@ -294,7 +305,7 @@ def test_the_command_ends_with_3_and_says_why_where_no_engine_answers(
     assert document["able"] is False
     assert document["engine"] is None
     assert document["host"]["cpu_count"] >= 1
-    assert {"name", "verdict", "found", "advice"} == set(document["lines"][0])
+    assert {"name", "verdict", "found", "advice", "needed_by"} == set(document["lines"][0])
 
 
 def test_the_command_prints_one_table_for_people(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -303,5 +314,15 @@ def test_the_command_prints_one_table_for_people(monkeypatch: pytest.MonkeyPatch
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 3
     assert "cannot" in result.stdout
-    assert "cannot run here until" in " ".join(result.stdout.split())
+    assert "No study can run here until" in " ".join(result.stdout.split())
     assert not list(tmp_path.iterdir()), "looking at a machine must not leave anything"
+
+
+@pytest.mark.parametrize(("user", "arms"), [("0", "bare and container arms"), ("1000", "container arms only")])
+def test_a_user_is_not_told_that_bare_arms_can_run(user: str, arms: str, tmp_path: Path) -> None:
+    machine = host()
+    machine.answers[("id", "-u")] = Completed((), 0, f"{user}\n".encode())
+    examination = examine(machine, EnvironmentLacks("none"), Layout(tmp_path), None)
+    printed = io.StringIO()
+    show(replace(examination, lines=()), Console(file=printed, width=200))
+    assert f"A study with {arms} can run here." in printed.getvalue()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import pytest
 
 from tare.doctor import Line, Verdict
-from tare.doctor.rights import local_line, rights_line, socket_line
+from tare.doctor.rights import rights_lines, socket_line
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 from tare.sites.file import SshSpec
@@ -29,8 +28,8 @@ def host(answers: Mapping[str, str | None]) -> FakeHost:
     return FakeHost("db", {(program,): answered for program in ("id", "sh", "sudo", "stat")})
 
 
-def far(answers: Mapping[str, str | None], spec: SshSpec = SPEC, *, engine: bool = True) -> Line:
-    return rights_line(host(answers), spec, engine=engine, no_sidecar=None)
+def far(answers: Mapping[str, str | None], spec: SshSpec = SPEC) -> Line:
+    return next(rights_lines(host(answers), spec))
 
 
 def test_root_lacks_nothing() -> None:
@@ -40,7 +39,7 @@ def test_root_lacks_nothing() -> None:
 
 def test_who_needs_a_password_is_given_the_line_for_sudoers() -> None:
     line = far({"NOPASSWD": LINE, "id -un": "bench", "id -u": "1000"})
-    assert line.verdict is Verdict.WARNING
+    assert line.verdict is Verdict.MISSING
     assert line.found == "bench (user 1000): studies of container arms work"
     assert f"echo '{LINE}' >/etc/sudoers.d/tare" in (line.advice or "")
 
@@ -51,32 +50,29 @@ def test_who_needs_none_is_told_the_key_of_the_file_of_sites() -> None:
     assert "/etc/sudoers.d" not in (line.advice or "")
 
 
-def test_who_may_not_use_the_engine_over_ssh_can_run_nothing() -> None:
-    line = far({"NOPASSWD": LINE, "id -un": "bench", "id -u": "1000"}, engine=False)
-    assert (line.verdict, line.found) == (Verdict.CANNOT, "bench (user 1000), and no engine answers")
-
-
 def test_a_socket_that_the_user_may_not_use_names_its_group() -> None:
     line = socket_line(host({"test -S": "so", "stat": "root docker", "id -un": "bench"}), SPEC)
     assert line is not None
     assert line.found == "/var/run/docker.sock is root's and the group docker's, and bench may not use it"
     assert "usermod -aG docker bench" in (line.advice or "")
     assert socket_line(host({}), SPEC) is None
+    lines = list(
+        rights_lines(host({"test -S": "so", "stat": "root docker", "id -un": "bench", "id -u": "1000"}), SPEC)
+    )
+    assert lines[1:] == [line]
 
 
 @pytest.mark.parametrize(
-    ("user", "engine", "no_sidecar", "verdict", "words"),
+    ("user", "verdict", "words"),
     [
-        ("0", True, None, Verdict.OK, "root"),
-        ("1000", True, None, Verdict.WARNING, r"bench \(user 1000\): studies of container arms work"),
-        ("1000", True, "it mounts nothing", Verdict.CANNOT, r"bench \(user 1000\); it mounts nothing"),
-        ("1000", False, None, Verdict.CANNOT, "no engine answers"),
+        ("0", Verdict.OK, "root"),
+        ("1000", Verdict.MISSING, "bench (user 1000): studies of container arms work"),
+        (None, Verdict.CANNOT, "cannot be determined"),
     ],
 )
-def test_of_who_runs_tare_here_the_engine_decides_whether_container_arms_work(
-    user: str, engine: bool, no_sidecar: str | None, verdict: Verdict, words: str
+def test_the_rights_of_who_runs_tare_here_decide_which_arms_work(
+    user: str | None, verdict: Verdict, words: str
 ) -> None:
-    line = local_line(host({"id -un": "bench", "id -u": user}), engine=engine, no_sidecar=no_sidecar)
-    assert line.verdict is verdict
-    assert re.search(words, line.found)
-    assert verdict is Verdict.OK or "bare arms" in (line.advice or "")
+    (line,) = rights_lines(host({"id -un": "bench", "id -u": user}), None)
+    assert (line.verdict, line.found) == (verdict, words)
+    assert verdict is not Verdict.MISSING or "bare arms" in (line.advice or "")

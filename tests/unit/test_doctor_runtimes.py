@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -26,12 +26,18 @@ def no_engine(name: str, timeout_s: float) -> Any:
     raise EnvironmentLacks(f"no engine `{name}`: nobody answers", hint="start it")
 
 
+def every_line(host: FakeHost) -> Iterator[Line]:
+    for name in ENGINES:
+        yield from runtimes.named_engine_lines(host, name)
+    yield runtimes.containerd_line(host)
+    yield from runtimes.runtime_lines(host)
+
+
 def lines(
     monkeypatch: pytest.MonkeyPatch, connect: Any = no_engine, maps: Any = None, **answers: Answer
 ) -> dict[str, Line]:
     monkeypatch.setattr(runtimes, "find", lambda _host, _binary: "/bin/tare-probe")
     monkeypatch.setattr(runtimes, "connect_to", connect)
-    monkeypatch.setattr(runtimes, "_found", lambda _host: tuple(ENGINES))
     monkeypatch.setattr(runtimes, "engine_facts", lambda _client, _host: {"engine_id_maps": maps})
     lacking: dict[tuple[str, ...], Answer] = {
         (name,): RunFailed(f"{name} is not there") for name in runtimes.RUNTIMES
@@ -40,7 +46,7 @@ def lines(
     usual: dict[tuple[str, ...], Answer] = {("mktemp",): Completed((), 0, b"/tmp/x\n"), **lacking}
     host = FakeHost(answers={**usual, **{(name,): answer for name, answer in answers.items()}})
     host.files["/bin/tare-probe"] = b"\x7fELF"
-    listed = {line.name: line for line in runtimes.runtime_lines(host)}
+    listed = {line.name: line for line in every_line(host)}
     assert ("rm", "-rf", "--one-file-system", "/tmp/x") in host.ran() or not answers
     return listed
 
@@ -63,10 +69,9 @@ def test_what_ran_a_container_works_and_what_is_not_there_is_no_fault(monkeypatc
 
 
 def test_a_user_who_is_not_root_is_not_told_that_a_runtime_does_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtimes, "_found", lambda _host: ())
     host = FakeHost(answers={("id", "-u"): Completed((), 0, b"1000\n"), ("runc",): running(1)})
     line = runtimes._runtime(host, "runc", "/bin/tare-probe")
-    assert (line.verdict, line.found) == (Verdict.WARNING, "runc version 1.2: cannot be tried without root")
+    assert (line.verdict, line.found) == (Verdict.MISSING, "runc version 1.2: cannot be tried without root")
     assert not any("run" in argv for argv in host.ran())
 
 
@@ -88,7 +93,7 @@ def test_one_that_starts_nothing_is_told_with_its_own_last_words(
     answer: Answer, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = lines(monkeypatch, crun=answer)["runtime crun"]
-    assert line.verdict is Verdict.WARNING
+    assert line.verdict is Verdict.MISSING
     assert why in line.found
 
 
@@ -99,7 +104,7 @@ def test_one_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
         return Completed(tuple(argv), 0, b"runsc version release-1\n")
 
     line = lines(monkeypatch, runsc=hangs)["runtime runsc"]
-    assert line.verdict is Verdict.WARNING
+    assert line.verdict is Verdict.MISSING
     assert "did not end within 30 s" in line.found
 
 
@@ -162,7 +167,7 @@ def test_an_engine_works_when_a_container_ran_in_it_and_is_left_as_it_was(monkey
     listed = lines(monkeypatch, connect)
     assert listed["engine podman"] == Line("engine podman", Verdict.OK, "4.3.1: works, a container ran")
     assert engine.removed == ["container", "sha256:1"]
-    assert listed["engine docker"].verdict is Verdict.WARNING
+    assert listed["engine docker"].verdict is Verdict.MISSING
     assert (listed["engine docker"].found, listed["engine docker"].advice) == (
         "no engine `docker`: nobody answers",
         "start it",
@@ -180,14 +185,15 @@ def test_an_engine_in_which_nothing_ran_does_not_work(
     engine: Engine, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = lines(monkeypatch, lambda _name, timeout_s: engine)["engine podman"]
-    assert line.verdict is Verdict.WARNING
+    assert line.verdict is Verdict.MISSING
     assert told in line.found
 
 
-def test_without_a_program_to_start_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_program_to_start_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtimes, "find", lambda _host, _binary: None)
-    (line,) = runtimes.runtime_lines(FakeHost())
-    assert "cannot be tried" in line.found
+    lines = list(every_line(FakeHost()))
+    assert [line.name for line in lines] == [*(f"engine {name}" for name in ENGINES), "containerd", "runtimes"]
+    assert {line.found for line in lines} == {"cannot be tried: there is no tare-probe to start"}
 
 
 def test_the_bundle_runs_the_program_apart_from_the_host() -> None:
@@ -197,30 +203,22 @@ def test_the_bundle_runs_the_program_apart_from_the_host() -> None:
     assert {each["type"] for each in document["linux"]["namespaces"]} == {"pid", "network", "ipc", "uts", "mount"}
 
 
-def test_of_another_host_only_its_runtimes_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtimes, "find", lambda _host, _binary: "/bin/tare-probe")
-    lacking: dict[tuple[str, ...], Answer] = {
-        (name,): RunFailed(f"{name} is not there") for name in runtimes.RUNTIMES
-    }
-    names = [line.name for line in runtimes.runtime_lines(FakeHost(answers={**lacking, ("test",): NONE}))]
-    assert names == ["containerd", *(f"runtime {name}" for name in runtimes.RUNTIMES)]
-
-
 @pytest.mark.parametrize(
     ("answer", "verdict", "found"),
     [
         (Completed((), 0, SAID), Verdict.OK, "works, a container ran without an engine"),
-        (Completed((), 1, b"", b"ctr: failed to dial\n"), Verdict.WARNING, "does not work: ctr: failed to dial"),
+        (Completed((), 1, b"", b"ctr: failed to dial\n"), Verdict.MISSING, "does not work: ctr: failed to dial"),
         (
             RunFailed("ctr cannot be run on fake: No such file"),
-            Verdict.WARNING,
+            Verdict.MISSING,
             "cannot be tried: ctr cannot be run",
         ),
     ],
 )
 def test_containerd_works_when_its_client_ran_a_container_of_which_nothing_is_left(
-    answer: Answer, verdict: Verdict, found: str
+    monkeypatch: pytest.MonkeyPatch, answer: Answer, verdict: Verdict, found: str
 ) -> None:
+    monkeypatch.setattr(runtimes, "find", lambda _host, _binary: "/bin/tare-probe")
     place = SOCKETS[1]
     host = FakeHost(
         answers={
@@ -230,7 +228,7 @@ def test_containerd_works_when_its_client_ran_a_container_of_which_nothing_is_le
             ("ctr",): answer,
         }
     )
-    line = runtimes.containerd_line(host, "/bin/tare-probe")
+    line = runtimes.containerd_line(host)
     assert line.verdict is verdict
     assert line.found.startswith(f"{place}: {found}")
     assert host.ran()[-1] == ("rm", "-rf", "--one-file-system", "/tmp/x")
@@ -241,5 +239,5 @@ def test_containerd_works_when_its_client_ran_a_container_of_which_nothing_is_le
 def test_a_users_engine_without_numbers_for_others_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     maps = {kind: [{"container_id": 0, "host_id": 1000, "size": 1}] for kind in ("uidmap", "gidmap")}
     line = lines(monkeypatch, lambda _name, timeout_s: Engine(SAID), maps)["engine podman-rootless"]
-    assert line.verdict is Verdict.WARNING
+    assert line.verdict is Verdict.MISSING
     assert line.found.startswith("4.3.1: a container ran, and the user of rootless Podman has no range of ids in")

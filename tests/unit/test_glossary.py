@@ -13,7 +13,9 @@ GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
 RETIRED = frozenset({
     "Lodging", "lodge", "Lot", "Household", "housed", "kin", "Seat", "seat", "seated", "strays", "Rendezvous",
     "rendezvous", "witness", "Onlooker", "Herald", "Looker", "Looking", "Door", "Desk", "Room", "make_room",
-    "with_sides", "Handed", "Parcel", "Commons", "not_lodged",
+    "with_sides", "Handed", "Parcel", "Commons", "not_lodged", "Nursery", "nursery", "Crew", "OwnCrew", "crew",
+    "Board", "board", "Stranded", "stranded", "dealing", "Chronicler", "chronicler", "chroniclers", "census",
+    "untold", "borne_out", "carried_out", "place_of",
 })  # fmt: skip
 """Names that a reader had to decode; each has a plain successor."""
 
@@ -55,6 +57,17 @@ def test_each_name_in_the_glossary_is_in_the_code(names: dict[str, Path]) -> Non
 
 def test_no_retired_name_is_in_the_code(names: dict[str, Path]) -> None:
     assert not {name: names[name] for name in RETIRED & names.keys()}
+
+
+def fragments(text: str) -> list[str]:
+    """Docstrings that begin with `Of`: a phrase that belongs to whatever stands above it."""
+    return re.findall(r'^\s*"""(Of .*)', text, re.MULTILINE)
+
+
+def test_no_docstring_is_a_fragment() -> None:
+    modules = (ROOT / "python" / "tare").rglob("*.py")
+    assert not {str(path): phrases for path in modules if (phrases := fragments(path.read_text()))}
+    assert fragments('x = 1\n"""Of the database."""\n') == ['Of the database."""']
 
 
 def test_vague_names_of_results_grow_no_more() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tare.sites.file import load_sites
-from tools import hosts, power_cut
+from tools import hosts
+from tools.chaos import power
 from tools.lab import HostsFailed, Lab, TestHost
 
 
@@ -30,5 +31,5 @@ def test_only_pairs_that_are_there_lose_power(site: str, why: str) -> None:
 def test_a_study_that_never_comes_so_far_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert power_cut.main([str(tmp_path / "store"), "--within", "0"]) == 1
+    assert power.main([str(tmp_path / "store"), "--within", "0"]) == 1
     assert capsys.readouterr().err == "tare: the store had no 6 good runs within 0 s\n"

@@ -97,7 +97,7 @@ def test_a_name_that_nobody_has_is_a_key_error(install: Installer) -> None:
         ("tiny", Tiny, "tare_tiny:tiny is a class; the entry point must name an instance"),
         ("tiny", NoShutdown(), "tare_tiny:tiny has no method shutdown"),
         ("tiny", OddServe(), "tare_tiny:tiny has a method serve with a wrong signature: it must take (plan)"),
-        ("tiny", OddAttribute(), "tare_tiny:tiny has a wrong slow_start_s: 'soon' is no float"),
+        ("tiny", OddAttribute(), "tare_tiny:tiny must have slow_start_s of type float, got 'soon'"),
     ],
 )
 def test_what_breaks_the_contract_is_refused_in_one_sentence(
@@ -146,7 +146,7 @@ def test_the_built_in_databases_keep_the_contract(name: str) -> None:
 def test_a_deployment_is_a_class_made_of_host_ledger_and_engine() -> None:
     breach = breach_of_factory(Deployment)
     assert breach(FakeDeployment) is None
-    assert breach(object()) == "is no class"
+    assert breach(object()) == "must be a class"
     assert "must accept (host, ledger, engine)" in (breach(Tiny) or "")
 
 

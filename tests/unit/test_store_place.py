@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import StoreError
-from tare.store_place import place_of
+from tare.store_place import parse_store_url
 
 URL = "postgresql://tare@db.example:5433/benchmarks?store=percona&raw=s3://results/tare"
 
@@ -17,32 +17,32 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("text", ["percona-full-store", "/var/store", "a:b", "postgresql:/x"])
 def test_a_directory_stays_a_directory(text: str) -> None:
-    place = place_of(text)
+    place = parse_store_url(text)
     assert place.is_directory
     assert (place.directory, str(place)) == (Path(text), text)
 
 
 def test_a_url_is_taken_apart_and_printed_as_it_can_be_given_again(tmp_path: Path) -> None:
-    place = place_of(f"{URL}&sslmode=require")
+    place = parse_store_url(f"{URL}&sslmode=require")
     assert not place.is_directory
     assert place.database == "postgresql+psycopg://tare@db.example:5433/benchmarks?sslmode=require"
     assert (place.name, place.raw) == ("percona", "s3://results/tare")
     assert place.directory.parent == tmp_path / "stores"
-    assert place_of(str(place)) == place
+    assert parse_store_url(str(place)) == place
 
 
 def test_a_server_may_be_named_by_its_socket() -> None:
-    place = place_of("postgres:///benchmarks?host=/run/postgresql&raw=file:///shared")
+    place = parse_store_url("postgres:///benchmarks?host=/run/postgresql&raw=file:///shared")
     assert place.database == "postgresql+psycopg:///benchmarks?host=/run/postgresql"
     assert place.name == "tare"
-    assert place_of(str(place)) == place
+    assert parse_store_url(str(place)) == place
 
 
 def test_each_store_is_worked_on_in_a_directory_of_its_own_whoever_asks() -> None:
     same = [URL, URL.replace("tare@", "other@"), URL.replace("postgresql:", "postgresql+psycopg:")]
-    assert len({place_of(each).directory for each in same}) == 1
+    assert len({parse_store_url(each).directory for each in same}) == 1
     others = [URL, URL.replace("percona", "other"), URL.replace("5433", "5434"), URL.replace("/benchmarks", "/b")]
-    assert len({place_of(each).directory for each in others}) == 4
+    assert len({parse_store_url(each).directory for each in others}) == 4
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_each_store_is_worked_on_in_a_directory_of_its_own_whoever_asks() -> Non
 )
 def test_what_is_no_store_is_refused_and_no_password_is_repeated(text: str, words: str) -> None:
     with pytest.raises(StoreError, match=words) as refused:
-        place_of(text)
+        parse_store_url(text)
     assert "SECRET" not in str(refused.value)

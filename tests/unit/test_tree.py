@@ -34,7 +34,7 @@ PRIVATE = re.compile(
 )
 
 # An exception from a rule, with nothing behind it that says why.
-UNTOLD = {
+UNEXPLAINED = {
     ".py": re.compile(r"# (no" r"qa(: [A-Z0-9, ]+)?|type: ig" r"nore(\[[^\]]*\])?)\s*$"),
     ".rs": re.compile(r"^\s*#!?\[((allow|expect)\(.*\)|ig" r"nore)\]\s*$"),
     ".sh": re.compile(r"\|\| (true|:)\s*($|;|\))"),
@@ -113,18 +113,18 @@ def test_nothing_names_this_workplace_or_a_registry() -> None:
     assert not results
 
 
-def untold(suffix: str, text: str) -> Iterator[int]:
+def unexplained(suffix: str, text: str) -> Iterator[int]:
     """Lines with an exception from a rule and no reason: behind it, or for a shell's in a comment just above."""
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         above = lines[max(0, number - 4) : number - 1] if suffix == ".sh" else []
-        if UNTOLD[suffix].search(line) and not any(each.lstrip().startswith("#") for each in above):
+        if UNEXPLAINED[suffix].search(line) and not any(each.lstrip().startswith("#") for each in above):
             yield number
 
 
 def test_every_exception_from_a_rule_says_why() -> None:
-    sources = [path for path in FILES if path.suffix in UNTOLD and not named(path).startswith(GENERATED)]
-    fields = {named(path): list(untold(path.suffix, path.read_text())) for path in sources}
+    sources = [path for path in FILES if path.suffix in UNEXPLAINED and not named(path).startswith(GENERATED)]
+    fields = {named(path): list(unexplained(path.suffix, path.read_text())) for path in sources}
     assert not {name: lines for name, lines in fields.items() if lines}, "say why, behind the exception"
 
 
@@ -138,7 +138,7 @@ def test_every_exception_from_a_rule_says_why() -> None:
     ],
 )  # fmt: skip
 def test_an_exception_without_a_reason_is_found(suffix: str, text: str, expected: list[int]) -> None:
-    assert list(untold(suffix, text)) == expected
+    assert list(unexplained(suffix, text)) == expected
 
 
 def test_links_of_documents_lead_somewhere() -> None:
@@ -146,7 +146,6 @@ def test_links_of_documents_lead_somewhere() -> None:
 
 
 def test_every_page_can_be_reached_from_the_index() -> None:
-    """By links from page to page; entries of the journal by its folder."""
     reached: set[Path] = set()
     waiting = [ROOT / "docs" / "index.md"]
     while waiting:
@@ -159,7 +158,7 @@ def test_every_page_can_be_reached_from_the_index() -> None:
             if target.suffix == ".md" and target.is_file():
                 waiting.append(target)
     pages = {path for path in DOCUMENTS if named(path).startswith("docs/")}
-    assert not {named(page) for page in pages - reached if "journal" not in page.parts}
+    assert not {named(page) for page in pages - reached}
 
 
 def test_a_dead_link_is_found(tmp_path: Path) -> None:

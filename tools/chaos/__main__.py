@@ -4,7 +4,8 @@
     python -m tools.chaos --study redis --faults 50 --json out.json   # a real one on a test host: root, dockerd
     python -m tools.chaos --merge out.json other.json                 # the sum of several calls, as a table
 
-Real studies: redis, pod, mariadb, duet, stages, cassandra, cluster, vm, or a shipped one, with `--scale`.
+Real studies: redis, pod, mariadb, duet, stages, cassandra, cluster, vm, or a shipped one, with `--scale`. Others:
+fleet (kills on sites of fakes), pair (between two test hosts), link (an agent and its connection).
 A session is one `tare run`; it meets up to three faults and is then killed or left to end. The next goes on with
 the same store. Exit code 0 if all held; 1 too where a call could not go on, with what it had counted until then.
 The seed that is printed first plays the same faults again, at the same moments.
@@ -19,18 +20,22 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
 from tare.sites.layout import Layout
+from tools import hosts
 from tools.chaos import ground
 from tools.chaos.canaries import Canaries, footprint, on_engine
-from tools.chaos.faults import FAULTS, Fault
+from tools.chaos.faults import FAULTS, named
+from tools.chaos.fleet import fleet_trial
+from tools.chaos.link import play_link
+from tools.chaos.pair import pair_trial
 from tools.chaos.real_faults import REAL
 from tools.chaos.studies import FAKES, STUDIES, Chosen
 from tools.chaos.tally import BrokenOff, Tally, merged
-from tools.chaos.trial import Chaos, play
+from tools.chaos.trial import Call, Chaos, play
 from tools.lab import HostsFailed
 
 _LONGEST_FAKE_S = 3.0
@@ -52,10 +57,7 @@ def main(words: Sequence[str] | None = None) -> int:
         place = Path(scratch)
         place.chmod(0o755)  # another user's tare has a place in it
         try:
-            if given.study is None:
-                _on_fakes(given, place, tally)
-            else:
-                _on_real(given, place, tally)
+            _DRIVERS.get(given.study or "fakes", _on_real)(given, place, tally)
         except (BrokenOff, HostsFailed, KeyboardInterrupt) as error:
             tally.broken_off.append(" ".join(str(error).split()) or "the call was interrupted")
             print(f"chaos: {tally.broken_off[-1]}", file=sys.stderr)
@@ -72,7 +74,8 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--faults", type=int, default=50)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
     parser.add_argument(
-        "--study", help=f"In place of the fakes: {', '.join(STUDIES)}, or one that comes with tare."
+        "--study",
+        help=f"In place of the fakes: {', '.join((*STUDIES, *_DRIVERS))}, or one that comes with tare.",
     )
     parser.add_argument("--scale", default="demo", help="Of one that comes with tare.")
     parser.add_argument("--kinds", nargs="+", default=[], help="Words in the names of the faults to play.")
@@ -83,14 +86,6 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="A file for the counts.")
     parser.add_argument("--merge", type=Path, nargs="+", help="Add up the counts of such files.")
     return parser.parse_args(words)
-
-
-def _chosen(given: argparse.Namespace, faults: Mapping[str, Fault]) -> Mapping[str, Fault]:
-    chosen = {name: fault for name, fault in faults.items()
-             if not given.kinds or any(word in name for word in given.kinds)}  # fmt: skip
-    if not chosen:
-        raise SystemExit(f"no fault has {' or '.join(given.kinds)} in its name: {', '.join(faults)}")
-    return chosen
 
 
 def _on_fakes(given: argparse.Namespace, place: Path, tally: Tally) -> None:
@@ -104,14 +99,14 @@ def _on_fakes(given: argparse.Namespace, place: Path, tally: Tally) -> None:
             layout=Layout(place / "home"),
             ground=here,
             env=here.env,
-            faults=_chosen(given, FAULTS),
+            faults=named(FAULTS, given.kinds),
             tally=tally,
         )
         _play(trial, Canaries(place / "canaries"), given)
 
 
 def _on_real(given: argparse.Namespace, place: Path, tally: Tally) -> None:
-    chosen = STUDIES.get(given.study, Chosen("", ("mariadb", "sysbench")))
+    chosen = STUDIES.get(given.study, Chosen("", ("mariadb", "sysbench", "tare-load")))
     study, options = str(place / "study.yaml"), list[str]()
     if chosen.text:
         Path(study).write_text(chosen.text)
@@ -127,15 +122,39 @@ def _on_real(given: argparse.Namespace, place: Path, tally: Tally) -> None:
             layout=Layout(place / "home"),
             ground=host,
             env=host.env,
-            faults=_chosen(given, REAL),
+            faults=named(REAL, given.kinds),
             end_s=chosen.end_s,
             beside_s=chosen.beside_s,
-            awaits=chosen.awaits,
+            there=(lambda session: bool(session.part(chosen.awaits))) if chosen.awaits else None,
             fakes=False,
             before=footprint(host),
             tally=tally,
         )
         _play(trial, Canaries(place / "canaries", also), given)
+
+
+def _call(given: argparse.Namespace, place: Path, tally: Tally) -> Call:
+    return Call(place, Random(given.seed), tally, given.longest_s, given.kinds)
+
+
+def _on_fleet(given: argparse.Namespace, place: Path, tally: Tally) -> None:
+    trial = fleet_trial(_call(given, place, tally))
+    _play(trial, Canaries(place / "canaries"), given)
+
+
+def _on_pair(given: argparse.Namespace, place: Path, tally: Tally) -> None:
+    with hosts.made(2) as pair:
+        trial = pair_trial(pair, _call(given, place, tally))
+        _play(trial, Canaries(place / "canaries"), given)
+
+
+def _on_link(given: argparse.Namespace, _place: Path, tally: Tally) -> None:
+    play_link(given.faults, Random(given.seed), tally)
+
+
+_DRIVERS: Mapping[str, Callable[[argparse.Namespace, Path, Tally], None]] = {
+    "fakes": _on_fakes, "fleet": _on_fleet, "pair": _on_pair, "link": _on_link,
+}  # fmt: skip
 
 
 def _play(trial: Chaos, canaries: Canaries, given: argparse.Namespace) -> None:

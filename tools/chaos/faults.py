@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tare.run.attempt.death import oom_kills
-from tare.sites.layout import Layout
+from tare.sites.layout import Layout, make_home
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tools.chaos import clock
@@ -279,8 +279,9 @@ def _beside(session: Session, prefix: Sequence[str]) -> bool:
     words, at = list(session.command), session.command.index("--store")
     words[at + 1] = str(place / "store")
     try:
+        make_home(place / "home")
         if (images := session.place / "home" / "images").is_dir():
-            (place / "home" / "images").mkdir(parents=True)
+            (place / "home" / "images").mkdir()
             ready = [str(path) for path in images.iterdir() if not path.name.startswith(".")]
             subprocess.run(["cp", "-a", *ready, str(place / "home" / "images")], check=True, timeout=60)
         if (kernel := session.place / "home" / "machines" / "kernel").is_dir():
@@ -366,3 +367,11 @@ FAULTS: Mapping[str, Fault] = {
     "another user's tare": another_user,
 }
 """On fakes and on real studies."""
+
+
+def named(faults: Mapping[str, Fault], words: Sequence[str]) -> Mapping[str, Fault]:
+    """Those with any of these words in their names; all without words. Ends the call where none has."""
+    chosen = {name: fault for name, fault in faults.items() if not words or any(word in name for word in words)}
+    if not chosen:
+        raise SystemExit(f"no fault has {' or '.join(words)} in its name: {', '.join(faults)}")
+    return chosen

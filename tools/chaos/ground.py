@@ -17,7 +17,7 @@ from pathlib import Path
 from tare.deployments.vm.kernel import kernel_of
 from tare.errors import TareError
 from tare.sites.facts import host_facts
-from tare.sites.layout import Layout, default_layout
+from tare.sites.layout import Layout, default_layout, make_home
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tools import hosts
@@ -273,7 +273,8 @@ def _bring_kernel(home: Path, to: Path) -> None:
         kernel_of(here, SqliteLedger(layout.ledger), layout)
     except TareError as error:
         raise BrokenOff(f"there is no kernel for virtual machines: {error}") from None
-    Path(Layout(to).machines).mkdir(mode=0o755)
+    make_home(Path(to))
+    Layout(to).machines.mkdir(mode=0o755)
     run(["cp", "-a", f"{layout.machines}/kernel", str(Layout(to).machines)])
 
 

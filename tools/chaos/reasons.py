@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from tare.run.record import Phase, RunRecord
+from tare.record.run_record import Phase, RunRecord
 from tools.chaos.processes import PARTS
 from tools.chaos.session import Played
 
@@ -58,6 +58,7 @@ REASONS: Mapping[str, str] = {
     "out of memory: server": r"out of memory",
     "out of memory: client": r"out of memory",
     "bridge down": _CUT,
+    "kill -9 an agent": r"agent|was restarted|cannot be reached|is unreachable",
     "wire removed": _CUT,
 }
 _OF_ANOTHER = re.compile(r"^.{1,80}?, (?:which ran at the same time|a stage on the same server), failed: ")

@@ -228,6 +228,28 @@ factors: {around: {sets: sut.deployment, levels: [bare, container]}}
 baseline: bare
 """
 
+PAIR = """\
+format: 1
+name: chaos-pair
+question: Does what is measured between two hosts survive its connections?
+sut: {image: redis-7, database: redis, deployment: bare, settings: {save: "", appendonly: false}}
+client: {image: tare-load, deployment: bare, own_host: true}
+workload:
+  name: tare-load
+  connections: 2
+  job:
+    generators: {key: {uniform: {from: 0, to: 99}}, value: {text: {length: 10}}}
+    operations: [{name: set, steps: [{send: "SET key:{key} {value}"}]}]
+    load: {records: 100, steps: [{send: "SET key:{record} {value}"}]}
+  warmup_s: 1
+  measure_s: 2
+  window_s: 1
+protocol: {name: fixed, blocks: 4, retries: 500, seed: 1, control: false}
+factors:
+  connections: {sets: workload.connections, levels: [2, 4]}
+baseline: connections-2
+"""
+
 STUDIES: Mapping[str, Chosen] = {
     "redis": Chosen(REDIS, ("redis-7", "tare-load")),
     "pod": Chosen(POD, ("redis-7", "tare-load")),

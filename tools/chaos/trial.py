@@ -8,10 +8,11 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 from tare.errors import StoreError
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -22,20 +23,31 @@ from tools.chaos.ground import Here, OnTestHost
 from tools.chaos.processes import text
 from tools.chaos.reasons import survived, unforeseen, wrong
 from tools.chaos.session import SESSION_S, Played, Session
+from tools.chaos.stores import Stores, left_behind
 from tools.chaos.tally import BrokenOff, Tally
-from tools.kill_nine import Trial, left_behind
 
 _TERMINATED = {-signal.SIGTERM, 128 + signal.SIGTERM}
 _KILLED = {-signal.SIGKILL, 128 + signal.SIGKILL}
 _KILLS = {"kill -9 tare", "out of memory: tare", POWER_CUT}
-_LATER, _AWAITED_S, _LOOK_S = 0.8, 300.0, 1.0
+_LATER, _AWAITED_S, _LOOK_S = 0.8, 300.0, 0.2
 """Share of the sessions whose faults wait for a part, how long, and how often it is looked for."""
 _MOST_TRIES = 5
 _SETTLED_S = 10.0
 
 
+@dataclass(frozen=True)
+class Call:
+    """What a call asks for. `longest_s`: `None` for the study's own; `kinds`: words in the names of faults."""
+
+    place: Path
+    chance: Random
+    tally: Tally
+    longest_s: float | None = None
+    kinds: Sequence[str] = ()
+
+
 @dataclass
-class Chaos(Trial):
+class Chaos(Stores):
     """Faults instead of kills. `fakes`: no part has a name, and what a kind does to a run is not known."""
 
     ground: Here | OnTestHost = field(default_factory=lambda: Here(Path()))
@@ -43,7 +55,8 @@ class Chaos(Trial):
     faults: Mapping[str, Fault] = field(default_factory=lambda: FAULTS)
     end_s: float = 1800.0
     beside_s: float = SESSION_S
-    awaits: str = ""
+    there: Callable[[Session], bool] | None = None
+    """What most sessions wait for before a fault: a busy machine takes longer for it than faults are apart."""
     fakes: bool = True
     tally: Tally = field(default_factory=Tally)
     drawn: Counter[str] = field(default_factory=Counter)
@@ -90,9 +103,9 @@ class Chaos(Trial):
         return {"kill -9 tare" if self.faults.get(each.kind) is kill_tare else each.kind for each in played}
 
     def _faults(self, session: Session, most: int) -> int | None:
-        if self.awaits and self.rng.random() < _LATER:
+        if self.there is not None and self.rng.random() < _LATER:
             end = time.monotonic() + _AWAITED_S
-            while not session.part(self.awaits) and session.tare.poll() is None and time.monotonic() < end:
+            while not self.there(session) and session.tare.poll() is None and time.monotonic() < end:
                 time.sleep(_LOOK_S)
         for _ in range(most):
             with suppress(subprocess.TimeoutExpired):

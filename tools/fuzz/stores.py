@@ -12,6 +12,7 @@ import tempfile
 import unicodedata
 from collections.abc import Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,9 +26,10 @@ from polars.exceptions import PolarsError
 from tare.analyze.explain.run_times import run_times
 from tare.errors import StoreError
 from tare.knowledge.predictions.traffic import loopback_traffic
+from tare.record.run_record import RunRecord
+from tare.record.usage import Usage
 from tare.report import EXPORTERS, html_page
 from tare.report.content import build_report
-from tare.run.record import RunRecord
 from tare.store import open_store, verify
 from tare.store.repair import repair
 from tools.fuzz import mutations
@@ -84,10 +86,9 @@ def _recorded() -> RunRecord:
         Path(place, "lock").touch()
         Path(place, "store.sqlite").write_bytes(_golden())
         good = next(each for each in open_store(Path(place)).records() if each.outcome.ok)
-    measured = {"began_monotonic_s": 2080.5, "ended_monotonic_s": 2083.5}
     return good.model_copy(
         update={
-            "usage": {**(good.usage or {}), **measured},
+            "usage": replace(good.usage or Usage(), began_monotonic_s=2080.5, ended_monotonic_s=2083.5),
             "measurement": {**(good.measurement or {}), "operations": 1000},
             "monitors": {"profile": {"samples": 1}},
         }

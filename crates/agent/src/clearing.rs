@@ -84,15 +84,14 @@ fn remove(
             mark::own_place(ident, home)?;
             unmount_at(ident)
         }
-        "rules" => remove_rules(ident, home),
-        "link" => remove_link(ident),
-        "path" if !mark::is_there(ident, home)? => Ok(()),
-        "path" => match (remove_tree(ident), sidecar) {
+        "rules" => remove_rules(ident, home, &entry.owner),
+        "link" => remove_link(ident, &entry.owner),
+        "path" => match (remove_tree(ident, home), sidecar) {
             (Err(failure), Some(sidecar)) if denied(&failure) => sidecar.remove_tree(ident),
             (done, _) => done,
         },
         kind if !ORDER.contains(&kind) => Err(format!("no agent removes a {kind}").into()),
-        kind => Engine { socket: engine }.remove(kind, ident),
+        kind => Engine { socket: engine }.remove(kind, ident, &entry.owner),
     }
 }
 
@@ -173,28 +172,29 @@ fn children(tree: &Path) -> io::Result<Vec<std::path::PathBuf>> {
 fn unmount_at(target: &str) -> Result<(), Failure> {
     // Several mounts may be stacked.
     while mounts(|_| true)?.contains(target) {
-        unmount(target, UnmountFlags::DETACH | UnmountFlags::FORCE)?;
+        unmount(target, UnmountFlags::DETACH | UnmountFlags::FORCE | UnmountFlags::NOFOLLOW)?;
     }
     Ok(())
 }
 
 /// `ident`: `PROXY:TAG` for a Service's rules, `cni:TASK` for attachments by CNI's plug-ins.
-fn remove_rules(ident: &str, home: &Path) -> Result<(), Failure> {
+fn remove_rules(ident: &str, home: &Path, owner: &str) -> Result<(), Failure> {
     let (maker, name) = ident.split_once(':').ok_or("it names no rules of tare's")?;
     if maker != "cni" {
+        mark::refuse_rules(maker, name, owner)?;
         return netfilter::drop_rules(maker, name);
     }
     let scratch = cni::scratch_of(name)?;
-    if !mark::is_there(&scratch, home)? {
+    if mark::opened(&scratch, home)?.is_none() {
         return Ok(());
     }
     cni::detach(name, &scratch)?;
-    remove_tree(&scratch)
+    remove_tree(&scratch, home)
 }
 
 /// The kernel may be removing it meanwhile, if the namespace of its other end has just ended.
-fn remove_link(name: &str) -> Result<(), Failure> {
-    mark::refuse_link(name)?;
+fn remove_link(name: &str, owner: &str) -> Result<(), Failure> {
+    mark::refuse_link(name, owner)?;
     let place = Path::new("/sys/class/net").join(name);
     let deadline = Instant::now() + PATIENCE;
     while place.exists() {
@@ -207,189 +207,22 @@ fn remove_link(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Removes nothing while a mount is left below it, so that the content of bind mounts is not removed.
-fn remove_tree(path: &str) -> Result<(), Failure> {
+/// Removes nothing while a mount is left below it, so that the content of bind mounts is not removed. The mark is looked
+/// at before anything is unmounted, and again in what is then removed.
+fn remove_tree(path: &str, home: &Path) -> Result<(), Failure> {
+    if mark::opened(path, home)?.is_none() {
+        return Ok(());
+    }
     for target in
         mounts(|_| true)?.iter().rev().filter(|target| Path::new(target).starts_with(path))
     {
         unmount_at(target)?;
     }
-    let done = match fs::symlink_metadata(path) {
-        Ok(about) if about.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match done {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+    match mark::opened(path, home)?.map(|place| place.remove()) {
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::process::Command;
-
-    use super::*;
-    use crate::netfilter::tests::in_own_network;
-
-    fn ledger_with(folder: &Path, entries: &[(&str, &str, bool)]) -> Ledger {
-        fs::create_dir_all(folder.join("agent")).unwrap();
-        let ledger = Ledger::new(folder.join("agent/ledger"), "me".into());
-        for (kind, ident, keep) in entries {
-            ledger.note((*kind).into(), (*ident).into(), *keep).unwrap();
-        }
-        ledger
-    }
-
-    #[test]
-    fn own_paths_go_and_what_is_kept_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = |name: &str| folder.path().join(name).display().to_string();
-        for name in ["work/run/deep", "images/cache"] {
-            fs::create_dir_all(place(name)).unwrap();
-        }
-        let ledger = ledger_with(
-            folder.path(),
-            &[("path", &place("work/run"), false), ("path", &place("images/cache"), true)],
-        );
-        Ledger::new(folder.path().join("agent/ledger"), "other".into())
-            .note("path".into(), place("work"), false)
-            .unwrap();
-        clear(&ledger, "/nowhere", None);
-        assert!(!Path::new(&place("work/run")).exists());
-        assert!(Path::new(&place("work")).exists() && Path::new(&place("images/cache")).exists());
-        assert_eq!(ledger.entries().unwrap().len(), 2);
-    }
-
-    #[test]
-    fn what_cannot_be_removed_stays_in_the_ledger_and_holds_up_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("work/run").display().to_string();
-        fs::create_dir_all(&path).unwrap();
-        let ledger = ledger_with(
-            folder.path(),
-            &[("container", "x", false), ("path", "/etc", false), ("path", &path, false)],
-        );
-        clear(&ledger, "/nowhere/engine", None);
-        let left: Vec<_> = ledger
-            .entries()
-            .unwrap()
-            .into_iter()
-            .map(|entry| (entry.ident, entry.failed.unwrap()))
-            .collect();
-        assert_eq!(left.iter().map(|(ident, _)| &ident[..]).collect::<Vec<_>>(), ["x", "/etc"]);
-        assert!(
-            left[0].1.starts_with("no container engine answers at /nowhere/engine"),
-            "{left:?}"
-        );
-        assert_eq!(left[1].1, "it is not a path that tare makes, so it was left unchanged");
-    }
-
-    #[test]
-    fn a_damaged_entry_stays_with_its_reason_and_chooses_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let damaged = [
-            ("rules", "iptables:"),
-            ("rules", "ipvs:0123456789ab"),
-            ("rules", "cni:../../etc"),
-            ("rules", "cni"),
-            ("image", "debian:12"),
-            ("link", "../../etc"),
-            ("namespace", "x@uid"),
-        ];
-        let entries: Vec<_> = damaged.iter().map(|(kind, ident)| (*kind, *ident, false)).collect();
-        let ledger = ledger_with(folder.path(), &entries);
-        clear(&ledger, "/nowhere/engine", None);
-        let left = ledger.entries().unwrap();
-        assert_eq!(left.len(), damaged.len());
-        assert!(left.iter().all(|entry| entry.failed.is_some()), "{left:?}");
-    }
-
-    #[test]
-    fn what_a_pod_has_in_netfilter_goes_before_its_bridge() {
-        in_own_network(
-            "clearing::tests::what_a_pod_has_in_netfilter_goes_before_its_bridge",
-            clear_a_pod_s_network,
-        );
-    }
-
-    fn clear_a_pod_s_network() {
-        let ip = |words: &[&str]| printed(&[&["ip"], words].concat(), b"", CALL).unwrap();
-        // Its interfaces are listed in /sys by the namespace that mounted it.
-        rustix::mount::mount("sysfs", "/sys", "sysfs", rustix::mount::MountFlags::empty(), None)
-            .unwrap();
-        ip(&["link", "add", "name", "tarec123456789", "type", "bridge"]);
-        printed(&["nft", "add", "table", "ip", "tare-0123456789ab"], b"", CALL).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let ledger = ledger_with(
-            folder.path(),
-            &[
-                ("link", "tarec123456789", false),
-                ("rules", "nftables:0123456789ab", false),
-                ("rules", "cni:tare-never-attached", false),
-                ("link", "tarec000000000", false),
-            ],
-        );
-        clear(&ledger, "/nowhere", None);
-        assert_eq!(ledger.entries().unwrap(), []);
-        assert!(!ip(&["link"]).contains("tarec"));
-        let tables = printed(&["nft", "list", "tables"], b"", CALL).unwrap();
-        assert!(!tables.contains("tare-"));
-    }
-
-    #[test]
-    fn a_process_is_ended_and_one_of_its_pid_is_spared() {
-        let mut child = Command::new("sleep").arg("60").env(mark::MADE_BY, "me").spawn().unwrap();
-        let identity = Identity::of(child.id()).unwrap();
-        let other = Identity { started_ticks: identity.started_ticks + 1, ..identity.clone() };
-        end(&other.ident(), "me").unwrap();
-        let why = end(&identity.ident(), "you").unwrap_err().to_string();
-        assert!(why.contains("left running"), "{why}");
-        assert!(identity.alive());
-        end(&identity.ident(), "me").unwrap();
-        assert!(!child.wait().unwrap().success());
-    }
-
-    /// Entries of every kind that name what is not tare's.
-    #[test]
-    fn a_hostile_ledger_costs_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let precious = folder.path().join("var/lib/x/precious");
-        fs::create_dir_all(precious.parent().unwrap()).unwrap();
-        fs::write(&precious, "x").unwrap();
-        let mut stranger = Command::new("sleep").arg("60").spawn().unwrap();
-        let pid = Identity::of(stranger.id()).unwrap().ident();
-        let place = |path: &Path| path.display().to_string();
-        let above = place(precious.parent().unwrap());
-        let hostile = [
-            ("process", pid.as_str()),
-            ("server", &pid),
-            ("cgroup", "system.slice"),
-            ("cgroup", "user.slice/user-0.slice"),
-            ("mount", "/proc"),
-            ("mount", &above),
-            ("rules", "nftables:filter"),
-            ("rules", "iptables:KUBE"),
-            ("rules", "cni:../../etc"),
-            ("link", "lo"),
-            ("link", "eth0"),
-            ("path", "/var/lib"),
-            ("path", "/home/alice"),
-            ("path", &above),
-            ("image", "debian:12"),
-        ];
-        let entries: Vec<_> = hostile.iter().map(|(kind, ident)| (*kind, *ident, false)).collect();
-        let ledger = ledger_with(folder.path(), &entries);
-        let before = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        clear(&ledger, "/nowhere/engine", None);
-        let left = ledger.entries().unwrap();
-        assert_eq!(left.len(), hostile.len());
-        for entry in &left {
-            assert!(entry.failed.as_ref().is_some_and(|why| why.contains(' ')), "{entry:?}");
-        }
-        assert!(stranger.try_wait().unwrap().is_none() && precious.exists());
-        assert_eq!(fs::read_to_string("/proc/self/mountinfo").unwrap(), before);
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
-    }
-}
+mod tests;

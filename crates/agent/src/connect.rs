@@ -15,6 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::Failure;
 use crate::daemon::path_with_sbin;
+use crate::mark;
 
 /// First output; a shell's start-up files may have printed anything before it.
 const PREAMBLE: &[u8] = b"\ntare-agent 1\n";
@@ -57,8 +58,8 @@ fn default_home() -> Result<PathBuf, Failure> {
 /// HOME/agent, which only this user may enter: anyone who can connect to the daemon has this user's rights.
 fn private_folder(home: &Path) -> Result<PathBuf, Failure> {
     let folder = home.join("agent");
+    mark::make_home(home)?;
     let cannot_be_made = |error: io::Error| format!("{} cannot be made: {error}", folder.display());
-    fs::create_dir_all(home).map_err(cannot_be_made)?;
     match DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(cannot_be_made(error).into());

@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use rustix::time::{timerfd_create, timerfd_settime};
 use serde_json::json;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::Failure;
 use crate::answer::{Answer, Fault};
@@ -39,7 +39,7 @@ const STACK: usize = 256 << 10;
 /// How long to wait when no connection can be accepted or no thread started: for want of files, threads or memory.
 const SPENT: Duration = Duration::from_millis(50);
 /// Signals after which everything is removed.
-const ENDS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
+const ENDS: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 struct Daemon {

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::Failure;
+use crate::mark;
 
-/// Label of everything that tare's deployments make; nothing without it is removed.
-const LABEL: &str = "org.tare-bench.run";
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 /// Time limit of a program in a container, which may remove a large directory.
@@ -25,8 +24,8 @@ pub(crate) struct Engine<'a> {
 }
 
 impl Engine<'_> {
-    /// Removes a container, network or volume with tare's label.
-    pub(crate) fn remove(&self, kind: &str, name: &str) -> Result<(), Failure> {
+    /// Removes a container, network or volume that bears the owner's label.
+    pub(crate) fn remove(&self, kind: &str, name: &str, owner: &str) -> Result<(), Failure> {
         if !name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-:/@".contains(letter)) {
             return Err("an engine has nothing of this name".into());
         }
@@ -44,9 +43,8 @@ impl Engine<'_> {
             return Ok(());
         }
         let about: Value = serde_json::from_str(&text)?;
-        if about["Labels"].get(LABEL).or(about["Config"]["Labels"].get(LABEL)).is_none() {
-            return Err("it has no label of tare's, so it belongs to someone else".into());
-        }
+        let labels = about.get("Labels").unwrap_or(&about["Config"]["Labels"]);
+        mark::refuse_labels(labels, owner)?;
         match self.ask("DELETE", &remove)? {
             (200..300 | NOT_FOUND, _) => Ok(()),
             (CONFLICT, _) => self.wait_until_gone(&look),
@@ -190,7 +188,7 @@ mod tests {
             }
             lines
         });
-        let done = Engine { socket: socket.to_str().unwrap() }.remove(kind, name);
+        let done = Engine { socket: socket.to_str().unwrap() }.remove(kind, name, "a");
         (server.join().unwrap(), done)
     }
 
@@ -198,7 +196,8 @@ mod tests {
     fn what_bears_the_label_is_removed() {
         let (lines, done) = asked(
             &[
-                "HTTP/1.0 200 OK\r\n\r\n{\"Config\": {\"Labels\": {\"org.tare-bench.run\": \"a\"}}}",
+                "HTTP/1.0 200 OK\r\n\r\n{\"Config\": {\"Labels\": {\"org.tare-bench.run\": \"r\", \
+                 \"org.tare-bench.owner\": \"a\"}}}",
                 "HTTP/1.0 204 No Content\r\n\r\n",
             ],
             "container",
@@ -209,8 +208,13 @@ mod tests {
 
     #[test]
     fn what_does_not_is_left_alone() {
-        let (lines, done) = asked(&["HTTP/1.0 200 OK\r\n\r\n{\"Labels\": null}"], "network");
-        assert!(done.is_err() && lines.len() == 1);
+        let others = "HTTP/1.0 200 OK\r\n\r\n{\"Labels\": {\"org.tare-bench.run\": \"r\", \
+                      \"org.tare-bench.owner\": \"b\"}}";
+        let nobodys = "HTTP/1.0 200 OK\r\n\r\n{\"Labels\": null}";
+        for (answer, why) in [(others, "another tare made it"), (nobodys, "it has no label of")] {
+            let (lines, done) = asked(Box::leak(Box::new([answer])), "network");
+            assert!(done.unwrap_err().to_string().starts_with(why) && lines.len() == 1);
+        }
     }
 
     #[test]

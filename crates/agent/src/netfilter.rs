@@ -12,22 +12,12 @@ const CALL: Duration = Duration::from_secs(60);
 const LONG: Duration = Duration::from_secs(600);
 const RESTORE: [&str; 4] = ["iptables-restore", "--noflush", "-w", "30"];
 const TABLES: [&str; 2] = ["filter", "nat"];
-const TAG_DIGITS: usize = 12;
 const PORTMAP_CHAINS: [&str; 3] =
     ["CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK"];
 
-/// Removes the rules with a tag, if there are any.
+/// Removes the rules with a tag, if there are any. `mark::refuse_rules` has judged both words.
 pub(crate) fn drop_rules(proxy: &str, tag: &str) -> Result<(), Failure> {
-    // Chains and tables are selected by the tag: a damaged one must not select others'.
-    let digits = tag.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-    if tag.len() != TAG_DIGITS || !digits {
-        return Err("it names no rules of tare's".into());
-    }
-    match proxy {
-        "iptables" => drop_chains(tag),
-        "nftables" => drop_table(&format!("tare-{tag}")),
-        _ => Err(format!("it names rules of {proxy}, which this agent does not know").into()),
-    }
+    if proxy == "nftables" { drop_table(&format!("tare-{tag}")) } else { drop_chains(tag) }
 }
 
 /// Removes the chains that portmap keeps for the next pod, if the first has no rule, so no pod uses them.
@@ -171,15 +161,6 @@ pub(crate) mod tests {
         let used = PORTMAP.replace("COMMIT", "-A CNI-HOSTPORT-DNAT -p tcp -j CNI-DN-1\nCOMMIT");
         assert!(portmap_removal(&used).is_empty());
         assert!(portmap_removal("*nat\nCOMMIT\n").is_empty());
-    }
-
-    #[test]
-    fn what_is_no_tag_of_tares_chooses_nothing() {
-        for tag in ["", "KUBE", "0123456789AB", "0123456789ab0", "0123456789a "] {
-            assert!(drop_rules("iptables", tag).is_err(), "{tag:?}");
-            assert!(drop_rules("nftables", tag).is_err(), "{tag:?}");
-        }
-        assert!(drop_rules("ipvs", TAG).is_err());
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Sidecar<'_> {
         *wanted.get_mut("Cmd").ok_or("nobody has told how a sidecar is made")? = argv.into();
         self.ledger.note("container".into(), name.clone(), false)?;
         let done = self.engine.run_once(&name, &wanted);
-        self.engine.remove("container", &name)?;
+        self.engine.remove("container", &name, self.ledger.owner())?;
         self.ledger.forget("container".into(), name)?;
         done
     }
@@ -98,8 +98,8 @@ mod tests {
 
     use super::*;
 
-    const OURS: &str =
-        "HTTP/1.0 200 OK\r\n\r\n{\"Config\": {\"Labels\": {\"org.tare-bench.run\": \"a\"}}}";
+    const OURS: &str = "HTTP/1.0 200 OK\r\n\r\n{\"Config\": {\"Labels\": {\
+        \"org.tare-bench.run\": \"r\", \"org.tare-bench.owner\": \"me\"}}}";
     const DONE: &str = "HTTP/1.0 204 No Content\r\n\r\n";
 
     /// What an engine that gives these answers was asked, and what came of removing a directory.

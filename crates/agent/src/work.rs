@@ -1,5 +1,6 @@
 //! How the daemon carries out requests.
 
+use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use crate::started::Started;
 /// Longest time limit of a program.
 const LONGEST_S: f64 = 366.0 * 86400.0;
 const LONGEST_FILL_S: f64 = 60.0;
+/// A tree of this depth can be removed, and its entry struck out, with as many files.
+const SPARE: usize = 64;
 
 /// The host, and everything that was started on it.
 pub(crate) struct Workplace {
@@ -29,6 +32,8 @@ pub(crate) struct Workplace {
     ledger: Ledger,
     engine: Mutex<String>,
     sidecar: Mutex<Option<Value>>,
+    /// Open files that are closed before everything is removed, which opens files even when no more can be opened.
+    spare: Mutex<Vec<File>>,
 }
 
 impl Workplace {
@@ -41,6 +46,7 @@ impl Workplace {
             ledger,
             engine,
             sidecar: Mutex::default(),
+            spare: Mutex::new(spare_files()),
         }
     }
 
@@ -54,11 +60,13 @@ impl Workplace {
         self.started.close();
         self.echoes.close_all();
         self.parts.remove_all();
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let wanted = self.sidecar.lock().unwrap_or_else(PoisonError::into_inner).take();
         clearing::clear(&self.ledger, &engine, wanted.as_ref());
     }
 
     pub(crate) fn open(&self) {
+        *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = spare_files();
         self.started.open();
     }
 
@@ -159,6 +167,10 @@ impl Workplace {
             .collect();
         Ok(Answer::with(json!({}), vec![serde_json::Value::from(listed).to_string().into_bytes()]))
     }
+}
+
+fn spare_files() -> Vec<File> {
+    (0..SPARE).map_while(|_| File::open("/dev/null").ok()).collect()
 }
 
 /// This host's clocks, read together: tare aligns its own with them by the quickest of a few pings.

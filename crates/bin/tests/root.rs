@@ -90,7 +90,7 @@ fn shell(script: &str) -> Command {
 /// A shell's command that records a group's children.
 fn recorder(out: &Path, group: &Group, more: &str) -> String {
     let out = out.display();
-    format!("exec {PROBE} record --out {out} --children /{} --hz 5 {more}", group.path)
+    format!("exec '{PROBE}' record --out '{out}' --children /{} --hz 5 {more}", group.path)
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_group_that_is_being_made_is_opened_once_it_is_in_all_hierarchies() {
 fn a_full_disk_is_told_and_ends_with_a_failure() {
     let home = tempfile::tempdir().expect("a directory");
     let script = format!(
-        "mount -t tmpfs -o size=64k tmpfs {0} && exec {PROBE} record --out {0}/trace --host --hz 200",
+        "mount -t tmpfs -o size=64k tmpfs '{0}' && exec '{PROBE}' record --out '{0}/trace' --host --hz 200",
         home.path().display()
     );
     let output = Command::new("timeout")

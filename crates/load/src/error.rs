@@ -18,8 +18,12 @@ pub enum LoadError {
     FileLimit { connections: usize, needed: u64, limit: u64 },
     #[error("{address}: {source}")]
     Connect { address: String, source: Fault },
+    #[error("the turns of {path}: {reason}")]
+    Turns { path: PathBuf, reason: String },
     #[error("a thread of tare-load cannot start: {0}")]
     Thread(io::Error),
+    #[error("this machine failed during the run: {0}")]
+    Machine(io::Error),
     #[error("standard output: {0}")]
     Output(io::Error),
 }
@@ -29,9 +33,10 @@ impl LoadError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Line { .. } | Self::FileLimit { .. } => 2,
+            Self::Usage(_) | Self::Line { .. } | Self::FileLimit { .. } | Self::Turns { .. } => 2,
+            Self::Connect { source, .. } if source.is_own() => 1,
             Self::Connect { .. } => 3,
-            Self::File { .. } | Self::Thread(_) | Self::Output(_) => 1,
+            Self::File { .. } | Self::Thread(_) | Self::Machine(_) | Self::Output(_) => 1,
         }
     }
 }
@@ -108,6 +113,18 @@ impl Fault {
             Self::Unsupported(_) => "unsupported",
             Self::Io(_) => "io",
         }
+    }
+
+    /// Whether this machine failed, and not the server: it has no descriptor, memory or port left.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        matches!(self, Self::Io(error) if Self::is_own_error(error))
+    }
+
+    #[must_use]
+    pub fn is_own_error(error: &io::Error) -> bool {
+        let own = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS, libc::EADDRNOTAVAIL];
+        error.raw_os_error().is_some_and(|code| own.contains(&code))
     }
 
     /// Whether another attempt may succeed.

@@ -1,5 +1,6 @@
 //! The plan of a run, which is complete before anything is sent.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use crate::arrivals::Arrivals;
 use crate::protocol::{Access, Statement};
 use crate::workload::Workload;
 
+#[derive(Clone)]
 pub struct Plan {
     /// `HOST:PORT`.
     pub address: String,
@@ -30,6 +32,9 @@ pub struct Plan {
     pub most_waiting: usize,
     pub warm_up: Duration,
     pub length: Length,
+    /// File with the turns in which to send, which is waited for once all connections are open. It replaces warm-up
+    /// and length.
+    pub turns: Option<PathBuf>,
     pub window: Duration,
     pub limits: Limits,
     /// For one of so many reads, the kernel is asked when it received the data; 0: never.
@@ -43,6 +48,12 @@ impl Plan {
     #[must_use]
     pub fn waits_for_one(&self) -> bool {
         self.arrivals.is_none() && self.connections == self.threads && self.others.is_empty()
+    }
+
+    /// How often a thread checks time limits, the ends of windows and a stop, whatever else it does.
+    #[must_use]
+    pub fn heartbeat(&self) -> Duration {
+        self.window.min(Duration::from_millis(50))
     }
 
     #[must_use]

@@ -51,6 +51,7 @@ fn plan(address: &str, dialect: Dialect, send: &str) -> Plan {
         most_waiting: 1_000,
         warm_up: Duration::ZERO,
         length: Length::Time(Duration::from_millis(1_500)),
+        turns: None,
         window: Duration::from_millis(500),
         limits: Limits { connect: CONNECT, reply: REPLY, drain: REPLY, reconnect: REPLY },
         receive_share: 4,

@@ -120,7 +120,11 @@ fn drive(nodes: [&Node; 2], length: Length) -> Outcome {
 }
 
 fn tried(nodes: [&Node; 2], length: Length) -> Result<Outcome, LoadError> {
-    let plan = Plan {
+    run::<Cql>(&plan(nodes, length), &AtomicBool::new(false), &mut |_| Ok(()))
+}
+
+fn plan(nodes: [&Node; 2], length: Length) -> Plan {
+    Plan {
         address: nodes[0].address.clone(),
         others: vec![nodes[1].address.clone()],
         access: Access::default(),
@@ -135,6 +139,7 @@ fn tried(nodes: [&Node; 2], length: Length) -> Result<Outcome, LoadError> {
         most_waiting: 100,
         warm_up: Duration::ZERO,
         length,
+        turns: None,
         window: Duration::from_secs(1),
         limits: Limits {
             connect: Duration::from_secs(2),
@@ -144,8 +149,7 @@ fn tried(nodes: [&Node; 2], length: Length) -> Result<Outcome, LoadError> {
         },
         receive_share: 4,
         most_polled: Duration::ZERO,
-    };
-    run::<Cql>(&plan, &AtomicBool::new(false), &mut |_| Ok(()))
+    }
 }
 
 #[test]
@@ -180,6 +184,25 @@ fn a_node_that_cannot_be_asked_for_its_rows_is_named() {
         panic!("the second node answers nothing")
     };
     assert_eq!(address, nodes[1].address);
+}
+
+#[test]
+fn a_node_that_is_away_stops_no_request_to_the_others() {
+    let nodes = [node(1, -1, usize::MAX), node(2, i64::MAX, 50)];
+    let mut patient = plan([&nodes[0], &nodes[1]], Length::Time(Duration::from_secs(1)));
+    patient.limits.reconnect = Duration::from_secs(30);
+    let outcome = run::<Cql>(&patient, &AtomicBool::new(false), &mut |_| Ok(())).expect("it ran");
+    assert_eq!(outcome.end, End::Complete);
+    let sent = nodes.map(|node| node.keys.lock().expect("no panic").clone());
+    assert_eq!(sent[1].len(), 50);
+    // The first node answers for the rows of the second, too, as it coordinates.
+    let strangers = sent[0].iter().filter(|key| !BELOW.contains(&key.as_str())).count();
+    assert!(strangers > 200, "{strangers} of {}", sent[0].len());
+    let lost = outcome.measure.kinds[0].lost;
+    assert!((1..=12).contains(&lost), "at most four on each of three connections: {lost}");
+    // Its last replies may be lost with the connections.
+    let unanswered = (sent[0].len() + sent[1].len()) as u64 - outcome.measure.right();
+    assert!(unanswered <= lost, "{unanswered} of {lost}");
 }
 
 #[test]

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+import numpy as np
+
 from tare.analyze.arms import ArmSummary, figure_of, summarise
-from tare.analyze.estimate import Estimate, Finding
+from tare.analyze.estimate import BlockEffect, Estimate, Finding
 from tare.analyze.estimator import estimate_of, over_hosts_of, over_sites_of
 from tare.analyze.metrics import METRICS, PRIMARY, Metric, metrics_of
 from tare.analyze.published import by_publication
@@ -19,8 +21,8 @@ from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.analyze.statistics.pairing import pair
 from tare.analyze.validity import Alarm, check
 from tare.analyze.verdict import judged
-from tare.run.emulated import EmulatedArms, emulated_arms
-from tare.run.record import RunRecord
+from tare.record.emulated import EmulatedArms, emulated_arms
+from tare.record.run_record import RunRecord
 from tare.study.model import Arm, Study
 
 CONFIDENCE = 0.99
@@ -135,6 +137,9 @@ class Analysis:
     machines: Machines | None = None
     """Difference between the two machines, if server and client swapped hosts."""
 
+    at_a_rate: bool = False
+    """Whether the generator had a rate to keep in every run, so that throughput does not tell arms apart."""
+
     @property
     def invalid(self) -> bool:
         """Whether the control differs from the baseline, so that no other difference can be believed."""
@@ -182,7 +187,13 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
         ),
         emulated=emulated_arms(runs.good.values()),
         machines=machines_of(runs),
+        at_a_rate=_at_a_rate(runs),
     )
+
+
+def _at_a_rate(runs: Runs) -> bool:
+    shares = runs.columns.number("measurement", "details", "delivered_share")
+    return len(shares) > 0 and not np.isnan(shares).any()
 
 
 def _findings(
@@ -223,7 +234,7 @@ def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric, stratum: Mappin
         estimate=estimate,
         published=published_effect(study, arm, metric, stratum),
         published_where=None if figure is None else figure.where,
-        blocks=tuple([(block, ratio - 1) for block, ratio in pairs.ratios]),
+        blocks=tuple([BlockEffect(block, ratio - 1) for block, ratio in pairs.ratios]),
         dropped=pairs.dropped,
         resolution=pairs.resolution,
         below_resolution=below_resolution(estimate.point, pairs.resolution),

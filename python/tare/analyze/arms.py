@@ -20,8 +20,8 @@ from tare.analyze.latency_split import (
 from tare.analyze.metrics import Metric
 from tare.analyze.published import min_max_mean
 from tare.analyze.runs import Runs
-from tare.run.emulated import emulated_arms
-from tare.run.record import RunRecord, Side
+from tare.record.emulated import emulated_arms
+from tare.record.run_record import RunRecord, Side
 from tare.study.model import Arm, Published, Study
 
 

@@ -14,24 +14,24 @@ from tare.analyze.validity.load import busy_parts
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """Medians over an arm's good runs; `None`: no run recorded the figure.
-
-    `sut_busy`, `client_busy`: share of the CPU time available to the side. `sut_waiting_io`: share of the time in
-    which a thread of the SUT waited for I/O. `disk_busy`, `disk_depth`, `reads_per_s`, `writes_per_s`: of the
-    busiest disk, see `run.usage.disk.DiskUse`. `disk_limit_used`: see `run.usage.disk.DiskLimit`. `reached`: limits
-    that more than half of the runs reached; empty if something else limited the rate, `None` if half of the runs
-    lack the figures.
-    """
+    """Medians over an arm's good runs, from their traces; `None`: no run recorded the figure."""
 
     sut_busy: float | None
+    """Share of the CPU time available to the SUT that it used."""
     client_busy: float | None
+    """The same of the client."""
     sut_waiting_io: float | None
+    """Share of the time in which a thread of the SUT waited for I/O."""
     disk_busy: float | None
+    """Share of the time in which the busiest disk had requests."""
     disk_depth: float | None
+    """Mean number of requests in flight on that disk."""
     reads_per_s: float | None
     writes_per_s: float | None
     disk_limit_used: float | None
+    """Share of the time in which a limit on disk operations delayed the SUT."""
     reached: tuple[Limit, ...] | None
+    """Limits that more than half of the runs reached; empty: something else limited the rate; `None`: unknown."""
 
 
 def bottleneck_of(columns: Columns, rows: Rows | None = None) -> Bottleneck:

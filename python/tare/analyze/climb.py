@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from tare.analyze.numbers import number_at
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,20 @@
 """Figures of many runs at once: each is a column of floats, with NaN where a run lacks the figure.
 
-A record is a tree. Reading each figure from 100,000 trees one by one takes far longer than evaluating a rule. Here
-a figure is read once from all trees, and rules are expressions over columns.
+Reading each figure from 100,000 records one by one takes far longer than evaluating a rule. Here a figure is read
+once from all records, by the names of its fields, and rules are expressions over columns.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tare.analyze.numbers import is_mapping
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 T = TypeVar("T")
 Column = NDArray[np.float64]
@@ -22,7 +22,7 @@ Column = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 """Indices of runs in the columns."""
-_Trees = Sequence[Mapping[str, Any] | None]
+_Trees = Sequence[Any]
 _PLAIN = frozenset({float, int, type(None)})
 
 
@@ -37,14 +37,17 @@ class Columns:
         self._trees: dict[tuple[str, ...], _Trees | None] = {}
 
     def number(self, part: str, *path: str) -> Column:
-        """Column of the finite number at a path of keys in a part of the record (`usage`), as `number_at`."""
+        """Column of the finite number at a path of fields, or of keys of a mapping, in a part of the record.
+
+        Raises `AttributeError` for a field that the part's type does not have.
+        """
         whole = (part, *path)
         if whole not in self._columns:
             self._columns[whole] = self._read(whole)
         return self._columns[whole]
 
-    def trees(self, part: str, *path: str) -> Sequence[Mapping[str, Any] | None]:
-        """Mapping of each run at a path of keys; `None` where there is none."""
+    def trees(self, part: str, *path: str) -> Sequence[Any]:
+        """Part of each run's record at such a path; `None` where there is none."""
         trees = self._at((part, *path))
         return [None] * len(self.records) if trees is None else trees
 
@@ -72,7 +75,7 @@ class Columns:
         if trees is None:
             return np.full(len(self.records), np.nan)
         key = path[-1]
-        values = [None if tree is None else tree.get(key) for tree in trees]
+        values = _of_each(trees, key)
         if not _PLAIN.issuperset(map(type, values)):
             values = [value if _is_number(value) else None for value in values]
         column = np.array(values, dtype=float)
@@ -90,12 +93,24 @@ class Columns:
         outer = self._at(tuple(above)) if above else ()
         if outer is None:
             return None
-        values = [None if tree is None else tree.get(key) for tree in outer] if above else self._parts(key)
-        trees: list[Mapping[str, Any] | None] = [value if is_mapping(value) else None for value in values]
-        return trees if any(tree is not None for tree in trees) else None
+        values = _of_each(outer, key) if above else self._parts(key)
+        parts = [value if _has_parts(value) else None for value in values]
+        return parts if any(part is not None for part in parts) else None
 
     def _parts(self, name: str) -> list[Any]:
         return [getattr(run, name) for run in self.records]
+
+
+def _has_parts(value: object) -> bool:
+    return is_mapping(value) or hasattr(value, "__dataclass_fields__")
+
+
+def _of_each(parts: Sequence[Any], key: str) -> list[Any]:
+    """Field, or value of a key, of each part; `None` where there is none. Parts at one path have one type."""
+    first = next((part for part in parts if part is not None), None)
+    if is_mapping(first):
+        return [part.get(key) if is_mapping(part) else None for part in parts]
+    return [None if part is None else getattr(part, key) for part in parts]
 
 
 def _is_number(value: object) -> bool:

@@ -19,7 +19,7 @@ from tare.plan.model import Plan
 from tare.protocols.anytime import NO_SPREAD
 from tare.protocols.registry import as_published
 from tare.protocols.stopping import Rule
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 METHOD = "welch-log-ratios"
 

@@ -5,14 +5,16 @@ A figure is `None`, or NaN in a column, if a part of the record is missing; neve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tare.analyze.columns import Column, Columns, known, or_zero, ratio
 from tare.analyze.numbers import number_at
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
+from tare.record.swap_halves import throughput_of
 
 _CARRIED = frozenset({"docker-proxy", "rootlessport", "slirp4netns", "pasta"})
 """Hops that are a program of their own."""
@@ -24,7 +26,7 @@ def cpu_per_operation_us(run: RunRecord) -> float | None:
     `None` if either is unknown: a proxy whose time could not be read is not free.
     """
     operations = number_at(run.measurement, ("operations",))
-    sut, proxy = sut_cpu_s(run), number_at(run.usage, ("proxy_cpu_s",))
+    sut, proxy = sut_cpu_s(run), run.usage and run.usage.proxy_cpu_s
     if sut is None or not operations or (proxy is None and is_carried(run)):
         return None
     return 1e6 * (sut + (proxy or 0.0)) / operations
@@ -53,7 +55,7 @@ def io_per_operation_kib(run: RunRecord) -> float | None:
     `None` if either direction is unknown. Without any I/O the figure is 0, which gives no ratio.
     """
     operations = number_at(run.measurement, ("operations",))
-    read, written = (number_at(run.usage, (f"sut_{way}_bytes",)) for way in ("read", "write"))
+    read, written = run.usage and run.usage.sut_read_bytes, run.usage and run.usage.sut_write_bytes
     return (read + written) / 1024 / operations if read is not None and written is not None and operations else None
 
 
@@ -65,8 +67,13 @@ def io_per_operation_column(columns: Columns) -> Column:
 
 def io_source(run: RunRecord) -> str | None:
     """Source that counted the SUT's bytes; dirtied bytes and bytes that reached a device are different figures."""
-    source = (run.usage or {}).get("sut_io_source")
-    return None if source is None else str(source)
+    return run.usage and run.usage.sut_io_source
+
+
+def throttled_share(run: RunRecord) -> float | None:
+    """Share of its enforcement periods in which the SUT's quota ran out; `None` if unknown."""
+    saturation = run.usage and run.usage.saturation
+    return saturation and saturation.sut and saturation.sut.throttled
 
 
 def sut_cpu_s(run: RunRecord) -> float | None:
@@ -74,7 +81,7 @@ def sut_cpu_s(run: RunRecord) -> float | None:
 
     The counter of such a program is read from a little after its start to a little before its end.
     """
-    used, over_s = (number_at(run.usage, (key,)) for key in ("sut_cpu_s", "sut_over_s"))
+    used, over_s = run.usage and run.usage.sut_cpu_s, run.usage and run.usage.sut_over_s
     if used is None or over_s is None:
         return used
     whole_s = number_at(run.measurement, ("duration_s",))
@@ -88,6 +95,12 @@ def sut_cpu_column(columns: Columns) -> Column:
     return np.where(known(over_s), whole, used)
 
 
+def usage_seconds(columns: Columns) -> Column:
+    """Length of the time that CPU times are of: of the measure phase, or of an arm's turns."""
+    turns_s = columns.number("usage", "turns_s")
+    return np.where(known(turns_s), turns_s, columns.number("usage", "monotonic_s"))
+
+
 def monitor_cpu_ms_per_s(run: RunRecord) -> float | None:
     """CPU milliseconds per second of all monitors and of the engine's daemons, some of which work for monitors.
 
@@ -98,13 +111,36 @@ def monitor_cpu_ms_per_s(run: RunRecord) -> float | None:
         return None
     costs = [_cpu_share(each) for each in run.monitors.values() if "absent" not in each]
     known_costs = [cost for cost in costs if cost is not None]
-    began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
-    if not known_costs or len(known_costs) < len(costs) or began is None or ended is None or ended <= began:
+    phase = run.usage and run.usage.phase
+    if not known_costs or len(known_costs) < len(costs) or phase is None or phase.ended_s <= phase.began_s:
         return None
     engine = number_at(run.monitors, ("probe", "engine_cpu_s")) or 0.0  # no figure: there is no engine
-    return 1e3 * (sum(known_costs) + engine / (ended - began))
+    return 1e3 * (sum(known_costs) + engine / (phase.ended_s - phase.began_s))
 
 
 def _cpu_share(monitor: Mapping[str, Any]) -> float | None:
     used, began, ended = (number_at(monitor, (key,)) for key in ("cpu_s", "began_monotonic_s", "ended_monotonic_s"))
     return None if used is None or began is None or ended is None or ended <= began else used / (ended - began)
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """How a metric follows from a whole record."""
+
+    of: Callable[[RunRecord], float | None]
+    column: Callable[[Columns], Column] | None = None
+    """The same for many runs at once; `None`: run by run."""
+    source: Callable[[RunRecord], str | None] | None = None
+    """Source that counted the value, if that differs between runs; only values of the same source are compared."""
+
+    def column_of(self, columns: Columns) -> Column:
+        """Values of many runs, as `of` gives them."""
+        return columns.of(self.of) if self.column is None else self.column(columns)
+
+
+DERIVATIONS: Mapping[str, Derivation] = {
+    "throughput": Derivation(throughput_of),
+    "cpu_per_operation": Derivation(cpu_per_operation_us, cpu_per_operation_column),
+    "io_per_operation": Derivation(io_per_operation_kib, io_per_operation_column, io_source),
+}
+"""Metrics of `study.metrics.SPECS` that no path in the measurement leads to."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
-from tare.run.emulated import BASELINE_MARK, MARK
-from tare.run.record import Side
+from tare.record.emulated import BASELINE_MARK, MARK
+from tare.record.run_record import Side
 
 
 class Verdict(StrEnum):
@@ -23,30 +24,26 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """Verdict on a finding, with its tests.
-
-    `verdict`: `None` without a margin, or if `withheld` says why there is none. `p_zero`: p value of a zero effect.
-    `p_outside`: p value of an effect outside the margin. Both are adjusted over the `family` of metrics that are
-    judged together (1 for the primary metric), and `None` if no test is possible. `differs`: `p_zero` excludes
-    zero, and the effect is larger than what the generator can resolve.
-    """
+    """Verdict on a finding, with its tests; a p value is `None` if no test is possible."""
 
     margin: float | None = None
+    """Largest effect that the study declares irrelevant."""
     verdict: Verdict | None = None
     withheld: str | None = None
+    """Why there is no verdict although there is a margin."""
     p_zero: float | None = None
+    """p value of no effect, adjusted over the family."""
     p_outside: float | None = None
+    """p value of an effect outside the margin, adjusted too."""
     family: int = 1
+    """Metrics that are judged together, over which the p values are adjusted; 1: not adjusted."""
     differs: bool = False
+    """Whether `p_zero` excludes zero, and the effect is larger than what the generator can resolve."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A relative effect as a fraction (-0.58 is -58 %), with its confidence interval.
-
-    `low` and `high` are `None` if there is no interval, for example because `n` is too small; `why` gives the
-    reason.
-    """
+    """A relative effect as a fraction (-0.58 is -58 %), with its confidence interval."""
 
     point: float | None
     low: float | None
@@ -56,6 +53,7 @@ class Estimate:
     confidence: float
     method: str
     why: str | None = None
+    """Why there is no interval: for example, `n` is too small."""
 
 
 @dataclass(frozen=True)
@@ -71,44 +69,63 @@ class SiteEffect:
 
 @dataclass(frozen=True)
 class OverSites:
-    """An effect over several sites.
-
-    `between`: standard deviation of the sites' own effects, on the log scale. `between_p`: p value, by F, of sites
-    that do not differ. `next_low`, `next_high`: prediction interval for another site of the same kind; `None` if
-    unknown. `mean`: mean log ratio. `error`, `freedom`: its standard error and degrees of freedom for t; no error
-    without any spread. `pooled`: the estimate from all blocks, as if they came from one site.
-    """
+    """How much an effect differs between sites, for blocks on several sites."""
 
     estimate: Estimate
     sites: tuple[SiteEffect, ...]
     mean: float
+    """Mean log ratio."""
     error: float | None
+    """Standard error of the mean; `None` without any spread."""
     freedom: int
+    """Degrees of freedom for t."""
     between: float
+    """Standard deviation of the sites' own effects, on the log scale."""
     between_p: float | None
+    """p value, by F, of sites that do not differ."""
     next_low: float | None
+    """Interval in which the effect on another site of the same kind is expected."""
     next_high: float | None
     pooled: Estimate
+    """The estimate from all blocks, as if they came from one site."""
+
+
+@dataclass(frozen=True)
+class HostEffect:
+    """Relative effect in the blocks with the server on one host."""
+
+    host: str
+    blocks: int
+    point: float
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True)
 class OverHosts:
-    """An effect in a study whose server and client swap hosts every other block.
-
-    `hosts`: the effect with the server on either host (`site` names it). `mean`: mean log ratio. `error`,
-    `freedom`: its standard error and degrees of freedom for t; no error without any spread. `apart`: relative
-    difference of the effect on the second host from that on the first; `apart_p`: p value of no difference.
-    `pooled`: the estimate from all blocks, as if hosts made no difference.
-    """
+    """Whether an effect differs between hosts, if server and client swap them every other block."""
 
     estimate: Estimate
-    hosts: tuple[SiteEffect, ...]
+    hosts: tuple[HostEffect, ...]
     mean: float
+    """Mean log ratio."""
     error: float | None
+    """Standard error of the mean; `None` without any spread."""
     freedom: int
+    """Degrees of freedom for t."""
     apart: float
+    """Effect on the second host relative to the first, a fraction."""
     apart_p: float | None
+    """p value of no difference between the hosts."""
     pooled: Estimate
+    """The estimate from all blocks, as if hosts made no difference."""
+
+
+class BlockEffect(NamedTuple):
+    """The relative effect in one block."""
+
+    block: int
+    point: float
 
 
 @dataclass(frozen=True)
@@ -134,8 +151,8 @@ class Finding:
     estimate: Estimate
     published: float | None
     """Published relative effect, as a fraction."""
-    blocks: tuple[tuple[int, float], ...]
-    """(block, relative effect in that block): the points behind the estimate."""
+    blocks: tuple[BlockEffect, ...]
+    """The points behind the estimate."""
     published_where: str | None = None
     """Page, table or section of the publication."""
     dropped: tuple[Dropped, ...] = ()
@@ -170,6 +187,6 @@ class Finding:
         return low is not None and high is not None and (low > 0 or high < 0) and not self.below_resolution
 
     @property
-    def borne_out(self) -> bool:
+    def is_supported(self) -> bool:
         """Whether a difference may be claimed: the interval and the adjusted p value both exclude zero."""
         return self.excludes_zero and self.judgement.differs

@@ -101,6 +101,7 @@ _ESTIMATORS: dict[str, Estimator] = {
     "interleave": _paired,
     "imported": _paired,
     "duet": _paired,
+    "rotate": _paired,
     "fixed": _fixed,
     "buckets": _pooled,
 }

@@ -16,8 +16,8 @@ from tare.analyze.runs import Runs, select_runs
 from tare.analyze.statistics.intervals import term, welch_t
 from tare.protocols.anytime import NO_SPREAD
 from tare.protocols.stopping import Rule
-from tare.run.emulated import emulated_arms
-from tare.run.record import RunRecord
+from tare.record.emulated import emulated_arms
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
 METHOD = "contrast-of-block-means-welch"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tare.analyze.numbers import number_at
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store.files import raw_name
 
 TRACE = "monitors/probe/trace"

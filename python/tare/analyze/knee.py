@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from tare.analyze.metrics import METRICS, PRIMARY
-from tare.analyze.numbers import number_at
-from tare.run.emulated import emulated_arms, sides_of
-from tare.run.record import RunRecord, Side
+from tare.record.emulated import emulated_arms, sides_of
+from tare.record.run_record import RunRecord, Side
 from tare.study.model import Study
 
 NEARLY_ALL = 0.05
@@ -95,9 +94,10 @@ def _point(arm: str, threads: int, records: Sequence[RunRecord]) -> Point:
 
 
 def _busy(record: RunRecord, side: str) -> float | None:
-    used, cpus, seconds = (
-        number_at(record.usage, (key,)) for key in (f"{side}_cpu_s", f"{side}_cpus", "monotonic_s")
-    )
+    if (usage := record.usage) is None:
+        return None
+    is_sut, seconds = side == "sut", usage.over_s
+    used, cpus = (usage.sut_cpu_s, usage.sut_cpus) if is_sut else (usage.client_cpu_s, usage.client_cpus)
     return used / (cpus * seconds) if used is not None and cpus and seconds else None
 
 

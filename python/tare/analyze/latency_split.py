@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from tare.analyze.numbers import number_at
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 PERCENTILES = ("p50", "p99", "p99.9")
 _PARTS = ("lag_ms", "waiting_ms", "server_ms", "unread_ms")

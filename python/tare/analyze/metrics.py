@@ -10,29 +10,18 @@ from typing import Any
 import numpy as np
 
 from tare.analyze.columns import Column, Columns, Flags
-from tare.analyze.derived import (
-    cpu_per_operation_column,
-    cpu_per_operation_us,
-    io_per_operation_column,
-    io_per_operation_kib,
-    io_source,
-    monitor_cpu_ms_per_s,
-)
+from tare.analyze.derived import DERIVATIONS, Derivation, monitor_cpu_ms_per_s
 from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.statistics.histogram import histograms_of, percentile_of, percentiles_of
-from tare.run.duet.swap import throughput_of
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
+from tare.study.metrics import LATENCIES, SPECS
 
-PRIMARY = "throughput"
+PRIMARY = next(iter(SPECS))
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of each run: the value at `path` in its measurement, or a `derived` value.
-
-    `path`: keys from the top of the JSON of `workloads.Measurement`. `bucketed`: the value comes from the
-    generator's histogram, so its precision is one bucket.
-    """
+    """One number of each run: the value at `path` in its measurement, or a derived value; see `MetricSpec`."""
 
     name: str
     title: str
@@ -40,17 +29,22 @@ class Metric:
     unit: str
     path: tuple[str, ...] = ()
     more_is_better: bool = False
-    bucketed: bool = False
-    derived: Callable[[RunRecord], float | None] | None = None
+    derivation: Derivation | None = None
     """Function of the whole record, for values that the generator does not report."""
-    derived_column: Callable[[Columns], Column] | None = None
-    """The same function for many runs at once."""
     operation: str | None = None
     """Kind of operation; `None` for all kinds together."""
     percent: float | None = None
     """Percentile of the stored histogram; `None` for other values."""
-    source: Callable[[RunRecord], str | None] | None = None
-    """Source that counted the value, if that differs between runs; only values of the same source are compared."""
+
+    @property
+    def source(self) -> Callable[[RunRecord], str | None] | None:
+        """Source that counted the value, if that differs between runs."""
+        return None if self.derivation is None else self.derivation.source
+
+    @property
+    def bucketed(self) -> bool:
+        """Whether the value comes from the generator's histogram, so that its precision is one bucket."""
+        return self.percent is not None
 
     @property
     def resolution(self) -> tuple[str, ...]:
@@ -59,14 +53,12 @@ class Metric:
 
     def of(self, run: RunRecord) -> float | None:
         """Value of a run; `None` if unknown."""
-        return self.read(run.measurement) if self.derived is None else self.derived(run)
+        return self.read(run.measurement) if self.derivation is None else self.derivation.of(run)
 
     def column(self, columns: Columns) -> Column:
         """Values of many runs, as `of` gives them."""
-        if self.derived_column is not None:
-            return self.derived_column(columns)
-        if self.derived is not None:
-            return columns.of(self.derived)
+        if self.derivation is not None:
+            return self.derivation.column_of(columns)
         values = columns.number("measurement", *self.path)
         if self.percent is None:
             return values
@@ -106,47 +98,27 @@ def _counted(parts: Sequence[Mapping[str, Any] | None]) -> _Counted:
     return _Counted(there, columns)
 
 
-def _latency(name: str, title: str, short: str, key: str, percent: float | None = None) -> Metric:
-    """Make a latency metric. The mean comes from a sum that generators keep, so buckets do not limit it."""
-    return Metric(
-        name,
-        title,
-        f"{short} latency",
-        "ms",
-        ("latency", key),
-        bucketed=percent is not None,
-        percent=percent,
-    )
-
-
 METRICS: Mapping[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Metric(
-            "throughput", "throughput", "throughput", "/s", ("throughput_per_s",),
-            more_is_better=True, derived=throughput_of,
-        ),
-        _latency("latency_mean", "mean latency", "mean", "mean_ms"),
-        _latency("latency_p50", "median latency", "median", "p50_ms", 50),
-        _latency("latency_p95", "95th percentile latency", "p95", "p95_ms", 95),
-        _latency("latency_p99", "99th percentile latency", "p99", "p99_ms", 99),
-        Metric(
-            "cpu_per_operation", "CPU time per operation", "CPU/op", "µs",
-            derived=cpu_per_operation_us, derived_column=cpu_per_operation_column,
-        ),
-        Metric(
-            "io_per_operation", "block I/O per operation", "I/O/op", "KiB",
-            derived=io_per_operation_kib, derived_column=io_per_operation_column, source=io_source,
-        ),
+    name: Metric(
+        name,
+        spec.title,
+        spec.short,
+        spec.unit,
+        spec.path,
+        more_is_better=spec.more_is_better,
+        percent=spec.percent,
+        derivation=DERIVATIONS.get(name),
     )
-}  # fmt: skip
+    for name, spec in SPECS.items()
+}
 """Metrics in the order of reports; the first is the primary metric."""
 
-MONITOR_CPU = Metric("monitor_cpu", "CPU time of monitors", "monitors", "ms/s", derived=monitor_cpu_ms_per_s)
+MONITOR_CPU = Metric(
+    "monitor_cpu", "CPU time of monitors", "monitors", "ms/s", derivation=Derivation(monitor_cpu_ms_per_s)
+)
 """Metric that applies only to studies whose arms have different monitors."""
 
 _PERCENTS = tuple(sorted({metric.percent for metric in METRICS.values() if metric.percent is not None}))
-_PER_OPERATION = tuple(name for name, metric in METRICS.items() if metric.path[:1] == ("latency",))
 
 
 def metric_named(name: str) -> Metric:
@@ -158,7 +130,7 @@ def metric_named(name: str) -> Metric:
         return METRICS[name]
     if name == MONITOR_CPU.name:
         return MONITOR_CPU
-    for whole in _PER_OPERATION:
+    for whole in LATENCIES:
         operation = name.removesuffix(f"_{whole}")
         if operation and operation != name:
             return of_operation(METRICS[whole], operation)
@@ -203,7 +175,7 @@ def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:
     return (
         *METRICS.values(),
         *([MONITOR_CPU] if differently_watched(runs) else []),
-        *(of_operation(METRICS[name], kind) for kind in names for name in _PER_OPERATION),
+        *(of_operation(METRICS[name], kind) for kind in names for name in LATENCIES),
     )
 
 

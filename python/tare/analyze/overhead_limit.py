@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tare.analyze.analysis import Analysis
-from tare.analyze.estimate import Finding
+from tare.analyze.estimate import Estimate, Finding
 from tare.analyze.metrics import metric_named
 from tare.protocols.registry import as_published
 from tare.study.model import Study
@@ -28,48 +29,67 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class LimitCheck:
-    """One arm's overhead in one metric against the limit.
-
-    `point`, `low`, `high`: overhead as a fraction of the baseline, positive if worse: the loss of throughput, or
-    the increase of latency, CPU time or block I/O. `low` and `high` are widened by the `resolution` of the
-    generator's histogram, if the metric comes from one. `why`: the reason, if the interval does not decide.
-    """
+    """One arm's overhead in one metric against the limit."""
 
     arm: str
     baseline: str
     metric: str
+    most: float
+    """The limit: by how much it may be worse, a fraction of the baseline; positive for every metric."""
     outcome: Outcome
     point: float | None
+    """Overhead as a fraction of the baseline, with the sign of a report: -0.05 is 5 % less throughput."""
     low: float | None
     high: float | None
     n: int
     confidence: float
     resolution: float | None
+    """By how much `low` and `high` are widened: the resolution of the generator's histogram."""
     why: str | None = None
+    """What decides if the interval does not."""
     mark: str | None = None
     """Mark that the arm or its baseline was emulated; `None` if neither was."""
 
+    @property
+    def worse(self) -> tuple[float, float] | None:
+        """By how much it is worse, from the interval's better end to its worse one; below zero is better."""
+        if self.low is None or self.high is None:
+            return None
+        return (-self.high, -self.low) if metric_named(self.metric).more_is_better else (self.low, self.high)
+
+    def decided(self) -> LimitCheck:
+        """Return it with the outcome that its interval gives."""
+        if self.worse is None:
+            return self
+        least, most = self.worse
+        outcome = Outcome.PASS if most <= self.most else Outcome.FAIL if least > self.most else self.outcome
+        return replace(self, outcome=outcome)
+
 
 def check_limit(
-    study: Study, analysis: Analysis, findings: Sequence[Finding], most: float, unfinished: str | None = None
+    study: Study,
+    analysis: Analysis,
+    findings: Sequence[Finding],
+    limits: Mapping[str, float],
+    unfinished: str | None = None,
 ) -> tuple[LimitCheck, ...]:
-    """Check each finding against the limit `most`, a fraction. `unfinished`: why more blocks are to come, if so.
+    """Check each finding against the limit of its metric, a fraction. `unfinished`: why more blocks are to come.
 
     Looking repeatedly until an interval fits loses the 95 % coverage, so an unfinished study decides nothing.
     """
     why = _why_undecided(study, unfinished)
-    checks = (_check(finding, most, invalid=analysis.invalid, why=why) for finding in findings)
-    return tuple(_if_borne(one, analysis, most) for one in checks)
+    checks = (_check(each, limits[each.metric], invalid=analysis.invalid, why=why) for each in findings)
+    return tuple(if_borne(one, analysis) for one in checks)
 
 
 _LIMITED = frozenset({
-    "client-bottleneck", "client-host-bound", "client-latency", "errors", "under-delivery", "unwitnessed",
+    "client-bottleneck", "client-host-bound", "client-latency", "errors", "under-delivery", "unobserved",
     "wire-bound",
 })  # fmt: skip
 """Validity rules after which an overhead may be larger than it appears: not only the server was measured."""
 
 
-def _if_borne(one: LimitCheck, analysis: Analysis, most: float) -> LimitCheck:
+def if_borne(one: LimitCheck, analysis: Analysis) -> LimitCheck:
     """Take back a decision that the study's control, or its validity, cannot bear.
 
     A failure stands if the interval lies beyond the limit by more than the control could hide.
@@ -86,8 +106,8 @@ def _if_borne(one: LimitCheck, analysis: Analysis, most: float) -> LimitCheck:
     if (hidden := control.could_hide) is None:
         why = "the control has no interval, so the study could hide any bias"
         return replace(one, outcome=Outcome.TOO_NOISY, why=why)
-    beyond = one.outcome is Outcome.FAIL and one.low is not None and one.low > most + hidden
-    if hidden <= most or beyond:
+    beyond = one.outcome is Outcome.FAIL and one.worse is not None and one.worse[0] > one.most + hidden
+    if hidden <= one.most or beyond:
         return one
     why = f"the control shows no bias, but could hide {100 * hidden:.0f} %, more than the limit"
     return replace(one, outcome=Outcome.TOO_NOISY, why=why)
@@ -101,48 +121,34 @@ def _why_undecided(study: Study, unfinished: str | None) -> str | None:
 
 
 def _check(finding: Finding, most: float, *, invalid: bool, why: str | None) -> LimitCheck:
-    low, high = _overhead_interval(finding)
+    estimate = finding.estimate
+    low, high = widened(estimate, math.log1p(finding.resolution or 0.0))
     one = LimitCheck(
         arm=finding.arm,
         baseline=finding.baseline,
         metric=finding.metric,
+        most=most,
         outcome=Outcome.INCONCLUSIVE,
-        point=_as_overhead(finding, finding.estimate.point),
+        point=estimate.point,
         low=low,
         high=high,
-        n=finding.estimate.n,
-        confidence=finding.estimate.confidence,
+        n=estimate.n,
+        confidence=estimate.confidence,
         resolution=finding.resolution,
         mark=finding.mark,
     )
-    return _decided(one, finding, most, invalid=invalid, why=why)
-
-
-def _decided(one: LimitCheck, finding: Finding, most: float, *, invalid: bool, why: str | None) -> LimitCheck:
     if invalid:
         return replace(one, outcome=Outcome.FAIL, why="the control differs from the baseline: the study is invalid")
-    if why is not None or one.low is None or one.high is None:
-        return replace(one, why=why or finding.estimate.why)
-    if one.high <= most:
-        return replace(one, outcome=Outcome.PASS)
-    return replace(one, outcome=Outcome.FAIL) if one.low > most else one
+    if why is not None or one.worse is None:
+        return replace(one, why=why or estimate.why)
+    return one.decided()
 
 
-def _as_overhead(finding: Finding, effect: float | None) -> float | None:
-    """Convert an effect to an overhead, which is positive if worse."""
-    if effect is None:
-        return None
-    return -effect if metric_named(finding.metric).more_is_better else effect
-
-
-def _overhead_interval(finding: Finding) -> tuple[float | None, float | None]:
-    """Interval of the overhead, widened at each end by the width of a histogram bucket."""
-    low, high = finding.estimate.low, finding.estimate.high
-    if low is None or high is None:
-        return None, None
-    if finding.resolution is not None:
-        low, high = (1 + low) / (1 + finding.resolution) - 1, (1 + high) * (1 + finding.resolution) - 1
-    return (-high, -low) if metric_named(finding.metric).more_is_better else (low, high)
+def widened(estimate: Estimate, bucket: float) -> tuple[float | None, float | None]:
+    """Return the interval of a ratio less one, each end moved outwards by `bucket`, a log ratio."""
+    if estimate.low is None or estimate.high is None or not bucket:
+        return estimate.low, estimate.high
+    return (1 + estimate.low) * math.exp(-bucket) - 1, (1 + estimate.high) * math.exp(bucket) - 1
 
 
 def worst(outcomes: Sequence[Outcome]) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, median, stdev
+from statistics import fmean, stdev
 
 import numpy as np
 
@@ -33,19 +33,6 @@ def overhead_fraction(docker: float, native: float) -> float | None:
     repetitions is above 0.
     """
     return abs(docker - native) / native if native > 0 else None
-
-
-MEDIAN_RUN = "median-run"
-
-
-def median_run(arm: Sequence[float], baseline: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """median(arm) / median(baseline) - 1, without an interval: the method has none.
-
-    Grambow et al., "Dockerization impacts in database performance benchmarking", arXiv 1812.04362.
-    """
-    n = min(len(arm), len(baseline))
-    point = median(arm) / median(baseline) - 1 if n else None
-    return Estimate(point, None, None, n, confidence, MEDIAN_RUN, "the method has no interval")
 
 
 @dataclass(frozen=True)
@@ -97,15 +84,6 @@ def pooled_windows(arm: Sequence[float], baseline: Sequence[float]) -> Estimate:
     reach = _Z * math.sqrt(float(one.var(ddof=1)) / len(one) + float(other.var(ddof=1)) / len(other))
     low, high = (difference - reach) / reference, (difference + reach) / reference
     return Estimate(difference / reference, low, high, n, 0.95, POOLED_WINDOWS)
-
-
-def mean_interval(windows: Sequence[float]) -> tuple[float, float]:
-    """Lower and upper end of mean ± 1.96 · s / √n over one arm's pooled windows, in their unit."""
-    values = np.asarray(windows, dtype=float)
-    if len(values) < 2:
-        raise ValueError("an interval needs two windows")
-    reach = _Z * float(values.std(ddof=1)) / math.sqrt(len(values))
-    return float(values.mean()) - reach, float(values.mean()) + reach
 
 
 RELATIVE_CHANGE = "relative-change-of-averages"

@@ -25,7 +25,8 @@ from tare.analyze.views.compute import samples
 from tare.analyze.views.formulas import lowest
 from tare.analyze.views.laid import laid
 from tare.analyze.views.model import Kind, View
-from tare.run.record import RunRecord
+from tare.record.emulated import EmulatedArms, emulated_arms
+from tare.record.run_record import RunRecord
 from tare.store.trace import Trace
 from tare.study.model import Study
 from tare.study.values import Quantities, QuantityName
@@ -153,11 +154,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class QuantityRow:
-    """A quantity of an arm and of its baseline by one source.
-
-    `overhead`: |arm - baseline| / baseline of the means, as in the publication; `None` for a baseline of zero.
-    `signed`: tare's own estimate, paired by block, with its sign.
-    """
+    """A quantity of an arm and of its baseline by one source, as the study's source defines it."""
 
     quantity: QuantityName
     source: str
@@ -168,7 +165,11 @@ class QuantityRow:
     value: Spread
     reference: Spread
     overhead: float | None
+    """|arm - baseline| / baseline of the means, a fraction; `None` for a baseline of zero."""
     signed: Estimate
+    """tare's own estimate, paired by block, with its sign."""
+    emulated: bool
+    """Whether the arm or its baseline ran on an emulated CPU."""
 
 
 def quantities(study: Study, records: Sequence[RunRecord], watched: ReadTrace) -> tuple[QuantityRow, ...]:
@@ -178,14 +179,16 @@ def quantities(study: Study, records: Sequence[RunRecord], watched: ReadTrace) -
         return ()
     runs = select_runs(study, records)
     values = {place: _values(run, wanted, watched(run)) for place, run in runs.good.items()}
-    return tuple(_compare(study, wanted, values))
+    return tuple(_compare(study, wanted, values, emulated_arms(runs.good.values())))
 
 
 Values = Mapping[tuple[QuantityName, str], float]
 """(quantity, source) → value of one run."""
 
 
-def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], Values]) -> Iterator[QuantityRow]:
+def _compare(
+    study: Study, wanted: Quantities, values: Mapping[tuple[int, str], Values], emulated: EmulatedArms
+) -> Iterator[QuantityRow]:
     for name in wanted.wanted:
         for source, unit in _sources(name):
             by_arm: dict[str, dict[int, float]] = {}
@@ -211,6 +214,7 @@ def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], 
                     reference=reference,
                     overhead=overhead_fraction(value.mean, reference.mean),
                     signed=paired(study, [mine[block] / theirs[block] for block in positive], positive),
+                    emulated=arm.name in emulated or baseline in emulated,
                 )
 
 
@@ -251,14 +255,14 @@ def _values(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> Values:
 
 def _samples(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> pl.DataFrame | None:
     """Samples that each tool would have printed within the measure phase, without those trimmed at its ends."""
-    began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
-    if seen.trace is None or began is None or ended is None:
+    phase = run.usage and run.usage.phase
+    if seen.trace is None or phase is None:
         return None
     views = _views(wanted)
     there = [laid(host, samples(trace, wanted.every_s, views)) for host, trace in seen.further]
     taken = seen.of_sut(pl.concat([samples(seen.trace, wanted.every_s, views), *there]))
     cut = wanted.trim * wanted.every_s
-    first, last = (began + cut) * _NS, (ended - cut) * _NS
+    first, last = (phase.began_s + cut) * _NS, (phase.ended_s - cut) * _NS
     return taken.filter((pl.col("from_ns") >= first) & (pl.col("to_ns") <= last))
 
 

@@ -16,8 +16,7 @@ from tare.analyze.columns import Column, Columns, Rows, known_values
 from tare.errors import StoreError
 from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Rule
-from tare.run.parity.exchanged import is_swapped
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Arm, Study
 
 if TYPE_CHECKING:
@@ -165,7 +164,7 @@ class Runs:
     @cached_property
     def swapped(self) -> Mapping[int, bool]:
         """Block → whether server and client were swapped; empty if they never were."""
-        swapped = {block: is_swapped(run) for (block, _), run in self.good.items() if run.between is not None}
+        swapped = {block: run.is_swapped for (block, _), run in self.good.items() if run.between is not None}
         return swapped if any(swapped.values()) else {}
 
     def by_server_host(self, ratios: Iterable[tuple[int, float]]) -> dict[str, list[float]]:

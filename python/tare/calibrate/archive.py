@@ -18,7 +18,7 @@ from tare.calibrate.kinds import KINDS, Kind
 from tare.calibrate.outcome import CalibrationStudy, ContrastResult, finished, outcome
 from tare.calibrate.summary import Effort, Identity, Summary, summarise
 from tare.errors import StoreError
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.run.resume import StudyState
 from tare.sites.layout import make_directory
 from tare.store import Store, open_store

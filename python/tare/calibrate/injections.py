@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from tare.deployments import Instance, Observation, Right, Task
+from tare.deployments import Instance, Observation, Task
 from tare.deployments.bare.bare import Bare
 from tare.deployments.cgroup.hierarchy import CgroupKind, Cgroups, cgroups_of, parse_proc_cgroup
 from tare.deployments.cgroup.placement import Placement, leaf, placement_of
 from tare.deployments.mounts import covering, parse_mountinfo
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.requirements import Requirement
 from tare.sites import Completed, Host, Output, Process
 from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import to_ident
@@ -57,18 +58,18 @@ class BareWith:
     injection: Callable[[Host, Ledger, DockerClient | None], Injection]
 
     @property
-    def needs(self) -> frozenset[Right]:
-        """See `Bare`."""
+    def needs(self) -> tuple[Requirement, ...]:
+        """Those of a bare task."""
         return Bare.needs
 
     @property
     def isolates_network(self) -> bool:
-        """See `Bare`."""
+        """As a bare task."""
         return Bare.isolates_network
 
     @property
     def own_root(self) -> bool:
-        """See `Bare`."""
+        """As a bare task."""
         return Bare.own_root
 
     def __call__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> AroundBare:
@@ -82,7 +83,7 @@ class AroundBare:
 
     bare: Bare
     injection: Injection
-    needs: ClassVar[frozenset[Right]] = Bare.needs
+    needs: ClassVar[tuple[Requirement, ...]] = Bare.needs
     isolates_network: ClassVar[bool] = Bare.isolates_network
     own_root: ClassVar[bool] = Bare.own_root
 
@@ -99,11 +100,11 @@ class AroundBare:
     def exec(
         self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
     ) -> Completed:
-        """See `Bare`."""
+        """Run a program beside the task, as a bare one."""
         return self.bare.exec(instance, argv, timeout_s=timeout_s, user=user, stdin=stdin)
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
-        """See `Bare`."""
+        """Wait for the program's end, as of a bare task."""
         return self.bare.wait(instance, timeout_s)
 
     def observe(self, instance: Instance) -> Observation:

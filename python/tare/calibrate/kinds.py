@@ -18,9 +18,9 @@ from tare.errors import StoreError
 from tare.monitors import SUT
 from tare.parquet import read_parquet
 from tare.plan.expand import CONTROL
-from tare.run.monitoring.watch import DIRECTORY
-from tare.run.record import Phase, RunRecord
-from tare.run.usage.disk import SOURCES
+from tare.record.raw_files import DIRECTORY
+from tare.record.run_record import Phase, RunRecord
+from tare.record.trace import SOURCES
 from tare.study.model import Study
 
 TRACE = f"{DIRECTORY}/probe/trace"
@@ -40,7 +40,7 @@ def transactions_per_cpu_second(record: RunRecord, raw: Raw) -> float | None:
 def cpu_seconds_per_second(record: RunRecord, raw: Raw) -> float | None:
     """Return the CPU seconds that the server's control group received per second of load."""
     del raw
-    used_s = number_at(record.usage, ("sut_cpu_s",))
+    used_s = record.usage and record.usage.sut_cpu_s
     lasted_s = number_at(record.measurement, ("duration_s",))
     return None if used_s is None or not lasted_s else used_s / lasted_s
 
@@ -68,7 +68,7 @@ def bytes_read_per_second(record: RunRecord, raw: Raw) -> float | None:
     From the first sample with growth to the last sample before the counter stands still, which excludes the
     program's start and end between samples.
     """
-    source = next((each for each in SOURCES if each.name == (record.usage or {}).get("sut_io_source")), None)
+    source = next((each for each in SOURCES if record.usage and each.name == record.usage.sut_io_source), None)
     if source is None:
         return None
     path = raw(record, TRACE) / f"{source.table}.parquet"

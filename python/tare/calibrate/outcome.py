@@ -11,7 +11,7 @@ from tare.analyze import Estimate, analyze
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.calibrate.kinds import Contrast, Kind, Raw, Reading
 from tare.plan.model import Plan
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.run.resume import StudyState, remaining
 from tare.study.model import Study
 from tare.study.values import Strict

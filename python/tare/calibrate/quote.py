@@ -8,7 +8,7 @@ from pathlib import Path
 from tare.calibrate.archive import Archive
 from tare.calibrate.pooled import Injected, Share, Smallest
 from tare.calibrate.summary import Identity, Summary, identity_of_run
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 NOT_CALIBRATED = "This machine is not calibrated; `tare calibrate` shows how far its intervals can be trusted."
 PAIR_NOT_CALIBRATED = "This pair of hosts is not calibrated; `tare calibrate --sites FILE` tests its intervals."

@@ -20,7 +20,7 @@ from tare.calibrate.pooled import (
     run_seconds,
     smallest,
 )
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.values import Strict
 
 _KEY_DIGITS = 16

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tare.cli.commands import LazyGroup
+from tare.cli.commands import ALONE, LazyGroup
 from tare.errors import NO_THREAD, EnvironmentLacks, StoreError, TareError, is_thread_refused
 from tare.one_line import harmless
 from tare.version import __version__
@@ -31,7 +31,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(rich_help_panel=ALONE)
 def version() -> None:
     """Print tare's version."""
     typer.echo(__version__)

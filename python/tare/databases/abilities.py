@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 
 from tare.databases import Exec, ServerPlan, mariadb, mysql
 from tare.databases.cassandra import cassandra
-from tare.databases.cassandra.chronicle import CassandraChronicler
+from tare.databases.cassandra.chronicle import CassandraEvents
 from tare.databases.cassandra.nodetool import CassandraCluster
-from tare.databases.extensions import Chronicler, Cluster
+from tare.databases.extensions import Cluster, EventSource
 from tare.databases.fake import FakeCluster
 from tare.databases.postgresql import postgresql
 from tare.errors import StudyError
 
-CHRONICLERS: Mapping[str, Chronicler] = {"cassandra": CassandraChronicler(), "cassandra-5": CassandraChronicler()}
+EVENT_SOURCES: Mapping[str, EventSource] = {"cassandra": CassandraEvents(), "cassandra-5": CassandraEvents()}
 """Database → reader of its account of background work; a database that is missing here has none."""
 
 

@@ -59,7 +59,7 @@ class Chronicle:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-class Chronicler(Protocol):
+class EventSource(Protocol):
     """Reads a running server's account after the measure phase. Not in `Database`, as few servers have one."""
 
     def tell(self, plan: ServerPlan, inside: Exec) -> Chronicle:

@@ -16,14 +16,21 @@ DERIVED: Mapping[str, frozenset[str]] = {
     # from the disk's block size, which the server reads below /sys/dev/block; Podman hides that
     "sut.engine": frozenset({"innodb_log_file_buffering", "innodb_log_write_ahead_size"}),
     "sut.limits.nofile": frozenset(
-        {"open_files_limit", "max_connections", "table_open_cache", "innodb_open_files"}
+        {
+            "open_files_limit", "max_connections", "table_open_cache", "table_open_cache_instances",
+            "innodb_open_files",
+        }
     ),
     "sut.tls": frozenset({"have_ssl"}),
     "sut.settings.innodb_buffer_pool_size": frozenset({"innodb_buffer_pool_chunk_size"}),
     "sut.settings.innodb_io_capacity": frozenset({"innodb_io_capacity_max"}),
-    "sut.settings.max_connections": frozenset({"back_log", "open_files_limit", "thread_cache_size"}),
-    "sut.settings.table_open_cache": frozenset({"innodb_open_files", "open_files_limit"}),
-}
+    "sut.settings.max_connections": frozenset(
+        {"back_log", "open_files_limit", "table_open_cache_instances", "thread_cache_size"}
+    ),
+    "sut.settings.table_open_cache": frozenset(
+        {"innodb_open_files", "open_files_limit", "table_open_cache_instances"}
+    ),
+}  # fmt: skip
 """Variables that the server derives from something else unless they are set (their pages in MariaDB's manual)."""
 
 PER_RUN: frozenset[str] = frozenset(

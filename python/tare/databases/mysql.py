@@ -11,6 +11,15 @@ from tare.databases.option_file import Setting, check_settings, render_section, 
 from tare.databases.tls import certificate_files
 from tare.errors import RunFailed
 
+_PERFORMANCE_SCHEMA = frozenset(
+    {
+        "performance_schema_digests_size", "performance_schema_events_stages_history_long_size",
+        "performance_schema_events_statements_history_long_size",
+        "performance_schema_events_transactions_history_long_size",
+        "performance_schema_events_waits_history_long_size",
+    }
+)  # fmt: skip
+"""Sized by the number of connections and tables ("Performance Schema Startup Configuration" in the manual)."""
 DERIVED: Mapping[str, frozenset[str]] = {
     "sut.limits.cpus": frozenset(
         {
@@ -21,7 +30,8 @@ DERIVED: Mapping[str, frozenset[str]] = {
     "sut.limits.memory": frozenset({"temptable_max_ram"}),
     "sut.limits.nofile": frozenset(
         {"innodb_open_files", "max_connections", "open_files_limit", "table_definition_cache", "table_open_cache"}
-    ),
+    )
+    | _PERFORMANCE_SCHEMA,
     "sut.tls": frozenset({"ssl_ca"}),
     "sut.settings.innodb_buffer_pool_size": frozenset(
         {"innodb_buffer_pool_chunk_size", "innodb_buffer_pool_instances", "innodb_page_cleaners"}
@@ -29,8 +39,11 @@ DERIVED: Mapping[str, frozenset[str]] = {
     "sut.settings.innodb_io_capacity": frozenset({"innodb_io_capacity_max"}),
     "sut.settings.max_connections": frozenset(
         {"back_log", "host_cache_size", "open_files_limit", "table_definition_cache", "thread_cache_size"}
-    ),
-    "sut.settings.table_open_cache": frozenset({"innodb_open_files", "open_files_limit", "table_definition_cache"}),
+    )
+    | _PERFORMANCE_SCHEMA,
+    "sut.settings.table_definition_cache": _PERFORMANCE_SCHEMA,
+    "sut.settings.table_open_cache": _PERFORMANCE_SCHEMA
+    | {"innodb_open_files", "open_files_limit", "table_definition_cache"},
 }  # fmt: skip
 """Variables that the server derives from something else unless they are set (their pages in MySQL's manual)."""
 

@@ -9,21 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from tare.requirements import Requirement
 from tare.sites import Completed, Output, Process
 from tare.study.values import CgroupPlace, NetworkKind, Qos
 
 if TYPE_CHECKING:
     from tare.images import Image
-
-
-class Right(StrEnum):
-    """A right that a deployment needs from the user; checked when the plan is made."""
-
-    ROOT = "root"
-    ENGINE = "engine"
 
 
 MACHINES = frozenset({"vm", "vm-container"})
@@ -120,12 +113,14 @@ class MachineSetting:
 class Confinement:
     """Restrictions on a container's program; `default` leaves the engine's own setting.
 
-    `seccomp` also takes `unconfined` or the path of a profile; `capabilities` also takes `all` and `none`.
+    `seccomp` also takes `unconfined` or the path of a profile, whose content then has the digest `seccomp_sha256`;
+    `capabilities` also takes `all` and `none`.
     """
 
     seccomp: str = "default"
     capabilities: str = "default"
     no_new_privileges: bool = False
+    seccomp_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -196,6 +191,8 @@ class Task:
     """Only for containers of an engine."""
     pod: PodSetting | None = None
     """For containers of an engine and pods of a cluster; a cluster uses only the QoS class and the requests."""
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the task's own network namespace. Only for containers of an engine."""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -289,6 +286,8 @@ class Observation:
     """For a container in a pod: namespaces of the sandbox, interface, rules of Services and QoS class."""
     shm_bytes: int | None = None
     """Size of the /dev/shm that the program sees."""
+    network_settings: Mapping[str, str] | None = None
+    """Sysctls of the task's network namespace; `None`: not readable, as without root or in a virtual machine."""
     guest: Mapping[str, Any] | None = None
     """For a virtual machine: accelerator, kernel, CPUs, memory, mounts, disks, CPUs of its threads, container."""
 
@@ -296,7 +295,8 @@ class Observation:
 class Deployment(Protocol):
     """Puts tasks on one host. Every method can safely be called again after a failure."""
 
-    needs: ClassVar[frozenset[Right]]
+    needs: ClassVar[tuple[Requirement, ...]]
+    """What the host of each task must have."""
     isolates_network: ClassVar[bool]
     """Whether a task of this deployment can have a network namespace of its own."""
     own_root: ClassVar[bool]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from tare.deployments.mounts import below, mountinfo_of, parse_mountinfo
 from tare.errors import RunFailed
-from tare.sites import Host
+from tare.sites import Host, marks
+from tare.sites.reading import last_line
 
 _REMOVE_S = 600.0
 _UNMOUNT_S = 30.0
 _TRIES = 3
+_ON_HOST = ("python3", "-I", "-S", "-")
+MARKED = Path(__file__).with_name("marked.py")
 _SHALLOWEST = 3
 """Fewest parts of a path that may be removed: never `/var/lib`, but `/var/lib/tare` if the ledger lists it."""
 
@@ -32,6 +35,27 @@ def remove_tree(host: Host, path: str) -> None:
     Nothing is removed while a mount is left: `rm` must not reach into a mounted directory.
     """
     refuse_wide(path)
+    _unmount_below(host, path)
+    _remove(host, path, ["rm", "-rf", "--one-file-system", "--", path])
+
+
+def is_there(host: Host, path: str, home: str) -> bool:
+    """Whether something is at a path that the ledger in `home` lists. Raises `RunFailed` if it is not tare's."""
+    marks.refuse_path(path, home)
+    done = host.run([*_ON_HOST, "look", path, home], timeout_s=_REMOVE_S, stdin=MARKED.read_bytes(), check=False)
+    if done.code != 0:
+        raise RunFailed(last_line(done))
+    return done.text == "there"
+
+
+def remove_marked(host: Host, path: str, home: str) -> None:
+    """`remove_tree` of what a ledger lists: its mark is looked at in the directory that is then removed."""
+    marks.refuse_path(path, home)
+    _unmount_below(host, path)
+    _remove(host, path, [*_ON_HOST, "remove", path, home], MARKED.read_bytes())
+
+
+def _unmount_below(host: Host, path: str) -> None:
     mounted = below(parse_mountinfo(mountinfo_of(host)), path)
     for target in mounted:
         done = host.run(["umount", "--", target], timeout_s=_UNMOUNT_S, check=False)
@@ -39,17 +63,19 @@ def remove_tree(host: Host, path: str) -> None:
             host.run(["umount", "--lazy", "--", target], timeout_s=_UNMOUNT_S, check=False)
     if mounted and (left := below(parse_mountinfo(mountinfo_of(host)), path)):
         raise RunFailed(f"{left[0]} is still mounted, so {path} was left", hint=f"umount {left[0]}")
-    argv = ["rm", "-rf", "--one-file-system", "--", path]
+
+
+def _remove(host: Host, path: str, argv: list[str], stdin: bytes = b"") -> None:
     for _ in range(_TRIES):  # a supervisor may be writing its last file
-        done = host.run(argv, timeout_s=_REMOVE_S, check=False)
+        done = host.run(argv, timeout_s=_REMOVE_S, stdin=stdin, check=False)
         if done.code == 0:
             return
     if b"ermission denied" in done.stderr:
-        done = host.run([*USER_NAMESPACE, *argv], timeout_s=_REMOVE_S, check=False)
+        done = host.run([*USER_NAMESPACE, *argv], timeout_s=_REMOVE_S, stdin=stdin, check=False)
         if done.code == 0:
             return
     last = done.stderr.decode(errors="replace").strip().splitlines()
-    raise RunFailed(f"{path} cannot be removed: {last[-1] if last else f'rm ended with {done.code}'}")
+    raise RunFailed(f"{path} cannot be removed: {last[-1] if last else f'{argv[0]} ended with {done.code}'}")
 
 
 def force_unmount(host: Host, target: str) -> bool:

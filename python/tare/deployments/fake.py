@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from uuid import uuid4
 
-from tare.deployments import Endpoint, Instance, Observation, Right, Task
+from tare.deployments import Endpoint, Instance, Observation, Task
+from tare.deployments.cgroup.removal import send
 from tare.errors import RunFailed, TimedOut
+from tare.requirements import Requirement
 from tare.sites import Completed, Host
 from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, to_ident
@@ -50,7 +52,7 @@ along."""
 class FakeDeployment:
     """Plain processes, each in a session of its own. `emulated`: report their CPU as emulated."""
 
-    needs: ClassVar[frozenset[Right]] = frozenset()
+    needs: ClassVar[tuple[Requirement, ...]] = ()
     isolates_network: ClassVar[bool] = True
     own_root: ClassVar[bool] = False
 
@@ -125,8 +127,7 @@ class FakeDeployment:
         for signal_name, patience_s in (("TERM", grace_s), ("KILL", 5.0)):
             if self._ended_within(instance, 0):
                 break
-            group = f"-{instance.process.pid}"
-            self._host.run(["kill", "-s", signal_name, "--", group], timeout_s=10, check=False)
+            send(self._host, instance.process, signal_name, group=True)
             if self._ended_within(instance, patience_s):
                 break
         self._host.run(["rm", "-f", "--", _code_file(instance.task)], timeout_s=10)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tare.deployments import Observation
-from tare.deployments.cgroup.hierarchy import Cgroups, parse_proc_cgroup
+from tare.deployments.cgroup.hierarchy import Cgroups, limited, parse_proc_cgroup
 from tare.deployments.disks import iops_in_force
 from tare.deployments.mounts import covering, describe_mount, parse_mountinfo
 from tare.errors import HostSilent, RunFailed
 from tare.sites import Host
 from tare.sites.process import Stat, parse_stat
 from tare.sites.read_ahead import fetched
+from tare.sites.reading import sysctls as sysctls_in
 
 _OF_PROCESS = ("cgroup", "environ", "limits", "mountinfo", "oom_score_adj", "status", "uid_map")
 _LIMIT_FILES = (
@@ -37,12 +38,20 @@ _V1_NO_LIMIT = 1 << 62
 _DIGEST_S = 60.0
 SHM = "/dev/shm"  # noqa: S108 - only looked at
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+NETWORK_SETTINGS = (
+    "net.core.somaxconn", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_rmem", "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_wmem",
+)  # fmt: skip
+"""Sysctls of a network namespace that a server's connections depend on (Documentation/networking/ip-sysctl.rst)."""
 _ENDED = ("Z", "X")
 """States of a process that has ended (proc_pid_stat(5))."""
 
 
-def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> Observation:
-    """Read /proc/PID and the process's cgroups; `targets`: mount targets to look up.
+def observe(
+    host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str], sysctls: Iterable[str] = ()
+) -> Observation:
+    """Read /proc/PID and the process's cgroups; `targets`: mount targets, `sysctls`: further ones, to look up.
 
     Raises `RunFailed` if the process ended meanwhile: missing values would then say nothing about its placement.
     """
@@ -54,11 +63,12 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
     namespaces, binary_digest = namespaces_of(host, pid), _digest(host, pid)
     mountinfo = _text(process, f"/proc/{pid}/mountinfo") or ""
     id_map = parse_id_map(_text(process, f"/proc/{pid}/uid_map") or "")
-    files = [_file_of(cgroups, paths, *each) for each in _LIMIT_FILES]
+    files = [file_of_group(cgroups, paths, *each) for each in _LIMIT_FILES]
     groups = fetched(host, [file for file in files if file is not None])
     weight, quota = _cpu_weight(groups, cgroups, paths), _cpu_quota(groups, cgroups, paths)
     memory_bytes, disk_iops = _memory_bytes(groups, cgroups, paths), _disk_iops(groups, cgroups, paths)
     shm_bytes = shm_bytes_of(host, pid, mountinfo)
+    network_settings = network_settings_of(host, pid, sysctls)
     environment = parse_environ(_text(process, f"/proc/{pid}/environ") or "")
     stat = _last_look(host, pid)
     return Observation(
@@ -82,6 +92,7 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
         id_map=id_map,
         root_mount=mounts_of(mountinfo, ["/"]).get("/"),
         shm_bytes=shm_bytes,
+        network_settings=network_settings,
     )
 
 
@@ -131,7 +142,7 @@ def mounts_of(mountinfo: str, targets: Sequence[str]) -> Mapping[str, str]:
     return {target: describe_mount(mount) for target, mount in covering_mounts.items() if mount}
 
 
-def shm_bytes_of(host: Host, pid: int, mountinfo: str) -> int | None:
+def shm_bytes_of(host: Host, pid: int | str, mountinfo: str) -> int | None:
     """Size of the /dev/shm that a process sees. The kernel does not print that of a tmpfs of its default size."""
     mount = covering(parse_mountinfo(mountinfo), SHM)
     if mount is None or mount.target != SHM:
@@ -143,6 +154,12 @@ def shm_bytes_of(host: Host, pid: int, mountinfo: str) -> int | None:
     done = host.run(["stat", "-f", "-c", "%b %S", "--", f"/proc/{pid}/root{SHM}"], timeout_s=10, check=False)
     words = done.text.split()
     return int(words[0]) * int(words[1]) if done.code == 0 and len(words) == 2 else None
+
+
+def network_settings_of(host: Host, pid: int, more: Iterable[str] = ()) -> Mapping[str, str] | None:
+    """Sysctls of a process's network namespace; each namespace has its own."""
+    names = dict.fromkeys((*NETWORK_SETTINGS, *more))
+    return sysctls_in(host, names, ("nsenter", "-t", str(pid), "-n", "--"))
 
 
 def _cpu_weight(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:
@@ -186,17 +203,17 @@ def _disk_iops(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | 
 
 
 def _in_cgroup(host: Host, cgroups: Cgroups, paths: Mapping[str, str], controller: str, name: str) -> str | None:
-    file = _file_of(cgroups, paths, controller, name)
+    file = file_of_group(cgroups, paths, controller, name)
     return None if file is None else _text(host, file)
 
 
-def _file_of(cgroups: Cgroups, paths: Mapping[str, str], controller: str, name: str) -> str | None:
+def file_of_group(cgroups: Cgroups, paths: Mapping[str, str], controller: str, name: str) -> str | None:
     """Path of a file of the process's cgroup in the hierarchy that holds `controller`."""
     mount = cgroups.mount_of(controller)
     path = next((path for names, path in paths.items() if controller in names.split(",")), paths.get(""))
     if mount is None or path is None:
         return None
-    return f"{mount}/{path.strip('/')}/{name}"
+    return f"{mount}/{limited(path).strip('/')}/{name}"
 
 
 def namespaces_of(host: Host, pid: int | str) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from tare.deployments import CONTAINERD, POD, Deployment, Right
+from tare.deployments import CONTAINERD, POD, Deployment
 from tare.deployments.bare.bare import Bare
 from tare.deployments.container.container import Container
 from tare.deployments.containerd.containerd import Containerd
@@ -14,6 +14,7 @@ from tare.deployments.kube.cluster_pod import ClusterPod
 from tare.deployments.vm.vm import Vm
 from tare.deployments.vm_container.vm_container import VmContainer
 from tare.plugins import Implementations, breach_of_factory
+from tare.requirements import Requirement
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 
@@ -29,7 +30,7 @@ class DeploymentFactory(Protocol):
     """
 
     @property
-    def needs(self) -> frozenset[Right]:
+    def needs(self) -> tuple[Requirement, ...]:
         """`Deployment.needs`, known before a deployment is made."""
         ...
 

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tare.deployments import Lan
-from tare.deployments.cgroup.placement import Placement, clear_watchers, placement_of, plain_placement
+from tare.deployments.cgroup.placement import Placement, placement_of
+from tare.deployments.cgroup.removal import clear_watchers
 from tare.deployments.network.bridge import Bridge, ensure_bridge, remove_bridge
 from tare.deployments.network.lan import attach_to_lan
 from tare.errors import EnvironmentLacks
@@ -34,9 +35,7 @@ class SharedResources:
 
         A rootless engine does not decide it: a user's cgroups are no place for the tasks of a run.
         """
-        if self.rootless:
-            return plain_placement(self._host, self._ledger)
-        return placement_of(self._host, self._ledger, self._engine)
+        return placement_of(self._host, self._ledger, None if self.rootless else self._engine)
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:

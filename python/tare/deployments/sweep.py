@@ -17,10 +17,9 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from requests.exceptions import RequestException
 
 from tare.deployments.cgroup.hierarchy import cgroups_of
-from tare.deployments.cgroup.placement import clear, warden
-from tare.deployments.container.rootless import end_watchers
+from tare.deployments.cgroup.removal import clear, stop_units, warden
 from tare.deployments.containerd.client import remove_container
-from tare.deployments.directories import force_unmount, remove_tree
+from tare.deployments.directories import force_unmount, is_there, remove_marked
 from tare.deployments.kube.namespaces import may_be_gone, remove_namespace
 from tare.deployments.kube.node_image import remove_node_image
 from tare.deployments.network.bridge import is_ours
@@ -28,9 +27,9 @@ from tare.deployments.pod import cni, rules
 from tare.deployments.vm.network import remove_link
 from tare.errors import RunFailed, TareError
 from tare.sites import Host, Process, marks
-from tare.sites.engine import LABEL, RUN_LABEL
 from tare.sites.engines import Engines, parse_entry
 from tare.sites.ledger import Kind, Ledger, Made
+from tare.sites.marks import LABEL, RUN_LABEL
 from tare.sites.process import alive, boot_id, from_ident, to_ident
 
 if TYPE_CHECKING:
@@ -116,11 +115,7 @@ def _remove(
         engine = others.client(named.engine)
     if engine is None:
         raise RunFailed("no container engine answers", hint="start it and sweep again")
-    watched = _id_of(engine, named.ident) if entry.kind is Kind.CONTAINER and named.engine else None
-    done = _OF_ENGINE[entry.kind](engine, named.ident)
-    if watched is not None:
-        end_watchers(host, watched)
-    return done
+    return _OF_ENGINE[entry.kind](engine, named.ident, entry.owner)
 
 
 def _instead(entry: Made, error: Exception) -> str:
@@ -128,13 +123,6 @@ def _instead(entry: Made, error: Exception) -> str:
     if entry.kind is not Kind.NAMESPACE or not may_be_gone(error):
         return ""
     return f"; set KUBECONFIG to that cluster's file, or if it is gone for good: tare clean --forget {entry.ident}"
-
-
-def _id_of(engine: DockerClient, name: str) -> str | None:
-    try:
-        return str(engine.containers.get(name).id)
-    except NotFound:
-        return None
 
 
 @dataclass(frozen=True)
@@ -148,9 +136,9 @@ class Entry:
 
 
 def _remove_path(entry: Entry) -> bool:
-    there = marks.is_there(entry.host, entry.ident, entry.home)
+    there = is_there(entry.host, entry.ident, entry.home)
     if there:
-        remove_tree(entry.host, entry.ident)
+        remove_marked(entry.host, entry.ident, entry.home)
     return there
 
 
@@ -164,10 +152,10 @@ def _drop_rules(entry: Entry) -> bool:
     host = entry.host
     maker, _, name = entry.ident.partition(":")
     if maker != "cni":
-        marks.refuse_rules(maker, name)
+        marks.refuse_rules(maker, name, entry.owner)
         return rules.drop(host, maker, name)
     scratch = cni.scratch_of(name)
-    return marks.is_there(host, scratch, entry.home) and cni.detach(host, name, scratch)
+    return is_there(host, scratch, entry.home) and cni.detach(host, name, scratch)
 
 
 def _end_process(entry: Entry) -> bool:
@@ -187,7 +175,7 @@ def _process_of(ident: str) -> Process:
 
 
 def _remove_link(entry: Entry) -> bool:
-    marks.refuse_link(entry.ident)
+    marks.refuse_link(entry.ident, entry.owner)
     return remove_link(entry.host, entry.ident)
 
 
@@ -203,19 +191,16 @@ def _clear_cgroup(entry: Entry) -> bool:
     places = [f"{place}/cgroup.procs" for place in cgroups.directories(path)]
     there = any(host.read(place) is not None for place in places)
     clear(host, cgroups, path)
-    if there and path.endswith((".slice", ".scope")):
-        unit = path.rpartition("/")[2]
-        host.run(["systemctl", "stop", unit], timeout_s=_CALL_S, check=False)
+    stop_units(host, cgroups, path)
     return there
 
 
-def _remove_container(engine: DockerClient, name: str) -> bool:
+def _remove_container(engine: DockerClient, name: str, owner: Process) -> bool:
     try:
         container = engine.containers.get(name)
     except NotFound:
         return False
-    if RUN_LABEL not in container.labels:
-        raise RunFailed("it has no label of tare's, so it belongs to someone else", hint=f"docker inspect {name}")
+    marks.refuse_labels(container.labels, owner)
     try:
         container.remove(v=True, force=True)
     except NotFound:
@@ -238,31 +223,27 @@ def _wait_until_gone(engine: DockerClient, name: str) -> None:
     raise RunFailed(f"the engine has been removing it for {_CALL_S:g} s", hint=f"docker inspect {name}")
 
 
-def _remove_network(engine: DockerClient, name: str) -> bool:
+def _remove_network(engine: DockerClient, name: str, owner: Process) -> bool:
     try:
         network = engine.networks.get(name)
     except NotFound:
         return False
-    if not is_ours(network):
-        raise RunFailed(
-            "it has no label of tare's, so it belongs to someone else", hint=f"docker network rm {name}"
-        )
+    marks.refuse_labels(network.attrs.get("Labels") or {}, owner)
     network.remove()
     return True
 
 
-def _remove_volume(engine: DockerClient, name: str) -> bool:
+def _remove_volume(engine: DockerClient, name: str, owner: Process) -> bool:
     try:
         volume = engine.volumes.get(name)
     except NotFound:
         return False
-    if RUN_LABEL not in (volume.attrs.get("Labels") or {}):
-        raise RunFailed("it has no label of tare's, so it belongs to someone else", hint=f"docker volume rm {name}")
+    marks.refuse_labels(volume.attrs.get("Labels") or {}, owner)
     volume.remove(force=True)
     return True
 
 
-def _remove_image(engine: DockerClient, name: str) -> bool:
+def _remove_image(engine: DockerClient, name: str, _: Process) -> bool:
     """Remove a name of an image.
 
     The image itself goes with its last name, so it stays while another home uses it.
@@ -275,7 +256,7 @@ def _remove_image(engine: DockerClient, name: str) -> bool:
     return True
 
 
-_OF_ENGINE: Mapping[Kind, Callable[[DockerClient, str], bool]] = {
+_OF_ENGINE: Mapping[Kind, Callable[[DockerClient, str, Process], bool]] = {
     Kind.CONTAINER: _remove_container,
     Kind.NETWORK: _remove_network,
     Kind.VOLUME: _remove_volume,

@@ -7,10 +7,15 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """Result of a check. `CANNOT`: a study with bare and container arms cannot run here before it is fixed."""
+    """Result of a check.
+
+    `WARNING`: studies run, but their results suffer. `MISSING`: arms that need it cannot run here, others can.
+    `CANNOT`: no study can run here before it is fixed.
+    """
 
     OK = "ok"
     WARNING = "warning"
+    MISSING = "missing"
     CANNOT = "cannot"
 
 
@@ -22,6 +27,8 @@ class Line:
     verdict: Verdict
     found: str
     advice: str | None = None
+    needed_by: str | None = None
+    """Who needs what is checked; `None` for a condition that distorts results."""
 
 
 def ok(name: str, observed: str) -> Line:
@@ -30,10 +37,15 @@ def ok(name: str, observed: str) -> Line:
 
 
 def warning(name: str, observed: str, advice: str) -> Line:
-    """A check with a warning: studies run, but their results suffer, or some arms are not available."""
+    """A check with a warning: studies run, but their results suffer."""
     return Line(name, Verdict.WARNING, observed, advice)
 
 
+def missing(name: str, observed: str, advice: str) -> Line:
+    """A check that fails for arms that need it: they cannot run, others can."""
+    return Line(name, Verdict.MISSING, observed, advice)
+
+
 def cannot(name: str, observed: str, advice: str) -> Line:
-    """A check that fails: a study with bare and container arms cannot run."""
+    """A check that fails: no study can run."""
     return Line(name, Verdict.CANNOT, observed, advice)

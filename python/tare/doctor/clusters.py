@@ -9,10 +9,10 @@ from uuid import uuid4
 
 from tare.deployments.kube.api import Cluster, connect
 from tare.deployments.kube.cluster_pod import ClusterPod
-from tare.deployments.kube.lacks import usable_node
+from tare.deployments.kube.requirement import usable_node
 from tare.deployments.kube.sleeper import sleeper
 from tare.deployments.sweep import sweep
-from tare.doctor import Line, ok, warning
+from tare.doctor import Line, missing, ok
 from tare.errors import EnvironmentLacks, RunFailed, TareError
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
@@ -32,14 +32,14 @@ def cluster_lines(host: Host, ledger: Ledger, reach: Callable[[], Cluster] = con
         yield ok(_LINE, error.what)
         return
     if host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
-        yield warning(_LINE, f"{cluster.server}: cannot be tried without root", f"{_ADVICE}: run it with sudo")
+        yield missing(_LINE, f"{cluster.server}: cannot be tried without root", f"{_ADVICE}: run it with sudo")
         return
     try:
         node = usable_node(host, reach)
         seconds = _trial(host, ledger, reach)
     except TareError as error:
         hint = "" if error.hint is None else f": {error.hint}"
-        yield warning(_LINE, f"{cluster.server}: does not work: {error.what}", f"{_ADVICE}{hint}")
+        yield missing(_LINE, f"{cluster.server}: does not work: {error.what}", f"{_ADVICE}{hint}")
         return
     what = f"node {node.name}, kubelet {node.kubelet}, {node.runtime.replace('://', ' ')}"
     yield ok(_LINE, f"{cluster.server}: works, a pod was started and ended in {seconds:.1f} s ({what})")

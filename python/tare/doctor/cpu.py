@@ -19,7 +19,6 @@ _CHEAP_CLOCKS = frozenset(
 
 def cpu_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
     """Lines on the facts of `host_facts`."""
-    yield _count(facts)
     yield _governor(facts["cpu_governors"])
     yield _turbo(facts["cpu_turbo"])
     yield _smt(facts["cpu_smt"])
@@ -28,7 +27,8 @@ def cpu_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
     yield _load(facts["load_1min"], facts["cpu_count"])
 
 
-def _count(facts: Mapping[str, Any]) -> Line:
+def cpu_count_line(facts: Mapping[str, Any]) -> Line:
+    """The number of CPUs."""
     count, model = facts["cpu_count"], facts["cpu_model"] or "model unknown"
     if count is None:
         return warning("CPUs", "the number cannot be read", "mount /sys")

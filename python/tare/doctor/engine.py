@@ -1,4 +1,4 @@
-"""Checks of an engine, from its facts."""
+"""What of an engine distorts results, from its facts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ _OVERLAYS = frozenset({"overlay2", "overlay", "overlayfs", "fuse-overlayfs"})
 
 def engine_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
     """Lines on the facts of `engine_facts`."""
-    name = str(facts["engine"]).capitalize()
-    yield ok("engine", f"{name} {facts['engine_version']}, API {facts['engine_api_version']}")
     yield _storage(facts["engine_storage_driver"])
     yield _proxy(facts)
     yield ok(

@@ -6,15 +6,18 @@ import ipaddress
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from tare.deployments.cgroup.removal import send
 from tare.deployments.observe import namespaces_of
 from tare.deployments.pod import cni, rules
 from tare.deployments.pod.services import Service, cluster_ip_of
-from tare.doctor import Line, ok, warning
+from tare.doctor import Line, missing, ok
 from tare.errors import EnvironmentLacks, RunFailed, TareError
 from tare.sites import Completed, Host, Output, Process
+from tare.sites.local import own_process
 
 _CALL_S, _POLL_S = 30.0, 0.02
 _HELD_S = 60
@@ -28,7 +31,7 @@ _ADVICE = "only needed by arms with `sut.pod`"
 def pod_lines(host: Host) -> Iterator[Line]:
     """A line for each way to attach a pod, and for each kind of Service rules."""
     if host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
-        yield warning("pods", "cannot be tried without root", f"{_ADVICE}: run `tare doctor` with sudo")
+        yield missing("pods", "cannot be tried without root", f"{_ADVICE}: run `tare doctor` with sudo")
         return
     for kind, port in (("bridge", None), ("bridge", _PORT), ("macvlan", None)):
         plugin = kind if port is None else "portmap"
@@ -50,7 +53,7 @@ def _tried(host: Host, line: str, plugins: Sequence[str], trial: _Trial) -> Line
         with _namespace(host, f"{place}/node") as node:
             reason = trial(Within(host, node.pid), place)
     except TareError as error:
-        return warning(
+        return missing(
             line, f"does not work: {error.what}", f"{_ADVICE}{'' if error.hint is None else f': {error.hint}'}"
         )
     finally:
@@ -62,13 +65,13 @@ def _attacher(kind: str, port: int | None) -> _Trial:
     def attach(node: Within, place: str) -> str:
         """Attach a second namespace, in place of a pod's, with the plug-ins."""
         name = f"tare-doctor-{uuid4().hex[:12]}"
-        links = cni.links_of(name)
+        links = cni.links_of(name, own_process())
         if kind == "macvlan":
             veth = ["ip", "link", "add", "name", links.master, "type", "veth", "peer", "name", links.peer]
             node.run(veth, timeout_s=_CALL_S)
             node.run(["ip", "link", "set", "dev", links.master, "up"], timeout_s=_CALL_S)
         with _namespace(node.host, f"{place}/pod") as pod:
-            attached = cni.attach(node, kind, name, place, f"/proc/{pod.pid}/ns/net", port)
+            attached = cni.attach(node, kind, name, links, place, f"/proc/{pod.pid}/ns/net", port)
             shown = Within(node.host, pod.pid).run(["ip", "-4", "-oneline", "address", "show"], timeout_s=_CALL_S)
             cni.detach(node, name, place)
         if f" {attached.address}/" not in shown.text:
@@ -97,8 +100,7 @@ def _namespace(host: Host, output: str) -> Iterator[Process]:
     with ExitStack() as ends:
         argv = ["unshare", "--net", "sleep", str(_HELD_S)]
         holder = host.start(argv, output=Output(f"{output}.out", f"{output}.err"))
-        kill = ["kill", "-KILL", str(holder.pid)]
-        ends.callback(lambda: host.run(kill, timeout_s=_CALL_S, check=False))
+        ends.callback(send, host, holder, "KILL")
         own, deadline = namespaces_of(host, "self").get("net"), time.monotonic() + _CALL_S
         while namespaces_of(host, holder.pid).get("net") in {own, None}:
             if time.monotonic() > deadline:
@@ -107,12 +109,11 @@ def _namespace(host: Host, output: str) -> Iterator[Process]:
         yield holder
 
 
-class Within:
+class Within(Host):
     """A host whose programs run in the network namespace of one of its processes; files are the host's."""
 
     def __init__(self, host: Host, pid: int) -> None:
         self.host, self.name = host, host.name
-        self.put, self.get, self.read = host.put, host.get, host.read
         self._inside = ("nsenter", f"--net=/proc/{pid}/ns/net")
 
     def run(self, argv: Sequence[str], **options: Any) -> Completed:
@@ -122,3 +123,15 @@ class Within:
     def start(self, argv: Sequence[str], **options: Any) -> Process:
         """As `Host.start`, inside the namespace."""
         return self.host.start([*self._inside, *argv], **options)
+
+    def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
+        """As `Host.put`."""
+        self.host.put(source, target, mode=mode)
+
+    def get(self, source: str, target: Path) -> None:
+        """As `Host.get`."""
+        self.host.get(source, target)
+
+    def read(self, path: str) -> bytes | None:
+        """As `Host.read`."""
+        return self.host.read(path)

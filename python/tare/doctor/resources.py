@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tare.doctor import Line, cannot, ok, warning
+from tare.requirements.resources import DISK
 
 GIB = 2**30
 
@@ -27,11 +28,6 @@ _NEEDED_CONTROLLERS = frozenset({"cpu", "cpuset", "memory"})
 
 def resource_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
     """Lines on the facts of `host_facts`."""
-    yield _enough("memory", facts["memory_available_bytes"], _MEMORY, "free some memory")
-    yield _enough(
-        "disk", facts["data_free_bytes"], _DISK, "free some space, or set TARE_HOME elsewhere",
-        where=f" at {facts['data_path']} ({facts['data_filesystem'] or 'file system unknown'})",
-    )  # fmt: skip
     yield _swap(facts)
     yield _huge_pages(facts["thp"])
     yield _reclaim(facts["proactive_reclaim"])
@@ -43,6 +39,17 @@ def resource_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
             "tare itself seems to run in a container",
             "run it on the host: here its cgroups and mounts may be misleading",
         )
+
+
+def memory_line(facts: Mapping[str, Any]) -> Line:
+    """Whether memory is free for a study."""
+    return _enough("memory", facts["memory_available_bytes"], _MEMORY, "free some memory")
+
+
+def disk_line(facts: Mapping[str, Any]) -> Line:
+    """Whether disk is free for a study's data and images."""
+    where = f" at {facts['data_path']} ({facts['data_filesystem'] or 'file system unknown'})"
+    return _enough("disk", facts["data_free_bytes"], _DISK, DISK.hint, where=where)
 
 
 def _enough(name: str, free: int | None, need: Need, advice: str, *, where: str = "") -> Line:
@@ -76,7 +83,7 @@ def _huge_pages(thp: str | None) -> Line:
 
 
 def _reclaim(reclaimers: Sequence[str] | None) -> Line:
-    """Reclaim removes pages that were read ahead of a run: docs/journal/2026-11-23-paged-out.md."""
+    """Reclaim removes pages that were read ahead of a run: docs/journal/probe.md."""
     if reclaimers:
         return warning(
             "proactive reclaim",

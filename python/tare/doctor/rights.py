@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tare.doctor import Line, cannot, ok, warning
+from collections.abc import Iterator
+
+from tare.doctor import Line, cannot, missing, ok
+from tare.requirements.rights import ROOT
 from tare.sites import Host
 from tare.sites.file import SshSpec
 from tare.sites.reading import answer, as_int
@@ -14,50 +17,36 @@ _HOME = 'HOME=$(getent passwd "$(id -u)" | cut -d: -f6)'
 _NOT_OURS = 'test -S "$1" && test ! -w "$1" && echo so'
 
 
-def rights_line(host: Host, spec: SshSpec, *, engine: bool, no_sidecar: str | None) -> Line:
-    """Rights of the user who logs in by SSH.
+def rights_lines(host: Host, spec: SshSpec | None) -> Iterator[Line]:
+    """Rights of the user who runs tare here, or who logs in by SSH.
 
-    Container arms need the engine; other arms need root, or sudo for the agent. `no_sidecar`: as in `local_line`.
+    Container arms need the engine; other arms need root, or sudo for the agent.
     """
     user = as_int(answer(host, ["id", "-u"]).strip() or None)
     if user == 0:
-        return ok("rights", "root by sudo" if spec.sudo else "root")
-    if user is None:
-        return cannot("rights", "cannot be determined", f"does `ssh {spec.ssh} id` work?")
+        yield ok(ROOT.name, "root by sudo" if spec is not None and spec.sudo else "root")
+    elif user is None:
+        command = "id" if spec is None else f"ssh {spec.ssh} id"
+        yield cannot(ROOT.name, "cannot be determined", f"does `{command}` work?")
+    else:
+        name = f"{answer(host, ['id', '-un']).strip() or user} (user {user})"
+        more = "run tare as root" if spec is None else _by_sudo(host, spec)
+        bare = "bare arms, pods, virtual machines and storages but `bind` need root"
+        yield missing(ROOT.name, f"{name}: studies of container arms work", f"{bare}: {more}")
+    if spec is not None and (socket := socket_line(host, spec)) is not None:
+        yield socket
+
+
+def _by_sudo(host: Host, spec: SshSpec) -> str:
+    """How arms other than containers can be run by a user over SSH."""
     line = answer(host, ["sh", "-c", f"{_HOME}; {sudoers_script(spec)}"]).strip()
     agent = line.rpartition("NOPASSWD: ")[2]
     if agent and answer(host, ["sudo", "-n", "-l", agent]).strip():
-        more = "write `sudo: true` for this host in sites.yaml, where sudo starts the agent without a password"
-    else:
-        more = (
-            f"log in as root, or as root there: echo '{line}' >{_FILE}; then write `sudo: true` for this host in "
-            "sites.yaml"
-        )
-    return _of_user(host, user, engine=engine, no_sidecar=no_sidecar, more=more)
-
-
-def local_line(host: Host, *, engine: bool, no_sidecar: str | None) -> Line:
-    """Rights of the user who runs tare here.
-
-    `no_sidecar`: why the engine cannot access containers' files for the user.
-    """
-    user = as_int(answer(host, ["id", "-u"]).strip() or None)
-    if user == 0:
-        return ok("rights", "root")
-    if user is None:
-        return cannot("rights", "cannot be determined", "does `id` work?")
-    return _of_user(host, user, engine=engine, no_sidecar=no_sidecar, more="run tare as root")
-
-
-def _of_user(host: Host, user: int, *, engine: bool, no_sidecar: str | None, more: str) -> Line:
-    """Rights of a non-root user. `more`: how arms other than containers can be run."""
-    name = f"{answer(host, ['id', '-un']).strip() or user} (user {user})"
-    bare = "bare arms, pods, virtual machines and storages but `bind` need root"
-    if not engine:
-        return cannot("rights", f"{name}, and no engine answers", f"container arms need an engine; {bare}: {more}")
-    if no_sidecar is not None:
-        return cannot("rights", f"{name}; {no_sidecar}", f"{bare}: {more}")
-    return warning("rights", f"{name}: studies of container arms work", f"{bare}: {more}")
+        return "write `sudo: true` for this host in sites.yaml, where sudo starts the agent without a password"
+    return (
+        f"log in as root, or as root there: echo '{line}' >{_FILE}; then write `sudo: true` for this host in "
+        "sites.yaml"
+    )
 
 
 def socket_line(host: Host, spec: SshSpec) -> Line | None:

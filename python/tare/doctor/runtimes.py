@@ -15,15 +15,12 @@ from tare.deployments.container.once import in_container, tree
 from tare.deployments.container.rootless import NETWORKS, as_user
 from tare.deployments.containerd.ctr import SOCKETS
 from tare.deployments.rlimits import process_ceilings
-from tare.doctor import Line, ok, warning
+from tare.doctor import Line, missing, ok
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Host
 from tare.sites.binaries import PROBE, find
 from tare.sites.engine import engine_facts
-from tare.sites.engines import ROOTLESS, Engines, address_of, connect_to, service_at, why_no_user_ranges
-from tare.sites.local import own_process
-from tare.sites.process import boot_id
-from tare.sites.ssh.host import SshHost
+from tare.sites.engines import ROOTLESS, address_of, connect_to, service_at, why_no_user_ranges
 from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
@@ -44,27 +41,26 @@ _PORT = {"5000/tcp": ("127.0.0.1", None)}
 
 
 def runtime_lines(host: Host) -> Iterator[Line]:
-    """A line for each engine found by name and each runtime, or one line on why none can be tried.
-
-    Engines are looked for by name on this machine only.
-    """
-    program = find(host, PROBE)
-    if program is None:
-        yield warning("runtimes", "cannot be tried: there is no tare-probe to start", PROBE.hint)
+    """A line for each OCI runtime, started without an engine."""
+    if (program := find(host, PROBE)) is None:
+        yield _nothing_to_start("runtimes")
         return
-    for name in _found(host):
-        yield _engine(host, name, program)
-        if name == ROOTLESS:
-            yield from _user_networks(host, program)
-    yield containerd_line(host, program)
     for name in RUNTIMES:
         yield _runtime(host, name, program)
 
 
-def _found(host: Host) -> tuple[str, ...]:
-    """Docker and each other engine with a socket; empty for a machine that tare itself does not run on."""
-    here = not isinstance(host, SshHost) and boot_id(host) == own_process().boot_id
-    return ("docker", *Engines().there()) if here else ()
+def named_engine_lines(host: Host, name: str) -> Iterator[Line]:
+    """A line for an engine found by name; for rootless Podman also one for each network that it makes."""
+    if (program := find(host, PROBE)) is None:
+        yield _nothing_to_start(f"engine {name}")
+        return
+    yield _engine(host, name, program)
+    if name == ROOTLESS:
+        yield from _user_networks(host, program)
+
+
+def _nothing_to_start(line: str) -> Line:
+    return missing(line, "cannot be tried: there is no tare-probe to start", PROBE.hint)
 
 
 def _engine(host: Host, name: str, program: str) -> Line:
@@ -77,38 +73,40 @@ def _engine(host: Host, name: str, program: str) -> Line:
             held = _service_ceilings(host) if name == ROOTLESS else None
             output = _in_engine(host, client, host.read(program) or b"", held=held)
     except (EnvironmentLacks, RunFailed) as error:
-        return warning(line, error.what, error.hint or "only needed by arms that name it")
+        return missing(line, error.what, error.hint or "only needed by arms that name it")
     except (DockerException, RequestException) as error:
-        return warning(
+        return missing(
             line, f"it answers, but starts no container: {_short(str(error))}", "look at the engine's log"
         )
     if _SAYS not in output:
-        return warning(line, f"a container started, but printed {_short(output)!r}", "look at the engine's log")
+        return missing(line, f"a container started, but printed {_short(output)!r}", "look at the engine's log")
     if lacking is not None:
-        return warning(line, f"{version}: a container ran, and {lacking}", "only needed by arms that name it")
+        return missing(line, f"{version}: a container ran, and {lacking}", "only needed by arms that name it")
     return ok(line, f"{version}: works, a container ran")
 
 
 def _user_networks(host: Host, program: str) -> Iterator[Line]:
-    """Try each network of a rootless engine: a container with a published port, and pasta around a program."""
+    """Try networks of a rootless engine: a container with a published port."""
     try:
-        service = service_at(address_of(ROOTLESS))
         with closing(connect_to(ROOTLESS, timeout_s=_CALL_S)) as client:
             for kind in (NetworkKind.ROOTLESSPORT, NetworkKind.SLIRP4NETNS):
                 yield _user_network(host, client, program, kind)
     except EnvironmentLacks:
         return  # the engine's own line reports this
+
+
+def pasta_line(host: Host) -> Line:
+    """Start a program behind pasta, as the user of rootless Podman."""
     line = f"network {NetworkKind.PASTA}"
     try:
+        service = service_at(address_of(ROOTLESS))
         done = host.run([*as_user(service), "pasta", "--config-net", "--", "true"], timeout_s=_CALL_S, check=False)
     except TareError as error:
-        yield warning(line, str(error), "only needed by arms that name it")
-        return
+        return missing(line, str(error), "only needed by arms that name it")
     if done.code == 0:
-        yield ok(line, "works, a program ran behind it")
-    else:
-        reason = _short(done.stderr.decode(errors="replace"))
-        yield warning(line, f"does not work: {reason}", "only needed by arms that name it: apt-get install passt")
+        return ok(line, "works, a program ran behind it")
+    reason = _short(done.stderr.decode(errors="replace"))
+    return missing(line, f"does not work: {reason}", "only needed by arms that name it: apt-get install passt")
 
 
 def _user_network(host: Host, client: DockerClient, program: str, kind: NetworkKind) -> Line:
@@ -116,9 +114,9 @@ def _user_network(host: Host, client: DockerClient, program: str, kind: NetworkK
     try:
         output = _in_engine(host, client, host.read(program) or b"", given, _service_ceilings(host))
     except (RunFailed, DockerException, RequestException) as error:
-        return warning(line, f"does not work: {_short(str(error))}", "only needed by arms that name it")
+        return missing(line, f"does not work: {_short(str(error))}", "only needed by arms that name it")
     if _SAYS not in output:
-        return warning(line, f"a container started, but printed {_short(output)!r}", "look at the engine's log")
+        return missing(line, f"a container started, but printed {_short(output)!r}", "look at the engine's log")
     return ok(line, "works, a container ran behind it")
 
 
@@ -159,7 +157,7 @@ def _runtime(host: Host, name: str, program: str) -> Line:
         return ok(line, "not installed")
     words = version.text.split("\n")[0].strip() or "version unknown"
     if host.run(["id", "-u"], timeout_s=_CALL_S, check=False).text.strip() not in ("", "0"):
-        return warning(
+        return missing(
             line,
             f"{words}: cannot be tried without root",
             "only needed by arms that name it: run `tare doctor` with sudo",
@@ -171,7 +169,7 @@ def _runtime(host: Host, name: str, program: str) -> Line:
         if _why_not(host, name, options, program) is None:
             given = f"works with {' '.join(options)}, which the engine has to give it (runtimeArgs of daemon.json)"
             return ok(line, f"{words}: {given}; without: {why}")
-    return warning(line, f"{words}: does not work: {why}", "arms cannot use it here; another release may")
+    return missing(line, f"{words}: does not work: {why}", "arms cannot use it here; another release may")
 
 
 def _why_not(host: Host, name: str, options: tuple[str, ...], program: str) -> str | None:
@@ -197,9 +195,11 @@ def _why_not(host: Host, name: str, options: tuple[str, ...], program: str) -> s
     return _short((done.stderr.decode(errors="replace") + done.text).strip())
 
 
-def containerd_line(host: Host, program: str) -> Line:
+def containerd_line(host: Host) -> Line:
     """Try containerd through its own client, in a namespace that is removed again; for `deployment: containerd`."""
     line = "containerd"
+    if (program := find(host, PROBE)) is None:
+        return _nothing_to_start(line)
     there = (each for each in SOCKETS if host.run(["test", "-S", each], timeout_s=_CALL_S, check=False).code == 0)
     if (address := next(there, None)) is None:
         return ok(line, "not running")
@@ -215,13 +215,13 @@ def containerd_line(host: Host, program: str) -> Line:
             host.run([*own, "container", "delete", ident], timeout_s=_CALL_S, check=False)
         host.run([*own, "namespace", "remove", ident], timeout_s=_CALL_S, check=False)
     except TareError as error:  # its client may be missing, or may hang
-        return warning(line, f"{address}: cannot be tried: {error.what}", _OF_CONTAINERD)
+        return missing(line, f"{address}: cannot be tried: {error.what}", _OF_CONTAINERD)
     finally:
         host.run(["rm", "-rf", "--one-file-system", place], timeout_s=_CALL_S, check=False)
     if done.code == 0 and _SAYS in done.text:
         return ok(line, f"{address}: works, a container ran without an engine")
     reason = _short((done.stderr.decode(errors="replace") + done.text).strip())
-    return warning(line, f"{address}: does not work: {reason}", _OF_CONTAINERD)
+    return missing(line, f"{address}: does not work: {reason}", _OF_CONTAINERD)
 
 
 def bundle(ident: str) -> dict[str, object]:

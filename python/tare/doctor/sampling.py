@@ -11,9 +11,11 @@ from tare.doctor import Line, ok, warning
 from tare.errors import RunFailed, TareError
 from tare.sites import Host
 from tare.sites.binaries import PROBE, find
+from tare.sites.reading import last_line
 
 _LIMIT_S = 15.0
 _LOOK_S = "0.2"
+_SILENT = "tare-probe ended with {code} and said nothing"
 _NONE = "none"
 _NO_GROUP = "no control group of process 1"
 _INIT = ("--cgroup", "init=pid:1")
@@ -99,7 +101,4 @@ def _refused(host: Host, argv: tuple[str, ...]) -> str | None:
         return str(error)
     if done.code == 0:
         return None
-    lines = done.stderr.decode(errors="replace").strip().splitlines()
-    return (
-        lines[-1].removeprefix("tare-probe: ") if lines else f"tare-probe ended with {done.code} and said nothing"
-    )
+    return last_line(done).removeprefix("tare-probe: ") if done.stderr.strip() else _SILENT.format(code=done.code)

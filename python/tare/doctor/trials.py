@@ -1,19 +1,17 @@
-"""Checks that need a trial: rights, programs, /dev/kvm, noise."""
+"""Checks that need a trial: the builder of images, /dev/kvm, noise."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 from tare.deployments.vm.accelerator import cached_accelerator
-from tare.doctor import Line, cannot, ok, warning
+from tare.doctor import Line, cannot, missing, ok, warning
 from tare.errors import RunFailed, TimedOut
 from tare.images.recipe.debian_root import why_no_build
 from tare.sites import Host
 from tare.sites.layout import Layout
 from tare.sites.reading import answer
-from tare.storage.nfs.client import why_no_nfs
 
 _SPIN = Path(__file__).with_name("spin.py")
 _SPIN_S = 1.5
@@ -24,29 +22,17 @@ _LIMIT_S = 10.0
 _OPEN_KVM = "import os; os.close(os.open('/dev/kvm', os.O_RDWR | os.O_CLOEXEC))"
 
 
-def trial_lines(host: Host, layout: Layout, rights: Line, *, builds: bool) -> Iterator[Line]:
-    """Lines of trials; takes about two seconds and keeps one CPU busy. `rights`: result of an earlier check.
-
-    `builds`: whether images are built here; hosts other than tare's own get finished images.
-    """
-    yield rights
-    if builds:
-        yield _image_builder(host)
-    yield _kvm(host, layout)
-    yield _nfs(host)
-    yield _noise(host)
-
-
-def _image_builder(host: Host) -> Line:
+def builder_line(host: Host) -> Line:
+    """Whether images can be built here."""
     words = answer(host, ["mmdebstrap", "--version"]).split()
     if not words:
         return cannot("mmdebstrap", "not installed", "images are built with it: apt-get install mmdebstrap")
     if (why := why_no_build(host)) is not None:
-        return warning("mmdebstrap", f"{words[-1]}, but this user cannot use it", why)
+        return missing("mmdebstrap", f"{words[-1]}, but this user cannot use it", why)
     return ok("mmdebstrap", words[-1])
 
 
-def _kvm(host: Host, layout: Layout) -> Line:
+def kvm_line(host: Host, layout: Layout) -> Line:
     """Check KVM. If /dev/kvm opens, machines may still not start: with nested virtualisation they may hang.
 
     Whether one can start is known if a study has had an arm in a machine since boot.
@@ -67,14 +53,8 @@ def _kvm(host: Host, layout: Layout) -> Line:
     return warning("KVM", reason or "/dev/kvm does not open", emulated)
 
 
-def _nfs(host: Host) -> Line:
-    why = why_no_nfs(host)
-    if why is None:
-        return ok("NFS", "server and client are here")
-    return warning("NFS", why, "only needed by arms on the storage `nfs`")
-
-
-def _noise(host: Host) -> Line:
+def noise_line(host: Host) -> Line:
+    """Keep a CPU busy for some seconds, and say how much of its time was lost."""
     argv = ["python3", "-I", "-", str(_SPIN_S), str(_PAUSE_US)]
     try:
         result = json.loads(host.run(argv, timeout_s=_SPIN_S + _LIMIT_S, stdin=_SPIN.read_bytes()).text)

@@ -80,7 +80,7 @@ class Listed:
         self._by_path = {each.path: Attributes(each.mode, each.uid, each.gid, each.capability) for each in tree}
 
     def of(self, path: str, info: os.stat_result) -> Attributes | None:
-        """See `Known.of`; for a path that is not listed, the attributes on disk apply."""
+        """Attributes of a listed path; `None` for another, whose attributes on disk apply."""
         del info
         return self._by_path.get(path)
 

@@ -24,7 +24,7 @@ from tare.images.oci.layout import settings_of
 from tare.images.oci.model import Settings
 from tare.images.oci.unpack import unpack
 from tare.images.owners import Known
-from tare.sites.engine import LABEL
+from tare.sites.marks import LABEL
 
 DIGEST_LABEL, TIMES_LABEL = "org.tare-bench.digest", "org.tare-bench.times"
 GIVEN_BY_ENGINE = (

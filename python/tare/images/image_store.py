@@ -1,6 +1,6 @@
 """The images that are ready on this machine.
 
-images/DIGEST/ holds rootfs/, its listing tree.jsonl, the census of its inodes and image.json, written last;
+images/DIGEST/ holds rootfs/, its listing tree.jsonl, the snapshot of its inodes and image.json, written last;
 keys/KEY holds a digest. bases/KEY.tar is a root that several recipes start from.
 """
 
@@ -21,10 +21,10 @@ from uuid import uuid4
 
 from tare.deployments.directories import remove_tree
 from tare.errors import EnvironmentLacks, RunFailed, StoreError, StudyError
-from tare.images import Image, ImageConfig, census_taker
+from tare.images import Image, ImageConfig, inodes_program
 from tare.images.accounts import owner_in
 from tare.images.digest import Entry, Listed, list_tree, parse_listing
-from tare.sites.layout import Layout, make_directory
+from tare.sites.layout import Layout, make_directory, make_home
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.local import LocalHost
 
@@ -133,6 +133,7 @@ class ImageStore:
     def _open(self) -> None:
         """Make the directory. Root's is closed to others: a tree may hold set-uid programs of an image's maker."""
         images = self.layout.images
+        make_home(self.layout.home)
         make_directory(images)
         if os.geteuid() == 0:
             images.chmod(0o700)
@@ -176,7 +177,7 @@ class ImageStore:
         rootfs.replace(home / "rootfs")
         with (home / "tree.jsonl").open("w", encoding="ascii") as listing:
             listing.writelines(entry.line for entry in tree)
-        census_taker.take(str(home / "rootfs"), str(home / "census"))
+        inodes_program.take(str(home / "rootfs"), str(home / "inodes"))
         os.sync()  # write the tree's files before the description that calls them complete
         stored = StoredImage(replace(image, rootfs=str(home / "rootfs")), _size(home / "rootfs"), time.time())
         self.rewrite(stored)
@@ -193,7 +194,7 @@ class ImageStore:
         return self.layout.images / "bases" / f"{_file_name(key)}.tar"
 
     def keep_base(self, key: str, made: Path) -> None:
-        """See `Bases`: the file at `base` is complete, and synced to disk."""
+        """Keep a root that recipes start from: `made` is complete, and synced to disk."""
         base = self.base(key)
         base.parent.mkdir(parents=True, exist_ok=True)
         with made.open("rb") as file:

@@ -72,7 +72,8 @@ def _in_engine(
         root = scratch / "rootfs"
         root.mkdir()
         image_store.ledger.note(Kind.CONTAINER, name)
-        known = export_tree(engine, engine_id, root, name=name, labels=labels(name))
+        marks = labels(name, image_store.ledger.owner_on("local"))
+        known = export_tree(engine, engine_id, root, name=name, labels=marks)
         image_store.ledger.forget(Kind.CONTAINER, name)
         return first_difference(_image_only(wanted, wanted), _image_only(list_tree(root, known), wanted))
 

@@ -43,7 +43,7 @@ class Noted:
         self._by_inode[info.st_dev, info.st_ino] = attributes
 
     def of(self, path: str, info: os.stat_result) -> Attributes | None:
-        """See `Known.of`."""
+        """Attributes recorded at the inode."""
         del path
         return self._by_inode.get((info.st_dev, info.st_ino))
 

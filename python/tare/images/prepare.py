@@ -14,10 +14,10 @@ from docker import DockerClient
 from tare.errors import EnvironmentLacks
 from tare.images import Image, Workshop
 from tare.images.accounts import owner_in
-from tare.images.census import verify_tree
 from tare.images.digest import image_digest, list_tree
 from tare.images.engine_image import id_of, import_tree, own_name
 from tare.images.image_store import ImageStore, StoredImage
+from tare.images.inodes import verify_tree
 from tare.images.oci.unpack import unpack
 from tare.images.packages import installed_packages
 from tare.images.registry import IMAGE_SOURCES, split_reference

@@ -11,7 +11,7 @@ from uuid import uuid4
 from docker import DockerClient
 
 from tare.errors import EnvironmentLacks, RunFailed
-from tare.images import Image, census
+from tare.images import Image, inodes
 from tare.images.engine_image import id_of, import_tree, listing_of, own_name, pack
 from tare.images.image_store import ImageStore
 from tare.sites import Host
@@ -59,10 +59,10 @@ def _bring(image: Image, shipped: Image, image_store: ImageStore, destination: I
         if host.read(f"{home}/shipped.json") is None:
             with image_store.scratch() as scratch:
                 _unpack(image, scratch / "tree.tar", destination, home)
-        elif census.taken(host, shipped):
-            differs = census.changed(host, shipped)
+        elif inodes.taken(host, shipped):
+            differs = inodes.changed(host, shipped)
         else:
-            census.take(host, shipped)
+            inodes.take(host, shipped)
     except RunFailed as error:
         raise EnvironmentLacks(
             f"the image {image.reference} cannot be copied to {host.name}: {error.what}",
@@ -93,7 +93,7 @@ def _unpack(image: Image, archive: Path, destination: ImageDestination, home: st
     unpack = ("--extract", "--numeric-owner", "--same-permissions", "--xattrs", "--xattrs-include=*")
     host.run(["tar", *unpack, "-C", f"{there}/rootfs", "-f", f"{there}/tree.tar"], timeout_s=_LONG_S)
     host.run(["rm", "-f", "--", f"{there}/tree.tar"], timeout_s=_QUICK_S)
-    census.take(host, replace(image, rootfs=f"{there}/rootfs"))
+    inodes.take(host, replace(image, rootfs=f"{there}/rootfs"))
     description = {
         "format": FORMAT,
         "reference": image.reference,

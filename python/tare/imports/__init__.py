@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tare.imports.collect import Import, collect
-from tare.imports.load import load_mapping
+from tare.imports.load import ImportMapping, load_mapping
 
-__all__ = ["Import", "collect", "load_mapping"]
+__all__ = ["Import", "ImportMapping", "collect", "load_mapping"]

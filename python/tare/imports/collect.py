@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,19 +11,20 @@ from pathlib import Path
 
 from tare.errors import StudyError
 from tare.imports.contents import Source
+from tare.imports.level_names import level_name
 from tare.imports.load import ImportMapping, published
 from tare.imports.mapping import ANY, OTHERS, ROW, MappingFile
 from tare.imports.reading import REPORT, ReadRun, read_file
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
-from tare.run.record import Outcome, Phase, RunRecord
+from tare.record.import_source import ImportSource
+from tare.record.run_record import Outcome, Phase, RunRecord
 from tare.study.model import Arm, Imported, Published, Study
 from tare.study.protocol_spec import ImportedSpec
 from tare.study.reading.factors import Levels
 from tare.study.suggest import did_you_mean
 
 SCALE = "imported"
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _LARGEST_BLOCKS = 100_000
 
 
@@ -103,6 +103,7 @@ def _runs(mapping: ImportMapping, directory: Path, left_out: Counter[str]) -> It
     arms = {tuple(levels.values()): name for name, levels in mapping.arms.items()}
     rows: Counter[tuple[str, ...]] = Counter()
     names = _LevelNames()
+    failed: dict[str, str] = {}
     for source, parts in mapping.pattern.files(directory):
         for read in read_file(source, file):
             known = {**parts, **read.parts}
@@ -110,7 +111,8 @@ def _runs(mapping: ImportMapping, directory: Path, left_out: Counter[str]) -> It
                 left_out[reason] += 1
                 continue
             if read.failure is not None and "" in read.parts.values():
-                left_out[f"a failed report that lacks its parts ({source.name}: {read.failure})"] += 1
+                first = failed.setdefault(read.failure, source.name)
+                left_out[f"a failed report that lacks its parts, such as {first}: {read.failure}"] += 1
                 continue
             _must_agree(read, parts)
             levels = {
@@ -169,7 +171,7 @@ class _LevelNames:
     def level(self, part: str, text: str, texts: Mapping[str, str] | str, place: str) -> str:
         """Level of a text. Raises `StudyError` if the mapping does not have it."""
         if isinstance(texts, str):
-            level = text if _PLAIN.fullmatch(text) else _name_of(text)
+            level = level_name(text)
             other = self._texts.setdefault((part, level), text)
             if other != text:
                 raise StudyError(
@@ -183,14 +185,6 @@ class _LevelNames:
         meant = did_you_mean(text, texts.values(), kind="texts of its levels")
         hint = f"{meant}; `leave_out: {{{part}: others}}` leaves out all other texts"
         raise StudyError(f"{place}: {text!r} of {{{part}}} is not a level in the mapping", hint=hint)
-
-
-def _name_of(text: str) -> str:
-    """Level's name for any text: letters without their accents, and hyphens for the rest."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    name = re.sub(r"[^A-Za-z0-9._]+", "-", plain).strip("-._")[:62].rstrip("-._")
-    lost = sum(each.isalnum() for each in text) > 2 * sum(each.isalnum() for each in plain)
-    return name if name and not lost else f"text-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _unpaired(mapping: ImportMapping, readings: Sequence[_Reading]) -> str | None:
@@ -244,7 +238,9 @@ def _must_have_a_good_run(mapping: ImportMapping, readings: Sequence[_Reading]) 
     first, parser = readings[0].read, mapping.file.parser.name
     raise StudyError(
         f"not one of {counted(len(readings), 'run')} is good: {first.place}: {first.failure}",
-        hint=f"are these files in the format of the parser {parser!r}?",
+        hint="`max_error_share` of the mapping's parser takes runs with errors: do they count in the throughput?"
+        if " errors in " in (first.failure or "")
+        else f"are these files in the format of the parser {parser!r}?",
     )
 
 
@@ -368,14 +364,14 @@ def _record(study: Study, plan: Plan, run: PlannedRun, reading: _Reading) -> Imp
         measurement=read.measurement,
         raw=(name,),
         outcome=outcome,
-        imported={
-            "origin": study.imported.origin if study.imported else None,
-            "parser": study.imported.parser if study.imported else None,
-            "file": reading.name,
-            "sha256": hashlib.sha256(read.raw).hexdigest(),
-            "repetition": reading.repetition,
-            "says": dict(read.says),
-            "distortions": list(read.distortions),
-        },
+        imported=ImportSource(
+            file=reading.name,
+            sha256=hashlib.sha256(read.raw).hexdigest(),
+            origin=study.imported.origin if study.imported else None,
+            parser=study.imported.parser if study.imported else None,
+            repetition=reading.repetition,
+            says=dict(read.says),
+            distortions=read.distortions,
+        ),
     )
     return ImportedRun(record, read.raw)

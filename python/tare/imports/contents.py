@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -70,6 +71,15 @@ class Source:
         bare = _PACKED.sub("", self.name)
         return (self.name,) if bare == self.name else (self.name, bare)
 
+    @property
+    def path_or_member(self) -> str:
+        """Its path, or its name in the archive."""
+        return str(self.path) if self.member is None else self.member
+
+    def has(self, other: str) -> bool:
+        """Whether another file is there, or in the same archive."""
+        return Path(other).exists() if self.member is None else other in _members(self.path)
+
     def read(self) -> bytes:
         """Unpacked content. Raises `StudyError` for what cannot be read or is too large."""
         try:
@@ -99,6 +109,7 @@ def sources(directory: Path) -> Iterator[Source]:
             yield Source(path, name)
 
 
+@lru_cache(maxsize=8)
 def _members(path: Path) -> list[str]:
     """Names of an archive's files; a link in it, or a name that leads out of it, is no file."""
     try:
@@ -166,13 +177,16 @@ def _zstd(raw: bytes, name: str) -> bytes:
 
 
 def text_of(raw: bytes) -> str | None:
-    """Text in UTF-8 or, with its mark, UTF-16 or UTF-32, without prefixes of lines; `None` for what is no text."""
-    for mark, encoding in ((b"\xff\xfe\0\0", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
-        if raw.startswith(mark):
-            return without_prefixes(raw.decode(encoding, errors="replace"))
-    if b"\0" in raw:
+    """Text in UTF-8 or, with its mark, UTF-16 or UTF-32, without prefixes of lines; `None` for what is no text.
+
+    Lines end as in Unix. A carriage return alone is kept: generators overwrite a line with it.
+    """
+    marks = ((b"\xff\xfe\0\0", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+    encoding = next((name for mark, name in marks if raw.startswith(mark)), None)
+    if encoding is None and b"\0" in raw:
         return None
-    return without_prefixes(raw.decode("utf-8-sig", errors="replace"))
+    text = raw.decode(encoding or "utf-8-sig", errors="replace")
+    return without_prefixes(text.replace("\r\n", "\n"))
 
 
 def without_prefixes(text: str) -> str:

@@ -23,10 +23,20 @@ class ToolParser(Strict):
     """Each file holds reports of one generator, each of which is a run.
 
     `max_error_share`: acceptable share of failed operations. `parts`: part → what a report says of itself, such as
-    `threads`, or `report`, its number in the file.
+    `threads`, or `report`, its number in the file; `mode?`: `unsaid` for reports that do not say it.
     """
 
-    name: Literal["ycsb", "sysbench", "cassandra-stress"]
+    name: Literal[
+        "ycsb",
+        "sysbench",
+        "cassandra-stress",
+        "pgbench",
+        "redis-benchmark",
+        "memtier",
+        "fio",
+        "hammerdb",
+        "benchbase",
+    ]
     max_error_share: Share = 0.0
     parts: Mapping[str, Text] = Field(default_factory=dict)
 

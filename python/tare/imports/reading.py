@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tare.errors import RunFailed, StudyError
@@ -11,11 +11,15 @@ from tare.imports.contents import Source, text_of
 from tare.imports.mapping import CsvParser, MappingFile, ToolParser
 from tare.imports.parsers import Parser, Report
 from tare.imports.parsers.figures import must_be_plausible
+from tare.imports.parsers.pgbench_log import is_one_thread
 from tare.imports.parsers.registry import PARSERS
 from tare.imports.table import rows
 from tare.run.unreadable import read_or_failed
 from tare.study.suggest import did_you_mean
 
+MAYBE = "?"
+"""After what reports say, if some do not: such a part is `UNSAID`."""
+UNSAID = "unsaid"
 REPORT = "report"
 """Part that numbers the reports of a file."""
 
@@ -46,7 +50,14 @@ def read_file(source: Source, file: MappingFile) -> Iterator[ReadRun]:
             for row in rows(raw, file.parser, place)
         )
     else:
-        yield from _reports(raw, file.parser, place)
+        yield from (_of_whole_run(run, source) for run in _reports(raw, file.parser, place))
+
+
+def _of_whole_run(run: ReadRun, source: Source) -> ReadRun:
+    """Refuse the log of one thread of pgbench, whose rate is a part of the run's."""
+    if run.measurement is None or "log" not in run.says or not is_one_thread(source.path_or_member, source.has):
+        return run
+    return replace(run, measurement=None, failure="the log of one thread of several: join all (`cat PREFIX.PID*`)")
 
 
 def _reports(raw: bytes, parser: ToolParser, place: str) -> Iterator[ReadRun]:
@@ -60,7 +71,10 @@ def _reports(raw: bytes, parser: ToolParser, place: str) -> Iterator[ReadRun]:
         alone = len(reports) == 1
         says = {**report.says, REPORT: str(number)}
         at = place if alone else f"{place}:{report.line}"
-        parts = {part: says.get(name) or _unsaid(report, part, at, parser) for part, name in parser.parts.items()}
+        parts = {
+            part: says.get(name.removesuffix(MAYBE)) or _unsaid(report, part, at, parser)
+            for part, name in parser.parts.items()
+        }
         kept = raw if alone else report.text.encode()
         yield ReadRun(at, parts, report.measurement, report.failure, kept, says, report.distortions)
 
@@ -79,12 +93,15 @@ def _unsaid(report: Report, part: str, place: str, parser: ToolParser) -> str:
     """Text of a part that a report does not say: none if it failed. Raises `StudyError` for a good one."""
     if report.failure is not None:
         return ""
-    name, known = parser.parts[part], (*PARSERS[parser.name].says, REPORT)
+    name, known = parser.parts[part].removesuffix(MAYBE), (*PARSERS[parser.name].says, REPORT)
     if name not in known:
         hint = did_you_mean(name, known, kind=f"names that {parser.name} says")
         raise StudyError(f"parser.parts.{part}: no report of {parser.name} says its {name!r}", hint=hint)
+    if parser.parts[part].endswith(MAYBE):
+        return UNSAID
     raise StudyError(
-        f"{place}: the report does not say its {name!r}", hint=f"read {{{part}}} from the files' names"
+        f"{place}: the report does not say its {name!r}",
+        hint=f"read {{{part}}} from the files' names, or let it be {UNSAID!r} (`{part}: {name}{MAYBE}`)",
     )
 
 

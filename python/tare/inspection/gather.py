@@ -14,10 +14,10 @@ from tare.inspection.network import read_network
 from tare.inspection.options import options_of
 from tare.inspection.readings import Readings
 from tare.inspection.subject import Subject
-from tare.knowledge.traps.predicate import NONE
 from tare.sites import Host
 from tare.sites.facts import host_facts
 from tare.sites.reading import answer, as_int, number, text
+from tare.traps.predicate import NONE
 
 _KIB = 1024
 _SYS_NICE = 23

@@ -11,9 +11,9 @@ from tare.deployments.network.path import namespace, proxies
 from tare.deployments.network.sockets import connections, socket_inodes
 from tare.inspection.readings import NEEDS_ROOT, Readings
 from tare.inspection.subject import Subject
-from tare.knowledge.traps.predicate import NONE
 from tare.sites import Host
 from tare.sites.reading import answer, as_int, text
+from tare.traps.predicate import NONE
 
 SETTINGS = (
     "core/somaxconn", "ipv4/tcp_rmem", "ipv4/tcp_wmem", "ipv4/tcp_congestion_control", "ipv4/tcp_max_syn_backlog",

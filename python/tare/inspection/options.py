@@ -79,7 +79,9 @@ def _option_files(host: Host, root: str) -> list[str]:
     listed = answer(host, ["find", "-L", *places, "-maxdepth", "2", "-name", "*.cnf", "-type", "f"])
     found = listed.splitlines()
     if not found:  # find fails if one of them does not exist
-        found = [line for place in places for line in answer(host, ["find", "-L", place, "-name", "*.cnf"]).split()]
+        found = [
+            line for place in places for line in answer(host, ["find", "-L", place, "-name", "*.cnf"]).splitlines()
+        ]
     return sorted(set(found), reverse=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tare.knowledge.traps.predicate import NONE, Facts, Known
+from tare.traps.predicate import NONE, Facts, Known
 
 NEEDS_ROOT = "only root may read it"
 

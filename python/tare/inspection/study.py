@@ -9,7 +9,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from tare.errors import StudyError
-from tare.knowledge.traps.trap import TrapFile
+from tare.traps.trap import TrapFile
 
 _YCSB: Mapping[str, Any] = {
     "name": "ycsb", "core_workload": "a", "records": 100_000, "threads": 8, "warmup_s": 10, "measure_s": 60

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tare.inspection.readings import Reading, Readings
 from tare.inspection.subject import Subject
 from tare.knowledge.claim import ClaimFile
-from tare.knowledge.traps.predicate import NONE, Answer, Known
-from tare.knowledge.traps.trap import TrapFile
+from tare.traps.predicate import NONE, Answer, Known
+from tare.traps.trap import TrapFile
 
 _ORDER = {"correctness": 0, "availability": 1, "performance": 2}
 _WORTH_KIB = 1024

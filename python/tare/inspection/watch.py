@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tare.deployments.network.path import CARRIERS, members
+from tare.errors import HostSilent, RunFailed
 from tare.inspection.gather import log_bytes
 from tare.inspection.groups import group_of, oom_kills, throttling
 from tare.inspection.network import listen_overflows
 from tare.inspection.readings import Readings
 from tare.inspection.subject import Subject
 from tare.sites import Host
-from tare.sites.process import TICKS_PER_S
+from tare.sites.process import TICKS_PER_S, named
 from tare.sites.reading import answer, as_int, text
-
-_CALL_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -87,11 +86,14 @@ def _scheduled(host: Host, pids: list[int]) -> tuple[int | None, int | None]:
 
 def _proxy_ticks(host: Host) -> int | None:
     """CPU time of all programs that carry ports; none of them: 0."""
-    listed = host.run(["pgrep", "-x", "|".join(CARRIERS)], timeout_s=_CALL_S, check=False)
-    if listed.code > 1:
+    try:
+        carriers = named(host, CARRIERS)
+    except HostSilent:
+        raise
+    except RunFailed:
         return None
     total = 0
-    for pid in listed.text.split():
+    for pid in carriers:
         fields = (text(host, f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
         used = [as_int(field) for field in fields[11:13]]
         total += sum(ticks for ticks in used if ticks is not None)

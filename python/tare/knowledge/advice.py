@@ -114,7 +114,7 @@ def plausible(predicted: Sequence[Forecast]) -> tuple[tuple[float, float], ...]:
 
     They come from comparable claims if an arm has any in any metric, else from claims of other contexts.
     """
-    compared = [each.pool.bounds for each in predicted if each.pool is not None]
+    compared = [each.bounds for forecast in predicted for each in forecast.pools]
     borrowed = arms_of_other_contexts(predicted)
     priors = [each.prior for each in predicted if each.prior is not None and each.arm in borrowed]
     return (*compared, *((prior.low, prior.high) for prior in priors))
@@ -122,7 +122,7 @@ def plausible(predicted: Sequence[Forecast]) -> tuple[tuple[float, float], ...]:
 
 def arms_of_other_contexts(predicted: Sequence[Forecast]) -> tuple[str, ...]:
     """Return arms with applicable claims, but without a comparable one in any metric."""
-    compared = {each.arm for each in predicted if each.pool is not None}
+    compared = {each.arm for each in predicted if each.pools}
     return tuple(dict.fromkeys(each.arm for each in predicted if each.borrowed and each.arm not in compared))
 
 
@@ -141,15 +141,17 @@ def _ranking(
     cited = dict.fromkeys(
         [
             *claims_about(claims, "ranking"),
-            *(known.id for each in predicted if each.pool for known in each.pool.listed),
+            *(known.id for each in predicted for summed in each.pools for known in summed.listed),
         ]
     )
     unknown = [each.arm for each in predicted if each.nothing_known]
     borrowed = arms_of_other_contexts(predicted)
     least = needed if needed > SAFE_GAP else LEAST_GAP
     answer = f"alternatives must differ by more than {100 * needed:.0f} %"
+    if round(needed, 2) > SAFE_GAP and (benchmark.gap is None or benchmark.gap <= needed):
+        return Verdict(Purpose.RANKING, Answer.NO, _cannot_rank(benchmark, predicted), tuple(cited))
     left = f"; no comparable claim for {', '.join(unknown)}" if unknown else ""
-    left += f"; only claims from other contexts for {', '.join(borrowed)}" if borrowed else ""
+    left += f"; no directly comparable result for {', '.join(borrowed)}" if borrowed else ""
     if benchmark.gap is None:
         return Verdict(Purpose.RANKING, Answer.IF, f"{answer}{left}", tuple(cited))
     gap = f"they are expected to differ by {100 * benchmark.gap:.0f} %: {answer}{left}"
@@ -158,6 +160,24 @@ def _ranking(
     if unknown:
         return Verdict(Purpose.RANKING, Answer.UNKNOWN, gap, tuple(cited))
     return Verdict(Purpose.RANKING, Answer.YES if benchmark.gap > needed else Answer.IF, gap, tuple(cited))
+
+
+def _cannot_rank(benchmark: Benchmark, predicted: Sequence[Forecast]) -> str:
+    """Say which arm leaves so much open that the order of systems could be the containers' doing."""
+    worst = max(
+        (max(abs(end) for end in ends), forecast.arm, ends, forecast.borrowed)
+        for forecast in predicted
+        for ends in plausible([forecast])
+    )
+    _, arm, (low, high), borrowed = worst
+    gap = "" if benchmark.gap is None else f" by more than the expected {100 * benchmark.gap:.0f} %"
+    if borrowed:
+        return (
+            f"cannot rank before {arm} is measured: claims from other contexts leave "
+            f"{100 * math.expm1(low):+.0f} to {100 * math.expm1(high):+.0f} % open"
+        )
+    size = math.expm1(low if abs(low) > high else high)
+    return f"cannot rank: {arm} may change one system{gap} (up to {100 * size:+.0f} %) and not another"
 
 
 def _production(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> Verdict:
@@ -223,7 +243,7 @@ class Advice:
     @property
     def uncertain(self) -> tuple[str, ...]:
         """Arms without a pooled effect in any metric, including the unknown ones."""
-        sure = {each.arm for each in self.forecasts if each.pool is not None and each.pool.effect is not None}
+        sure = {each.arm for each in self.forecasts for summed in each.pools if summed.effect is not None}
         return tuple(dict.fromkeys(each.arm for each in self.forecasts if each.arm not in sure))
 
 

@@ -1,4 +1,4 @@
-"""Advice in words, and as a JSON tree."""
+"""Advice in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from tare.knowledge.advice import Advice
 from tare.knowledge.claim import Between, Claim, Measured, Qualitative, Setup
@@ -21,7 +20,7 @@ from tare.one_line import plain
 from tare.plural import counted
 
 _LONGEST = 300
-"""Of a sentence in a list."""
+"""Characters of a sentence in a list."""
 
 
 _SHOWN = 6
@@ -135,6 +134,7 @@ def _whole(advice: Advice, proposed: Proposed) -> Iterator[_Line]:
             yield _Line(
                 f"  {plain(arm)}: {counted(left_out, 'quantile')} of single kinds of operation in --json", hang=4
             )
+        yield from _beside(paragraphs[0])
     if advice.background:
         yield _Line("")
         yield _Line(f"What overheads depend on: {', '.join(advice.background)}")
@@ -147,49 +147,36 @@ def _whole(advice: Advice, proposed: Proposed) -> Iterator[_Line]:
     yield from _study(proposed)
 
 
-def as_tree(advice: Advice, proposed: Proposed) -> dict[str, Any]:
-    """Return the whole advice; effects are fractions."""
-    benchmark, rounds = advice.benchmark, proposed.rounds
-    return {
-        "benchmark": benchmark.name,
-        "comparing": benchmark.comparing,
-        "production": benchmark.production,
-        "gap": benchmark.gap,
-        "gap_needed": advice.gap,
-        "headline": advice.headline,
-        "verdicts": [
-            {"purpose": each.purpose, "answer": each.answer, "because": each.because, "claims": list(each.claims)}
-            for each in advice.verdicts
-        ],
-        "forecasts": [_forecast_tree(each) for each in advice.forecasts],
-        "unknown": list(advice.unknown),
-        "not_measured": list(advice.not_measured),
-        "disputed": list(advice.disputed),
-        "background": list(advice.background),
-        "rounds": None
-        if rounds is None
-        else {
-            "target": rounds.target,
-            "spread": rounds.spread,
-            "blocks": rounds.blocks,
-            "enough": rounds.enough,
-            "seconds": rounds.seconds,
-        },
-        "study": proposed.file,
-        "why_no_study": proposed.why_none,
-    }
+def _beside(forecast: Forecast) -> Iterator[_Line]:
+    """Yield what claims leave out about an arm, and the other arms of which they say the same."""
+    keys = _some(forecast.differs_in)
+    if keys and forecast.nothing_known and not forecast.near:
+        yield _Line(f"  {plain(forecast.arm)}: no claim tells what {keys} changes", hang=4)
+    elif keys:
+        yield _Line(f"    no claim tells what else {keys} changes", hang=6)
+    if forecast.alike:
+        yield _Line(f"    the same of {_some(forecast.alike)}, with other work or settings", hang=6)
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """Name a few, and count the others."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(map(plain, names[:_SHOWN]))}{more}"
 
 
 def _forecast(forecast: Forecast) -> Iterator[_Line]:
     arm, metric = plain(forecast.arm), forecast.metric
+    if forecast.published is not None:
+        words = f"{_pool(forecast.published)}{_ids(forecast.published)}"
+        yield _Line(f"  {arm}, {metric}, as published: {words}", hang=4)
     if forecast.pool is not None:
-        cited = _cited(tuple(known.id for known in forecast.pool.listed))
-        yield _Line(f"  {arm}, {metric}: {_pool(forecast.pool)}{_client(forecast)}{cited}", hang=4)
-    if forecast.prior is not None:
+        head = f"  {arm}, {metric}" if forecast.published is None else "    elsewhere"
+        yield _Line(f"{head}: {_pool(forecast.pool)}{_client(forecast)}{_ids(forecast.pool)}", hang=4)
+    if forecast.prior is not None and forecast.published is None:
         head = "    with claims from other contexts: " if forecast.pool is not None else f"  {arm}, {metric}: "
         yield _Line(f"{head}{_prior(forecast.prior, alone=forecast.pool is None)}", hang=6)
         yield from (_Line(f"      {_contributor(each)}", hang=8) for each in forecast.prior.nearest)
-    if forecast.nothing_known:
+    if forecast.nothing_known and (forecast.near or not forecast.differs_in):
         yield _Line(f"  {arm}: no claim is comparable", hang=4)
         for near in forecast.near:
             weak = " (weak source)" if near.claim.claim.source.weak else ""
@@ -209,7 +196,7 @@ def _prior(prior: Prior, *, alone: bool) -> str:
 def _contributor(each: Contributor) -> str:
     """Return a claim behind a prior, its figure, and how its context differs."""
     words = [f"differs in {_parts(each.differs_in)}"] if each.differs_in else []
-    words += [f"not stated: {_parts(each.untold)}"] if each.untold else []
+    words += [f"not stated: {_parts(each.unreported)}"] if each.unreported else []
     effect = each.claim.claim.effect
     figure = percent(effect.log_ratio) if isinstance(effect, Measured) else effect_words(each.claim.claim)
     return f"{each.claim.id} ({figure}): {'; '.join(words) or 'from this context'}"
@@ -234,8 +221,8 @@ def _apart(near: Near) -> str:
     """Return how a claim differs from the arm, and what it does not state."""
     words = "in words" if isinstance(near.claim.claim.effect, Qualitative) else ""
     other = f"but differs in {_parts(near.differs_in)}" if near.differs_in else ""
-    untold = f"not stated: {_parts(near.untold)}" if near.untold else ""
-    return "; ".join(filter(None, (", ".join(filter(None, (words, other))), untold)))
+    unreported = f"not stated: {_parts(near.unreported)}" if near.unreported else ""
+    return "; ".join(filter(None, (", ".join(filter(None, (words, other))), unreported)))
 
 
 def _parts(names: tuple[str, ...]) -> str:
@@ -260,7 +247,7 @@ def _untold(summed: Pool) -> str:
     of = len(summed.listed)
     words = [
         name.replace("_", " ") + ("" if claims == of else f" by {claims} of {of}")
-        for name, claims in summed.untold.items()
+        for name, claims in summed.unreported.items()
     ]
     return f"; not stated: {', '.join(words)}" if words else ""
 
@@ -291,66 +278,11 @@ def _study(proposed: Proposed) -> Iterator[_Line]:
         )
 
 
+def _ids(summed: Pool) -> str:
+    return _cited(tuple(known.id for known in summed.listed))
+
+
 def _cited(claims: tuple[str, ...]) -> str:
     if not claims:
         return ""
-    more = f" and {len(claims) - _SHOWN} more" if len(claims) > _SHOWN else ""
-    return f" [{', '.join(claims[:_SHOWN])}{more}]"
-
-
-def _forecast_tree(forecast: Forecast) -> dict[str, Any]:
-    summed = forecast.pool
-    tree: dict[str, Any] = {
-        "arm": forecast.arm,
-        "metric": forecast.metric,
-        "prior": None if forecast.prior is None else _prior_tree(forecast.prior),
-        "disputed": [[each.one.id, each.other.id] for each in forecast.disputes],
-    }
-    if summed is None:
-        near = [
-            {"claim": each.claim.id, "differs_in": list(each.differs_in), "untold": list(each.untold)}
-            for each in forecast.near
-        ]
-        return {**tree, "comparable": [], "near": near}
-    effect = summed.effect
-    return {
-        **tree,
-        "comparable": [known.id for known in summed.listed],
-        "weighted": [known.id for known in summed.weighted] if effect else [],
-        "range": [math.expm1(summed.low), math.expm1(summed.high)],
-        "own_intervals": None if summed.own is None else [math.expm1(end) for end in summed.own],
-        "other_client": forecast.other_client,
-        "size_only": summed.size_only,
-        "untold": dict(summed.untold),
-        "why_not_pooled": summed.why,
-        "pooled": None if effect is None else _pooled_tree(effect),
-    }
-
-
-def _prior_tree(prior: Prior) -> dict[str, Any]:
-    return {
-        "point": math.expm1(prior.point),
-        "interval": [math.expm1(prior.low), math.expm1(prior.high)],
-        "claims": prior.claims,
-        "studies": prior.studies,
-        "nearest": [
-            {
-                "claim": each.claim.id,
-                "weight": each.weight,
-                "differs_in": list(each.differs_in),
-                "untold": list(each.untold),
-            }
-            for each in prior.nearest
-        ],
-    }
-
-
-def _pooled_tree(effect: Pooled) -> dict[str, Any]:
-    return {
-        "point": math.expm1(effect.point),
-        "interval": [math.expm1(effect.low), math.expm1(effect.high)],
-        "prediction_approximate": [math.expm1(effect.predicted_low), math.expm1(effect.predicted_high)],
-        "tau2": effect.tau2,
-        "k": effect.k,
-        "moderators": {name: [b, low, high] for name, b, low, high in effect.moderators},
-    }
+    return f" [{_some(claims)}]"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
+from tare.analyze.derived import throttled_share
 from tare.analyze.numbers import number_at
 from tare.analyze.validity.completeness import SHORT
 from tare.analyze.validity.load import BUSY, THROTTLED, busy, limit_reached, part_of_machine
 from tare.deployments import CONTAINERD, POD
 from tare.knowledge.claim import DeploymentName, Setup
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Arm, ArmSettings, Study
 
 Level = Literal["light", "medium", "full"]
@@ -21,13 +22,17 @@ LIGHT = 1 / 3
 """Share of the SUT's CPU time from which the load counts as medium."""
 WAITING_FOR_DISK = 0.05
 """Share of the machine's time from which CPU time does not show how much more the system could do."""
+_OF_FILES = ("file_total_size", "rw")
+"""Parameters that only programs with files have: sysbench's fileio and fio."""
 T = TypeVar("T", bound=Hashable)
 
 
-DOCKERIZED = ("container", "vm-container")
+CONTAINERS = ("container", CONTAINERD, POD)
+DOCKERIZED = (*CONTAINERS, "vm-container")
+_BY_ENGINE = ("container", "vm-container")
 MACHINES = ("vm", "vm-container")
 BARE = Setup(deployment="bare", client="bare", network="host", storage="host", engine="none", runtime="none")
-"""The baseline of a container if every arm of a study has one."""
+"""The baseline of the arms that a dialogue asks for."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ def load_of(runs: Sequence[RunRecord]) -> BaselineLoad:
 
 
 def _level(run: RunRecord) -> Level | None:
-    cpus, threads = number_at(run.usage, ("sut_cpus",)), number_at(run.settings, ("workload", "threads"))
+    cpus, threads = run.usage and run.usage.sut_cpus, number_at(run.settings, ("workload", "threads"))
     offered = threads / cpus if threads is not None and cpus else None
     itself = run.settings.get("client", "") is None  # a program that is the SUT can use no more CPUs than threads
     spent = _spent(run)
@@ -61,7 +66,7 @@ def _level(run: RunRecord) -> Level | None:
 def _spent(run: RunRecord) -> bool | None:
     """Whether the SUT itself used up its CPU time; `None` also if it waited for CPUs that other programs used."""
     reached, used = limit_reached(run, "sut"), busy(run, "sut")
-    throttled = number_at(run.usage, ("saturation", "sut", "throttled"))
+    throttled = throttled_share(run)
     own = (used is not None and used >= BUSY) or (throttled is not None and throttled >= THROTTLED)
     return None if reached and not own else reached
 
@@ -96,11 +101,23 @@ class PlannedArm:
     setup: Setup
     baseline: Setup
     client_host: str = "same"
+    differs_in: tuple[str, ...] = ()
+    """Keys of the study in which the arm differs from its baseline beside the setup; claims do not tell of them."""
+    alike: tuple[str, ...] = ()
+    """Further arms of which claims say the same: they differ from this one in their work or settings only."""
 
     @property
     def dockerized(self) -> bool:
         """Whether database or client is in a container."""
         return self.setup.deployment in DOCKERIZED or self.setup.client in DOCKERIZED
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Levels of an arm and of its baseline: factor → level."""
+
+    own: Mapping[str, str]
+    baseline: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -113,6 +130,8 @@ class Benchmark:
     comparing: Comparing | None = None
     production: DeploymentName | None = None
     gap: float | None = None
+    levels: Mapping[str, Levels] = field(default_factory=dict)
+    """Arm of a study → its levels."""
 
     @property
     def dockerized(self) -> tuple[PlannedArm, ...]:
@@ -121,28 +140,70 @@ class Benchmark:
 
 
 def benchmark_of(study: Study, client_host: str = "same", storage: str | None = None) -> Benchmark:
-    """Return the benchmark that a study describes: its different ways to deploy, whatever else it varies.
+    """Return the benchmark that a study describes: its arms, those of which claims say the same as one.
 
     `client_host`, `storage`: locations that differ from tare's own.
     """
     arms = {arm.name: arm for arm in study.arms if not arm.control}
-    planned: dict[tuple[Setup, Setup], PlannedArm] = {}
+    planned: dict[Hashable, PlannedArm] = {}
     for arm in arms.values():
-        setup = setup_of(arm, storage)
-        base = setup_of(arms[study.baseline_of(arm.name)], storage)
-        base = BARE if base == setup and base.deployment in DOCKERIZED else base
-        planned.setdefault((setup, base), PlannedArm(arm.name, setup, base, client_host))
+        baseline = arms[study.baseline_of(arm.name)]
+        setup, base = setup_of(arm, storage), setup_of(baseline, storage)
+        beside = tuple(key for key in _differences(arm, baseline) if not _told(key, setup, base))
+        kind = (setup, base, beside, *(f"{key}={value}" for key, value in _around(arm).items()))
+        if kind in planned:
+            planned[kind] = replace(planned[kind], alike=(*planned[kind].alike, arm.name))
+        else:
+            planned[kind] = PlannedArm(arm.name, setup, base, client_host, beside)
     first = study.arms[0].settings
     database = first.sut.database or first.workload_name.partition("-")[0]
-    return Benchmark(study.name, database, tuple(planned.values()))
+    levels = {arm.name: Levels(arm.levels, arms[study.baseline_of(arm.name)].levels) for arm in arms.values()}
+    return Benchmark(study.name, database, tuple(planned.values()), levels=levels)
+
+
+_IN_SETUP = frozenset(
+    {
+        "sut.deployment", "sut.network", "sut.engine", "sut.runtime", "sut.storage.kind", "sut.pod.cni",
+        "client.deployment", "client.network", "client.engine", "client.runtime",
+    }
+)  # fmt: skip
+_OF_DEPLOYMENT = ("sut.vm", "sut.pod")
+
+
+def _told(key: str, setup: Setup, base: Setup) -> bool:
+    """Whether setups tell of a difference: it is part of them, or comes with another deployment or storage."""
+    moved = setup.deployment != base.deployment and key.startswith(_OF_DEPLOYMENT)
+    return key in _IN_SETUP or moved or (setup.storage != base.storage and key.startswith("sut.storage."))
+
+
+def _differences(arm: Arm, baseline: Arm) -> Iterator[str]:
+    here, there = (
+        {**_flat(each.settings.model_dump(mode="json")), "workload.name": each.settings.workload_name}
+        for each in (arm, baseline)
+    )
+    del here["workload_name"], there["workload_name"]
+    yield from (key for key in dict.fromkeys((*there, *here)) if here.get(key) != there.get(key))
+
+
+def _around(arm: Arm) -> dict[str, Any]:
+    """Everything around server and client: all but their work and the server's settings."""
+    flat = _flat({side: each.model_dump(mode="json") for side, each in arm.settings.sides.items()})
+    return {key: value for key, value in flat.items() if not key.startswith("sut.settings.")}
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat
 
 
 def setup_of(arm: Arm, storage: str | None = None) -> Setup:
     """Return how an arm is deployed, in the terms of claims; `storage`: of containers, if not tare's own."""
     settings = arm.settings
-    contained = settings.sut.deployment in {*DOCKERIZED, CONTAINERD, POD}
+    contained = settings.sut.deployment in DOCKERIZED
     client = None if settings.client is None else settings.client.deployment
-    anything = contained or client in {*DOCKERIZED, CONTAINERD, POD}
+    anything = contained or client in DOCKERIZED
     around = POD if _in_cluster(settings) else settings.sut.deployment
     return Setup.model_validate(
         {
@@ -181,7 +242,7 @@ def _in_cluster(settings: ArmSettings) -> bool:
     """Whether a cluster makes the containers: the SUT's, or the client's if the SUT is in none."""
     sut, client = settings.sut, settings.client
     client_is = client is not None and client.deployment == POD
-    return sut.deployment == POD or (client_is and sut.deployment not in DOCKERIZED)
+    return sut.deployment == POD or (client_is and sut.deployment not in _BY_ENGINE)
 
 
 def network_of(settings: ArmSettings) -> str:
@@ -201,14 +262,16 @@ def path_in_words(own: str, client: str, client_network: str) -> str:
         return "shared"
     if client == POD and client_network == "pod" and own == "host":
         return "bridge"
-    if client not in DOCKERIZED or client_network == "host" or own == "bridge":
+    if client not in _BY_ENGINE or client_network == "host" or own == "bridge":
         return str(own)
     return "client-nat" if own == "host" else f"{own}-client-nat"
 
 
 def _storage(settings: ArmSettings, given: str | None, *, contained: bool) -> str:
     """Return the data's location; for tare's containers a directory of the host, unless the arm says otherwise."""
-    if settings.sut.database is None and "file_total_size" not in settings.workload:
+    if settings.sut.database is None and settings.workload.keys().isdisjoint(_OF_FILES):
         return "none"
     own = settings.sut.storage.kind
-    return (given or own) if contained else "host" if own == "bind" else own
+    if own != "bind":
+        return own
+    return (given or own) if contained else "host"

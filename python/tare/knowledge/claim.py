@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -51,7 +51,7 @@ class Load(ClaimModel):
     threads: int | None = Field(default=None, gt=0)
     """Connections or threads of the client."""
     level: Literal["light", "medium", "full"] | None = None
-    """Of what the system can do, where the source tells: `full` is as much as it can."""
+    """Load beside what the system can do, where the source states it: `full` is as much as it can."""
     bound: Literal["cpu", "memory", "disk", "network"] | None = None
     """What limits it, as the source tells."""
 
@@ -60,9 +60,9 @@ class Setup(ClaimModel):
     """One way to deploy. `null`: the source does not tell."""
 
     deployment: DeploymentName
-    """Of the database."""
+    """Where the database runs."""
     client: DeploymentName | None = None
-    """Of the load generator."""
+    """Where the load generator runs."""
     network: Name | None = None
     """The path from client to database, by tare's words where there is one: docs/reference/knowledge.md."""
     storage: Name | None = None
@@ -216,7 +216,7 @@ class Evidence(ClaimModel):
     images: tuple[Text, ...] = ()
     """Digests of the images of arm and baseline."""
     seed: int = Field(ge=0)
-    """Of the plan's order."""
+    """Seed of the plan's order."""
     runs: int = Field(gt=0)
     """Good runs of the study."""
     failed: int = Field(ge=0)
@@ -242,7 +242,7 @@ class Source(ClaimModel):
     url: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
     doi: Annotated[str, Field(pattern=r"^10\.\d{4,9}/\S+$")] | None = None
     store: Text | None = None
-    """Of one's own findings: the digest of the plan in whose store the runs are."""
+    """For own findings: the digest of the plan in whose store the runs are."""
     where: Text
     """Page, table, section or file."""
     read: Literal["whole", "part", "abstract", "notes"]
@@ -260,6 +260,37 @@ class Source(ClaimModel):
         return self
 
 
+Chosen = Mapping[str, Name | tuple[Name, ...]]
+"""Factor → a level, or several."""
+
+
+class Replay(ClaimModel):
+    """The arms of a study that replay this figure: the claim is comparable with them, whatever else differs."""
+
+    study: Name | tuple[Name, ...]
+    """Name of the study, or of several."""
+    levels: Chosen = Field(min_length=1)
+    """Levels of the arms; a factor that is left out may have any level."""
+    baseline: Chosen = Field(default_factory=dict)
+    """Levels of the baseline that the source compares with; empty: the study's own."""
+
+    def of(self, study: str, levels: Mapping[str, str]) -> bool:
+        """Whether the arm of a study with these levels replays it."""
+        return study in _listed(self.study) and _among(self.levels, levels)
+
+    def against(self, levels: Mapping[str, str]) -> bool:
+        """Whether the baseline with these levels is the one that the source compares with."""
+        return _among(self.baseline, levels)
+
+
+def _among(chosen: Chosen, levels: Mapping[str, str]) -> bool:
+    return all(levels.get(factor) in _listed(given) for factor, given in chosen.items())
+
+
+def _listed(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else given
+
+
 class Claim(ClaimModel):
     """One claim. Its id is the name of its file; `study` groups those of one publication."""
 
@@ -273,7 +304,9 @@ class Claim(ClaimModel):
     how: How
     source: Source
     evidence: Evidence | None = None
-    """Of findings of one's own."""
+    """Runs behind an own finding."""
+    replay: Replay | None = None
+    """The study that replays a published figure."""
     note: Text | None = None
 
     @model_validator(mode="after")
@@ -315,7 +348,7 @@ def load_claims(folders: Iterable[Path] | None = None) -> tuple[ClaimFile, ...]:
     for folder in (claims_folder(),) if folders is None else folders:
         for path in sorted(folder.glob("**/*.yaml")):
             if path.relative_to(folder).parts[0] == TRAPS:
-                continue  # no claims: knowledge.traps reads them
+                continue  # no claims: tare.traps reads them
             known = load_claim(path)
             if known.id in claims:
                 raise StudyError(

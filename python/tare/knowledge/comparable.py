@@ -33,10 +33,10 @@ class Key:
     @property
     def whole(self) -> bool:
         """Whether every part is stated, which pooling requires."""
-        return not self.untold
+        return not self.unreported
 
     @property
-    def untold(self) -> tuple[str, ...]:
+    def unreported(self) -> tuple[str, ...]:
         """Parts not stated for arm or baseline: `network`, `storage`, `engine`, `runtime`, `client_host`."""
         names = (name for name, part in zip(_NAMES, _parts(self), strict=True) if part is None)
         return tuple(dict.fromkeys(name.removeprefix("baseline_") for name in names))

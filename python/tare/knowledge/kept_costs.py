@@ -15,21 +15,21 @@ from tare.sites.layout import Layout, make_directory
 RESULT = "costs.json"
 
 
-def place_of(layout: Layout, identity: Identity) -> Path:
+def costs_dir(layout: Layout, identity: Identity) -> Path:
     """Return the directory of a machine with its kernel and engine."""
     return layout.unit_costs / identity.machine_key / identity.versions_key
 
 
 def keep(layout: Layout, costs: UnitCosts) -> None:
     """Replace the stored costs, completely or not at all."""
-    folder = place_of(layout, costs.identity)
+    folder = costs_dir(layout, costs.identity)
     make_directory(folder)
     write_whole(folder / RESULT, costs.model_dump_json(indent=1) + "\n")
 
 
 def read_costs(layout: Layout, identity: Identity) -> UnitCosts | None:
     """Read the costs of this machine; `None` if it was never weighed. Raises `StoreError` for a damaged file."""
-    path = place_of(layout, identity) / RESULT
+    path = costs_dir(layout, identity) / RESULT
     return _read(path) if path.exists() else None
 
 

@@ -10,11 +10,12 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tare.deployments.vm.accelerator import Verdict, accelerator_of, verdict_without_trial, why_no_machine
+from tare.deployments.vm.accelerator import MACHINE, Verdict, accelerator_of, verdict_without_trial
 from tare.deployments.vm.command import EXITS_S, Accelerator, exits_argv
 from tare.deployments.vm.kernel import kernel_of
 from tare.errors import RunFailed, TareError, TimedOut
 from tare.knowledge.event_costs import EventCost, event_cost
+from tare.requirements import HostPlan
 from tare.sites import Host
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
@@ -26,7 +27,7 @@ _EXIT: Final = "exit"
 def machine_events(host: Host, ledger: Ledger, layout: Layout) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
     """Start a guest that measures; a `TareError` becomes one of the returned lacks."""
     try:
-        if why := why_no_machine(host):
+        if why := MACHINE.why_not(HostPlan(host)):
             return (), (f"VM exit: {why}",)
         verdict = verdict_without_trial(host, layout)
         if verdict is not None and verdict.accelerator is not Accelerator.KVM:

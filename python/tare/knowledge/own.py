@@ -25,9 +25,9 @@ from tare.knowledge.benchmark import benchmark_of, load_of, setup_of
 from tare.knowledge.claim import FORMAT, Between, Claim, ClaimFile, Evidence, Measured
 from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS
-from tare.run.emulated import emulated_arms
+from tare.record.emulated import emulated_arms
+from tare.record.run_record import RunRecord
 from tare.run.ending import ending_of
-from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 from tare.sites.layout import make_directory
 from tare.study.model import ArmSettings

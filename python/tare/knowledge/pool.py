@@ -135,10 +135,10 @@ class Pool:
         return tuple(dict.fromkeys(known.study for known in (self.weighted if self.effect else self.listed)))
 
     @property
-    def untold(self) -> Mapping[str, int]:
+    def unreported(self) -> Mapping[str, int]:
         """Parts of the key that listed claims do not state, each with the number of these claims."""
         keys = [key for known in self.listed if (key := key_of(known.claim)) is not None]
-        return Counter(name for key in keys for name in key.untold)
+        return Counter(name for key in keys for name in key.unreported)
 
     @property
     def own(self) -> tuple[float, float] | None:

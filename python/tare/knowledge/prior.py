@@ -1,4 +1,4 @@
-"""What claims of other contexts say of an arm: a prior as wide as claims differ from context to context.
+"""Prior for an arm from claims in other contexts, as wide as claims differ between contexts.
 
 The effects of a metric and a contrast (`container` against `bare`), as log ratios, are random effects of their
 contexts, which agree the less the more these differ in: y = m + u(context) + w + e, with
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tare.knowledge.benchmark import DOCKERIZED, PlannedArm
+from tare.knowledge.benchmark import CONTAINERS, DOCKERIZED, PlannedArm
 from tare.knowledge.claim import Between, Claim, ClaimFile, Measured, Setup
 from tare.knowledge.comparable import FAMILIES
 
@@ -38,9 +38,10 @@ TYPICAL: Mapping[str, float] = {**dict.fromkeys((*FEATURES, STUDY), 0.3), SPREAD
 TYPICAL_LOG_SD = 1.0
 """By a factor of e either way."""
 MEAN_SD = 0.2
-"""Of the mean effect of a metric before any claim is seen."""
+"""Standard deviation of a metric's mean effect before any claim is seen."""
 SINGLE_SD = 0.055
-"""Of a ratio of two single runs: √2 of 3.9 %, the median coefficient of variation in grambow-2018's 720 runs."""
+"""Standard deviation of a ratio of two single runs: √2 of 3.9 %, the median coefficient of variation in the 720
+runs of grambow-2018."""
 NINETY = 1.6448536269514722
 PROGRAMS = frozenset({"fio", "iperf", "iperf3", "orderbook", "ruby", "sysbench", "web-application"})
 """Programs that are no databases: what one of them loses tells of no database, and of no other program."""
@@ -71,7 +72,7 @@ class Contributor:
     claim: ClaimFile
     weight: float
     differs_in: tuple[str, ...]
-    untold: tuple[str, ...]
+    unreported: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -116,12 +117,15 @@ def applicable(claims: Sequence[ClaimFile]) -> tuple[ClaimFile, ...]:
 def contrast_of(arm: Setup, baseline: Setup) -> tuple[str, str]:
     """What is set against what. The client's container counts as the arm's where the database has none.
 
-    Of two setups of one deployment, what they differ in is the contrast: `container: runtime`.
+    A pod or a container of containerd counts as a container where the baseline is in none. Of two setups of one
+    deployment, what they differ in is the contrast: `container: runtime`.
     """
-    sides = [
+    sides: list[str] = [
         "container" if each.deployment == "bare" and each.client in DOCKERIZED else each.deployment
         for each in (arm, baseline)
     ]
+    if (sides[0] in CONTAINERS) != (sides[1] in CONTAINERS):
+        sides = ["container" if side in CONTAINERS else side for side in sides]
     if sides[0] != sides[1]:
         return sides[0], sides[1]
     parts = [
@@ -200,7 +204,7 @@ def _distances(points: Sequence[Point], others: Sequence[Point]) -> Floats:
 
 
 def _covariance(points: Sequence[Point], others: Sequence[Point], spreads: Spreads) -> Floats:
-    """Of the effects of two lists of points, with the mean's, without settings and errors."""
+    """Covariance between the effects of two point lists, with the mean's, without settings and errors."""
     d = np.array([spreads.value[name] for name in (*FEATURES, STUDY)])
     apart = np.tensordot(d, _distances(points, others), axes=1)
     covariance: Floats = MEAN_SD**2 + spreads.value[SPREAD] ** 2 * np.exp(-apart)
@@ -266,7 +270,7 @@ def metrics_for(database: str | None, claims: Sequence[ClaimFile]) -> tuple[str,
 def prior_of(
     arm: PlannedArm, database: str | None, metric: str, claims: Sequence[ClaimFile], spreads: Spreads
 ) -> Prior | None:
-    """Of one arm in one metric; `None` without a database, or where no claim is of this metric and contrast."""
+    """Prior for an arm in a metric; `None` without a database, or without a claim of this metric and contrast."""
     if database is None or database in PROGRAMS:
         return None
     group = (metric, *contrast_of(arm.setup, arm.baseline))

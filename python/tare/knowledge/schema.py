@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from tare.knowledge.claim import Claim
-from tare.knowledge.traps.trap import Trap
 from tare.study.schema import KeptSchema
+from tare.traps.trap import Trap
 
 CLAIM_SCHEMA = KeptSchema("claim.schema.json", "tare claim", "tare.knowledge.schema", Claim.model_json_schema)
 TRAP_SCHEMA = KeptSchema("trap.schema.json", "tare trap", "tare.knowledge.schema", Trap.model_json_schema)

@@ -76,9 +76,11 @@ def smallest_study(study: Study, arms: Sequence[str], registry: Registry, target
     if len(chosen) < 2:
         raise StudyError("a study needs at least two arms", hint="name an arm to compare with the baseline")
     baselines = {study.baseline_of(arm.name) for arm in chosen}
-    if len(baselines) > 1:  # each arm has its own: the first pair is the smallest study
-        first = next(arm for arm in chosen if study.baseline_of(arm.name) != arm.name)
-        return smallest_study(study, [first.name], registry, target, blocks)
+    if len(baselines) > 1:  # the first one with its arms is the smallest study
+        compared = {arm.name: study.baseline_of(arm.name) for arm in chosen}
+        pairs = [(arm, base) for arm, base in compared.items() if arm != base]
+        first = [arm for arm, base in pairs if base == pairs[0][1]]
+        return smallest_study(study, first, registry, target, blocks)
     tree = _tree(study, chosen, baselines.pop(), target, blocks)
     stream = io.StringIO()
     yaml = YAML()

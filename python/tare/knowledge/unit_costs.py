@@ -14,13 +14,13 @@ from typing import Literal
 from scipy.special import stdtrit
 
 from tare.analyze.derived import cpu_per_operation_us
-from tare.analyze.numbers import number_at, tree_at
+from tare.analyze.numbers import number_at
 from tare.analyze.runs import select_runs
 from tare.calibrate.summary import Identity
 from tare.knowledge.benchmark import setup_of
 from tare.knowledge.claim import Setup
 from tare.knowledge.event_costs import EventCost
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 from tare.study.values import Strict
 
@@ -37,7 +37,7 @@ from one request to the next of a connection, in microseconds. Each a request.""
 Path = tuple[str, str, str]
 """Deployment of the server and of the client, and the network between them, in the claims' words."""
 IDLE_MODES = frozenset({"idle", "iowait", "steal", "guest", "guest_nice"})
-"""Of /proc/stat: time that no program of this machine used, or that `user` holds already."""
+"""Fields of /proc/stat: time that no program of this machine used, or that `user` holds already."""
 LARGE_BYTES, SMALL_BYTES = 16384, 100
 REQUEST_BYTES = 22
 """`GET 100` in Redis' protocol, what the study's requests are."""
@@ -84,7 +84,7 @@ class UnitCosts(Strict):
     digest: str
     costs: tuple[UnitCost, ...]
     events: tuple[EventCost, ...] = ()
-    """Of the kernel; nothing of what was weighed before they were measured."""
+    """Costs of kernel events; empty if weighed before they were measured."""
 
     def of(self, path: Path, load: Load, quantity: Quantity, *, per_kib: bool = False) -> UnitCost | None:
         """One cost, `None` where it is not known."""
@@ -174,14 +174,14 @@ def _of(run: RunRecord, quantity: Quantity) -> float | None:
         return None if not rate or flying is None else 1e6 * flying / rate
     if quantity == "sut-cpu":
         return cpu_per_operation_us(run)
-    used = machine_busy_s(run) if quantity == "machine-cpu" else number_at(run.usage, ("client_cpu_s",))
+    used = machine_busy_s(run) if quantity == "machine-cpu" else run.usage and run.usage.client_cpu_s
     return None if used is None else 1e6 * used / requests
 
 
 def machine_busy_s(run: RunRecord) -> float | None:
     """CPU seconds that the machine used over the measure phase, all programs and the kernel together."""
-    modes: Mapping[str, float] | None = tree_at(run.usage, ("machine",))
-    return None if not modes else sum(float(s) for mode, s in modes.items() if mode not in IDLE_MODES)
+    modes = run.usage and run.usage.machine
+    return None if not modes else sum(s for mode, s in modes.items() if mode not in IDLE_MODES)
 
 
 def in_flight(run: RunRecord) -> float | None:

@@ -16,11 +16,11 @@ from tare.live.now import read_now
 from tare.live.under_way import RunFollower
 from tare.live.view import Last, ReportFile, View
 from tare.live.windows import Point, placed
-from tare.run.record import Phase, RunRecord
+from tare.record.run_record import Phase, RunRecord
 from tare.store import Store, open_store
 from tare.store.files import StoreLayout, holder
 from tare.store.schema import runs, study
-from tare.store_place import Place, StorePlace, place_of
+from tare.store_place import Place, StorePlace, parse_store_url
 
 Stamp = tuple[int, int, int] | tuple[int, str] | None
 """(inode, size, time) of a file, `None` if it does not exist; for a store at a URL, (attempts, digest of the
@@ -47,7 +47,7 @@ class StoreReader:
 
         Raises `StoreError` if there is no store that this tare can read.
         """
-        place = place_of(where)
+        place = parse_store_url(where)
         store = open_store(place)
         return cls(place, View(place, known=Known(store.id, store.plan)))
 

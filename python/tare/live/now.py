@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from tare.plain_files import open_plain
+from tare.record.run_record import Phase, Side
 from tare.run.events import Standing
-from tare.run.record import Phase, Side
 from tare.study.values import Strict
 
 FORMAT = 1

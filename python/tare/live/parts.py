@@ -21,12 +21,12 @@ from tare.live.view import View
 from tare.plural import counted
 from tare.protocols.registry import rule_of
 from tare.protocols.stopping import Decision, Progress, Rule
+from tare.record.run_record import Phase
 from tare.report import figures
 from tare.report.figures import duration, moment, percent
 from tare.report.plain import plain
 from tare.run.ending import ending_of
 from tare.run.events import Standing
-from tare.run.record import Phase
 
 LOG_LINES = 60
 _ABSENT: Mapping[str, Any] = {}

@@ -19,7 +19,7 @@ from tare.errors import EnvironmentLacks
 from tare.live.app import application
 from tare.live.look import StoreReader
 from tare.live.watch import Watch
-from tare.store_place import Place, StorePlace, place_of
+from tare.store_place import Place, StorePlace, parse_store_url
 
 _END_S = 5.0
 
@@ -42,7 +42,7 @@ def serve_beside(store: Place, port: int, token: str, program: Sequence[str] = (
         sys.executable,
         *(program or ("-m", "tare.live.serving")),
         str(listener.socket.fileno()),
-        str(_absolute(place_of(store))),
+        str(_absolute(parse_store_url(store))),
     ]
     with listener.socket, tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(
@@ -87,7 +87,7 @@ def main() -> None:
     _run_idle()
     token = sys.stdin.readline().strip()
     listener = Listener(socket.socket(fileno=int(sys.argv[1])), token)
-    server = server_of(place_of(sys.argv[2]), listener)
+    server = server_of(parse_store_url(sys.argv[2]), listener)
 
     def end_with_the_run() -> None:
         sys.stdin.read()

@@ -14,8 +14,9 @@ from tare.live.now import AtSite, Current, Line, Now
 from tare.plan.model import Plan
 from tare.plural import counted
 from tare.protocols.stopping import Decision
+from tare.record.emulated import MARK, marked
+from tare.record.run_record import RunRecord
 from tare.run.attempt.context import make_token
-from tare.run.emulated import MARK, marked
 from tare.run.events import (
     BlockEnded,
     Emulated,
@@ -31,7 +32,6 @@ from tare.run.events import (
     SiteStands,
     Standing,
 )
-from tare.run.record import RunRecord
 
 _LINES = 200
 _LONGEST_LINE = 2000

@@ -10,7 +10,7 @@ import polars as pl
 
 from tare.analyze.timelines.series import Point, series
 from tare.live.journal import COLUMNS, Journal, NotReadable, Row, newest_rows, waiting
-from tare.run.monitoring.monitors import trace_of
+from tare.record.raw_files import trace_of
 from tare.store.trace import VERSION, Trace
 
 JOURNAL = "journal.tare"

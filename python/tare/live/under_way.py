@@ -12,7 +12,7 @@ from tare.live import traces, windows
 from tare.live.now import Current, Now
 from tare.live.output import Source, Tail, container_log, decode_engine_log, decode_text, outputs_of, raw_of, tails
 from tare.live.windows import GENERATORS, Point
-from tare.run.record import Phase
+from tare.record.run_record import Phase
 
 _PROGRAMS = {Phase.WARM_UP: ("warm-up", "warm-up"), Phase.MEASURE: ("measure", "client")}
 """Phase → name of the client's output and of its control group in the trace. Later phases show the measured

@@ -12,7 +12,7 @@ from tare.live.under_way import Seen
 from tare.live.windows import Point
 from tare.plan.estimate import blocks_expected
 from tare.protocols.registry import rule_of, runs_of_blocks
-from tare.run.emulated import MARK, EmulatedArms, marked, shown_names, union_of_sides
+from tare.record.emulated import MARK, EmulatedArms, marked, shown_names, union_of_sides
 from tare.store_place import StorePlace
 
 

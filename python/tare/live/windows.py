@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from tare.live.output import decode_text, read_from, written_at
-from tare.run.usage.driven import Span, driven, spans_of
+from tare.record.load_time import Span, locate_load, spans_of
 from tare.workloads.cassandra_stress import output as cassandra_stress_output
 from tare.workloads.sysbench import output as sysbench_output
 from tare.workloads.ycsb import output as ycsb_output
@@ -102,7 +102,7 @@ class Follower:
         """Called after reading: later writes only delay the estimated start, and the earliest estimate is kept."""
         wrote = written_at(self.path)
         if wrote is not None and self.points:
-            began = driven(Span(wrote, wrote), self.points[-1].second).began_monotonic_s
+            began = locate_load(Span(wrote, wrote), self.points[-1].second).began_monotonic_s
             self.began_at = began if self.began_at is None else min(began, self.began_at)
 
 

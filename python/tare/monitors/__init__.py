@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from tare.requirements import HostPlan, Requirement
 from tare.sites import Host
 
 if TYPE_CHECKING:
@@ -114,9 +115,11 @@ class Monitor(Protocol):
     """Names of watched processes that work for the monitor; their CPU time is shown beside its own."""
     reports_cost: ClassVar[bool]
     """Whether the monitor reports its own CPU time, as `cpu_s`."""
+    needs: ClassVar[tuple[Requirement, ...]]
+    """What the host that it watches must have."""
 
-    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:
-        """Why this host cannot run the monitor, with a way forward; `None` if it can."""
+    def settings_fault(self, interval_s: float, options: Options) -> str | None:
+        """What is wrong with a study's settings of the monitor, with a way forward; `None` if nothing is."""
         ...
 
     def programs(self, context: MonitorContext) -> tuple[Program, ...]:
@@ -137,3 +140,10 @@ class Monitor(Protocol):
         Raises `RunFailed` on any sign that it is incomplete.
         """
         ...
+
+
+def why_unavailable(monitor: Monitor, host: Host, interval_s: float, options: Options) -> str | None:
+    """Why this host cannot run the monitor with these settings, with a way forward; `None` if it can."""
+    there = HostPlan(host, options=options)
+    reasons = (each.why_not(there) for each in monitor.needs)
+    return monitor.settings_fault(interval_s, options) or next((why for why in reasons if why is not None), None)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from tare.errors import RunFailed
 from tare.monitors import SUT, MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess
 from tare.monitors.samples import SECOND_NS, Moment, Row, table
-from tare.sites import Host
+from tare.requirements import HostPlan, Lack, Requirement
 from tare.sites.reading import runs
 
 SERVER = Path(__file__).with_name("cadvisor_server.py")
@@ -35,29 +35,40 @@ _REACH = 1.1
 """Mean gaps that rate() extrapolates over: prometheus/prometheus promql/functions.go extrapolatedRate."""
 
 
+def _lacks(there: HostPlan) -> Iterator[Lack]:
+    binary = _binary(there.options)
+    if not runs(there.host, [binary, "--version"]):
+        yield Lack(
+            f"cAdvisor is missing: {binary} cannot be run; build it (in a clone of google/cadvisor: cd cmd && "
+            "go build -o PATH .) and set CADVISOR=PATH, or let the study run without it: `optional: true`"
+        )
+    elif not runs(there.host, [PROMETHEUS, "--version"]):
+        yield Lack("prometheus is not installed", "apt-get install prometheus")
+
+
+CADVISOR = Requirement(
+    "cAdvisor",
+    needed_by="the monitor `cadvisor`",
+    tried_how="the versions of $CADVISOR and prometheus",
+    hint="build cAdvisor, set CADVISOR=PATH, and apt-get install prometheus",
+    ask=_lacks,
+)
+
+
 class Cadvisor:
     """Watches the SUT's control group, also that of a bare SUT. Without a control group, nothing is started."""
 
     daemons: ClassVar[frozenset[str]] = frozenset({"dockerd", "containerd", "podman"})
     reports_cost: ClassVar[bool] = False
+    needs: ClassVar[tuple[Requirement, ...]] = (CADVISOR,)
 
-    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:
-        """Check both programs, the interval and the options."""
+    def settings_fault(self, interval_s: float, options: Options) -> str | None:
+        """Check the interval and the options."""
         if interval_s < _FASTEST_S or round(interval_s * 1000) != interval_s * 1000:
             return f"cadvisor reads every {_FASTEST_S:g} s at most, in whole milliseconds; change interval_s"
         if unknown := sorted(set(options) - {"binary"}):
             return f"cadvisor knows no option {unknown[0]!r}; it has `binary`"
-        binary = _binary(options)
-        if not runs(host, [binary, "--version"]):
-            return (
-                f"cAdvisor is missing: {binary} cannot be run; build it (in a clone of google/cadvisor: cd cmd && "
-                "go build -o PATH .) and set CADVISOR=PATH, or let the study run without it: `optional: true`"
-            )
-        return (
-            None
-            if runs(host, [PROMETHEUS, "--version"])
-            else "prometheus is not installed; apt-get install prometheus"
-        )
+        return None
 
     def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One program that runs both, so that each gets a free port."""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from tare.errors import RunFailed
 from tare.monitors import SUT, MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess
 from tare.monitors.samples import SECOND_NS, Moment, Row, table
-from tare.sites import Host
+from tare.requirements import Requirement
 
 READER = Path(__file__).with_name("stats_reader.py")
 _LISTED = "containers"
@@ -27,8 +27,9 @@ class DockerStats:
 
     daemons: ClassVar[frozenset[str]] = frozenset({"dockerd", "containerd", "podman", "shim"})
     reports_cost: ClassVar[bool] = False
+    needs: ClassVar[tuple[Requirement, ...]] = ()
 
-    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
+    def settings_fault(self, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
         """Check the interval; the arms need the engine anyway."""
         if interval_s != 1:
             return f"the engine sends one frame per second, not one every {interval_s:g} s; set interval_s: 1"

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tare.errors import RunFailed
 from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess
-from tare.sites import Host
+from tare.requirements import Requirement
 
 
 class FakeMonitor:
@@ -16,9 +16,10 @@ class FakeMonitor:
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = True
+    needs: ClassVar[tuple[Requirement, ...]] = ()
 
-    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """Always available."""
+    def settings_fault(self, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
+        """Any settings will do."""
         return None
 
     def programs(self, context: MonitorContext) -> tuple[Program, ...]:

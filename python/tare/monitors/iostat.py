@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess, sysstat
 from tare.monitors.samples import Row, table
-from tare.sites import Host
+from tare.requirements import Requirement
 
 _FIELDS = {
     "r/s": "reads", "w/s": "writes", "f/s": "flushes", "rkB/s": "read_kib", "wkB/s": "written_kib",
@@ -22,10 +22,11 @@ class Iostat:
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = False
+    needs: ClassVar[tuple[Requirement, ...]] = (sysstat.requirement("iostat"),)
 
-    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """Check sysstat."""
-        return sysstat.why_unavailable(host, "iostat", interval_s)
+    def settings_fault(self, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
+        """Check the interval."""
+        return sysstat.interval_fault("iostat", interval_s)
 
     def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One program."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess, sysstat
 from tare.monitors.samples import Row, table
-from tare.sites import Host
+from tare.requirements import Requirement
 
 _FIELDS = ("usr", "nice", "sys", "iowait", "irq", "soft", "steal", "guest", "gnice", "idle")
 
@@ -18,10 +18,11 @@ class Mpstat:
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = False
+    needs: ClassVar[tuple[Requirement, ...]] = (sysstat.requirement("mpstat"),)
 
-    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """Check sysstat."""
-        return sysstat.why_unavailable(host, "mpstat", interval_s)
+    def settings_fault(self, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
+        """Check the interval."""
+        return sysstat.interval_fault("mpstat", interval_s)
 
     def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One program."""

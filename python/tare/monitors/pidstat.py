@@ -12,7 +12,7 @@ from typing import ClassVar
 from tare.errors import RunFailed
 from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess, sysstat
 from tare.monitors.samples import Line, Row, cut_short, moments, table
-from tare.sites import Host
+from tare.requirements import Requirement
 
 _FIELDS = {
     "%usr": "usr_percent", "%system": "system_percent", "%CPU": "cpu_percent", "minflt/s": "minor_faults",
@@ -30,10 +30,11 @@ class Pidstat:
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = False
+    needs: ClassVar[tuple[Requirement, ...]] = (sysstat.requirement("pidstat"),)
 
-    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """Check sysstat."""
-        return sysstat.why_unavailable(host, "pidstat", interval_s)
+    def settings_fault(self, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
+        """Check the interval."""
+        return sysstat.interval_fault("pidstat", interval_s)
 
     def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One program."""

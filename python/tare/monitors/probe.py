@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess
-from tare.sites import Host
+from tare.requirements import HostPlan, Lack, Requirement
 from tare.sites.binaries import PROBE, find
 
 TARGETS = "targets"
@@ -19,17 +19,33 @@ _NS = 1e-9
 _FASTEST_S, _SLOWEST_S = 0.001, 10.0
 
 
+def _lacks(there: HostPlan) -> Iterator[Lack]:
+    if not find(there.host, PROBE):
+        yield Lack("tare-probe, which traces every run, is missing", PROBE.hint)
+
+
+PROBE_PROGRAM = Requirement(
+    "tare-probe",
+    needed_by="the trace of every run",
+    tried_how="`tare-probe record --help`",
+    hint=PROBE.hint,
+    ask=_lacks,
+    essential=True,
+)
+
+
 class Probe:
     """Records until it is stopped; new targets are handed over in a file."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = True
+    needs: ClassVar[tuple[Requirement, ...]] = (PROBE_PROGRAM,)
 
-    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """Check the program and the interval; the probe itself reports data that it may not read."""
+    def settings_fault(self, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
+        """Check the interval; the probe itself reports data that it may not read."""
         if not _FASTEST_S <= interval_s <= _SLOWEST_S:
             return f"it samples every {_FASTEST_S:g} to {_SLOWEST_S:g} s, not {interval_s:g}; change interval_s"
-        return None if find(host, PROBE) else f"tare-probe, which traces every run, is missing; {PROBE.hint}"
+        return None
 
     def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One recording of the host and of all processes that exist already."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from tare.errors import RunFailed
 from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess, sysstat
 from tare.monitors.samples import Moment, Row, moments, table
-from tare.sites import Host
+from tare.requirements import Requirement
 
 _FILE = "sar.bin"
 _JSON = "sar.json"
@@ -28,10 +28,11 @@ class Sar:
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = False
+    needs: ClassVar[tuple[Requirement, ...]] = (sysstat.requirement("sar"),)
 
-    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
-        """Check sysstat."""
-        return sysstat.why_unavailable(host, "sar", interval_s)
+    def settings_fault(self, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
+        """Check the interval."""
+        return sysstat.interval_fault("sar", interval_s)
 
     def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One sar: sadc writes all data to a file, and sar prints CPU lines, whose times show when it sampled."""

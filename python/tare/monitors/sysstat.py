@@ -10,7 +10,7 @@ from typing import Any
 from tare.errors import HostSilent, RunFailed
 from tare.monitors import MonitorContext, Program
 from tare.monitors.samples import Line, Moment, moments, stamped
-from tare.sites import Host
+from tare.requirements import HostPlan, Lack, Requirement
 
 STAMPER = Path(__file__).with_name("stamper.py")
 ENVIRONMENT = {
@@ -22,17 +22,31 @@ ENVIRONMENT = {
 _QUICK_S = 10.0
 
 
-def why_unavailable(host: Host, tool: str, interval_s: float) -> str | None:
-    """Why a tool is not available, or not with this interval; `None` if it is."""
+def interval_fault(tool: str, interval_s: float) -> str | None:
+    """Why a tool cannot sample with this interval; `None` if it can."""
     if interval_s < 1 or interval_s % 1:
         return f"{tool} samples at whole numbers of seconds, not every {interval_s:g}; change interval_s"
-    try:
-        host.run([tool, "-V"], timeout_s=_QUICK_S, env=ENVIRONMENT, check=False)
-    except HostSilent:
-        raise
-    except RunFailed:
-        return f"{tool} is not installed; apt-get install sysstat"
     return None
+
+
+def requirement(tool: str) -> Requirement:
+    """What a tool of sysstat needs of its host."""
+
+    def lacks(there: HostPlan) -> Iterator[Lack]:
+        try:
+            there.host.run([tool, "-V"], timeout_s=_QUICK_S, env=ENVIRONMENT, check=False)
+        except HostSilent:
+            raise
+        except RunFailed:
+            yield Lack(f"{tool} is not installed", "apt-get install sysstat")
+
+    return Requirement(
+        tool,
+        needed_by=f"the monitor `{tool}`",
+        tried_how=f"`{tool} -V`",
+        hint="apt-get install sysstat",
+        ask=lacks,
+    )
 
 
 def program(context: MonitorContext, tool: str, *options: str) -> Program:

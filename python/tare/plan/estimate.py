@@ -13,8 +13,10 @@ from typing import Any
 from tare.databases import Database
 from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS, rule_of, runs_of_blocks
+from tare.protocols.rotate import turns_a_round
 from tare.protocols.stopping import Decision, Rule, blocks_needed
 from tare.study.model import Arm, ArmSettings, Study
+from tare.study.protocol_spec import RotateSpec
 from tare.study.rules.repetition import instances
 from tare.workloads import Workload
 
@@ -155,8 +157,8 @@ def estimate(
     blocks = _kinds_of_block(study)
     copied = _sum(loaded[arm.name].size_bytes for block in blocks for arm in block if arm.name in first_stages)
     copy_s = None if copied is None else copied / COPY_BYTES_PER_S / len(blocks)
-    run_s = sum(_block_seconds(block, slow, at_once=_at_once(study)) for block in blocks) / len(blocks)
-    copies = 2 if _at_once(study) else 1
+    run_s = sum(_block_seconds(study, block, slow) for block in blocks) / len(blocks)
+    copies = 2 if _at_once(study) else len(study.arms) if isinstance(study.protocol, RotateSpec) else 1
     largest = max((size for size in sizes if size is not None), default=None)
     return PlanEstimate(
         data_sets=len(snapshots),
@@ -183,10 +185,26 @@ def _kinds_of_block(study: Study) -> list[tuple[Arm, ...]]:
     return [(baseline, arm) for arm in study.arms if arm is not baseline]
 
 
-def _block_seconds(block: tuple[Arm, ...], slow: SlowStarts, *, at_once: bool) -> float:
+def _block_seconds(study: Study, block: tuple[Arm, ...], slow: SlowStarts) -> float:
     """Seconds of a block. Two runs at once are prepared in turn and then take as long as the longer one."""
     each = [run_seconds(arm.settings, slow) for arm in block]
-    return max(each) + RUN_OVERHEAD_S if at_once else sum(each)
+    if _at_once(study):
+        return max(each) + RUN_OVERHEAD_S
+    return _generation_seconds(study, study.protocol, slow) if isinstance(study.protocol, RotateSpec) else sum(each)
+
+
+def _generation_seconds(study: Study, spec: RotateSpec, slow: SlowStarts) -> float:
+    """Seconds of a generation: its servers start one after the other, then their turns fill all rounds."""
+    block, turns = study.arms, turns_a_round({arm.name: study.baseline_of(arm.name) for arm in study.arms})
+    workload = block[0].settings.workload
+    rounds = spec.rounds_of(float(workload["measure_s"])) + spec.warm_up_rounds_of(float(workload["warmup_s"]))
+    starts_s = sum(RUN_OVERHEAD_S + slow(arm.settings) for arm in block)
+    turn_s = (spec.measured_ms + spec.settling_ms) / 1000
+    return (
+        starts_s
+        + rounds * sum(turns.values()) * turn_s
+        + max(float(arm.settings.workload["cooldown_s"]) for arm in block)
+    )
 
 
 def block_count(rule: Rule, block_s: float, spread: float = EXPECTED_SPREAD) -> BlockCount:

@@ -53,6 +53,7 @@ LATER_IN_ARM: Mapping[str, Any] = {
     "settings.sut.storage": StorageSpec().model_dump(
         mode="json", exclude={"sync", "rsize", "wsize", "storage_class"}
     ),
+    "settings.sut.sysctls": {},
     "settings.sut.vm": None,
     "settings.sut.pod": None,
     "settings.client.own_host": False,
@@ -179,7 +180,9 @@ def _decisive(study: Study, seed: int) -> dict[str, Any]:
         "protocol": without_defaults(study.protocol.model_dump(mode="json"), LATER_IN_PROTOCOL),
         "seed": seed,
         **({"margins": dict(study.margins)} if study.margins else {}),
+        **({"max_overhead": dict(study.max_overhead)} if study.max_overhead else {}),
         **({"stages": study.stages} if study.stages else {}),
+        **({"files": {path: file.sha256 for path, file in study.files.items()}} if study.files else {}),
     }
 
 

@@ -60,6 +60,7 @@ def sweep_of(
         published=(),
         deviations=(),
         text=study.text,
+        files=study.files,
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tare.protocols.stopping import Decision, Finished
+from tare.requirements import Requirement
 from tare.study.protocol_spec import Repetition
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ class RunProtocol(Protocol):
     at_once: bool
     """Whether a block is the baseline and one other arm at the same time, which is not the operating point of one
     alone."""
+    as_one: bool
+    """Whether the runs of a block share time, and are kept or discarded together."""
+    needs: tuple[Requirement, ...]
+    """What every host that a block runs on must have."""
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
         """Return all turns up to the cap `spec.blocks` in order; the same generator state gives the same order.

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from tare.protocols import Turn
 from tare.protocols.shuffle import shuffled
 from tare.protocols.stopping import Decision, Finished, Rule, decide
+from tare.requirements import Requirement
+from tare.requirements.cpus import CPUS_OF_PROTOCOL
 from tare.study.protocol_spec import Repetition
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ class Duet:
 
     published_baseline = False
     at_once = True
+    as_one = True
+    needs: tuple[Requirement, ...] = (CPUS_OF_PROTOCOL,)
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
         """Order each arm beside the baseline `spec.blocks` times at random; every second round is reversed.

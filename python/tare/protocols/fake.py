@@ -19,6 +19,7 @@ class AsListed:
     stop_after: int | None = None
     published_baseline: bool = False
     at_once: bool = False
+    as_one: bool = False
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
         """Return the arms as listed, `spec.blocks` times."""

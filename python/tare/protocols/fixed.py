@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tare.protocols import Turn
 from tare.protocols.shuffle import shuffled
 from tare.protocols.stopping import Decision, Finished, Rule, decide
+from tare.requirements import Requirement
 from tare.study.protocol_spec import BucketsSpec, FixedSpec, Repetition
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ class Fixed:
 
     published_baseline = True
     at_once = False
+    as_one = False
+    needs: tuple[Requirement, ...] = ()
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
         """Order runs. `spread`: random, an arm never twice in a row; `together`: all runs of an arm, as listed."""
@@ -48,6 +51,8 @@ class AsImported:
 
     published_baseline = False
     at_once = False
+    as_one = False
+    needs: tuple[Requirement, ...] = ()
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
         """Return the arms as listed: an order without meaning."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tare.protocols import Turn
 from tare.protocols.shuffle import shuffled
 from tare.protocols.stopping import Decision, Finished, Rule, decide
+from tare.requirements import Requirement
 from tare.study.protocol_spec import Repetition
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class Interleave:
 
     published_baseline = False
     at_once = False
+    as_one = False
+    needs: tuple[Requirement, ...] = ()
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
         """Draw an independent uniform permutation of the arms for each pair of blocks."""

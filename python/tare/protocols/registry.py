@@ -12,6 +12,7 @@ from tare.protocols.fixed import (
     Fixed,
 )
 from tare.protocols.interleave import Interleave
+from tare.protocols.rotate import Rotate
 from tare.protocols.stopping import Rule
 from tare.study.model import Study
 from tare.study.protocol_spec import FixedSpec
@@ -22,6 +23,7 @@ IMPORTED = "imported"
 PROTOCOLS: Mapping[str, RunProtocol] = {
     "interleave": Interleave(),
     "duet": Duet(),
+    "rotate": Rotate(),
     "fixed": Fixed(),
     "buckets": Buckets(),
     IMPORTED: AsImported(),

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tare.analyze import Analysis, analyze
+from tare.analyze.answer import arm_answers
 from tare.analyze.runs import folded
 from tare.protocols.registry import rule_of, runs_of_blocks
+from tare.record.emulated import with_marks
+from tare.record.run_record import Phase, RunRecord
 from tare.report.setting import Setting, setting_of
-from tare.report.words.answer import answer
+from tare.report.words.answer import answer, answer_head
+from tare.report.words.answer_lines import phrase
 from tare.report.words.headlines import Headline, headlines
 from tare.report.words.loopback import on_loopback
 from tare.report.words.notes import ended, legend, made, notes
-from tare.run.emulated import with_marks
+from tare.report.words.turns import took_turns
 from tare.run.ending import Ending
-from tare.run.record import Phase, RunRecord
 from tare.study.model import Study
+from tare.traps.met import Met, recorded_traps
 
 if TYPE_CHECKING:
     from tare.analyze.explain.explanation import Explanation
@@ -51,6 +55,10 @@ class Report:
     study: Study
     analysis: Analysis
     answer: str
+    answer_head: str
+    """What precedes the arms' lines: the baseline, and a caution if there is one."""
+    arm_lines: tuple[tuple[str, str], ...]
+    """Arm and what it costs, in a phrase; in the study's order."""
     headlines: tuple[Headline, ...]
     """Shown above the answer, as they say how far it can be trusted."""
     notes: tuple[str, ...]
@@ -82,6 +90,13 @@ class Report:
     """Single runs over time; read from raw files only if an exporter shows them."""
     unread: tuple[str, ...] = ()
     """Sentences on runs with a damaged file, once each."""
+    traps: tuple[Met, ...] = ()
+    """Known traps that set an arm apart from its baseline."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether an arm has an interval, so that the lines of the arms say something."""
+        return any(finding.estimate.low is not None for finding in self.analysis.findings if not finding.control)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -113,21 +128,31 @@ def build_report(  # noqa: PLR0913 - what a report is made of
     if ending is not None and ending.margin is not None:
         planned = min(planned, len({record.run_id for record in records}))
     study, records = readable(study, records, for_people=for_people)
-    analysis = analyze(study, records)
+    analysis, spent = analyze(study, records), _spent(records)
+    block_s = spent.runs_s / len(analysis.blocks) if analysis.blocks and study.imported is None else None
     return Report(
         study=study,
         analysis=analysis,
-        answer=answer(study, analysis),
-        headlines=headlines(study, analysis),
-        notes=(*ended(ending), *made(records), *on_loopback(study, records), *notes(analysis, planned)),
+        answer=answer(study, analysis, block_s),
+        answer_head=answer_head(study, analysis),
+        arm_lines=tuple((each.finding.arm, phrase(each, block_s)) for each in arm_answers(study, analysis)),
+        headlines=headlines(study, analysis, block_s),
+        notes=(
+            *ended(ending),
+            *made(records),
+            *on_loopback(study, records),
+            *took_turns(study, records),
+            *notes(analysis, planned),
+        ),
         legend=legend(analysis),
         run_notices=tuple(dict.fromkeys(notice for record in records for notice in record.notices)),
-        spent=_spent(records),
+        spent=spent,
         setting=setting_of(study, records),
         planned=planned,
         blind_to_stalls=any(_is_blind_to_stalls(record) for record in records),
         calibration=None if study.imported is not None else calibration,  # of this machine, not of theirs
         plan_digest=records[-1].plan_digest if records else None,
+        traps=recorded_traps(study, records),
     )
 
 

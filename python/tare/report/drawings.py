@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from tare.report.charts import laid_over as laid_over_chart
 from tare.report.charts import sites as sites_chart
 from tare.report.charts.theme import FRAMES, Frame, draw
 from tare.report.content import Report
-from tare.report.rows.climb import climbs
+from tare.report.sections.climb import climbs
 
 Specification = Callable[[Frame], dict[str, Any]]
 LATENCY = "latency_p95"
@@ -35,56 +35,60 @@ class Figure:
     """(Name of the frame, SVG)"""
 
 
+@dataclass(frozen=True)
+class Chart:
+    """A chart that has data. `label`: read out in place of it."""
+
+    name: str
+    specification: Specification
+    label: str
+
+
 def drawings(report: Report) -> dict[str, Figure]:
-    """Draw the charts that have data; charts of further metrics are named `metric-NAME`."""
-    drawn: dict[str, Figure] = {}
+    """Draw the charts that have data."""
+    return {each.name: figure(each.name, each.specification, each.label) for each in charts(report)}
+
+
+def charts(report: Report) -> Iterator[Chart]:
+    """Yield the charts that have data; charts of further metrics are named `metric-NAME`."""
     throughput, latency = (pointed(report, metric) for metric in (PRIMARY, LATENCY))
     if throughput:
-        drawn["throughput"] = _forest("throughput", throughput)
-        drawn["blocks"] = figure(
-            "blocks", partial(blocks_chart.blocks, throughput), blocks_chart.in_words(throughput)
-        )
+        yield _forest("throughput", throughput)
+        yield Chart("blocks", partial(blocks_chart.blocks, throughput), blocks_chart.in_words(throughput))
     if several := sites_chart.drawable(throughput):
-        drawn["sites"] = figure("sites", partial(sites_chart.sites, several), sites_chart.in_words(several))
+        yield Chart("sites", partial(sites_chart.sites, several), sites_chart.in_words(several))
     if curves := climbs(report)[: climb.MOST_ARMS]:
-        drawn["climb"] = figure("climb", partial(climb.climb, curves), climb.in_words(curves))
+        yield Chart("climb", partial(climb.climb, curves), climb.in_words(curves))
     if latency:
-        drawn["latency"] = _forest("latency", latency)
+        yield _forest("latency", latency)
     for metric in [each.name for each in report.analysis.metrics if each.name not in (PRIMARY, LATENCY)][
         :_MOST_OTHER
     ]:
-        with_points = pointed(report, metric)
-        if with_points:
-            drawn[f"metric-{metric}"] = _forest(f"metric-{metric}", with_points, blocks=False)
+        if with_points := pointed(report, metric):
+            yield _forest(f"metric-{metric}", with_points, blocks=False)
     if report.shifts:
         shown = report.shifts[: shift.MOST_ROWS]
-        drawn["shift"] = figure("shift", partial(shift.shift, shown), shift.in_words(shown))
+        yield Chart("shift", partial(shift.shift, shown), shift.in_words(shown))
     moved = [each for each in report.effects if each.metric == PRIMARY and each.estimate.point is not None]
     if moved:
         moved = effects.drawable(moved)
-        drawn["effects"] = figure("effects", partial(effects.effects, moved), effects.in_words(moved))
+        yield Chart("effects", partial(effects.effects, moved), effects.in_words(moved))
     explained = () if report.explanation is None else components.drawable(report.explanation.arms)
     if explained:
-        drawn["components"] = figure(
-            "components", partial(components.components, explained), components.in_words(explained)
-        )
-    return drawn | _of_runs(report)
+        yield Chart("components", partial(components.components, explained), components.in_words(explained))
+    yield from _of_runs(report)
 
 
-def _of_runs(report: Report) -> dict[str, Figure]:
-    """Draw charts of single runs, read from their traces."""
-    drawn = {}
+def _of_runs(report: Report) -> Iterator[Chart]:
+    """Yield charts of single runs, read from their traces."""
     if report.timelines is not None and report.timelines.runs:
         lines = report.timelines
-        drawn["timelines"] = figure("timelines", partial(timelines.timelines, lines), timelines.in_words(lines))
+        yield Chart("timelines", partial(timelines.timelines, lines), timelines.in_words(lines))
     if report.laid_over is not None and any(run.points for run in report.laid_over.runs):
         over = report.laid_over
-        drawn["laid-over"] = figure(
-            "laid-over", partial(laid_over_chart.laid_over, over), laid_over_chart.in_words(over)
-        )
+        yield Chart("laid-over", partial(laid_over_chart.laid_over, over), laid_over_chart.in_words(over))
     if report.views is not None and views.drawable(report.views):
-        drawn["views"] = figure("views", partial(views.views, report.views), views.in_words(report.views))
-    return drawn
+        yield Chart("views", partial(views.views, report.views), views.in_words(report.views))
 
 
 def pointed(report: Report, metric: str) -> Sequence[Finding]:
@@ -104,5 +108,5 @@ def figure(name: str, specification: Specification, label: str) -> Figure:
     return Figure(name, tuple(drawn))
 
 
-def _forest(name: str, findings: Sequence[Finding], *, blocks: bool = True) -> Figure:
-    return figure(name, partial(overheads.overheads, findings, blocks=blocks), overheads.in_words(findings))
+def _forest(name: str, findings: Sequence[Finding], *, blocks: bool = True) -> Chart:
+    return Chart(name, partial(overheads.overheads, findings, blocks=blocks), overheads.in_words(findings))

@@ -12,9 +12,9 @@ from tare.analyze.statistics.quantile_shift import quantile_shifts
 from tare.analyze.timelines import timelines
 from tare.analyze.timelines.runs import overlay
 from tare.analyze.views.summary import telling
+from tare.record.run_record import RunRecord
 from tare.report.content import Report
 from tare.report.known import known
-from tare.run.record import RunRecord
 from tare.store import Store
 
 

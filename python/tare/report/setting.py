@@ -10,8 +10,8 @@ from typing import Any
 
 from tare.analyze.hosts import named_hosts
 from tare.analyze.numbers import is_mapping
-from tare.run.parity.properties import TOKEN
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
+from tare.run.parity.properties import TOKEN, lies_on
 from tare.study.model import Study
 
 UNKNOWN = "—"
@@ -263,7 +263,9 @@ def _parity(record: RunRecord, hosts: frozenset[tuple[str, str]]) -> Mapping[str
     sides = _without_names(record.parity, record.run_id)
     servers = frozenset(_namespaces(sides.get("sut")))
     return {
-        side: _with_owners(_one_place(seen), hosts, servers if side.startswith("client") else frozenset())
+        side: _with_owners(
+            _on_file_systems(_one_place(seen)), hosts, servers if side.startswith("client") else frozenset()
+        )
         if is_mapping(seen)
         else seen
         for side, seen in sides.items()
@@ -318,6 +320,15 @@ def _one_place(seen: Mapping[str, Any]) -> Mapping[str, Any]:
     if not is_mapping(groups) or len(set(groups.values())) != 1:
         return seen
     return {**seen, "cgroups": next(iter(groups.values()))}
+
+
+def _on_file_systems(seen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Drop the device numbers of mounts that have no device: each mount has another."""
+    root, mounts = seen.get("root_mount"), seen.get("mounts")
+    named = {**seen, "root_mount": lies_on(root)} if isinstance(root, str) else seen
+    if not is_mapping(mounts):
+        return named
+    return {**named, "mounts": {path: lies_on(str(mount)) for path, mount in mounts.items()}}
 
 
 def _without_names(tree: Any, run_id: str) -> Any:

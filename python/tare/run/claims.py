@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tare.plan.model import Plan, PlannedRun
+from tare.record.run_record import RunRecord
 from tare.run.clock import Clock
 from tare.run.events import Notice, Observer
-from tare.run.fleet.dealing import last_block, places_of
+from tare.run.fleet.assignment import last_block, places_of
 from tare.run.interrupts import Interrupts
-from tare.run.record import RunRecord
 from tare.run.resume import StudyState, choice_of, decision, remaining
 from tare.study.protocol_spec import FixedSpec
 

@@ -47,7 +47,7 @@ class Ending(Strict):
             margin = f"\N{PLUS-MINUS SIGN}{100 * (self.margin or 0):g} %"
             return f"every arm is shown to be within {margin} or outside after {blocks}"
         if self.reason == End.TIME:
-            return f"the cap on machine time ended it after {blocks}{self._achieved}"
+            return f"stopped at the time limit after {blocks}{self._achieved}"
         if self.blocks == 1:
             return f"the only block was completed{self._achieved}"
         return f"all {blocks} were completed{self._achieved}"
@@ -68,7 +68,7 @@ class Ending(Strict):
         name = max(widths, key=lambda each: widths[each])
         width = 100 * widths[name]
         digits = f"{width:.2g}" if width < 99.5 else f"{width:.0f}"  # never 2.1e+02
-        return f", with {name} at \N{PLUS-MINUS SIGN}{digits} %; {wanted}"
+        return f"; widest interval \N{PLUS-MINUS SIGN}{digits} % ({name}), {wanted}"
 
 
 def ending_of(plan: Plan, done: StudyState) -> Ending | None:

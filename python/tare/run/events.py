@@ -9,7 +9,8 @@ from enum import StrEnum
 from tare.plan.model import PlannedRun
 from tare.protocols.pilot import Choice
 from tare.protocols.stopping import Decision
-from tare.run.record import Phase, RunRecord, Side
+from tare.protocols.turn_pilot import TurnChoice
+from tare.record.run_record import Phase, RunRecord, Side
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,9 @@ class BlockEnded:
 
 @dataclass(frozen=True)
 class MeasureChosen:
-    """The pilot has ended, or had before the study resumed: the length of the measure phase from now on."""
+    """The pilot has ended, or had before the study resumed: lengths of what is measured from now on."""
 
-    choice: Choice
+    choice: Choice | TurnChoice
 
 
 @dataclass(frozen=True)

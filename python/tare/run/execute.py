@@ -11,6 +11,8 @@ from tare.images import Image
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import Choice
 from tare.protocols.registry import PROTOCOLS
+from tare.protocols.turn_pilot import TurnChoice
+from tare.record.run_record import RunRecord
 from tare.run.attempt.attempt import attempt
 from tare.run.attempt.context import Images
 from tare.run.attempt.job import Job
@@ -21,13 +23,15 @@ from tare.run.claims import Claims, Turns
 from tare.run.clock import Clock, Deadline
 from tare.run.duet.attempt import attempt_duet
 from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Preparing, RunEnded, RunStarted
+from tare.run.limits_of_user import lowered_limits, missing_without_root
 from tare.run.machine import Machine
-from tare.run.record import RunRecord
 from tare.run.resume import StudyState, choice_of, decision, plan_of, remaining
-from tare.run.rights import lowered_limits, missing_without_root
+from tare.run.rotation.attempt import attempt_generation
+from tare.run.rotation.pilot import choose_turns
 from tare.sites import Host
 from tare.sites.layout import close_caches
 from tare.study.model import ArmSettings, Placement
+from tare.study.protocol_spec import RotateSpec
 from tare.study.rules.repetition import instances
 
 _BACK_S, _POLL_S = 30.0, 0.5
@@ -111,7 +115,7 @@ def prepare(
     return images
 
 
-def place_of(machine: Machine, run: PlannedRun) -> tuple[str, str]:
+def image_key(machine: Machine, run: PlannedRun) -> tuple[str, str]:
     """Key of a run's images in `Ready`."""
     return run.arm, machine.of_block(run.block).site.sut.name
 
@@ -146,6 +150,7 @@ def _until_enough(session: _Session, images: Ready) -> Iterator[Kept]:
     plan, done = session.plan, session.destination.done
     tried: set[str] = set()
     blocks, announced = 0, False
+    turns_chosen: TurnChoice | None = None
     turns = _block_turns(session)
     while True:
         if turns is None:
@@ -161,7 +166,9 @@ def _until_enough(session: _Session, images: Ready) -> Iterator[Kept]:
             session.observer(BlockEnded(decided))
         together = _together(plan, left[0])
         tried |= {run.id for run in together}
-        choice = choice_of(plan, done)
+        choice: Choice | TurnChoice | None = choice_of(plan, done)
+        if isinstance(plan.study.protocol, RotateSpec) and plan.study.protocol.turn_ms is None:
+            choice = turns_chosen = turns_chosen or _turns(session, done, together, images)
         if choice is not None and not announced:
             announced = True
             session.observer(MeasureChosen(choice))
@@ -183,7 +190,7 @@ def _block_turns(session: _Session) -> Turns | None:
 
 def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Ready:
     """Prepare the images of every arm that is still to run, once on every host where it runs."""
-    places = {place_of(session.machine, run): run for run in runs}
+    places = {image_key(session.machine, run): run for run in runs}
     ready: dict[tuple[str, str, str | None], Image] = {}
 
     def on(machine: Machine, host: Host, placed: Placement) -> Image:
@@ -215,7 +222,7 @@ def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Ready) 
     tried = set()
     first_stages = {arms[0].name for arms in instances(session.plan.study)}
     for run in (run for run in runs if run.arm in first_stages):
-        machine, place = session.machine_of(run), place_of(session.machine, run)
+        machine, place = session.machine_of(run), image_key(session.machine, run)
         settings = loader_of(session.plan, session.settings(run))
         contents = contents_of(machine, settings, images[place])
         wanted = (contents.key, machine.site.sut.name)
@@ -244,33 +251,22 @@ def _prepare_wire(session: _Session, machine: Machine) -> None:
 
 
 def _together(plan: Plan, run: PlannedRun) -> Sequence[PlannedRun]:
-    """Return the runs that are kept or discarded together: one run, a duet, or all stages of an instance."""
+    """Return the runs that are kept or discarded together: one, those that share time, or all stages."""
     in_block = [each for each in plan.runs if each.block == run.block]
-    if PROTOCOLS[plan.study.protocol.name].at_once:
+    if PROTOCOLS[plan.study.protocol.name].as_one:
         return in_block
     arms = next(arms for arms in instances(plan.study) if run.arm in {arm.name for arm in arms})
     return [each for each in in_block if each.arm in {arm.name for arm in arms}]
 
 
 def _until_good(
-    session: _Session, together: Sequence[PlannedRun], images: Ready, choice: Choice | None
+    session: _Session, together: Sequence[PlannedRun], images: Ready, choice: Choice | TurnChoice | None
 ) -> Iterator[Kept]:
     destination, plan = session.destination, plan_of(session.plan, together[0], choice)
-    by = None if plan is session.plan else choice
+    by = choice if isinstance(choice, TurnChoice) or plan is not session.plan else None
     first = 1 + max(destination.done.attempts[run.id] for run in together)
     for number in range(first, first + 1 + session.plan.study.protocol.retries):
-        jobs = [
-            Job(
-                destination.store_id,
-                plan,
-                run,
-                number,
-                images[place_of(session.machine, run)],
-                destination.staging / f"{run.id}-{number}",
-                by,
-            )
-            for run in together
-        ]
+        jobs = _jobs(session, plan, together, number, images, by)
         for job in jobs:
             hosts = _hosts(session.machine_of(job.run), session.settings(job.run))
             session.observer(RunStarted(job.run, number, hosts))
@@ -284,6 +280,45 @@ def _until_good(
             _refuse_without_hosts(session, run)
             _refuse_without_engine(session, run)
             _refuse_without_means(session, run)
+
+
+def _jobs(  # noqa: PLR0913, PLR0917 - all that jobs are made of
+    session: _Session,
+    plan: Plan,
+    together: Sequence[PlannedRun],
+    number: int,
+    images: Ready,
+    by: Choice | TurnChoice | None,
+) -> list[Job]:
+    to = session.destination
+    return [
+        Job(
+            to.store_id,
+            plan,
+            run,
+            number,
+            images[image_key(session.machine, run)],
+            to.staging / f"{run.id}-{number}",
+            by,
+        )
+        for run in together
+    ]
+
+
+def _turns(session: _Session, done: StudyState, together: Sequence[PlannedRun], images: Ready) -> TurnChoice | None:
+    """Return the lengths of turns that the pilot chose, earlier or now; `None` if a run of it failed."""
+    if isinstance(done.choice, TurnChoice):
+        return done.choice
+    spec = session.plan.study.protocol
+    assert isinstance(spec, RotateSpec)  # noqa: S101 - the caller's condition
+    session.observer(Preparing("turns: a pilot tries several lengths"))
+    number = 1 + max(done.attempts[run.id] for run in together)
+    jobs = _jobs(session, session.plan, together, number, images, None)
+    chosen = choose_turns(jobs, session.machine_of(together[0]), spec)
+    if isinstance(chosen, TurnChoice):
+        return chosen
+    session.observer(Notice(f"the pilot of turns failed: {chosen}"))
+    return None
 
 
 def _hosts(machine: Machine, settings: ArmSettings) -> Mapping[str, str]:
@@ -336,6 +371,11 @@ def _still_lacking(clock: Clock, lacks: Callable[[], str | None]) -> str | None:
 
 def _attempt(jobs: Sequence[Job], session: _Session) -> Kept:
     machine = session.machine_of(jobs[0].run)
+    if isinstance(spec := session.plan.study.protocol, RotateSpec):
+        if isinstance(choice := jobs[0].choice, TurnChoice):
+            lengths = {"turn_ms": choice.turn_ms, "settle_ms": choice.settle_ms, "rounds": choice.rounds}
+            spec = spec.model_copy(update=lengths)
+        return attempt_generation(jobs, machine, session.observer, spec)
     if len(jobs) == 1:
         return (attempt(jobs[0], machine, session.observer),)
     if PROTOCOLS[session.plan.study.protocol.name].at_once:

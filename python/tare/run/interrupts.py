@@ -26,7 +26,7 @@ class Interrupted(KeyboardInterrupt):
 
     @property
     def exit_code(self) -> int:
-        """Of a command that the signal ended, as in shells: 128 and the signal's number."""
+        """Exit code of a command that the signal ended, as in shells: 128 and the signal's number."""
         return _SIGNALLED + self.number
 
 

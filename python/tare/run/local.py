@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -18,58 +18,27 @@ from tare.deployments.cgroup.placement import set_cpus
 from tare.deployments.network.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.deployments.sweep import REMAINS, orphans, sweep
-from tare.errors import EnvironmentLacks, StudyError, TareError
-from tare.images import Image, ImageConfig, Workshop
-from tare.images.image_store import ImageStore
+from tare.errors import EnvironmentLacks, StudyError
+from tare.images import Image, ImageConfig
 from tare.images.prepare import prepare
-from tare.images.recipe.recipe import Recipe
-from tare.images.registry import IMAGE_SOURCES, split_reference
 from tare.plan.model import Plan
+from tare.record.run_record import to_tree
+from tare.requirements import HostPlan
 from tare.run.interrupts import Interrupts
-from tare.run.machine import Machine, Tree, facts_reader
-from tare.run.monitoring.monitors import lacking_monitors
-from tare.run.record import to_tree
-from tare.run.rights import (
-    lacking_engines,
-    lacking_runtimes,
-    means_of,
-    needs_engine,
-    needs_of,
-    placements_of,
-    require,
-)
+from tare.run.machine import HostPart, Machine, Tree, facts_reader
+from tare.run.requirements import PlugIns, needs_engine, uses_of
 from tare.sites import Host, Site
-from tare.sites.engine import connect, engine_facts
+from tare.sites.engine import connect
 from tare.sites.engines import Engines
 from tare.sites.facts import host_facts
 from tare.sites.layout import Layout, default_layout
 from tare.sites.ledger import Kind, Ledger, Made
 from tare.sites.local import LocalHost
-from tare.sites.reading import runs
 from tare.sites.sidecar.container import Sidecar
-from tare.sites.sidecar.host import UserHost, why_no_sidecar
+from tare.sites.sidecar.host import UserHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.sites.unfinished import BESIDE_OTHERS_S, unfinished
 from tare.workloads.registry import WORKLOADS
-
-
-def why_no_image(
-    reference: str, host: Host, engine: DockerClient | None, ledger: Ledger, layout: Layout
-) -> str | None:
-    """Return why the image `reference` is not available and what to do; `None` if it is there or can be fetched."""
-    scheme, rest = split_reference(reference)
-    try:
-        key = IMAGE_SOURCES[scheme].cache_key(rest, Workshop(host, engine))
-        if key is not None and ImageStore(layout, ledger).find(key) is not None:
-            return None
-    except TareError as error:
-        return str(error)
-    if scheme == "recipe" and (why := Recipe().why_not(rest, host)) is not None:
-        return f"it is not built yet, and {why}"
-    if scheme == "recipe" and not runs(host, ["mmdebstrap", "--version"]):
-        return "it is not built yet, and building it takes mmdebstrap: apt-get install mmdebstrap"
-    return None
-
 
 _PING_S = 60.0
 
@@ -84,10 +53,6 @@ class Engine:
     """Engines that arms select by name."""
     ending: ExitStack = field(default_factory=ExitStack)
     """Steps to take when the connection is closed."""
-
-    def runtimes(self) -> Collection[str] | None:
-        """Names of the engine's OCI runtimes; `None` if the engine does not answer."""
-        return None if self.client is None else engine_facts(self.client)["engine_runtimes"]
 
 
 @contextmanager
@@ -125,18 +90,22 @@ def local_machine(
     layout = layout or default_layout()
     ledger = SqliteLedger(layout.ledger)
     host, needed = host_of_user(engine, layout, ledger), needs_engine(plan, deployments)
-    return Machine(
-        site=Site(sut=host, client=host),
+    own = HostPart(
+        host=host,
         layout=layout,
         ledger=ledger,
         engine=engine.client if needed else None,
+        prepare=_preparer(plan, host, engine.client, ledger, layout, deployments),
+        host_facts=lambda: host_facts(host, data_path=str(layout.home)),
+        engine_facts=facts_reader(engine.client, host, needed=needed),
+    )
+    return Machine(
+        site=Site(sut=host, client=host),
+        own=own,
         deployments=deployments,
         databases=DATABASES,
         workloads=WORKLOADS,
-        prepare=_preparer(plan, host, engine.client, ledger, layout, deployments),
         observe_path=lambda server, client, _: _path(host, server, client),
-        host_facts=lambda: host_facts(host, data_path=str(layout.home)),
-        engine_facts=facts_reader(engine.client, host, needed=needed),
         engines=engine.others,
         sweep=lambda: sweep_abandoned(host, engine, ledger, layout),
         sweep_own=lambda: sweep_own(host, engine, ledger),
@@ -158,8 +127,7 @@ def sweep_own(host: Host, engine: Engine, ledger: SqliteLedger) -> tuple[str, ..
 
     Not namespaces of clusters, which last as long as the study: `leave_clusters`.
     """
-    if isinstance(host, UserHost):
-        host.calls.rest()
+    host.rest()
     own = [entry for entry in ledger.entries() if entry.owner == ledger.owner and not entry.keep]
     entries = [entry for entry in own if entry.kind is not Kind.NAMESPACE]
     return sweep(entries, {host.name: host}, engine.client, ledger, engine.others).sentences(
@@ -229,7 +197,7 @@ def refuse_without_rights(
     """Raise `EnvironmentLacks` if this user cannot run the plan on this machine; nothing is started."""
     refuse_one_host(plan)
     with local_engine() as engine:
-        check_rights(plan, local_machine(plan, engine, None, layout, deployments), engine, disk_bytes)
+        refuse_blocked(plan, local_machine(plan, engine, None, layout, deployments), engine, disk_bytes)
 
 
 def refuse_one_host(plan: Plan) -> None:
@@ -242,20 +210,19 @@ def refuse_one_host(plan: Plan) -> None:
             )
 
 
-def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float | None) -> None:
-    """Raise `EnvironmentLacks` with every reason why this user cannot run the plan on this machine."""
-    host, layout = machine.site.sut, machine.layout
-
-    def no_image(reference: str) -> str | None:
-        if not looks_into_images(plan, machine.deployments):
-            return None
-        return why_no_image(reference, host, engine.client, machine.ledger, layout)
-
-    means = means_of(host, layout, no_engine=engine.why_not, no_image=no_image, plan=plan)
-    means = replace(
-        means,
-        no_monitor=lacking_monitors(plan, machine.monitors, host),
-        no_sidecar=why_no_sidecar(host, engine.client),
-        no_named={**lacking_engines(plan, engine.others), **lacking_runtimes(placements_of(plan), engine.runtimes)},
+def refuse_blocked(plan: Plan, machine: Machine, engine: Engine, data_bytes: float | None) -> None:
+    """Raise `EnvironmentLacks` with every requirement of the plan that this machine or user does not meet."""
+    here = HostPlan(
+        machine.site.sut,
+        machine.layout,
+        uses_of(plan),
+        plan.study,
+        engine=engine.client,
+        no_engine=engine.why_not,
+        engines=engine.others,
+        data_bytes=data_bytes,
     )
-    require(plan, needs_of(plan, machine.deployments, disk_bytes), means)
+    plug_ins, arms = PlugIns(machine.deployments, machine.storages, machine.monitors), len(plan.study.arms)
+    if problems := [*plug_ins.blockers(here, arms), *plug_ins.blockers_of_images(here, arms)]:
+        listed = "".join(f"\n  - {problem}" for problem in problems)
+        raise EnvironmentLacks(f"this machine or user cannot run {plan.study.name}; nothing was started:{listed}")

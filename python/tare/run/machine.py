@@ -13,15 +13,16 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from tare.databases import Database
-from tare.databases.abilities import CHRONICLERS, CLUSTERS
-from tare.databases.extensions import Chronicler, Cluster
-from tare.deployments import Deployment, Instance, Lan, Right
+from tare.databases.abilities import CLUSTERS, EVENT_SOURCES
+from tare.databases.extensions import Cluster, EventSource
+from tare.deployments import Deployment, Instance, Lan
 from tare.deployments.registry import DeploymentFactory
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image
 from tare.images.prepare import into
 from tare.monitors import Monitor
 from tare.monitors.registry import MONITORS
+from tare.requirements.engines import ENGINE
 from tare.run.between.sounding import Wire
 from tare.run.clock import Clock, SystemClock
 from tare.run.interrupts import Interrupts
@@ -31,7 +32,6 @@ from tare.sites.engine import engine_facts, in_words, why_away
 from tare.sites.engines import EngineLedger, Engines
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
-from tare.sites.reach import CanBeLost
 from tare.storage import Storage
 from tare.storage.registry import STORAGES, StorageFactory
 from tare.study.model import ArmSettings, Placement, SutSpec
@@ -75,7 +75,11 @@ class EndHosts:
 
 @dataclass(frozen=True)
 class HostPart:
-    """What a host other than the SUT's has of its own; each field as in `Machine`, for this host."""
+    """What one host of a site has of its own.
+
+    `prepare`: image reference → image ready on the host. `host_facts`, `engine_facts`: the record's facts of the
+    host and of its engine, if any. `engine`: `None` also where no run needs it.
+    """
 
     host: Host
     layout: Layout
@@ -88,35 +92,28 @@ class HostPart:
 
 @dataclass(frozen=True)
 class Machine:
-    """A site with everything needed to use it.
+    """A site with everything needed to use it; one machine is a site of one host.
 
-    `prepare`: image reference → image ready on the site. `observe_path`: how a client's connections reach the
-    server; `None` while there are none. `host_facts`, `engine_facts`: the record's facts of the host and of its
-    engine, if any. `engine`: `None` also where no run needs it. `sweep` removes what dead processes left and
-    reports it; `sweep_own` removes what this process could not remove earlier because its engine did not answer;
-    `leave_clusters` removes the cluster namespaces of the study. `set_cpus` moves a running task to a list of CPUs.
-    `references`: earlier runs that later ones are compared with. `parts`: hosts other than the SUT's or first
-    node's, by name; empty on a single host. `engines`: engines that arms select by name, on the SUT's host.
-    `swapped`: the same machine with server and client on each other's host, for studies that swap them every other
-    block.
+    `own`: the part of the SUT's host, or of its first node's; `parts`: of the site's other hosts, by name, empty on
+    a single host. `observe_path`: how a client's connections reach the server; `None` while there are none. `sweep`
+    removes what dead processes left and reports it; `sweep_own` removes what this process could not remove earlier
+    because its engine did not answer; `leave_clusters` removes the cluster namespaces of the study. `set_cpus`
+    moves a running task to a list of CPUs. `references`: earlier runs that later ones are compared with.
+    `engines`: engines that arms select by name, on the SUT's host. `swapped`: the same machine with server and
+    client on each other's host, for studies that swap them every other block.
     """
 
     site: Site
-    layout: Layout
-    ledger: Ledger
-    engine: DockerClient | None
+    own: HostPart
     deployments: Mapping[str, DeploymentFactory]
     databases: Mapping[str, Database]
     workloads: Mapping[str, Workload[Any]]
-    prepare: Callable[[str], Image]
     observe_path: Callable[[Instance, Instance, EndHosts], Tree | None]
-    host_facts: Callable[[], Tree]
-    engine_facts: Callable[[], Tree | None]
     sweep: Callable[[], tuple[str, ...]]
     sweep_own: Callable[[], tuple[str, ...]] = tuple
     leave_clusters: Callable[[], tuple[str, ...]] = tuple
     monitors: Mapping[str, Monitor] = field(default_factory=lambda: MONITORS)
-    chroniclers: Mapping[str, Chronicler] = field(default_factory=lambda: CHRONICLERS)
+    event_sources: Mapping[str, EventSource] = field(default_factory=lambda: EVENT_SOURCES)
     clusters: Mapping[str, Cluster] = field(default_factory=lambda: CLUSTERS)
     set_cpus: Callable[[Instance, str], None] = cannot_repin
     references: References = field(default_factory=References)
@@ -144,20 +141,31 @@ class Machine:
         """Return the address at which the site's other hosts reach this host; `None` on a single host."""
         return self.site.addresses[host.name] if self.client_part is not None else None
 
+    @property
+    def layout(self) -> Layout:
+        """The layout of TARE_HOME on the SUT's host."""
+        return self.own.layout
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of the SUT's host."""
+        return self.own.ledger
+
+    def part_of(self, host: Host) -> HostPart:
+        """Return what one of the site's hosts has of its own."""
+        return self.parts.get(host.name, self.own)
+
     def ledger_on(self, host: Host) -> Ledger:
         """Return the ledger of one of the site's hosts."""
-        part = self.parts.get(host.name)
-        return self.ledger if part is None else part.ledger
+        return self.part_of(host).ledger
 
     def layout_on(self, host: Host) -> Layout:
         """Return the layout of TARE_HOME on one of the site's hosts."""
-        part = self.parts.get(host.name)
-        return self.layout if part is None else part.layout
+        return self.part_of(host).layout
 
     def facts_of(self, host: Host) -> Tree:
         """Return the record's facts of one of the site's hosts."""
-        part = self.parts.get(host.name)
-        return self.host_facts() if part is None else part.host_facts()
+        return self.part_of(host).host_facts()
 
     def lan(self, placed: Placement) -> Lan | None:
         """Return the network between the hosts if the SUT's container has an address of its own on it."""
@@ -172,8 +180,7 @@ class Machine:
 
     def image_on(self, host: Host, placed: Placement) -> Image:
         """Prepare a side's image on one of the site's hosts, in the engine that the side selects."""
-        part = self.parts.get(host.name)
-        image = self.prepare(placed.image) if part is None else part.prepare(placed.image)
+        image = self.part_of(host).prepare(placed.image)
         if placed.engine is None:
             return image
         ledger, engine = self._engine_of(placed, host)
@@ -191,17 +198,14 @@ class Machine:
         facts = tuple(self.engines.facts(name) for name in named)
         if named and not any(placed.engine is None and self._needs_engine(placed) for placed in sides):
             return facts
-        return (*facts, self.engine_facts())
+        return (*facts, self.own.engine_facts())
 
     def _needs_engine(self, placed: Placement) -> bool:
-        return Right.ENGINE in self.deployments[placed.deployment].needs
+        return ENGINE in self.deployments[placed.deployment].needs
 
     def deployment(self, placed: Placement, host: Host) -> Deployment:
         """Return the deployment of a side on one of the site's hosts."""
-        part = self.parts.get(host.name)
-        return self.deployments[placed.deployment](
-            host if part is None else part.host, *self._engine_of(placed, host)
-        )
+        return self.deployments[placed.deployment](host, *self._engine_of(placed, host))
 
     def storage(self, sut: SutSpec, host: Host) -> Storage:
         """Return the storage for the data of the SUT, or of one of its nodes, on a host."""
@@ -241,24 +245,19 @@ class Machine:
 
     def host_lost(self) -> str | None:
         """Return why a host of the site is out of reach for good; waits for a host that may come back."""
-        return next((why for host in self._connected if (why := host.lost_for_good()) is not None), None)
+        return next((why for host in self.site.hosts if (why := host.lost_for_good()) is not None), None)
 
     def tell_losses(self, tell: Callable[[str], None]) -> None:
         """Report hosts that become unreachable or come back to `tell`, which is called in other threads."""
-        for host in self._connected:
+        for host in self.site.hosts:
             host.tell_losses(tell)
-
-    @property
-    def _connected(self) -> tuple[CanBeLost, ...]:
-        """Hosts that are reached over a connection."""
-        return tuple(host for host in self.site.hosts if isinstance(host, CanBeLost))
 
     def _engine_of(self, placed: Placement, host: Host) -> tuple[Ledger, DockerClient | None]:
         """Return the engine of a side's containers on a host, with the ledger of what it makes."""
-        part = self.parts.get(host.name)
         if placed.engine is None:
-            return (self.ledger, self.engine) if part is None else (part.ledger, part.engine)
-        if part is not None:
+            part = self.part_of(host)
+            return part.ledger, part.engine
+        if host.name in self.parts:
             raise EnvironmentLacks(
                 f"the engine `{placed.engine}` of {host.name} cannot be selected by name",
                 hint="leave `engine` out",

@@ -12,9 +12,10 @@ from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import BLOCKS, Choice, PilotRun, choose, is_piloted, most_s
 from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Decision, Finished, Rule, decide
-from tare.run.duet.swap import throughput_of
-from tare.run.emulated import EmulatedArms, union_of_sides
-from tare.run.record import RunRecord, Side
+from tare.protocols.turn_pilot import TurnChoice
+from tare.record.emulated import EmulatedArms, union_of_sides
+from tare.record.run_record import RunRecord, Side
+from tare.record.swap_halves import throughput_of
 from tare.study.model import Study
 from tare.study.rules.repetition import instances
 
@@ -24,8 +25,8 @@ class StudyState:
     """What has been made so far, by run: good attempts, number of attempts and machine seconds of all attempts.
 
     `throughput_per_s`: of good attempts; runs without a throughput are missing. `pilot`: good runs of the first
-    blocks, which the choice of the measure phase is based on; `choice`: the choice that later runs were made with,
-    as their records say. `emulated`: arms with an emulated run.
+    blocks, which the choice of the measure phase is based on; `choice`: the pilot's choice that later runs were
+    made with, as their records say. `emulated`: arms with an emulated run.
     """
 
     good: AbstractSet[str] = frozenset()
@@ -33,7 +34,7 @@ class StudyState:
     throughput_per_s: Mapping[str, float] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     pilot: Mapping[str, PilotRun] = field(default_factory=dict)
-    choice: Choice | None = None
+    choice: Choice | TurnChoice | None = None
     emulated: EmulatedArms = field(default_factory=dict)
 
     @classmethod
@@ -107,8 +108,8 @@ class StateBuilder:
     def add(self, *records: RunRecord) -> None:
         """Add these records."""
         for one in records:
-            plain = one.outcome.ok and one.block > BLOCKS and one.duet is None and one.pilot is None
-            if plain and not one.emulated:
+            alone = one.duet is None and one.rotation is None
+            if one.outcome.ok and one.block > BLOCKS and alone and one.pilot is None and not one.emulated:
                 self.note_good(one.run_id, sum([time.seconds for time in one.phases]), throughput_of(one))
             else:
                 self.note((summary_of(one),))
@@ -134,7 +135,8 @@ class StateBuilder:
                 if made.pilot is not None:
                     self._pilot[run] = made.pilot
             if self._choice is None and made.choice is not None:
-                self._choice = Choice.model_validate(made.choice)
+                model = TurnChoice if "turn_ms" in made.choice else Choice
+                self._choice = model.model_validate(made.choice)
             if made.emulated:
                 self._emulated[made.arm] = union_of_sides(self._emulated.get(made.arm, ()), made.emulated)
 
@@ -185,12 +187,11 @@ def _blocks_of(plan: Plan, done: StudyState) -> _Blocks:
 def ended_arms(study: Study, blocks: Sequence[Finished]) -> AbstractSet[str]:
     """Return the arms that later blocks omit: their interval lies within the margin, or outside of it.
 
-    Baselines and the control never end, as they belong to every block. All stages of an instance end together. In a
-    duet, a block is one arm with the baseline and the order is planned, so all arms continue until the last one
-    ends.
+    Baselines and the control never end, as they belong to every block. All stages of an instance end together.
+    Where the runs of a block share time, all arms continue until the last one ends.
     """
     rule = Rule.of(study.protocol)
-    if rule.margin is None or PROTOCOLS[study.protocol.name].at_once or len(blocks) < rule.min_blocks:
+    if rule.margin is None or PROTOCOLS[study.protocol.name].as_one or len(blocks) < rule.min_blocks:
         return frozenset()
     known = {name for name, arm in decide(rule, study.baseline, blocks).arms.items() if arm.known}
     known -= {arm.name for arm in study.arms if arm.control}
@@ -243,7 +244,7 @@ def choice_of(plan: Plan, done: StudyState) -> Choice | None:
     protocol = plan.study.protocol
     if not is_piloted(protocol) or len(finished(plan, done)) < BLOCKS:
         return None
-    if done.choice is not None:
+    if isinstance(done.choice, Choice):
         return done.choice
     workload = plan.arm(plan.study.baseline).settings.workload
     pairs = {arm.name: plan.study.baseline_of(arm.name) for arm in plan.study.arms}
@@ -253,9 +254,9 @@ def choice_of(plan: Plan, done: StudyState) -> Choice | None:
     return choose(runs, baselines, pilot_s=pilot_s, window_s=window_s, most=most_s(protocol, pilot_s))
 
 
-def plan_of(plan: Plan, run: PlannedRun, choice: Choice | None) -> Plan:
+def plan_of(plan: Plan, run: PlannedRun, choice: Choice | TurnChoice | None) -> Plan:
     """Return the plan that a run is made with: unchanged in the pilot, later with the chosen measure phase."""
-    if choice is None or run.block <= BLOCKS:
+    if not isinstance(choice, Choice) or run.block <= BLOCKS:
         return plan
     arms = []
     for arm in plan.study.arms:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tare.sites.abilities import ClockReading, NetworkProbe
 
 
 @dataclass(frozen=True)
@@ -48,10 +51,27 @@ class Output:
     stderr: str
 
 
+@dataclass(frozen=True)
+class NewFile:
+    """Arguments of `Host.put`. `path`: absolute, on the host."""
+
+    path: str
+    content: bytes
+    mode: int = 0o644
+
+
 class Host(Protocol):
-    """One machine. Every call ends within its time limit or raises `TimedOut`."""
+    """One machine. Every call ends within its time limit or raises `TimedOut`.
+
+    A kind of host derives from this class and implements the five methods without a body. The others have defaults,
+    for a host that can do no more.
+    """
 
     name: str
+    is_remote: bool = False
+    """Whether it is reached over SSH."""
+    by_sidecar: bool = False
+    """Whether the user is not root, and a container of the engine reaches what belongs to others."""
 
     def run(
         self,
@@ -100,6 +120,44 @@ class Host(Protocol):
         What is gone by the time of the read does not exist either: a process, a control group, a device.
         """
         ...
+
+    def put_all(self, files: Sequence[NewFile]) -> None:
+        """Write each file as `put` does, in one round trip if the host supports it, and raise the first failure.
+
+        They must not depend on each other, as the order is not defined.
+        """
+        for file in files:
+            self.put(file.content, file.path, mode=file.mode)
+
+    def read_all(self, paths: Sequence[str]) -> Mapping[str, bytes | None] | None:  # noqa: ARG002 - a default
+        """Read files as `read` does, in one round trip; `None` if the host does not support it.
+
+        A path that is missing in the result must be read alone: too long, or unreadable.
+        """
+        return None
+
+    def clocks(self) -> ClockReading | None:
+        """Read both clocks in little more than a round trip; `None` if it takes a program."""
+        return None
+
+    def network_probe(self) -> NetworkProbe | None:
+        """Return what measures the network from the host without a program; `None` if it takes one."""
+        return None
+
+    def rest(self) -> None:
+        """End what runs on the host between calls, until the next call."""
+        return
+
+    def lost_for_good(self) -> str | None:
+        """Why the host cannot come back any more; `None` if it answers. Waits while neither is certain."""
+        return None
+
+    def tell_losses(self, tell: Callable[[str], None]) -> None:  # noqa: ARG002 - a default
+        """Report losses of the connection to `tell`, called in another thread.
+
+        A report says that the host is unreachable and for how long that is tolerated, or that it is back.
+        """
+        return
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
@@ -16,18 +16,8 @@ class ClockReading:
     wall_ns: int
 
 
-@runtime_checkable
-class TellsTime(Protocol):
-    """A host whose clocks are read without starting a program: in little more than a round trip."""
-
-    def clocks(self) -> ClockReading:
-        """Read the wall clock and the monotonic clock of the host."""
-        ...
-
-
-@runtime_checkable
-class SoundsWire(Protocol):
-    """A host that sends and answers UDP and TCP probes, answered as in crates/agent/src/sounding.rs."""
+class NetworkProbe(Protocol):
+    """Sends and answers UDP and TCP probes, answered as in crates/agent/src/sounding.rs."""
 
     def echo(self, address: str) -> AbstractContextManager[int]:
         """Answer at one of the host's own addresses inside the context; gives the port.

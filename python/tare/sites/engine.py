@@ -14,17 +14,10 @@ from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
 from tare.errors import EnvironmentLacks
-from tare.sites import Host
-from tare.sites.local import own_process
+from tare.sites import Host, Process
+from tare.sites.marks import LABEL, RUN_LABEL
 from tare.sites.process import to_ident
 from tare.sites.reading import text
-
-LABEL = "org.tare-bench.owner"
-"""Label of every container, network and image that tare makes; its value is the owner's ID."""
-
-RUN_LABEL = "org.tare-bench.run"
-"""Label of everything that deployments make except images: a container inherits its image's labels, whoever made
-it."""
 
 _DEFAULT = "unix:///var/run/docker.sock"
 _KNOCK_S = 5.0
@@ -32,9 +25,9 @@ _NO_CONTAINERD = re.compile(r"containerd\.sock|desc = .?transport|: unavailable$
 """The status `Unavailable` of gRPC, in words of grpc-go and of containerd's package errdefs."""
 
 
-def labels(parent: str) -> dict[str, str]:
-    """Labels that mark a container or network as tare's, and as part of a run."""
-    return {LABEL: to_ident(own_process()), RUN_LABEL: parent}
+def labels(parent: str, owner: Process) -> dict[str, str]:
+    """Labels that mark a container or network as made by a tare or agent, and as part of a run."""
+    return {LABEL: to_ident(owner), RUN_LABEL: parent}
 
 
 class Client(docker.DockerClient):
@@ -46,7 +39,7 @@ class Client(docker.DockerClient):
     had_containerd = False
 
     def version(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """See the `docker` package."""
+        """What the engine says of itself, as the `docker` package returns it."""
         answer = super().version(*args, **kwargs)
         self.had_containerd = self.had_containerd or _lists_containerd(answer)
         return answer

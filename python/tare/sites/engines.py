@@ -7,11 +7,10 @@ import socket
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import EnvironmentLacks
-from tare.sites import Host
+from tare.sites import Host, Process
 from tare.sites.engine import connect, engine_facts
 from tare.sites.ledger import Kind, Ledger, Made
 
@@ -53,7 +52,7 @@ ENGINES: Mapping[str, Known] = {
         "podman",
         "TARE_PODMAN_ROOTLESS",
         _users_socket,
-        "as that user: systemctl --user start podman.socket",
+        "as that user: systemctl --user start podman.socket (without a login, first: loginctl enable-linger USER)",
         rootless=True,
     ),
 }
@@ -150,10 +149,13 @@ class Engines:
         return engine_facts(self.client(name), self._host)
 
     def there(self) -> Iterator[str]:
-        """Names of all other engines than the default whose socket exists: a dead tare may have used them."""
+        """Names of all other engines than the default whose socket exists: a dead tare may have used them.
+
+        A socket in a directory that this user may not enter (root's Podman, 0700) is no engine of this user.
+        """
         for name in ENGINES:
             scheme, _, path = address_of(name).partition("://")
-            if name != "docker" and (scheme != "unix" or Path(path).exists()):
+            if name != "docker" and (scheme != "unix" or os.access(path, os.F_OK)):
                 yield name
 
     def close(self) -> None:
@@ -170,11 +172,11 @@ class EngineLedger:
     engine: str
 
     def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:
-        """See `Ledger.note`."""
+        """Note it with the name of the engine."""
         self.ledger.note(kind, self._qualified(kind, ident), host=host, keep=keep)
 
     def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:
-        """See `Ledger.forget`."""
+        """Delete the entry with the name of the engine."""
         self.ledger.forget(kind, self._qualified(kind, ident), host=host)
 
     def entries(self) -> tuple[Made, ...]:
@@ -185,8 +187,12 @@ class EngineLedger:
         """All entries whose owner is dead."""
         return self.ledger.abandoned()
 
+    def owner_on(self, host: str) -> Process:
+        """Owner of what this process notes for that host."""
+        return self.ledger.owner_on(host)
+
     def home(self, host: str) -> str:
-        """See `Ledger.home`."""
+        """Home on that host."""
         return self.ledger.home(host)
 
     def _qualified(self, kind: Kind, ident: str) -> str:

@@ -19,7 +19,19 @@ from tare.errors import RunFailed, TareError
 from tare.sites import Host
 from tare.sites.netfilter import netfilter_facts
 from tare.sites.process import boot_id
-from tare.sites.reading import answer, as_float, as_int, chosen, cpu_list, names, number, switch, table, text
+from tare.sites.reading import (
+    answer,
+    as_float,
+    as_int,
+    chosen,
+    cpu_list,
+    names,
+    number,
+    switch,
+    sysctls,
+    table,
+    text,
+)
 
 _HZ = re.compile(rb"^CONFIG_HZ=(\d+)$", re.MULTILINE)
 _TELLING = re.compile(
@@ -28,6 +40,17 @@ _TELLING = re.compile(
     r"|threadirqs|skew_tick|psi|audit|cgroup_\w+|systemd\.unified_cgroup_hierarchy)(=\S*)?"
 )
 """Kernel arguments that affect measurements; others may contain what nobody wants in a report."""
+_SYSCTLS = (
+    "fs.aio-max-nr", "kernel.sched_rt_runtime_us", "net.core.busy_poll", "net.core.busy_read",
+    "net.core.default_qdisc", "net.core.netdev_max_backlog", "net.core.rmem_max",
+    "net.core.wmem_max", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_rmem", "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_wmem",
+    "vm.dirty_background_bytes", "vm.dirty_background_ratio", "vm.dirty_bytes", "vm.dirty_expire_centisecs",
+    "vm.dirty_ratio", "vm.dirty_writeback_centisecs", "vm.max_map_count", "vm.overcommit_memory",
+    "vm.overcommit_ratio", "vm.vfs_cache_pressure", "vm.zone_reclaim_mode",
+)  # fmt: skip
+"""Settings of the kernel that databases and networks depend on."""
 _BRIDGE = "/proc/sys/net/bridge"
 _KDAMONDS = "/sys/kernel/mm/damon/admin/kdamonds"
 _DAMON_RECLAIM = "/sys/module/damon_reclaim/parameters/enabled"
@@ -47,6 +70,7 @@ def host_facts(host: Host, *, data_path: str = "/") -> Mapping[str, Any]:
         **cgroup_facts(host),
         **_virtualisation(host),
         **_network(host),
+        "sysctls": sysctls(host, _SYSCTLS),
         **netfilter_facts(host),
         **storage_facts(host, data_path),
     }

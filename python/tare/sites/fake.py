@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tare.errors import RunFailed
-from tare.sites import Completed, Output, Process
+from tare.sites import Completed, Host, Output, Process
 
 Answer: TypeAlias = Completed | Exception | Callable[[Sequence[str], bytes], Completed]
 
@@ -25,7 +25,7 @@ class Call:
 
 
 @dataclass
-class FakeHost:
+class FakeHost(Host):
     """Answers `run` by the longest prefix of its argv in `answers`, else with exit code 0 and no output.
 
     `files` is its file system: `read` returns what `put` wrote. Living processes have a /proc/PID/stat.

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tare.errors import EnvironmentLacks
-from tare.sites.layout import make_directory
+from tare.sites.layout import make_home
 
 _NAME = "in-use"
 _LOCKS = Path("/proc/locks")
@@ -81,7 +81,7 @@ def only_user(what: str, name: str) -> Iterator[None]:
 def _opened(home: Path) -> Iterator[int]:
     path = home / _NAME
     try:
-        make_directory(home)
+        make_home(home)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     except OSError as error:
         raise EnvironmentLacks(f"{path} cannot be opened: {error.strerror}", hint="see TARE_HOME") from error

@@ -11,6 +11,7 @@ from typing import Literal
 
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
+from tare.sites.marks import FILE
 
 ENV = "TARE_HOME"
 
@@ -78,10 +79,47 @@ def default_layout(environ: Mapping[str, str] = os.environ) -> Layout:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory of the home and what lacks above it. Only their owner may write, whatever the umask is."""
+    """Make a directory of the home and what lacks above it. Only their owner may write, whatever the umask is.
+
+    Raises `EnvironmentLacks` if the home holds what tare did not make.
+    """
+    if (home := default_layout().home) in path.parents:
+        make_home(home)
+    _make(path)
+
+
+def _make(path: Path) -> None:
     for place in (*reversed(path.parents), path):
         if not place.is_dir():
             place.mkdir(mode=0o755, exist_ok=True)
+
+
+def make_home(home: Path) -> None:
+    """Make a home, or take an empty directory as one. Raises `EnvironmentLacks` for one with what is not tare's."""
+    if not mark_home(home):
+        raise EnvironmentLacks(
+            f"{home} holds what tare did not make",
+            hint=f"set {ENV} to an empty directory, or if only tare wrote there: stat -c %i {home} >{home / FILE}",
+        )
+
+
+_OF_A_FILE_SYSTEM = "lost+found"  # in an empty home with a disk of its own
+
+
+def mark_home(home: Path) -> bool:
+    """Make a home, or take an empty directory as one, and mark it: a sweep removes nothing from an unmarked one.
+
+    Returns whether it is marked.
+    """
+    _make(home)
+    # Listed before the mark is read: another tare may be making the home, and writes the mark first.
+    empty = {each.name for each in home.iterdir()} <= {FILE, _OF_A_FILE_SYSTEM}
+    inode, mark = f"{home.stat().st_ino}\n", home / FILE
+    if empty:
+        with os.fdopen(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644), "w") as file:
+            file.write(inode)
+        return True
+    return not mark.is_symlink() and mark.is_file() and mark.read_text(errors="replace").strip() == inode.strip()
 
 
 _LIMIT_S = 10.0

@@ -91,6 +91,10 @@ class Ledger(Protocol):
         """Home on a host in which the ledger of that host lies: its entries speak for no other home."""
         ...
 
+    def owner_on(self, host: str) -> Process:
+        """The owner of what this process notes for a host; the marks of what it then makes there name it."""
+        ...
+
     def abandoned(self) -> tuple[Made, ...]:
         """Entries without `keep` whose owner is dead."""
         ...

@@ -18,11 +18,11 @@ from uuid import uuid4
 
 from tare.errors import NO_FILE, EnvironmentLacks, RunFailed, TimedOut, host_failed
 from tare.interruptible import unbroken
-from tare.sites import Completed, Output, Process
+from tare.sites import Completed, Host, Output, Process
 from tare.sites.abilities import ClockReading
 from tare.sites.marks import MADE_BY
 from tare.sites.process import identify, to_ident
-from tare.sites.reading import is_missing
+from tare.sites.reading import is_missing, last_line
 
 _DRAIN_S = 1.0
 """How long to read the pipes of a killed program; a descendant that left its group may hold them open."""
@@ -37,7 +37,7 @@ _HELD = ("/bin/sh", "-c", 'read -r word && exec "$@" </dev/null', "held")
 ends."""
 
 
-class LocalHost:
+class LocalHost(Host):
     """Runs programs as children of this process; `env`, if given, is the whole environment.
 
     `python3` is the interpreter that runs tare: the one in $PATH may be a shim of a version manager, which takes
@@ -85,7 +85,7 @@ class LocalHost:
                     raise
         done = Completed(tuple(argv), program.returncode, stdout, stderr)
         if check and done.code != 0:
-            raise RunFailed(f"{_short_command(argv)} ended with {done.code} on {self.name}: {_last_line(done)}")
+            raise RunFailed(f"{_short_command(argv)} ended with {done.code} on {self.name}: {last_line(done)}")
         return done
 
     def start(
@@ -263,8 +263,3 @@ def _write_once(path: str, content: bytes, flags: int, mode: int) -> None:
 def _short_command(argv: Sequence[str]) -> str:
     """The program and its first argument: enough to identify it, too little to reveal a password."""
     return " ".join([Path(argv[0]).name, *argv[1:2]])
-
-
-def _last_line(done: Completed) -> str:
-    lines = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()
-    return lines[-1] if lines else "it printed nothing"

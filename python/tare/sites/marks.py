@@ -2,26 +2,41 @@
 
 A ledger may be damaged, foreign or made with intent; so an entry only says where to look. Marks by kind:
 
-- containers, networks and volumes: a label; images: a name below `tare/`
+- containers, networks and volumes: a label with the owner; images: a name below `tare/`
 - processes: `TARE_MADE_BY` in the environment of the process, or of its parent (a bare task's supervisor)
-- directories: below a home's own directories, or called `tare-…` with a file `.tare` that holds device and inode
-- control groups, interfaces and rules: names that only tare gives
+- directories: in a home whose file `.tare` holds the inode of the home, below one of its own directories; or called
+  `tare-…` with a file `.tare` that holds device and inode (deployments/marked.py looks at both)
+- interfaces and rules: names that only tare gives, with the owner's token
+- control groups: the names of runs, which are random
+
+The owner is the tare or agent that the entry names: what another one made, which may still run, is left.
 
 crates/agent/src/mark.rs has the same rules; crates/agent/tests/data/marks holds both to them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from tare.errors import RunFailed
-from tare.sites import Host
+from tare.sites import Host, Process
+from tare.sites.process import to_ident
 
 MADE_BY = "TARE_MADE_BY"
 """Variable of every program that tare starts: the tare or agent that started it, as the ledger names it."""
+LABEL = "org.tare-bench.owner"
+"""Label of every container, network and image that tare makes; its value is the owner's ID."""
+RUN_LABEL = "org.tare-bench.run"
+"""Label of everything that deployments make except images: a container inherits its image's labels, whoever made
+it."""
 FILE = ".tare"
-"""File in a directory outside a home: device and inode of that directory, as `stat -c %d:%i` prints them."""
+"""File in a directory outside a home: device and inode of that directory, as `stat -c %d:%i` prints them.
+
+In a home: its inode alone, as device numbers may change with a boot.
+"""
 
 _CALL_S = 30.0
 _OF_HOME = frozenset(
@@ -29,10 +44,13 @@ _OF_HOME = frozenset(
 )
 """Directories of a home in which nothing but tare writes."""
 _SCRATCH = re.compile(r"tare-(?:task|pod)\.[A-Za-z0-9._-]+|tare-[a-z-]+-[0-9a-f]{16}")
-_LINK = re.compile(r"tar(?:[bnt]|e[cmop])[0-9a-f]{9}")
-"""Of virtual machines, NFS servers and pods."""
-_TAG = re.compile(r"[0-9a-f]{12}")
-_GROUP = re.compile(r"tare(?:[-.][A-Za-z0-9_.-]+)?")
+_LINK = re.compile(r"tar(?:[bnt]|e[cmop])([0-9a-f]{4})[0-9a-f]{5}")
+"""Names of interfaces of virtual machines, NFS servers and pods; a name has at most 15 characters."""
+_TAG = re.compile(r"([0-9a-f]{4})[0-9a-f]{8}")
+_GROUP = re.compile(r"(?:tare/|tare\.slice/tare-)[A-Za-z0-9_.-]+(?:/.+)?")
+"""Names of the groups of a run: never the group of all runs."""
+_OTHERS = "another tare made it than the one that the ledger names"
+_FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
 _IMAGE = "tare/"
 _NODE_IMAGE = "tare.invalid/image:"
 _MAKE = 'install -d -m "$1" -- "$2" && stat -c %d:%i -- "$2" >"$2/$3"'
@@ -53,44 +71,47 @@ def refuse_node_image(name: str) -> None:
     _must_be(name.startswith(_NODE_IMAGE), "it is not a name of an image that tare made")
 
 
-def refuse_link(name: str) -> None:
-    """Raise `RunFailed` unless only tare gives such names to interfaces."""
-    _must_be(_LINK.fullmatch(name) is not None, "it is not a name of an interface that tare made")
+def token_of(owner: Process) -> str:
+    """Four digits for names: FNV-1a of the owner's ID, folded (RFC 9923)."""
+    value = _FNV_OFFSET
+    for byte in to_ident(owner).encode():
+        value = (value ^ byte) * _FNV_PRIME & 0xFFFFFFFF
+    return f"{value >> 16 ^ value & 0xFFFF:04x}"
 
 
-def refuse_rules(maker: str, tag: str) -> None:
-    """Raise `RunFailed` unless only tare gives such names to tables and chains of this program."""
-    own = maker in {"iptables", "nftables"} and _TAG.fullmatch(tag) is not None
-    _must_be(own, "it does not name rules that tare made")
+def digits_of(name: str, owner: Process, count: int) -> str:
+    """Digits for the name of what `owner` makes for a task of this name: the token first."""
+    token = token_of(owner)
+    return token + hashlib.sha256(name.encode()).hexdigest()[: count - len(token)]
+
+
+def refuse_link(name: str, owner: Process) -> None:
+    """Raise `RunFailed` unless only this tare gives such names to interfaces."""
+    _must_name(_LINK.fullmatch(name), owner, "it is not a name of an interface that tare made")
+
+
+def refuse_rules(maker: str, tag: str, owner: Process) -> None:
+    """Raise `RunFailed` unless only this tare gives such names to tables and chains of this program."""
+    named = _TAG.fullmatch(tag) if maker in {"iptables", "nftables"} else None
+    _must_name(named, owner, "it does not name rules that tare made")
 
 
 def refuse_cgroup(path: str) -> None:
-    """Raise `RunFailed` unless the path leads to a control group below tare's own."""
-    parts = path.split("/")
-    own = _GROUP.fullmatch(parts[0]) is not None and all(part not in {"", ".", ".."} for part in parts)
-    _must_be(own, "it is not a control group below tare's own")
+    """Raise `RunFailed` unless the path leads to a control group of a run."""
+    plain = all(part not in {"", ".", ".."} for part in path.split("/"))
+    _must_be(plain and _GROUP.fullmatch(path) is not None, "it is not a control group of a run of tare's")
 
 
-def is_there(host: Host, path: str, home: str) -> bool:
-    """Whether something is at a path of the ledger that lies in `home`. Raises `RunFailed` if it is not tare's.
+def refuse_labels(labels: Mapping[str, str], owner: Process) -> None:
+    """Raise `RunFailed` unless this tare made the container, network or volume with these labels."""
+    _must_be(RUN_LABEL in labels, "it has no label of tare's")
+    _must_be(labels.get(LABEL) == to_ident(owner), _OTHERS)
 
-    No part of the path may be a link: it could lead anywhere.
-    """
+
+def refuse_path(path: str, home: str) -> None:
+    """Raise `RunFailed` for a path at which tare makes nothing that the ledger of this home could list."""
     place = _own_place(path, home)
     _must_be(place.is_relative_to(home) or _SCRATCH.fullmatch(place.name) is not None, _NO_PLACE)
-    if host.run(["test", "-e", path, "-o", "-L", path], timeout_s=_CALL_S, check=False).code != 0:
-        return False
-    real = host.run(["realpath", "-e", "--", str(place.parent)], timeout_s=_CALL_S, check=False).text.rstrip("\n")
-    real_home = host.run(["realpath", "-m", "--", home], timeout_s=_CALL_S, check=False).text.rstrip("\n")
-    below = place.parent.is_relative_to(home) and PurePosixPath(real) == PurePosixPath(
-        real_home, place.parent.relative_to(home)
-    )
-    if below:
-        return True
-    _must_be(real == str(place.parent), "a part of it is a link")
-    if not _is_marked(host, path):
-        raise RunFailed(_NOT_OURS.format(why="it bears no mark of tare's"), hint=f"if it is tare's: rm -r {path}")
-    return True
 
 
 def is_below_own(path: str, home: str) -> bool:
@@ -117,16 +138,9 @@ def _own_place(path: str, home: str) -> PurePosixPath:
     return place
 
 
-def _is_marked(host: Host, path: str) -> bool:
-    """Whether a directory bears its mark. One without any entry was being made by a tare that was killed."""
-    kind, _, inode = host.run(["stat", "-c", "%F|%d:%i", "--", path], timeout_s=_CALL_S).text.strip().partition("|")
-    if kind != "directory":
-        return False
-    mark = host.read(f"{path}/{FILE}")
-    if mark:
-        return mark.decode(errors="replace").strip() == inode
-    entries = ["find", path, "-mindepth", "1", "-maxdepth", "1", "!", "-name", FILE, "-print", "-quit"]
-    return not host.run(entries, timeout_s=_CALL_S).stdout
+def _must_name(named: re.Match[str] | None, owner: Process, why: str) -> None:
+    _must_be(named is not None, why)
+    _must_be(named is not None and named.group(1) == token_of(owner), _OTHERS)
 
 
 def _must_be(own: bool, why: str) -> None:  # noqa: FBT001 - what is checked

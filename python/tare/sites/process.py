@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tare.errors import RunFailed
 from tare.sites import Host, Process
 from tare.sites.read_ahead import fetched
+from tare.sites.reading import last_line
 
+_CALL_S = 10.0
+_NONE_MATCHED = 1
+"""Exit code of pgrep(1)."""
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _STATE, _FLAGS = 0, 6
 _USER_TIME, _SYSTEM_TIME = 11, 12
@@ -57,6 +64,15 @@ def identify(host: Host, pid: int) -> Process | None:
     """The process that has this pid now; `None` if there is none."""
     raw = host.read(f"/proc/{pid}/stat")
     return Process(pid, parse_stat(raw).started_ticks, boot_id(host)) if raw else None
+
+
+def named(host: Host, names: Iterable[str]) -> dict[int, str]:
+    """Running processes that have one of these names: pid → name. Raises `RunFailed` if they cannot be listed."""
+    pattern = "|".join(re.escape(name) for name in names)
+    done = host.run(["pgrep", "-l", "-x", pattern], timeout_s=_CALL_S, check=False)
+    if done.code not in (0, _NONE_MATCHED):
+        raise RunFailed(f"pgrep ended with {done.code} on {host.name}: {last_line(done)}")
+    return {int(pid): name.strip() for pid, _, name in (line.partition(" ") for line in done.text.splitlines())}
 
 
 def alive(host: Host, process: Process) -> bool:

@@ -5,21 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from tare.sites import Completed, Host, Output, Process
-
-
-@runtime_checkable
-class ReadsAhead(Protocol):
-    """A host that can read many small files in one call."""
-
-    def read_all(self, paths: Sequence[str]) -> Mapping[str, bytes | None]:
-        """Read files as `Host.read` does.
-
-        A path that is missing in the result must be read alone: too long, or unreadable.
-        """
-        ...
 
 
 @dataclass
@@ -31,20 +18,17 @@ class ReadAhead:
 
     def look(self) -> Host:
         """The host with its current files: to be used at once, for one look."""
-        if not isinstance(self.host, ReadsAhead):
-            return self.host
-        contents = self.host.read_all(sorted(self.known)) if self.known else {}
-        return _Look(self.host, contents, self.known)
+        contents = self.host.read_all(sorted(self.known))
+        return self.host if contents is None else _Look(self.host, contents, self.known)
 
 
 def fetched(host: Host, paths: Iterable[str]) -> Host:
     """The host with these files fetched at once: to be used immediately, for one look."""
-    if not isinstance(host, ReadsAhead):
-        return host
-    return _Look(host, host.read_all(sorted(set(paths))), set())
+    contents = host.read_all(sorted(set(paths)))
+    return host if contents is None else _Look(host, contents, set())
 
 
-class _Look:
+class _Look(Host):
     """Reads files from what was fetched; everything else goes to the host."""
 
     def __init__(self, host: Host, contents: Mapping[str, bytes | None], known: set[str]) -> None:

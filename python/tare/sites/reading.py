@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from tare.errors import HostSilent, RunFailed, TimedOut
-from tare.sites import Host
+from tare.sites import Completed, Host
 
 _QUICK_S = 10.0
 """Time limit of the small programs that read facts."""
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ESRCH, errno.ENODEV})
 """ESRCH: the process has ended. ENODEV: the control group or device was removed after its file was opened."""
+_BACKTRACE_HINT = "note: run with `RUST_BACKTRACE=1`"
 _MOUNTS = re.compile(r"/proc/\d+/mount(?:info|s|stats)")
 
 
@@ -99,9 +100,30 @@ def cpu_list(content: str | None) -> tuple[int, ...] | None:
     return tuple(cpu for part in ends for cpu in range(part[0], part[-1] + 1))
 
 
+def last_line(done: Completed) -> str:
+    """The reason that a failed program gave: the last line that it printed."""
+    return last_line_of(done.stderr) or last_line_of(done.stdout) or "it printed nothing"
+
+
+def last_line_of(output: bytes) -> str:
+    """Last line of a program's output that is no hint of Rust's how to get more lines; empty without one."""
+    lines = (line.strip() for line in output.decode(errors="replace").splitlines())
+    told = [line for line in lines if line and not line.startswith(_BACKTRACE_HINT)]
+    return told[-1] if told else ""
+
+
 def names(host: Host, directory: str) -> tuple[str, ...]:
     """Names in a directory, sorted; empty if it does not exist."""
     return tuple(sorted(answer(host, ["ls", "-1", "--", directory]).splitlines()))
+
+
+def sysctls(host: Host, wanted: Iterable[str], within: Sequence[str] = ()) -> Mapping[str, str] | None:
+    """Settings of the kernel by name, those that it has; `within`: a command that enters a namespace first."""
+    paths = {name: f"/proc/sys/{name.replace('.', '/')}" for name in wanted}
+    # `-s` and `true`: a kernel that lacks one of them still tells the others.
+    argv = [*within, "sh", "-c", 'grep -sH "" "$@"; true', "sh", *paths.values()]
+    lines = table(answer(host, argv), ":")
+    return {name: " ".join(lines[path].split()) for name, path in paths.items() if path in lines} or None
 
 
 def answer(host: Host, argv: Iterable[str]) -> str:

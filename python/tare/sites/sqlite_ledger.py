@@ -12,7 +12,7 @@ from pathlib import Path
 from tare.errors import EnvironmentLacks, StoreError
 from tare.full_disk import is_full
 from tare.sites import Host, Process
-from tare.sites.layout import make_directory, refuse_foreign
+from tare.sites.layout import make_directory, mark_home, refuse_foreign
 from tare.sites.ledger import Kind, Made
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import alive, from_ident, to_ident
@@ -37,11 +37,13 @@ CREATE TABLE IF NOT EXISTS made (
 class SqliteLedger:
     """Uses WAL with synchronous=FULL: a noted entry survives `kill -9` and power loss.
 
-    `here`: the machine that tare runs on, where the owners of the entries live.
+    `here`: the machine that tare runs on, where the owners of the entries live. `home`: if the file does not lie
+    directly in it.
     """
 
-    def __init__(self, path: Path, *, here: Host | None = None) -> None:
+    def __init__(self, path: Path, *, here: Host | None = None, home: Path | None = None) -> None:
         self._path = path
+        self._home = home or path.parent
         self._here = here or LocalHost()
         self.owner = own_process()
         for place in (path.parent, path):
@@ -87,14 +89,19 @@ class SqliteLedger:
                 living[entry.owner] = alive(self._here, entry.owner)
         return tuple(entry for entry in entries if not entry.keep and not living[entry.owner])
 
+    def owner_on(self, host: str) -> Process:  # noqa: ARG002 - the machine that tare runs on
+        """Owner of all entries that this process makes."""
+        return self.owner
+
     def home(self, host: str) -> str:  # noqa: ARG002 - the machine that tare runs on
-        """See `Ledger.home`."""
-        return str(self._path.parent)
+        """Home on this machine."""
+        return str(self._home)
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
         """Open one connection per call: none must be handed to a thread or a fork, or closed at the end."""
         with self._failing_clearly():
+            mark_home(self._home)
             make_directory(self._path.parent)
             with closing(sqlite3.connect(self._path, timeout=_BUSY_S)) as db:
                 _in_wal(db)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from tare.deployments import Bind, Claim, Layer, Right, Task, Volume
+from tare.deployments import Bind, Claim, Layer, Task, Volume
+from tare.requirements import Requirement
 from tare.sites import Process
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class Storage(Protocol):
     """Deployments that can use this storage; `None`: all."""
     options: ClassVar[frozenset[str]]
     """Keys of `StorageSpec` that this storage uses."""
-    needs: ClassVar[frozenset[Right]]
+    needs: ClassVar[tuple[Requirement, ...]]
+    """What the SUT's host must have."""
 
     def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:
         """Make an empty place. Raises `EnvironmentLacks` if this host cannot provide it."""

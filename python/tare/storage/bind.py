@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tare.deployments import Right
 from tare.deployments.directories import remove_tree
 from tare.deployments.mounts import mount_under
+from tare.requirements import Requirement
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import DataMount, DataRequest
@@ -25,7 +25,7 @@ class BindStorage:
 
     deployments: ClassVar[frozenset[str] | None] = None
     options: ClassVar[frozenset[str]] = frozenset()
-    needs: ClassVar[frozenset[Right]] = frozenset()
+    needs: ClassVar[tuple[Requirement, ...]] = ()
 
     host: Host
     ledger: Ledger

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tare.deployments import Right
 from tare.deployments.mounts import mount_under
 from tare.errors import EnvironmentLacks
+from tare.requirements import HostPlan, Lack, Requirement
+from tare.requirements.rights import ROOT
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import DataMount, DataRequest
@@ -34,13 +35,30 @@ _LEAST_BYTES = {"ext4": 64 << 20, "xfs": 512 << 20, "btrfs": 256 << 20}
 """mkfs.xfs makes no file system below 300 MB; the others need little beyond their data."""
 
 
+def _lacks(there: HostPlan) -> Iterator[Lack]:
+    named = {each.sut.storage.file_system or _DEFAULT_FILE_SYSTEM for each in there.served}
+    for file_system in sorted(named or {_DEFAULT_FILE_SYSTEM}):
+        program = _MAKERS[file_system][0]
+        if there.host.run(["sh", "-c", f"command -v {program}"], timeout_s=CALL_S, check=False).code != 0:
+            yield Lack(f"{program} is not installed", f"apt-get install {_PACKAGES[file_system]}")
+
+
+FILE_SYSTEMS = Requirement(
+    "file systems",
+    needed_by="the storage `block`",
+    tried_how="`command -v mkfs.ext4`, or of the file system that the study names",
+    hint="apt-get install e2fsprogs",
+    ask=_lacks,
+)
+
+
 @dataclass(frozen=True)
 class BlockStorage:
     """A file system in an image file below the run's directory, so that it is on the same disk as with `bind`."""
 
     deployments: ClassVar[frozenset[str] | None] = None
     options: ClassVar[frozenset[str]] = frozenset({"size", "file_system", "device"})
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+    needs: ClassVar[tuple[Requirement, ...]] = (ROOT, FILE_SYSTEMS)
 
     host: Host
     ledger: Ledger

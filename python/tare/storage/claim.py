@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from tare.deployments import POD, Claim, Instance, Right
+from tare.deployments import POD, Claim, Instance
 from tare.deployments.directories import remove_tree
 from tare.deployments.kube.api import Cluster, connect
 from tare.deployments.kube.claims import Claims
@@ -15,6 +15,8 @@ from tare.deployments.kube.namespaces import Namespaces
 from tare.deployments.kube.sleeper import sleeper
 from tare.deployments.mounts import place_on_host
 from tare.errors import EnvironmentLacks, RunFailed
+from tare.requirements import Requirement
+from tare.requirements.rights import ROOT
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.sites.local import own_process
@@ -49,7 +51,7 @@ class ClaimStorage:
 
     deployments: ClassVar[frozenset[str] | None] = frozenset({POD})
     options: ClassVar[frozenset[str]] = frozenset({"storage_class", "size"})
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+    needs: ClassVar[tuple[Requirement, ...]] = (ROOT,)
 
     host: Host
     ledger: Ledger

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tare.deployments import Layer, Right
+from tare.deployments import Layer
 from tare.deployments.directories import remove_tree
+from tare.requirements import Requirement
+from tare.requirements.engines import ENGINE
+from tare.requirements.rights import ROOT
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import DataMount, DataRequest
@@ -26,7 +29,7 @@ class LayerStorage:
 
     deployments: ClassVar[frozenset[str] | None] = frozenset({"container", "vm-container"})
     options: ClassVar[frozenset[str]] = frozenset({"copy_up"})
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE, Right.ROOT})
+    needs: ClassVar[tuple[Requirement, ...]] = (ENGINE, ROOT)
 
     host: Host
     ledger: Ledger

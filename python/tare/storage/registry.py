@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from tare.deployments import Right
 from tare.plugins import Implementations, breach_of_factory
+from tare.requirements import Requirement
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import Storage
@@ -36,7 +36,7 @@ class StorageFactory(Protocol):
         ...
 
     @property
-    def needs(self) -> frozenset[Right]:
+    def needs(self) -> tuple[Requirement, ...]:
         """`Storage.needs`, known before a storage is made."""
         ...
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tare.deployments import Right
 from tare.deployments.mounts import mount_under
+from tare.requirements import Requirement
+from tare.requirements.rights import ROOT
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import DataMount, DataRequest
@@ -25,7 +26,7 @@ class TmpfsStorage:
 
     deployments: ClassVar[frozenset[str] | None] = None
     options: ClassVar[frozenset[str]] = frozenset({"size"})
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+    needs: ClassVar[tuple[Requirement, ...]] = (ROOT,)
 
     host: Host
     ledger: Ledger

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 from docker.errors import DockerException, NotFound
 from requests.exceptions import RequestException
 
-from tare.deployments import Right
 from tare.deployments.directories import remove_tree
 from tare.deployments.mounts import mount_under, must_share_disk
 from tare.errors import EnvironmentLacks, RunFailed
+from tare.requirements import Requirement
+from tare.requirements.engines import ENGINE
+from tare.requirements.rights import ROOT
 from tare.sites import Host
 from tare.sites.engine import labels
 from tare.sites.ledger import Kind, Ledger
@@ -31,7 +33,7 @@ class VolumeStorage:
 
     deployments: ClassVar[frozenset[str] | None] = frozenset({"container"})
     options: ClassVar[frozenset[str]] = frozenset()
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE, Right.ROOT})
+    needs: ClassVar[tuple[Requirement, ...]] = (ENGINE, ROOT)
 
     host: Host
     ledger: Ledger
@@ -42,7 +44,9 @@ class VolumeStorage:
         self.clear(request)
         self.ledger.note(Kind.VOLUME, request.name, host=self.host.name)
         try:
-            volume = self._volumes().create(request.name, driver="local", labels=labels(request.name))
+            volume = self._volumes().create(
+                request.name, driver="local", labels=labels(request.name, self.ledger.owner_on(self.host.name))
+            )
         except (DockerException, RequestException) as error:
             raise EnvironmentLacks(f"the engine cannot make a volume: {error}") from error
         path = str(volume.attrs["Mountpoint"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import RowMapping, insert, select
 
 from tare.errors import StoreError
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store.files import attempt_name
 from tare.store.raw import RawFile, copy_as_committed
 from tare.store.read import Store, open_store

@@ -6,13 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import TypeAdapter
 from pydantic_core import from_json
 from sqlalchemy import Column, Connection, Integer, Label, Select, Text, func, literal_column, select
 from sqlalchemy.engine import Row
 
 from tare.protocols.pilot import BLOCKS
-from tare.run.duet.swap import rate_of
-from tare.run.record import TOGETHER
+from tare.record.duet import DuetTimes
+from tare.record.run_record import TOGETHER, sharing
+from tare.record.swap_halves import rate_of
 from tare.run.resume import AttemptSummary, StateBuilder, StudyState, summary_of
 from tare.store.read import Store, without_collector
 from tare.store.rows import REFERENCES, Facts, from_row
@@ -25,6 +27,7 @@ _DECIDING: tuple[_Path, ...] = (
     ("measurement", "throughput_per_s"),
     ("pilot",),
     ("emulated",),
+    ("rotation",),
 )
 """Paths in a record that decide what is left to do; the database extracts them, as a record may have megabytes."""
 _SHOWN: tuple[_Path, ...] = (("measurement", "unit"), ("measurement", "latency", "p95_ms"), ("site",), ("notices",))
@@ -34,6 +37,7 @@ _AT_ONCE = 1000
 """Rows that are read and parsed together: few enough to stay in the CPU's caches."""
 _MOST_NAMED = 1000
 """Most names in one statement; a protocol message of PostgreSQL has at most 65535 parameters."""
+_DUET: TypeAdapter[DuetTimes | None] = TypeAdapter(DuetTimes | None)
 _TOGETHER = frozenset(phase.value for phase in TOGETHER)
 
 
@@ -61,8 +65,9 @@ def state_of(store: Store) -> StudyState:
         for rows in connection.execute(asked).partitions(_AT_ONCE):
             for row, parts in zip(rows, from_json(f"[{','.join([row[-1] for row in rows])}]"), strict=True):
                 run_id, _, block, _, ok, _ = row
-                phases, duet, rate, choice, emulated = parts
-                if ok and block > BLOCKS and duet is None and choice is None and not emulated:
+                phases, duet, rate, choice, emulated, rotation = parts
+                alone = duet is None and rotation is None
+                if ok and block > BLOCKS and alone and choice is None and not emulated:
                     took_s = sum([time["seconds"] for time in phases])
                     builder.note_good(run_id, took_s, None if rate is None else float(rate))
                 else:
@@ -135,13 +140,14 @@ def _made(row: Row[Any], parts: Sequence[Any], pilot: Mapping[tuple[str, int], A
     run_id, attempt, block, arm, ok = row[: len(_KEYS)]
     if ok and block <= BLOCKS and (run_id, attempt) in pilot:
         return pilot[run_id, attempt]
-    phases, duet, rate, choice, emulated = parts[: len(_DECIDING)]
-    seconds = sum(_share_of(time, duet) for time in phases)
+    phases, duet_tree, rate, choice, emulated, rotation = parts[: len(_DECIDING)]
+    duet = _DUET.validate_python(duet_tree)
+    seconds = sum(_share_of(time, sharing(duet, rotation)) for time in phases)
     good_rate = rate_of(rate, duet) if ok else None
     return AttemptSummary(run_id, arm, block, bool(ok), seconds, good_rate, None, choice, tuple(emulated or ()))
 
 
-def _share_of(time: Mapping[str, Any], duet: Mapping[str, Any] | None) -> float:
+def _share_of(time: Mapping[str, Any], runs_at_once: int) -> float:
     """Seconds of a phase that count for one attempt, as `RunRecord.share_of`."""
     seconds: float = time["seconds"]
-    return seconds / 2 if duet is not None and time["phase"] in _TOGETHER else seconds
+    return seconds / runs_at_once if time["phase"] in _TOGETHER else seconds

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from tare.errors import EnvironmentLacks, StoreError
 from tare.plain_files import must_be_plain, open_plain
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.sites.layout import make_directory
 from tare.store.files import StoreLayout, attempt_name, move_all_durably, raw_name, sync_file
 

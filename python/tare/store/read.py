@@ -16,8 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tare.errors import StoreError
 from tare.plan.model import Plan
+from tare.record.run_record import RunRecord
 from tare.run.ending import Ending
-from tare.run.record import RunRecord
 from tare.store.files import StoreLayout, must_be_plain_store, store_name
 from tare.store.raw import OwnFiles, RawFile, RawFiles, SharedFiles
 from tare.store.rows import REFERENCES, Facts, from_row, put_together
@@ -34,7 +34,7 @@ from tare.store.schema import (
     study,
 )
 from tare.store.sqlite_errors import reason_of, room_hint
-from tare.store_place import Place, StorePlace, place_of
+from tare.store_place import Place, StorePlace, parse_store_url
 
 _UNREADABLE = (SQLAlchemyError, sqlite3.Error, ValidationError, ValueError, KeyError, RecursionError)
 """Errors of a damaged database, and of damaged records in an intact one."""
@@ -156,7 +156,7 @@ class Store:
 
 def open_store(where: Place) -> Store:
     """Open a store for reading only; an older format is migrated in memory, the files stay unchanged."""
-    place = place_of(where)
+    place = parse_store_url(where)
     store = _in_directory(place) if place.is_directory else _at_url(place)
     _ = store.plan  # raises here if the plan is damaged
     return store

@@ -17,7 +17,7 @@ from tare.store.files import StoreLayout, holder, must_be_plain_store
 from tare.store.raw import OwnFiles
 from tare.store.saved import BEGIN_ANEW, Repaired, Row, Saved, by_attempt, intact_bodies, only_study, write_repaired
 from tare.store.schema import bring_up_to_date, connect, endings, facts, raw_files, runs, study
-from tare.store_place import Place, place_of
+from tare.store_place import Place, parse_store_url
 
 
 def repair(source: Place, target: Path) -> Repaired:
@@ -26,7 +26,7 @@ def repair(source: Place, target: Path) -> Repaired:
     An attempt whose record or raw file differs from what was committed is left out: `tare run` repeats its run.
     Raises `StoreError` if the study cannot be read, if a tare writes the store, or if `target` exists.
     """
-    place = place_of(source)
+    place = parse_store_url(source)
     if target.exists() or target.is_symlink():
         raise StoreError(f"{target} exists already", hint="name a new directory with --to")
     if not place.is_directory:

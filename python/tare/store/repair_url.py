@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from tare.errors import StoreError
 from tare.plan.model import Plan
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store import postgresql
 from tare.store.claims import makers
 from tare.store.raw import RawFile, file_digest

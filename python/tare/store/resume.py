@@ -18,19 +18,20 @@ from sqlalchemy.exc import SQLAlchemyError
 from tare.errors import StoreError
 from tare.plan.extension import changes_between, extends
 from tare.plan.model import Plan
+from tare.sites.layout import make_directory
 from tare.store.files import StoreLayout, attempt_name, held, must_be_plain_store, sync_directory
 from tare.store.raw import file_system
 from tare.store.schema import bring_up_to_date, connect, study
 from tare.store.sqlite_errors import reason_of, room_hint
 from tare.store.write import Writer
-from tare.store_place import Place, StorePlace, place_of
+from tare.store_place import Place, StorePlace, parse_store_url
 from tare.version import __version__
 
 
 @contextmanager
 def resume_store(where: Place, plan: Plan) -> Iterator[Writer]:
     """Hold the store for this plan; make it if there is none, and remove leftovers of a crash first."""
-    place = place_of(where)
+    place = parse_store_url(where)
     with _held(place, lambda connection: _enrol(connection, place, plan)) as writer:
         yield writer
 
@@ -38,7 +39,7 @@ def resume_store(where: Place, plan: Plan) -> Iterator[Writer]:
 @contextmanager
 def adopt_store(where: Place, header: Mapping[str, Any]) -> Iterator[Writer]:
     """Hold a store whose row of `study` is, or becomes, the one of another store."""
-    place = place_of(where)
+    place = parse_store_url(where)
     with _held(place, lambda connection: _adopt(connection, place, header)) as writer:
         writer.alone()
         yield writer
@@ -101,6 +102,7 @@ def _make_directory(layout: StoreLayout) -> None:
                 f"{layout.root} is a directory with other content, not a store",
                 hint="give --store a new directory",
             )
+        make_directory(layout.root.parent)
         for directory in (layout.root, layout.raw, layout.staging):
             directory.mkdir(parents=True, exist_ok=True)
         sync_directory(layout.root)

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import RowMapping
 
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 SHARED = ("host", "engine", "images")
 """Parts of a record that are kept in the table `facts`."""

@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tare.errors import StoreError
 from tare.plan.model import Plan
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store.files import StoreLayout, attempt_name, sync_directory, sync_file
 from tare.store.raw import RawFile, copy_as_committed
 from tare.store.rows import Facts, digest_of, fault_of, from_row

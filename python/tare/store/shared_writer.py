@@ -12,8 +12,8 @@ from sqlalchemy import Engine, Select, func, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from tare.errors import StoreError
+from tare.record.run_record import RunRecord
 from tare.run.claims import EVERYTHING
-from tare.run.record import RunRecord
 from tare.store.claims import LEASE_S, Leases
 from tare.store.postgresql import committed, is_lost
 from tare.store.raw import RawFile
@@ -45,7 +45,7 @@ class SharedWriter(Writer):
 
     @property
     def claims(self) -> SharedWriter:
-        """See `Writer.claims`."""
+        """The writer itself, which claims blocks for this coordinator."""
         return self
 
     @contextmanager

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, Engine, insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from tare.errors import StoreError
+from tare.record.run_record import RunRecord
 from tare.run.claims import Claims
 from tare.run.ending import Ending
-from tare.run.record import RunRecord
 from tare.store.files import attempt_name
 from tare.store.raw import RawFile, file_digest
 from tare.store.read import Store

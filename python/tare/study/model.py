@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, field_validator
 
 from tare.errors import StudyError
+from tare.study.metrics import COMPARED_METRIC, PUBLISHED_METRIC
 from tare.study.protocol_spec import ProtocolSpec
 from tare.study.values import (
     CgroupPlace,
@@ -30,6 +31,9 @@ FORMAT = 1
 Scalar = str | int | float | bool
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 """Names become parts of container, cgroup and directory names, so they are plain."""
+
+
+Sysctl = Annotated[str, Field(pattern=r"^net(\.[a-z0-9_-]+)+$")]
 
 
 class Source(Strict):
@@ -83,19 +87,26 @@ class ConfinementSpec(Strict):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    seccomp: Annotated[str, Field(pattern=r"^(default|unconfined|/\S+)$")] = "default"
-    """System call filter: the engine's, none, or a JSON profile on the host by its absolute path."""
+    seccomp: Annotated[
+        str, Field(pattern=r"^(default|unconfined|[^\x00-\x1f]*/[^\x00-\x1f]+|[^\x00-\x1f]+\.json)$")
+    ] = "default"
+    """System call filter: the engine's, none, or a JSON profile by its path, relative to the study file."""
     capabilities: Literal["default", "all", "none"] = "default"
     """Capabilities. A program that is not root uses them only through files that have them."""
     no_new_privileges: bool = False
     """No program gains rights by what it executes: no set-user-ID, no file capabilities."""
+
+    @property
+    def profile(self) -> str | None:
+        """Path of the profile that filters system calls; `None` without one."""
+        return None if self.seccomp in {"default", "unconfined"} else self.seccomp
 
 
 class Placement(Strict):
     """Where one side of the benchmark runs."""
 
     image: str
-    """`NAME` (a recipe), `docker://REF`, `oci:PATH` or `tar:PATH`."""
+    """`NAME` (a recipe), the path of a recipe (`.yaml`), `docker://REF`, `oci:PATH` or `tar:PATH`."""
     deployment: str
     engine: EngineName | None = None
     """Engine of containers; `None`: the one at DOCKER_HOST, else Docker's."""
@@ -195,6 +206,8 @@ class SutSpec(Placement):
     """Virtual machine of the SUT, always set in a study that was read; `None` for other deployments."""
     pod: PodSpec | None = None
     """Pod of the SUT's container; `None` for a container without a pod."""
+    sysctls: Mapping[Sysctl, Annotated[str, Field(pattern=r"^[!-~ \t]+$")] | int] = Field(default_factory=dict)
+    """Settings of the network namespace of a container that has its own (`net.core.somaxconn`)."""
     settings: Mapping[str, Scalar] = Field(default_factory=dict)
 
 
@@ -235,17 +248,16 @@ class ArmSettings(Strict):
         return {"sut": self.sut} if self.client is None else {"sut": self.sut, "client": self.client}
 
 
-_LATENCY = r"([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99)"
-PUBLISHED_METRIC = rf"^(throughput|{_LATENCY})$"
 PublishedMetric = Annotated[str, Field(pattern=PUBLISHED_METRIC)]
 """A metric of publications, over all operations or of one kind: `read_latency_mean`."""
-PER_OPERATION = ("cpu_per_operation", "io_per_operation")
-"""Metrics beside throughput and latencies, from `analyze.metrics.METRICS`, which a study cannot import."""
-MARGIN_METRIC = rf"^(throughput|{'|'.join(PER_OPERATION)}|{_LATENCY})$"
-MarginMetric = Annotated[str, Field(pattern=MARGIN_METRIC)]
-"""A metric that can have a margin: any that is compared, see `analyze.metrics.metric_named`."""
+MarginMetric = Annotated[str, Field(pattern=COMPARED_METRIC)]
+"""A metric that can have a margin: any that is compared."""
 Margin = Annotated[float, Field(gt=0, lt=1)]
 """A relative effect that would not matter, as a fraction: 0.05 is from 1/1.05 to 1.05 times the baseline."""
+
+
+MaxOverhead = Annotated[float, Field(gt=0, le=100)]
+"""Highest overhead that `tare check` allows, as a fraction."""
 
 
 class Published(Strict):
@@ -299,6 +311,13 @@ class Imported(Strict):
     primary: PublishedMetric = "throughput"
 
 
+class NamedFile(Strict):
+    """Content of a file that a study names. `text`: `None` if it is long, or no text."""
+
+    sha256: str
+    text: str | None = None
+
+
 class Study(Strict):
     """A study at one scale: every arm resolved, every name known to a plug-in."""
 
@@ -325,6 +344,8 @@ class Study(Strict):
     """Quantities that the source defines and reports."""
     margins: Mapping[MarginMetric, Margin] = Field(default_factory=dict)
     """Metric → effect that would not matter; a metric without a margin gets no verdict."""
+    max_overhead: Mapping[MarginMetric, MaxOverhead] = Field(default_factory=dict)
+    """Metric → highest overhead that `tare check` allows; what has no limit is not checked."""
     deviations: tuple[str, ...]
     """How this study differs from the published one, in sentences (the scale's own included)."""
     text: str
@@ -341,6 +362,8 @@ class Study(Strict):
     """Factor → levels of arms whose rate the disk is meant to limit; empty: no arm."""
     imported: Imported | None = None
     """Set for results that others measured."""
+    files: Mapping[str, NamedFile] = Field(default_factory=dict)
+    """Files that the arms name (recipes with the files that they add, seccomp profiles), by absolute path."""
 
     def is_disk_bound(self, name: str) -> bool:
         """Whether the disk is meant to limit the rate of an arm."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AliasChoices, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from tare.study.values import LONGEST_S, CpuList, Seconds, Strict, cpu_set
 
@@ -104,6 +105,59 @@ class DuetSpec(Sequential):
         return cpus
 
 
+class RotateSpec(Sequential):
+    """The servers of all arms at once, driven one at a time in short turns; a block is a generation of servers."""
+
+    name: Literal["rotate"]
+    blocks: int = Field(default=16, gt=0, le=1000, validation_alias=AliasChoices("generations", "blocks"))
+    """Maximum number of generations of servers, which other keys call blocks."""
+    turn_ms: float | None = Field(default=None, ge=10, le=60_000)
+    """How long an arm is measured in its turn; `None`: a pilot chooses both lengths before the first generation."""
+    settle_ms: float | None = Field(default=None, ge=1, le=10_000)
+    """How long it is driven before that without being measured."""
+    rounds: int | None = Field(default=None, ge=10, le=100_000)
+    """Turns of each arm in a generation; `None`: as many as make up `workload.measure_s`, or fewer by the pilot."""
+    cpus: tuple[CpuList, CpuList] | None = ("0", "1")
+    """CPUs of the servers and of the clients; `None`: those that the arms' `limits` allow."""
+
+    @field_validator("cpus")
+    @classmethod
+    def _sets_are_apart(cls, cpus: tuple[str, str] | None) -> tuple[str, str] | None:
+        if cpus is not None and (shared := cpu_set(cpus[0]) & cpu_set(cpus[1])):
+            raise ValueError(f"CPU {min(shared)} is in both sets; servers and clients need CPUs of their own")
+        return cpus
+
+    @model_validator(mode="after")
+    def _no_mirrored_pairs(self) -> RotateSpec:
+        if self.anytime == "sign-flip":
+            raise ValueError("sign flips need mirrored pairs of blocks, which `rotate` does not make")
+        return self
+
+    @model_validator(mode="after")
+    def _both_lengths_or_none(self) -> RotateSpec:
+        if (self.turn_ms is None) is not (self.settle_ms is None):
+            raise ValueError("set both turn_ms and settle_ms, or leave both to a pilot")
+        return self
+
+    @property
+    def measured_ms(self) -> float:
+        """`turn_ms`, or what is assumed before a pilot chose."""
+        return 100.0 if self.turn_ms is None else self.turn_ms
+
+    @property
+    def settling_ms(self) -> float:
+        """`settle_ms`, or what is assumed before a pilot chose."""
+        return 20.0 if self.settle_ms is None else self.settle_ms
+
+    def rounds_of(self, measure_s: float) -> int:
+        """Return the number of measured rounds of a generation."""
+        return self.rounds or max(10, round(measure_s * 1000 / self.measured_ms))
+
+    def warm_up_rounds_of(self, warmup_s: float) -> int:
+        """Return the number of rounds before them, at least one."""
+        return max(1, math.ceil(warmup_s * 1000 / (self.measured_ms + self.settling_ms)))
+
+
 class FixedSpec(Repetition):
     """A fixed number of runs for each arm, as in most published studies."""
 
@@ -142,7 +196,7 @@ class ImportedSpec(Repetition):
     control: bool = False
 
 
-_BY_NAME = frozenset({"duet", "fixed", "buckets", "imported"})
+_BY_NAME = frozenset({"duet", "rotate", "fixed", "buckets", "imported"})
 
 
 def _protocol(value: Any) -> str:
@@ -154,6 +208,7 @@ def _protocol(value: Any) -> str:
 ProtocolSpec = Annotated[
     Annotated[InterleaveSpec, Tag("interleave")]
     | Annotated[DuetSpec, Tag("duet")]
+    | Annotated[RotateSpec, Tag("rotate")]
     | Annotated[FixedSpec, Tag("fixed")]
     | Annotated[BucketsSpec, Tag("buckets")]
     | Annotated[ImportedSpec, Tag("imported")],
@@ -164,6 +219,7 @@ ProtocolSpec = Annotated[
 PROTOCOL_SPECS: Mapping[str, type[Repetition]] = {
     "interleave": InterleaveSpec,
     "duet": DuetSpec,
+    "rotate": RotateSpec,
     "fixed": FixedSpec,
     "buckets": BucketsSpec,
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tare.databases import Database, Secrets, ServerPlan
@@ -16,6 +17,9 @@ SettingsCheck = Callable[[Mapping[str, Scalar]], object]
 """Raises `StudyError` for settings that a database does not accept."""
 TargetCheck = Callable[[Parameters, str], object]
 """Raises `StudyError` for a database that a workload cannot drive with these parameters."""
+
+RecipeFiles = Callable[[Path], Iterable[Path]]
+"""Raises `StudyError` for a recipe that is wrong, and `OSError` for a file that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Registry:
     without a prefix. `clusters`: databases that can form a cluster. `programs`: workloads that need no database, as
     they are themselves the SUT. `tls_servers`, `tls_clients`: databases and workloads that can use TLS. `monitors`:
     all of them. `storages`: what each can be combined with. `drives`: workload that needs a database → check of
-    that database. `refused`: kind and name of a plug-in → why.
+    that database. `refused`: kind and name of a plug-in → why. `files_of_recipe`: recipe → the files of its image.
     """
 
     databases: Mapping[str, SettingsCheck]
@@ -55,6 +59,7 @@ class Registry:
     storages: Mapping[str, Usable] = field(default_factory=lambda: {"bind": Usable(None, frozenset())})
     drives: Mapping[str, TargetCheck] = field(default_factory=dict)
     refused: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    files_of_recipe: RecipeFiles = lambda recipe: (recipe,)
 
 
 def installed() -> Registry:
@@ -72,10 +77,10 @@ def _registry(*, plugins: bool) -> Registry:
     from tare.databases.abilities import CLUSTERS
     from tare.databases.abilities import TLS as TLS_DATABASES
     from tare.databases.registry import DATABASES
-    from tare.deployments import Right
     from tare.deployments.registry import DEPLOYMENTS
     from tare.monitors.registry import MONITORS
     from tare.protocols.registry import IMPORTED, PROTOCOLS
+    from tare.requirements.engines import ENGINE
     from tare.storage.registry import STORAGES
     from tare.study.catalogue import recipes
     from tare.workloads.registry import TLS as TLS_WORKLOADS
@@ -110,11 +115,17 @@ def _registry(*, plugins: bool) -> Registry:
         monitors=frozenset(monitors) - {FAKE},
         drives={name: _target_check(each) for name, each in workloads.items() if each.needs_database},
         storages={
-            name: Usable(each.deployments, each.options, Right.ENGINE in each.needs)
-            for name, each in storages.items()
+            name: Usable(each.deployments, each.options, ENGINE in each.needs) for name, each in storages.items()
         },
         refused=refused,
+        files_of_recipe=_files_of_recipe,
     )
+
+
+def _files_of_recipe(recipe: Path) -> Iterable[Path]:
+    from tare.images.recipe.file import files_of
+
+    return files_of(recipe)
 
 
 _SECRETS = Secrets(user="nobody", password="none")  # noqa: S106 - of a server that is never started

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from tare.study.model import ClientSpec, MonitorSpec, StorageSpec, SutSpec
 from tare.study.protocol_spec import PROTOCOL_SPECS, ImportedSpec
 from tare.study.reading.file import StudyFile
-from tare.study.reading.patches import SCALABLE, TEMPLATE, WHOLE_ROOT
+from tare.study.reading.patches import SCALABLE, TEMPLATE, WHOLE_ROOTS
 from tare.study.registry import Registry, built_in
 from tare.study.values import Quantities
 
@@ -152,7 +152,7 @@ def _patch(roots: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
     patterns: dict[str, Any] = {}
     for root, schema in roots.items():
         _flatten(root, schema, defs, properties, patterns)
-        if root == WHOLE_ROOT:
+        if root in WHOLE_ROOTS:
             properties[root] = schema
     return {
         "type": "object",
@@ -169,19 +169,23 @@ def _flatten(
     properties: dict[str, Any],
     patterns: dict[str, Any],
 ) -> None:
-    if "$ref" in schema:
-        schema = defs[schema["$ref"].rsplit("/", 1)[-1]]
-    for alternative in schema.get("anyOf", [schema]):
+    schema = _referred(schema, defs)
+    for alternative in (_referred(each, defs) for each in schema.get("anyOf", [schema])):
         for key, written in alternative.get("properties", {}).items():
             dotted = f"{prefix}.{key}"
             inner = {word: meaning for word, meaning in written.items() if word != "default"}
-            # Two workloads may give one key two meanings; a patch may then have either.
+            # Two workloads or protocols may give one key two meanings; a patch may then have either.
             kept = properties.get(dotted, inner)
             properties[dotted] = inner if kept == inner else {"anyOf": [kept, inner]}
             _flatten(dotted, inner, defs, properties, patterns)
         free = alternative.get("additionalProperties")
         if isinstance(free, dict):
             patterns[f"^{re.escape(prefix)}[.].+$"] = free
+
+
+def _referred(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str, Any]:
+    referred: Mapping[str, Any] = defs[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema
+    return referred
 
 
 def _keys_of(patch: Mapping[str, Any]) -> dict[str, Any]:

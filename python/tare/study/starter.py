@@ -16,41 +16,42 @@ question: What does a container on a network of its own cost, against the same s
 
 # SUT: the database, and all that an arm puts around it. This is the template that levels patch.
 sut:
-  image: mariadb            # a recipe's name, docker://REF, oci:PATH or tar:PATH
+  image: mariadb            # a recipe's name or file, docker://REF, oci:PATH or tar:PATH
   database: mariadb
   deployment: container     # bare: the same image, without an engine
   network: host             # host, bridge, published-loopback or published-address
   limits:
-    cpus: "0"               # the CPUs it may use; keep those of SUT and client apart
-    memory: 1G
+    memory: 1G              # of each of four servers at once
   settings:                 # the server's own settings, by their own names
     innodb_buffer_pool_size: 256M
 
 # Client: the load generator. network: host, bridge, or shared (in the SUT's namespace).
 client:
-  image: sysbench
+  image: tare-load
   deployment: bare
   network: host
-  limits:
-    cpus: "1"
 
 # The workload's own parameters. Times are in seconds; nothing of the warm-up is measured.
 workload:
-  name: sysbench
-  script: oltp_read_only
-  tables: 4
-  table_size: 100000
-  threads: 8
-  warmup_s: 10
-  measure_s: 60
+  name: tare-load
+  connections: 8
+  sysbench:
+    script: oltp_read_only
+    tables: 4
+    table_size: 100000
+  warmup_s: 2
+  measure_s: 10
 
-# Every arm, and a second instance of the baseline as a control, runs once in each block, in random order; the unit
-# of comparison is the block. It ends when every interval is as narrow as the target, from 8 blocks on, or at a cap.
+# The servers of all arms, and of a second instance of the baseline as a control, are started together, a
+# generation, and driven one at a time in short turns, in random order. The unit of comparison is the generation.
+# It ends when every interval is as narrow as the target, from 8 generations on, or at a cap.
+# Programs other than tare-load, virtual machines and writes to disk need `interleave`: one arm after the other.
 protocol:
-  name: interleave
+  name: rotate
+  cpus: ["0", "1"]          # CPUs of the servers, and of the clients
   target: 0.02              # half-width of the interval on relative throughput
-  blocks: 24                # the caps: blocks, and minutes of machine time
-  max_minutes: 240
+  generations: 24           # the caps: generations, and minutes of machine time
+  max_minutes: 60
   retries: 1                # how often a failed run is tried again
   seed: 1                   # the same seed gives the same order
 
@@ -76,12 +77,12 @@ scales:
   full: {}
   demo:
     set:
-      workload.table_size: 10000
-      workload.warmup_s: 1
-      workload.measure_s: 4
+      workload.sysbench.table_size: 10000
+      workload.warmup_s: 0.5
+      workload.measure_s: 3
       protocol.max_minutes: 5
     deviations:
-      - The tables are a tenth of their size, and a run lasts 4 seconds.
+      - The tables are a tenth of their size, and an arm is measured for 3 seconds in a generation.
       - It ends after 5 minutes, whatever is known by then.
 """
 

@@ -86,6 +86,10 @@ class ClientCommand:
     """For a measure phase: seconds for which the same process warms up before it measures."""
 
 
+TURNS_FILE, CONNECTED_FILE = "turns.json", "turns.connected"
+"""Schedule in the run directory of a client that takes turns; it appears once all arms' clients are connected."""
+
+
 def output_path(stdout: Path, name: str) -> Path:
     """Path of a file that the client left, next to its standard output: `measure.NAME` for `measure.stdout`."""
     return stdout.with_name(f"{stdout.stem}.{name}")
@@ -200,6 +204,30 @@ class Encryption:
 
 
 @dataclass(frozen=True)
+class TurnCounts:
+    """Measured turns of a run that took turns with other arms, as columns; times in seconds.
+
+    `settled_s`, `ends_s`: bounds of the measured time, since the generator began to measure. `operations`: those
+    meant to begin within it, `first_half` of them in its first half. `latency_ms`: their mean. `last_s`: when the
+    turn's last operation ended. `slices`: operations in equal parts of the turn, from its start on, by when they
+    were meant to begin; `None` if they were not asked for.
+    """
+
+    settled_s: tuple[float, ...]
+    ends_s: tuple[float, ...]
+    operations: tuple[int, ...]
+    first_half: tuple[int, ...]
+    latency_ms: tuple[float | None, ...]
+    last_s: tuple[float | None, ...]
+    slices: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Measured time of all turns."""
+        return sum(ends - settled for settled, ends in zip(self.settled_s, self.ends_s, strict=True))
+
+
+@dataclass(frozen=True)
 class Measurement:
     """Figures of one measure phase, as the generator reported them."""
 
@@ -232,6 +260,8 @@ class Measurement:
     """`None` if connections were not encrypted, or the generator does not report it."""
     sustained: Sustained | None = None
     """Result of a search for a sustainable rate; the other figures then cover all rates together."""
+    turns: TurnCounts | None = None
+    """Counts of each turn; `None` for a run alone. Throughputs are then by the measured time of the turns."""
 
 
 On_contra = TypeVar("On_contra", Target, Files, contravariant=True)

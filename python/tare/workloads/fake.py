@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from tare.errors import RunFailed
-from tare.workloads import ClientCommand, Files, Latency, Measurement, Parameters, Target, Window
+from tare.workloads import ClientCommand, Files, Latency, Measurement, Parameters, Target, TurnCounts, Window
 
 _GRACE_S = 10.0
 _SECRET_FILE = "fake.secret"  # noqa: S105 - the name of a file
@@ -39,7 +40,7 @@ if job["what"] == "load":
         sys.exit("cannot load")
     sys.exit(0)
 
-fault = job["fault"] if job["what"] == "measure" else ""
+fault = job["fault"] if job["what"] in ("measure", "in-turns") else ""
 if fault and job["fault_log"]:
     with open(job["fault_log"], "a+") as log:
         fcntl.flock(log, fcntl.LOCK_EX)  # two clients of a duet come here at once
@@ -52,16 +53,40 @@ if fault == "crash":
 if fault == "hang":
     time.sleep(3600)
 
-if job["fault"] in ("late", "late-untold"):
+if job["fault"] in ("late", "late-unreported"):
     time.sleep(0.6)
 
 done, errors = [], []
+if job["what"] == "in-turns":
+    streams = [connect() for _ in range(job["threads"])]
+    open(f"{run_dir}/turns.connected", "w").close()
+    while True:
+        try:
+            schedule = json.load(open(f"{run_dir}/turns.json"))
+            break
+        except FileNotFoundError:
+            time.sleep(0.005)
+    took = []
+    for start, settled, end in schedule["turns"]:
+        time.sleep(max(0, start / 1e9 - time.monotonic()))
+        ends = []
+        while (sent := time.monotonic_ns()) < end or not ends:  # a busy machine may wake it after its turn
+            answer = ask(streams[0], "get")
+            if answer != f"ok {job['rows']}":
+                errors.append(answer)
+            ends.append((sent, time.monotonic_ns()))
+        took.append(ends)
+    time.sleep(max(0, schedule["until"] / 1e9 - time.monotonic()))
+    first = schedule["warm_up"]
+    figures = {"turns": schedule["turns"][first:], "took": took[first:], "slices": schedule["slices"]}
+    print(json.dumps({**figures, "errors": len(errors)}))
+    sys.exit(0)
 streams = [connect() for _ in range(job["threads"])]
 began, began_at = time.monotonic(), time.time()
 end = began + job["seconds"] * (0.5 if fault == "cut-short" else 1)
 
 def drive(stream):
-    while (sent := time.monotonic()) < end:
+    while (sent := time.monotonic()) < end or not (done or errors):  # a busy machine may start it after its end
         answer = ask(stream, "get")
         now = time.monotonic()
         (done if answer == f"ok {job['rows']}" else errors).append((now - began, (now - sent) * 1000))
@@ -73,7 +98,7 @@ for thread in threads:
     thread.join()
 print(json.dumps({
     "seconds": time.monotonic() - began,
-    "began_at": None if job["fault"] == "late-untold" else began_at,
+    "began_at": None if job["fault"] == "late-unreported" else began_at,
     "done": [] if fault == "no-events" else sorted(done),
     "errors": len(errors) + (fault == "errors"),
 }))
@@ -83,14 +108,14 @@ print(json.dumps({
 class FakeParameters(Parameters):
     """Parameters of the fake workload. `fault`: what goes wrong in the measure phase (`load`: in loading).
 
-    Clients report when they began to drive. With `late`, that is 0.6 s after their start; with `late-untold`, they
-    begin as late and do not report it. With `fault_log`, a path on the client's host, only the first `fault_times`
-    measure phases go wrong.
+    Clients report when they began to drive. With `late`, that is 0.6 s after their start; with `late-unreported`,
+    they begin as late and do not report it. With `fault_log`, a path on the client's host, only the first
+    `fault_times` measure phases go wrong.
     """
 
     rows: int = Field(default=100, gt=0)
     threads: int = Field(default=2, gt=0)
-    fault: Literal["", "load", "crash", "hang", "errors", "no-events", "cut-short", "late", "late-untold"] = ""
+    fault: Literal["", "load", "crash", "hang", "errors", "no-events", "cut-short", "late", "late-unreported"] = ""
     fault_times: int = Field(default=1, gt=0)
     fault_log: str = ""
 
@@ -126,6 +151,8 @@ class FakeWorkload:
             words = stderr.read_text(errors="replace").split("\n")
             raise RunFailed(f"the fake client ended with {code}: {' '.join(words).strip()}")
         printed = _printed(stdout)
+        if "turns" in printed:
+            return _measured_in_turns(printed)
         done: list[tuple[float, float]] = [(at, latency) for at, latency in printed["done"]]
         if printed["errors"]:
             raise RunFailed(f"{printed['errors']} wrong answers")
@@ -174,19 +201,23 @@ def _measurement(done: list[tuple[float, float]], seconds: float, parameters: Pa
         queries_per_s=len(done) / seconds,
         errors=0,
         reconnects=0,
-        latency=Latency(
-            mean_ms=sum(latencies) / len(latencies),
-            min_ms=latencies[0],
-            max_ms=latencies[-1],
-            p50_ms=_quantile(latencies, 0.50),
-            p95_ms=_quantile(latencies, 0.95),
-            p99_ms=_quantile(latencies, 0.99),
-            resolution=None,
-            blind_to_stalls=True,
-            timed_from="actual-send",
-        ),
+        latency=_latency(latencies),
         histogram=tuple(counts.items()),
         windows=_windows(done, parameters),
+    )
+
+
+def _latency(latencies: list[float]) -> Latency:
+    return Latency(
+        mean_ms=sum(latencies) / len(latencies),
+        min_ms=latencies[0],
+        max_ms=latencies[-1],
+        p50_ms=_quantile(latencies, 0.50),
+        p95_ms=_quantile(latencies, 0.95),
+        p99_ms=_quantile(latencies, 0.99),
+        resolution=None,
+        blind_to_stalls=True,
+        timed_from="actual-send",
     )
 
 
@@ -204,6 +235,61 @@ def _windows(done: list[tuple[float, float]], parameters: Parameters) -> tuple[W
         )
         for index, part in enumerate(parts)
     )
+
+
+def _measured_in_turns(printed: Mapping[str, Any]) -> Measurement:
+    """Make the measurement of a client that took turns: a window for each turn."""
+    turns, driven, zero = printed["turns"], printed["took"], printed["turns"][0][0]
+    settled_at = [settled for _, settled, _ in turns]
+    took = [[(sent, end) for sent, end in each if sent >= at] for each, at in zip(driven, settled_at, strict=True)]
+    latencies = sorted((end - sent) / 1e6 for each in took for sent, end in each)
+    counts = TurnCounts(
+        settled_s=tuple((settled - zero) / 1e9 for _, settled, _ in turns),
+        ends_s=tuple((end - zero) / 1e9 for _, _, end in turns),
+        operations=tuple(len(each) for each in took),
+        first_half=tuple(
+            sum(2 * sent < settled + end for sent, _ in each)
+            for (_, settled, end), each in zip(turns, took, strict=True)
+        ),
+        latency_ms=tuple(
+            sum(end - sent for sent, end in each) / 1e6 / len(each) if each else None for each in took
+        ),
+        last_s=tuple((each[-1][1] - zero) / 1e9 if each else None for each in driven),
+        slices=_slices(printed) if printed["slices"] else None,
+    )
+    return Measurement(
+        operations=len(latencies),
+        unit="requests",
+        duration_s=counts.ends_s[-1],
+        throughput_per_s=len(latencies) / counts.seconds,
+        queries_per_s=None,
+        errors=printed["errors"],
+        reconnects=0,
+        latency=_latency(latencies),
+        histogram=tuple(sorted(Counter(round(latency + 0.005, 2) for latency in latencies).items())),
+        windows=(),
+        turns=counts,
+    )
+
+
+def _slices(printed: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
+    count = printed["slices"]
+    return tuple(
+        tuple(sum((sent - start) * count // (end - start) == slice_ for sent, _ in each) for slice_ in range(count))
+        for (start, _, end), each in zip(printed["turns"], printed["took"], strict=True)
+    )
+
+
+class FakeInTurns:
+    """Describes calls of the fake client that takes turns."""
+
+    def refusal(self, parameters: Parameters) -> str | None:  # noqa: ARG002 - the contract's
+        """Nothing keeps it from taking turns."""
+        return None
+
+    def measure(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
+        """Describe the command, which waits for its turns."""
+        return _command(_own(parameters), target, run_dir, "in-turns", 0.0)
 
 
 def _quantile(ordered: list[float], share: float) -> float:

@@ -28,7 +28,7 @@ from tare.run.attempt.ports import free_ports
 from tare.run.attempt.raw_files import new_secrets
 from tare.run.attempt.server import Node, Server, Sut
 from tare.run.attempt.snapshot import Snapshot, copy_snapshot
-from tare.run.machine import Machine
+from tare.run.machine import HostPart, Machine
 from tare.sites import Site
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
@@ -108,7 +108,7 @@ class LabRun:
     def copy(self, snapshot: Snapshot, node: Node) -> None:
         host, path = self.bench.workdir.host, node.below(self.bench.workdir.data)
         host.run(
-            ["mkdir", "-p", "--", self.bench.workdir.data if node.part else self.bench.workdir.path], timeout_s=10
+            ["mkdir", "-p", "--", self.bench.workdir.data if node.part else self.bench.workdir.path], timeout_s=60
         )
         copy_snapshot(host, snapshot, path, node.part)
 
@@ -180,16 +180,19 @@ def make_lab(
     layout = Layout(home)
     machine = Machine(
         site=Site(sut=host, client=host),
-        layout=layout,
-        ledger=SqliteLedger(layout.ledger),
-        engine=engine,
+        own=HostPart(
+            host=host,
+            layout=layout,
+            ledger=SqliteLedger(layout.ledger),
+            engine=engine,
+            prepare=lambda _: sut,
+            host_facts=dict,
+            engine_facts=lambda: None,
+        ),
         deployments=DEPLOYMENTS,
         databases=DATABASES,
         workloads=WORKLOADS,
-        prepare=lambda _: sut,
         observe_path=lambda _server, _client, _host: None,
-        host_facts=dict,
-        engine_facts=lambda: None,
         sweep=lambda: (),
     )
     return DatabaseLab(machine, Images(sut, client), workload, client_image, sut_image, **more)

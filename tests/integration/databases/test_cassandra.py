@@ -14,7 +14,7 @@ import pytest
 from docker import DockerClient
 from tests.integration.databases.lab import DatabaseLab, make_lab
 
-from tare.databases.cassandra.chronicle import CassandraChronicler
+from tare.databases.cassandra.chronicle import CassandraEvents
 from tare.databases.cassandra.nodetool import nodetool
 from tare.errors import RunFailed
 from tare.sites.engine import connect
@@ -97,7 +97,7 @@ def test_it_tells_of_its_compactions_tables_pools_and_processors(lab: DatabaseLa
         run.measure(tmp_path)
         for words in (("flush", "tare"), ("compact", "tare")):
             assert nodetool(server.plan, server.inside, words, 60.0).code == 0
-        chronicle = CassandraChronicler().tell(server.plan, server.inside)
+        chronicle = CassandraEvents().tell(server.plan, server.inside)
     assert 1 <= processors <= (os.cpu_count() or 1)
     events = [event for event in chronicle.events if event.ended_at >= began]
     assert {event.name for event in events} == {"tare.standard1"}

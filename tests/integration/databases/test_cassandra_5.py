@@ -10,7 +10,7 @@ import pytest
 from docker import DockerClient
 from tests.integration.databases.lab import DatabaseLab, make_lab
 
-from tare.databases.cassandra.chronicle import CassandraChronicler
+from tare.databases.cassandra.chronicle import CassandraEvents
 from tare.databases.cassandra.nodetool import nodetool
 from tare.databases.registry import DATABASES
 
@@ -67,7 +67,7 @@ def test_it_tells_of_its_compactions_tables_and_pools(lab: DatabaseLab, tmp_path
         for words in (("flush", "tare"), ("compact", "tare")):
             done = nodetool(server.plan, server.inside, words, 60.0)
             assert done.code == 0, done.stderr
-        events = CassandraChronicler().tell(server.plan, server.inside)
+        events = CassandraEvents().tell(server.plan, server.inside)
     (event,) = [event for event in events.events if event.ended_at >= began]
     assert event.name == "tare.usertable"
     assert event.began_at is not None

@@ -20,7 +20,7 @@ from docker import DockerClient
 from tests.integration.databases.lab import DatabaseLab, LabRun, make_lab
 
 from tare.analyze.views.summary import views_of_run
-from tare.databases.cassandra.chronicle import CassandraChronicler
+from tare.databases.cassandra.chronicle import CassandraEvents
 from tare.databases.cassandra.nodetool import nodetool, parse_status
 from tare.run.monitoring.chronicle import ask_all
 from tare.sites.engine import connect
@@ -121,7 +121,7 @@ def assert_is_one_ring(run: LabRun, table: str) -> None:
         for verb in ("flush", "compact"):
             done = nodetool(server.plan, server.inside, (verb, "tare"), 120.0)
             assert done.code == 0, done.stderr
-    asked = ask_all(run.sut, CassandraChronicler(), run.bench.machine.clock, 0.0)
+    asked = ask_all(run.sut, CassandraEvents(), run.bench.machine.clock, 0.0)
     assert asked.notices == ()
     for name, told in asked.of_nodes.items():
         assert told is not None
@@ -150,7 +150,7 @@ def test_ycsb_drives_three_nodes(deployment: str, network: NetworkKind, ycsb: Da
     """It is told of all nodes, and speaks to each: none of them is idle."""
     with ycsb.run(settings(ycsb, deployment, network, YCSB)) as run:
         found = run.measure(tmp_path)
-        asked = ask_all(run.sut, CassandraChronicler(), run.bench.machine.clock, 0.0)
+        asked = ask_all(run.sut, CassandraEvents(), run.bench.machine.clock, 0.0)
         assert_is_one_ring(run, "tare.usertable")
     assert (set(found.by_operation), found.errors) == ({"read", "update"}, 0)
     for name, told in asked.of_nodes.items():

@@ -26,7 +26,7 @@ from tare.run.attempt.raw_files import new_secrets
 from tare.run.attempt.server import Server, Sut
 from tare.run.attempt.snapshot import copy_snapshot
 from tare.run.attempt.teardown import Teardown
-from tare.run.machine import Machine
+from tare.run.machine import HostPart, Machine
 from tare.sites import Site
 from tare.sites.engine import connect
 from tare.sites.layout import Layout, default_layout
@@ -60,7 +60,8 @@ class Lab:
     def own_snapshots(self, name: str) -> Lab:
         """The same machine with snapshots of its own, as the deployment that loaded is no part of their key."""
         layout = Layout(self.machine.layout.home / name)
-        return replace(self, machine=replace(self.machine, layout=layout, ledger=SqliteLedger(layout.ledger)))
+        own = replace(self.machine.own, layout=layout, ledger=SqliteLedger(layout.ledger))
+        return replace(self, machine=replace(self.machine, own=own))
 
     def settings(self, deployment: str, **workload: Any) -> ArmSettings:
         return ArmSettings(
@@ -90,16 +91,19 @@ def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Lab:
     layout = Layout(tmp_path_factory.mktemp("home"))
     machine = Machine(
         site=Site(sut=host, client=host),
-        layout=layout,
-        ledger=SqliteLedger(layout.ledger),
-        engine=engine,
+        own=HostPart(
+            host=host,
+            layout=layout,
+            ledger=SqliteLedger(layout.ledger),
+            engine=engine,
+            prepare=lambda _: images.sut,
+            host_facts=dict,
+            engine_facts=lambda: None,
+        ),
         deployments=DEPLOYMENTS,
         databases=DATABASES,
         workloads=WORKLOADS,
-        prepare=lambda _: images.sut,
         observe_path=lambda _server, _client, _host: None,
-        host_facts=dict,
-        engine_facts=lambda: None,
         sweep=lambda: (),
     )
     return Lab(machine, images)

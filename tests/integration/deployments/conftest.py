@@ -22,11 +22,11 @@ from tare.deployments.sweep import sweep
 from tare.errors import TareError
 from tare.images import Image
 from tare.sites import Host, Output
-from tare.sites.layout import ENV
+from tare.sites.layout import ENV, make_home
 from tare.sites.ledger import Kind, Ledger
 from tare.study.values import NetworkKind
 
-_ENDING_S = 5.0
+_ENDING_S = 60.0
 """In which what a killed tare had begun may still come to its end, on a busy machine."""
 
 
@@ -152,6 +152,7 @@ def left_of(engine: DockerClient, ledger: Ledger, parent: str) -> list[str]:
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where kernel and verdict are kept, shared by all tests of a session."""
     home = tmp_path_factory.mktemp("home")
+    make_home(home)
     (home / "machines").mkdir()
     yield home
     shutil.rmtree(home)

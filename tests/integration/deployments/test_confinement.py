@@ -10,6 +10,7 @@ import pytest
 
 from tare.deployments import Confinement, Deployment, Instance, Limits, Observation, Task
 from tare.errors import EnvironmentLacks, RunFailed
+from tare.study.values import NetworkKind
 
 pytestmark = pytest.mark.engine
 
@@ -63,3 +64,14 @@ def test_a_weight_is_the_same_in_every_deployment(
     deployment = {"bare": bare, "container": container}[place]
     observation = deployment.observe(started(deployment, make_task("sleep", "1000", limits=Limits(cpu_weight=25))))
     assert observation.cpu_weight in (25, 256)  # as control groups v2 and v1 have it
+
+
+def test_sysctls_are_in_force_in_the_container_s_own_network_namespace_only(
+    container: Deployment, bare: Deployment, make_task: MakeTask, started: Started
+) -> None:
+    given = {"net.core.somaxconn": "77", "net.ipv4.tcp_rmem": "4096 8192 65536"}
+    task = make_task("sleep", "1000", name="own", network=NetworkKind.BRIDGE, sysctls=given)
+    inside = container.observe(started(container, task)).network_settings or {}
+    assert {name: inside.get(name) for name in given} == given
+    outside = bare.observe(started(bare, make_task("sleep", "1000", name="host"))).network_settings or {}
+    assert outside["net.core.somaxconn"] == Path("/proc/sys/net/core/somaxconn").read_text().strip() != "77"

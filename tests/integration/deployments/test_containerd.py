@@ -24,6 +24,7 @@ from tare.deployments.sweep import sweep
 from tare.errors import RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.local import own_process
 from tare.study.values import NetworkKind
 
 pytestmark = pytest.mark.engine
@@ -90,7 +91,7 @@ def test_a_client_shares_the_network_of_a_container_of_dockers(
 
 
 def bridge_of(task: Task) -> Path:
-    return Path("/sys/class/net") / links_of(task.name).bridge
+    return Path("/sys/class/net") / links_of(task.name, own_process()).bridge
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_a_server_on_a_bridge_is_reached_at_an_address_that_cni_gave_it(  # noqa
     places = {"bare": bare, "container": container, CONTAINERD: containerd}
     asked = make_task("sh", "-c", call, name="client", network=client_net, beside=beside)
     client = started(places[client_in], asked)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (path := observe_path(host, client, server)) is None or path.hop is None:
         assert time.monotonic() < deadline, path
         time.sleep(0.05)
@@ -213,4 +214,4 @@ def test_the_namespace_goes_with_the_last_image(
 
 def ctr_lines(host: Host, *argv: str) -> list[str]:
     words = ["ctr", "--address", find_socket(host), *argv]
-    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=30).stdout.splitlines()
+    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()

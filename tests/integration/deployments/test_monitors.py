@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,9 @@ from docker import DockerClient
 from tests.integration.lacking import left_out
 
 from tare.deployments import Deployment, Instance, Task
+from tare.monitors import why_unavailable
 from tare.monitors.registry import MONITORS
+from tare.record.usage import Usage
 from tare.run.clock import SystemClock
 from tare.run.monitoring.monitors import Monitors
 from tare.sites import Host, Site
@@ -32,35 +34,29 @@ MEASURE_S = 3.5
 
 @dataclass
 class Watch:
-    """The monitors of a run of nothing but a loop. `took_s`: what each step added to it."""
+    """The monitors of a run of nothing but a loop."""
 
     monitors: Monitors
     bench: Any
     parameters: Any
     raw: Path
-    took_s: dict[str, float] = field(default_factory=dict)
 
     def around(self, sut: Instance) -> dict[str, Any]:
         """The record's `monitors` after a measure phase of `MEASURE_S`."""
-        self._timed("begin", lambda: self.monitors.begin(self.bench, {"sut": sut}, self.parameters))
-        self._timed("begin_measure", lambda: self.monitors.begin_measure(self.bench, self.parameters))
+        self.monitors.begin(self.bench, {"sut": sut}, self.parameters)
+        self.monitors.begin_measure(self.bench, self.parameters)
         began = time.monotonic()
         time.sleep(MEASURE_S)
         ended = time.monotonic()
-        self._timed("end_measure", self.monitors.end_measure)
-        self._timed("end", self.monitors.end)
-        usage = {"began_monotonic_s": began, "ended_monotonic_s": ended}
+        self.monitors.end_measure()
+        self.monitors.end()
+        usage = Usage(began_monotonic_s=began, ended_monotonic_s=ended)
         return dict(self.monitors.read(self.raw, usage))
-
-    def _timed(self, what: str, do: Callable[[], object]) -> None:
-        began = time.monotonic()
-        do()
-        self.took_s[what] = time.monotonic() - began
 
 
 @pytest.fixture
 def watch(host: Host, ledger: Ledger, tmp_path: Path) -> Watch:
-    why = {name: MONITORS[name].why_unavailable(host, 1.0, {}) for name in ("probe", *NAMES)}
+    why = {name: why_unavailable(MONITORS[name], host, 1.0, {}) for name in ("probe", *NAMES)}
     missing = [f"{name}: {reason}" for name, reason in why.items() if reason is not None]
     if missing:
         left_out("; ".join(missing))
@@ -95,7 +91,6 @@ def test_every_monitor_watches_a_container(
         kept = pl.read_parquet(watch.raw / "monitors" / f"{name}.parquet").filter("kept")
         assert 2 <= kept["to_ns"].n_unique() <= 4
     assert summaries["docker-stats"]["daemon_cpu_s"] > 0
-    assert watch.took_s["begin"] + watch.took_s["end"] < 10, watch.took_s
     assert summaries["probe"]["samples"] > 10 * MEASURE_S
     assert not [entry for entry in ledger.entries() if entry.kind == "process"]
     trace = watch.raw / "monitors" / "probe" / "trace"
@@ -140,7 +135,7 @@ def test_a_bare_task_has_no_docker_stats_and_all_else(
 def test_cadvisor_and_its_prometheus_watch_a_bare_task_and_leave_nothing(
     watch: Watch, bare: Deployment, make_task: Callable[..., Task], host: Host, ledger: Ledger
 ) -> None:
-    lacks = MONITORS["cadvisor"].why_unavailable(host, 1.0, {})
+    lacks = why_unavailable(MONITORS["cadvisor"], host, 1.0, {})
     if lacks is not None:
         pytest.skip(lacks)  # in no package and no registry: CADVISOR=PATH
     watch.bench.settings.monitors = {"cadvisor": MonitorSpec()}

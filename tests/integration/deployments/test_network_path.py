@@ -73,7 +73,7 @@ def connect(bare: Deployment, container: Deployment, make_task: MakeTask, starte
         beside = server if client_net is SHARED else None
         asked = replace(make_task("sh", "-c", call, name="client", network=client_net), beside=beside)
         client = started(places[client_in], asked)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while (path := observe_path(host, client, server)) is None or path.hop is None:
             assert time.monotonic() < deadline, path
             assert alive(host, client.process), "the client has ended"
@@ -86,7 +86,7 @@ def connect(bare: Deployment, container: Deployment, make_task: MakeTask, starte
 
 
 def wait_until_listening(host: Host, server: Instance, port: int) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while b":%04X 00000000:0000 0A" % port not in (host.read(f"/proc/{server.process.pid}/net/tcp") or b""):
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -122,7 +122,7 @@ def test_docker_proxy_is_found_with_the_process_that_carries_the_traffic(
 
 
 def _no_proxy(host: Host) -> bool:
-    return b"userland-proxy=false" in host.run(["ps", "-eo", "args"], timeout_s=10).stdout
+    return b"userland-proxy=false" in host.run(["ps", "-eo", "args"], timeout_s=60).stdout
 
 
 @pytest.mark.parametrize("network", [LOOPBACK, ADDRESS, BRIDGE])
@@ -149,6 +149,6 @@ def test_nothing_listens_beyond_loopback_and_the_bridge(  # noqa: PLR0917 - fixt
 
 
 def listening(host: Host) -> set[tuple[str, int]]:
-    lines = host.run(["ss", "-Hltn"], timeout_s=10).text.splitlines()
+    lines = host.run(["ss", "-Hltn"], timeout_s=60).text.splitlines()
     places = [line.split()[3].rpartition(":") for line in lines]
     return {(address.strip("[]"), int(port)) for address, _, port in places}

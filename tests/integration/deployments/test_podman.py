@@ -55,7 +55,7 @@ def of_service(reached: Reached, tmp_path_factory: pytest.TempPathFactory) -> It
         patch.setenv("TARE_PODMAN", address)
         service = subprocess.Popen(argv, stdout=log, stderr=log)
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             while not (home / "podman.sock").exists():
                 assert service.poll() is None, (home / "log").read_text()
                 assert time.monotonic() < deadline
@@ -72,9 +72,9 @@ def of_service(reached: Reached, tmp_path_factory: pytest.TempPathFactory) -> It
                     yield replace(reached, engine=client, spec=spec)
         finally:
             service.send_signal(signal.SIGTERM)
-            service.wait(20)
+            service.wait(60)
             for place in [f"{home}/root/overlay", *([] if named else ["/run/netns"])]:
-                subprocess.run(["umount", place], check=False, capture_output=True, timeout=20)
+                subprocess.run(["umount", place], check=False, capture_output=True, timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_each_network_takes_the_way_it_names_from_a_bare_client(  # noqa: PLR091
         beside=server if client_net is SHARED else None,
     )
     client = started(bare, asked)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (path := observe_path(host, client, server)) is None or path.hop is None:
         assert time.monotonic() < deadline, path
         time.sleep(0.05)

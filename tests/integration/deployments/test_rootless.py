@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from tare.deployments.network.path import Hop, observe_path
 from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.sweep import sweep
 from tare.doctor import Verdict
-from tare.doctor.runtimes import runtime_lines
+from tare.doctor.runtimes import named_engine_lines, pasta_line
 from tare.errors import EnvironmentLacks
 from tare.images import Image
 from tare.images.engine_image import import_tree, remove_image
@@ -109,7 +110,7 @@ def test_each_network_is_carried_by_the_program_that_it_names(  # noqa: PLR0917 
     place = dialled(server, NetworkKind.HOST)
     call = f"sleep 1000 | nc {place.address} {place.port}"
     client = started(bare, make_task("sh", "-c", call, name="client"))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (path := observe_path(host, client, server)) is None or path.hop is None:
         assert time.monotonic() < deadline, path
         time.sleep(0.05)
@@ -134,12 +135,23 @@ def test_each_network_is_carried_by_the_program_that_it_names(  # noqa: PLR0917 
     of_user.stop(server, 1.0)
     assert not podman.containers.list(all=True)
     assert ledger.entries() == ()
-    assert left_of(user) == []
+    assert_nothing_left_of(user)
+
+
+def assert_nothing_left_of(user: Rootless) -> None:
+    """No process but the service and what holds its namespace; conmon ends just after its container is removed."""
+    deadline = time.monotonic() + 60
+    while left := left_of(user):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
 
 
 def left_of(user: Rootless) -> list[str]:
     """The user's processes but the service and what holds its namespace."""
-    names = [Path(f"/proc/{pid}/comm").read_text().strip() for pid in rootless.processes_of(user.uid)]
+    names = []
+    for pid in rootless.processes_of(user.uid):
+        with suppress(OSError):  # it has just ended
+            names.append(Path(f"/proc/{pid}/comm").read_text().strip())
     return [name for name in names if name not in {"podman", "catatonit", "podman pause"}]
 
 
@@ -156,7 +168,7 @@ def test_the_tasks_files_are_the_namespaces_while_it_runs_and_come_back(  # noqa
         "sh", "-c", "cat /data/seed > /data/grown && id -u && sleep 1000", binds=(Bind(str(data), "/data"),)
     )
     instance = started(of_user, replace(task, image=users_image))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not (data / "grown").exists() or (data / "grown").read_text() != "sown":
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -213,7 +225,7 @@ def test_what_a_killed_tare_left_is_swept(  # noqa: PLR0917 - fixtures
     assert "container tare-killed-sut@podman-rootless on local" in swept.removed
     assert not podman.containers.list(all=True)
     assert ledger.entries() == ()
-    assert left_of(user) == []
+    assert_nothing_left_of(user)
 
 
 def test_it_says_what_it_is_and_what_it_may_not(
@@ -231,7 +243,8 @@ def test_it_says_what_it_is_and_what_it_may_not(
 def test_doctor_starts_something_with_it_and_with_each_of_its_networks(
     host: LocalHost, podman: DockerClient
 ) -> None:
-    lines = {line.name: line for line in runtime_lines(host)}
+    tried = [*named_engine_lines(host, "podman-rootless"), pasta_line(host)]
+    lines = {line.name: line for line in tried}
     for name in ("engine podman-rootless", "network rootlessport", "network slirp4netns", "network pasta"):
         assert lines[name].verdict is Verdict.OK, lines[name]
         assert "works" in lines[name].found
@@ -253,12 +266,30 @@ def test_a_user_without_numbers_for_others_is_told_before_anything_is_made(
 
 def test_a_command_ended_by_a_signal_to_its_group_leaves_no_user() -> None:
     """As `timeout` sends it. The service went before the command, and the user stayed with its processes."""
-    argv = [sys.executable, "-m", "tools.rootless", "run", "sh", "-c", f"echo ${rootless.VARIABLE}; exec sleep 60"]
+    argv = [sys.executable, "-m", "tools.rootless", "run", "sh", "-c", f"echo ${rootless.VARIABLE}; exec sleep 600"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         name = Path(process.stdout.readline().strip().removeprefix("unix://")).parent.name
-        assert name in [each.pw_name for each in pwd.getpwall()]
+        assert name in _users()
         os.killpg(process.pid, signal.SIGTERM)
         assert process.wait(60) != 0
-    assert name not in [each.pw_name for each in pwd.getpwall()]
+    assert name not in _users()
     assert not (rootless.STATE / name).exists()
+
+
+def test_a_signal_before_the_command_starts_leaves_no_user() -> None:
+    """Signals were passed on only once the command ran; before, they ended the program without its clean-up."""
+    before = _users()
+    argv = [sys.executable, "-m", "tools.rootless", "run", "sleep", "600"]
+    with subprocess.Popen(argv, start_new_session=True) as process:
+        while not (made := _users() - before):
+            assert process.poll() is None
+            time.sleep(0.002)
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+    assert not made & _users()
+    assert not any((rootless.STATE / name).exists() for name in made)
+
+
+def _users() -> set[str]:
+    return {each.pw_name for each in pwd.getpwall() if each.pw_name.startswith("tare-")}

@@ -21,6 +21,7 @@ from tare.deployments.vm.network import links_of
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Host
 from tare.sites.ledger import Ledger
+from tare.sites.local import own_process
 from tare.sites.process import alive
 from tare.study.values import NetworkKind
 
@@ -65,7 +66,7 @@ def test_a_server_on_the_user_network_answers_under_equal_limits(
 
 
 def sha256(host: Host, rootfs: str) -> str:
-    return "sha256:" + host.run(["sha256sum", f"{rootfs}/bin/busybox"], timeout_s=30).text.split()[0]
+    return "sha256:" + host.run(["sha256sum", f"{rootfs}/bin/busybox"], timeout_s=60).text.split()[0]
 
 
 def test_a_tap_reaches_the_machine_and_a_full_disk_a_late_program_and_a_killed_qemu_are_told(
@@ -82,13 +83,13 @@ def test_a_tap_reaches_the_machine_and_a_full_disk_a_late_program_and_a_killed_q
     assert full.code == 1
     assert b"No space left" in full.stderr
     with pytest.raises(TimedOut):
-        vm.exec(instance, ["sleep", "60"], timeout_s=1)
+        vm.exec(instance, ["sleep", "600"], timeout_s=1)
     os.kill(instance.process.pid, signal.SIGKILL)
     with pytest.raises(RunFailed, match="ended before its task did"):
         vm.wait(instance, 30)
     swept = sweep(ledger.entries(), {host.name: host}, None, ledger)
     assert swept.failed == []
-    assert not [link for link in links_of(instance.task) if Path("/sys/class/net", link).exists()]
+    assert not [link for link in links_of(instance.task, own_process()) if Path("/sys/class/net", link).exists()]
 
 
 def test_a_program_that_is_not_there_is_told(vm: Deployment, make: Callable[..., Task]) -> None:

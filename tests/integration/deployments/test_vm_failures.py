@@ -18,6 +18,7 @@ from tare.errors import RunFailed, TimedOut
 from tare.run.attempt.death import death_of, oom_kills
 from tare.sites import Host
 from tare.sites.ledger import Ledger
+from tare.sites.local import own_process
 from tare.sites.process import alive
 from tare.study.values import NetworkKind
 
@@ -44,7 +45,7 @@ def test_a_machine_that_hangs_at_boot_is_given_up(
     with pytest.raises(TimedOut, match="the virtual machine did not answer within 2 s: it printed nothing"):
         vm.start(task)
     assert not list(ledger.entries())
-    assert not [link for link in links_of(task) if Path("/sys/class/net", link).exists()]
+    assert not [link for link in links_of(task, own_process()) if Path("/sys/class/net", link).exists()]
 
 
 @pytest.fixture
@@ -52,9 +53,9 @@ def small(host: Host, tmp_path: Path) -> Iterator[Path]:
     """A file system of 40 MiB, there until what was started has been stopped."""
     place = tmp_path / "small"
     place.mkdir()
-    host.run(["mount", "-t", "tmpfs", "-o", "size=40M", "tmpfs", str(place)], timeout_s=30)
+    host.run(["mount", "-t", "tmpfs", "-o", "size=40M", "tmpfs", str(place)], timeout_s=60)
     yield place
-    host.run(["umount", str(place)], timeout_s=30)
+    host.run(["umount", str(place)], timeout_s=60)
 
 
 @pytest.mark.slow

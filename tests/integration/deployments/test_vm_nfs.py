@@ -55,7 +55,7 @@ def equipped(image: Image, tmp_path: Path) -> Image:
         assert program is not None
         (rootfs / "bin" / tool).unlink(missing_ok=True)
         shutil.copy(program, rootfs / "bin" / tool)
-        libraries = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=30).stdout
+        libraries = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=60).stdout
         for library in (word for word in libraries.split() if word.startswith("/")):
             target = rootfs / library.lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def test_a_kernel_mounts_what_is_served_and_lets_go_of_it_when_the_server_is_dea
     )
     mountinfo = (inside.read("/proc/self/mountinfo") or b"").decode()
     assert mounts_of(mountinfo, [f"{MOUNTED}/data"]) == {f"{MOUNTED}/data": f"nfs4 {mount.device} {server.address}"}
-    inode = inside.run(["stat", "-c", "%i", "--", MOUNTED], timeout_s=30).text.strip()
+    inode = inside.run(["stat", "-c", "%i", "--", MOUNTED], timeout_s=60).text.strip()
     assert int(inode) == Path(server.export).stat().st_ino
 
     look = f"stat -c '%u %g' {MOUNTED}/data/seed; cat {MOUNTED}/data/seed; echo kept > {MOUNTED}/data/written"
@@ -112,7 +112,7 @@ def test_a_kernel_mounts_what_is_served_and_lets_go_of_it_when_the_server_is_dea
 
     held = f"(exec 3> {MOUNTED}/data/held; echo dirty >&3; sleep 600) > /dev/null 2>&1 &"
     assert vm.exec(instance, ["sh", "-c", held], timeout_s=LONG_S).code == 0
-    host.run(["kill", "-KILL", str(server.process.pid)], timeout_s=10)
+    host.run(["kill", "-KILL", str(server.process.pid)], timeout_s=60)
     late = vm.exec(instance, ["sh", "-c", f"echo late > {MOUNTED}/data/late"], timeout_s=2 * LONG_S)
     assert late.code != 0  # in the end, where a hard mount would wait for ever
     assert force_unmount(inside, MOUNTED)

@@ -166,7 +166,7 @@ def site(server: MachineHost, client: MachineHost) -> SiteSpec:
 def _keys(keys: Path) -> None:
     for name in ("host", "client"):
         argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / name)]
-        subprocess.run(argv, check=True, timeout=30)
+        subprocess.run(argv, check=True, timeout=60)
     (keys / "known_hosts").write_text(f"* {(keys / 'host.pub').read_text()}")
 
 
@@ -221,7 +221,7 @@ def _early(here: LocalHost, kernel: Kernel) -> bytes:
     listed = here.run(["find", f"{home}/modules", "-name", "*.ko"], timeout_s=60).text.split()
     paths = {path.rpartition("/")[2].removesuffix(".ko").replace("-", "_"): path for path in listed}
     ordered = in_order(MODULES, lambda name: here.read(paths[name]) or b"")
-    listing = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False, timeout=30).stdout
+    listing = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False, timeout=60).stdout
     libraries = [word for line in listing.splitlines() for word in line.split() if word.startswith("/")]
     directories = {str(parent)[1:] for library in libraries for parent in Path(library).parents} - {""}
     named = ("bin", "dev", "modules", "root")
@@ -277,4 +277,4 @@ def _running(host: MachineHost, other: MachineHost, kernel: Kernel, initramfs: P
         yield
     finally:
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(20)
+        process.wait(60)

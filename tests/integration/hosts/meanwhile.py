@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from tare.record.run_record import Phase
 from tare.run.events import Event, PhaseStarted
-from tare.run.record import Phase
 
 
 def once(phase: Phase, do: Callable[[], None], after_s: float = 1.0) -> Callable[[Event], None]:

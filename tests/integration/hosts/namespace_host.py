@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from tare.errors import TareError
-from tare.sites import Completed, Output, Process
+from tare.sites import Completed, Host, Output, Process
 from tools import hosts
 from tools.lab import PATH, TestHost
 
 _SERVE = "from tests.integration.hosts.namespace_host import serve; serve()"
 
 
-class NamespaceHost:
+class NamespaceHost(Host):
     """The five methods of `Host`, each a question to that process; one at a time."""
 
     def __init__(self, host: TestHost) -> None:
@@ -41,7 +41,7 @@ class NamespaceHost:
         assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.stdout.close()
-        self._process.wait(10)
+        self._process.wait(60)
 
     def run(
         self,

@@ -29,6 +29,7 @@ from tare.sites.engines import Engines
 from tare.sites.file import SshSpec
 from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
+from tare.sites.marks import FILE
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.sites.ssh.dialing import SshDialer, agent_program
 from tare.sites.ssh.engine import ForwardedEngine
@@ -59,7 +60,10 @@ class Reached:
 
     def ledger(self, directory: Path) -> Ledger:
         """The host's own, or a new one."""
-        return self.own_ledger or SqliteLedger(directory / "ledger.sqlite")
+        if self.own_ledger is not None:
+            return self.own_ledger
+        (directory / FILE).write_text(str(directory.stat().st_ino))  # a home, though a test's files are in it too
+        return SqliteLedger(directory / "ledger.sqlite")
 
 
 @contextmanager
@@ -169,7 +173,7 @@ def kill_a_tare(
         finally:
             started = _children(victim.pid)
             victim.kill()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while left := [pid for pid in started if reached.spec and Path(f"/proc/{pid}/exe").exists()]:
         assert time.monotonic() < deadline, f"{left} outlive the tare that started them"
         time.sleep(0.1)
@@ -192,7 +196,7 @@ def cleared(reached: Reached, ledger: Ledger, *, engine: str | None = None) -> l
             swept = sweep(ledger.abandoned(), {host.name: host}, default, ledger, others)
         assert swept.failed == []
         return swept.removed
-    before, deadline = noted(ledger), time.monotonic() + LEASE_S + 30
+    before, deadline = noted(ledger), time.monotonic() + LEASE_S + 60
     while left := [entry for entry in ledger.entries() if not entry.keep]:
         assert time.monotonic() < deadline, left
         assert not [entry for entry in left if entry.why_left], left

@@ -39,11 +39,12 @@ class Sshd:
         assert program is not None
         argv = [program, "-D", "-f", str(self.place / "sshd_config"), "-E", str(self.place / "log")]
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not self._listens():
             assert self.process.poll() is None, (self.place / "log").read_text()
             assert time.monotonic() < deadline
             time.sleep(0.02)
+        assert self.process.poll() is None, (self.place / "log").read_text()
 
     def _listens(self) -> bool:
         with socket.socket() as knocking:
@@ -63,9 +64,10 @@ class Sshd:
     def down(self) -> None:
         """Kill it with all its connections."""
         if self.process is not None:
-            self.process.kill()
+            self.process.send_signal(signal.SIGSTOP)  # or it would take a connection that is not cut
             self.cut()
-            self.process.wait(timeout=20)
+            self.process.kill()
+            self.process.wait(timeout=60)
             self.process = None
 
 
@@ -74,10 +76,29 @@ def running(place: Path) -> Iterator[Sshd]:
     """One that lets this user in, by the key in `place`."""
     for name in ("host", "client", "stranger"):
         argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)]
-        subprocess.run(argv, check=True, timeout=30)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        sshd = Sshd(place, free.getsockname()[1])
+        subprocess.run(argv, check=True, timeout=60)
+    with claimed_port() as port:
+        yield from _running(Sshd(place, port))
+
+
+@contextmanager
+def claimed_port() -> Iterator[int]:
+    """A port that stays free while no sshd listens: the kernel and tare give out others, tests see the claim."""
+    for port in range(18000, 19000):
+        with socket.socket(socket.AF_UNIX) as claim, socket.socket() as trial:
+            try:
+                claim.bind(f"\0tare-test-port-{port}")
+                trial.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            trial.close()
+            yield port
+            return
+    raise AssertionError("no port is free")
+
+
+def _running(sshd: Sshd) -> Iterator[Sshd]:
+    place = sshd.place
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)
     shutil.copy(place / "client.pub", place / "authorized_keys")
@@ -85,7 +106,7 @@ def running(place: Path) -> Iterator[Sshd]:
         f"ListenAddress 127.0.0.1\nPort {sshd.port}\nHostKey {place}/host\n"
         f"AuthorizedKeysFile {place}/authorized_keys\n"
         f"StrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\nMaxStartups 100\n"
-        f"SetEnv PATH={os.environ['PATH']}\n"
+        f'SetEnv "PATH={os.environ["PATH"]}"\n'
     )
     (place / "ssh_config").write_text(
         f"Host *\n  HostName 127.0.0.1\n  Port {sshd.port}\n  IdentityFile {place}/client\n  IdentitiesOnly yes\n"

@@ -15,15 +15,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.integration.hosts.meanwhile import once
+from tests.unit.record.parts import as_tree
 
 from tare.errors import EnvironmentLacks
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.record.run_record import Phase, RunRecord
 from tare.run.between.reaching import reached_site
 from tare.run.events import Event
 from tare.run.execute import Destination, execute
 from tare.run.local import local_engine, local_machine
-from tare.run.record import Phase, RunRecord
 from tare.run.resume import StudyState
 from tare.sites import Host, Output, Process
 from tare.sites.connected import connected
@@ -38,7 +39,7 @@ from tare.study.registry import installed
 from tare.study.values import NetworkKind
 from tare.workloads.registry import WORKLOADS
 from tools import hosts
-from tools.cut_pair import left_on
+from tools.chaos.pair import left_on
 from tools.lab import TestHost
 
 # Images are built first, and brought to four hosts.
@@ -208,7 +209,7 @@ def test_data_traces_and_samples_of_each_host_are_there_on_one_clock(
 ) -> None:
     for record in good(ring):
         assert sorted((record.snapshot or {})["parts"]) == ["1", "2", "3"]
-        raw, usage = ring.raw(record) / "monitors", record.usage or {}
+        raw, usage = ring.raw(record) / "monitors", as_tree(record.usage)
         for trace, node in (("probe", "sut-1"), ("sut-2-host", "sut-2"), ("sut-3-host", "sut-3")):
             names = set(pl.read_parquet(raw / trace / "trace" / "process.parquet")["name"])
             assert {name for name in names if name.startswith("sut")} == {node}
@@ -334,4 +335,4 @@ def others_program(site: SiteSpec) -> Iterator[tuple[Host, Process]]:
             yield host, process
         finally:
             with suppress(Exception):
-                host.run(["kill", "-s", "KILL", str(process.pid)], timeout_s=10)
+                host.run(["kill", "-s", "KILL", str(process.pid)], timeout_s=60)

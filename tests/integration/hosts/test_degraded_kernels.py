@@ -16,10 +16,10 @@ from tare.analyze.explain.components import components
 from tare.analyze.explain.sampled import sampled
 from tare.doctor import Line, Verdict
 from tare.doctor.sampling import sampling_lines
-from tare.monitors import MonitorContext
+from tare.monitors import MonitorContext, why_unavailable
 from tare.monitors.profile.profile import Profile
 from tare.monitors.profile.stacks import PROFILE, read_profile
-from tare.run.usage.driven import Span
+from tare.record.load_time import Span
 from tare.sites import Completed
 from tare.sites.binaries import PROBE, find
 from tare.sites.local import LocalHost
@@ -73,7 +73,7 @@ def paranoid_4() -> Iterator[None]:
 @pytest.fixture
 def nobody() -> Behind:
     binary = find(LocalHost(), PROBE)
-    reachable = subprocess.run([*NOBODY, str(binary), "--version"], capture_output=True, check=False, timeout=20)
+    reachable = subprocess.run([*NOBODY, str(binary), "--version"], capture_output=True, check=False, timeout=60)
     if reachable.returncode:
         pytest.skip(f"a user without rights cannot start {binary}, which lies below a directory of root's")
     return Behind(*NOBODY)
@@ -98,7 +98,7 @@ def test_without_symbols_stacks_are_sampled_and_the_kernel_is_told_as_a_whole(tm
     assert "/proc/kallsyms hides its addresses" in lines["kernel functions"].found
     assert "the kernel as a whole" in (lines["kernel functions"].advice or "")
     host, binary = hiding(NO_SYMBOLS), find(LocalHost(), PROBE)
-    host.run([str(binary), "profile", "--out", str(tmp_path / PROFILE), "--duration", "0.3"], timeout_s=20)
+    host.run([str(binary), "profile", "--out", str(tmp_path / PROFILE), "--duration", "0.3"], timeout_s=60)
     values = Profile().read(MonitorContext(host, str(tmp_path), 1.0, 1.0, (), {}), tmp_path).values
     assert "/proc/kallsyms hides" in str(values["kernel_symbols_missing"])
     profile = read_profile(tmp_path / PROFILE)
@@ -121,9 +121,9 @@ def test_a_user_without_rights_is_told_what_the_kernel_refuses(nobody: Behind) -
 def test_paranoid_4_stops_users_and_not_root(nobody: Behind) -> None:
     assert seen(LocalHost())["stacks"].verdict is Verdict.OK
     assert "kernel.perf_event_paranoid is 4" in seen(nobody)["stacks"].found
-    why = Profile().why_unavailable(nobody, 1.0, {}) or ""
+    why = why_unavailable(Profile(), nobody, 1.0, {}) or ""
     assert "kernel.perf_event_paranoid is 4, so only root may sample" in why
-    assert Profile().why_unavailable(LocalHost(), 1.0, {}) is None
+    assert why_unavailable(Profile(), LocalHost(), 1.0, {}) is None
 
 
 def test_nothing_is_left_of_the_looking(tmp_path: Path) -> None:

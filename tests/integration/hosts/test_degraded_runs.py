@@ -70,7 +70,7 @@ def explained(directory: Path, *before: str) -> str:
     tare(directory, "run", "study.yaml", "--profile", "--quiet", "--store", "store", before=before)
     assert "degraded at scale full" in tare(directory, "report", "store")
     text = tare(directory, "explain", "store")
-    assert "CPU an operation" in text
+    assert "CPU per operation" in text
     assert "waiting: run queue" in text
     return text
 

@@ -14,11 +14,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.integration.hosts.test_fake_pair import machine_of_fakes, plan_of_one_run
+from tests.unit.record.parts import as_tree
 
+from tare.record.run_record import Phase, RunRecord
 from tare.run.attempt.server import Server
 from tare.run.events import Event, PhaseStarted
 from tare.run.execute import Destination, execute
-from tare.run.record import Phase, RunRecord
 from tare.run.resume import StudyState
 from tools import hosts
 from tools.lab import TestHost
@@ -88,7 +89,7 @@ def test_each_node_has_a_host_and_all_of_it_is_in_the_record(one_run: OneRun) ->
     assert between["one_boot"] is True
 
     assert set(record.monitors or {}) == {"probe", "sut-2-host", "sut-3-host", "client-host"}
-    usage = record.usage or {}
+    usage = as_tree(record.usage)
     assert list(usage["machines"]) == [host.name for host in servers]
     assert usage["machine"] in usage["machines"].values()  # of one kernel, which is counted once
 
@@ -139,7 +140,7 @@ def test_a_node_that_dies_on_its_host_is_one_failed_run_with_its_name(
         if isinstance(event, PhaseStarted) and event.phase is Phase.MEASURE and not killed:
             second = next(each for each in reversed(servers) if each.node.name == "sut-2")
             killed.append(second.host.name)
-            second.host.run(["kill", "-s", "KILL", "--", f"-{second.instance.process.pid}"], timeout_s=10)
+            second.host.run(["kill", "-s", "KILL", "--", f"-{second.instance.process.pid}"], timeout_s=60)
 
     first, again = made(four, tmp_path, retries=1, meanwhile=kill)
     assert killed == [four[1].name]

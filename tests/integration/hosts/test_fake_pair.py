@@ -18,10 +18,10 @@ from tare.images import Image, ImageConfig
 from tare.images.image_store import ImageStore
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.record.run_record import RunRecord
 from tare.run.between.site import Home, Reached, site_machine
 from tare.run.execute import Destination, execute
 from tare.run.machine import Machine
-from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 from tare.sites import Site
 from tare.sites.layout import Layout
@@ -74,7 +74,9 @@ def machine_of_fakes(plan: Plan, there: tuple[TestHost, ...], home: Path, stack:
     site = Site(servers[0], client, nodes=nodes, addresses={each.name: each.measured for each in there})
     machine = site_machine(plan, site, reached, Home(fake_image, ImageStore(layout, ledger), ledger))
     parts = {name: replace(part, prepare=fake_image) for name, part in machine.parts.items()}
-    return replace(machine, deployments={"fake": FakeDeployment}, prepare=fake_image, parts=parts)
+    return replace(
+        machine, deployments={"fake": FakeDeployment}, own=replace(machine.own, prepare=fake_image), parts=parts
+    )
 
 
 def measured(pair: tuple[TestHost, ...], below: Path) -> RunRecord:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tare.deployments.vm.accelerator import cached_accelerator, why_no_machine
+from tare.deployments.vm.accelerator import MACHINE, cached_accelerator
 from tare.deployments.vm.command import Accelerator
 from tare.knowledge.machine_costs import machine_events
+from tare.requirements import HostPlan
 from tare.sites.layout import Layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -17,7 +18,7 @@ pytestmark = [pytest.mark.root, pytest.mark.slow]
 
 
 def test_a_vm_exit_is_measured_under_kvm_and_nowhere_else(tmp_path: Path) -> None:
-    if why := why_no_machine(LocalHost()):
+    if why := MACHINE.why_not(HostPlan(LocalHost())):
         pytest.skip(why)
     layout = Layout(tmp_path)
     events, lacks = machine_events(LocalHost(), SqliteLedger(layout.ledger), layout)

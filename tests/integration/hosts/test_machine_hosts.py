@@ -17,11 +17,11 @@ from tests.integration.hosts.meanwhile import once
 from tare.errors import EnvironmentLacks
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.record.run_record import Phase, RunRecord
 from tare.run.between.reaching import reached_site
 from tare.run.events import Event
 from tare.run.execute import Destination, execute
 from tare.run.local import Engine, local_machine
-from tare.run.record import Phase, RunRecord
 from tare.run.resume import StudyState
 from tare.sites.engines import Engines
 from tare.sites.local import LocalHost

@@ -16,7 +16,7 @@ from tests.integration.hosts.test_cluster_hosts import (
     small_plan,
 )
 
-from tare.run.record import Phase
+from tare.record.run_record import Phase
 from tare.sites.file import load_sites
 from tools.lab import TestHost
 

@@ -11,8 +11,8 @@ import pytest
 from tests.integration.hosts import test_two_hosts as two
 from tests.integration.hosts.namespace_host import NamespaceHost
 
+from tare.record.run_record import RunRecord
 from tare.run.between.site import Reached
-from tare.run.record import RunRecord
 from tare.sites import Site
 from tare.sites.engine import connect
 from tare.sites.layout import Layout

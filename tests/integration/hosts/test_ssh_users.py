@@ -54,7 +54,7 @@ def test_a_host_behind_a_jump_host_is_reached_through_it(jump: Sshd, sshd: Sshd,
     link = linked(sshd, config, tmp_path / "home")
     try:
         assert len(jump.connections()) == 1
-        assert SshHost(link).run(["echo", "there"], timeout_s=30).text == "there\n"
+        assert SshHost(link).run(["echo", "there"], timeout_s=60).text == "there\n"
         jump.cut()
         assert SshHost(link).run(["echo", "still there"], timeout_s=60).text == "still there\n"
         assert len(jump.connections()) == 1
@@ -83,17 +83,17 @@ def test_the_user_s_agent_lets_in_and_does_not_go_along(
     sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the user's configuration says of forwarding it."""
-    started = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True, timeout=30).stdout
+    started = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True, timeout=60).stdout
     words = dict(word.split("=", 1) for line in started.splitlines() for word in line.split("; ") if "=" in word)
     monkeypatch.setenv("SSH_AUTH_SOCK", words["SSH_AUTH_SOCK"].rstrip(";"))
     try:
-        subprocess.run(["ssh-add", "-q", str(sshd.place / "client")], check=True, timeout=30)
+        subprocess.run(["ssh-add", "-q", str(sshd.place / "client")], check=True, timeout=60)
         config = tmp_path / "ssh_config"
         lines = [line for line in sshd.config.read_text().splitlines() if "Identit" not in line]
         config.write_text("\n".join([*lines, "  IdentityFile none", "  ForwardAgent yes", ""]))
         link = linked(sshd, config, tmp_path / "home")
         try:
-            printed = SshHost(link).run(["sh", "-c", "echo ${SSH_AUTH_SOCK-none}"], timeout_s=30)
+            printed = SshHost(link).run(["sh", "-c", "echo ${SSH_AUTH_SOCK-none}"], timeout_s=60)
             assert printed.text == "none\n"
         finally:
             link.close()
@@ -113,7 +113,7 @@ def test_sudo_starts_the_agent_and_nothing_else(sshd: Sshd, tmp_path: Path) -> N
     identity.chmod(0o755)
     config = sshd.place / "sshd_config"
     before = config.read_text()
-    config.write_text(before.replace("SetEnv PATH=", f"SetEnv XDG_DATA_HOME={tmp_path}/data PATH={sudo.parent}:"))
+    config.write_text(before.replace('"PATH=', f'XDG_DATA_HOME={tmp_path}/data "PATH={sudo.parent}:'))
     sshd.down()
     sshd.up()
     try:

@@ -17,11 +17,11 @@ from tare.images.image_store import ImageStore
 from tare.images.prepare import prepare
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.record.run_record import RunRecord
 from tare.run.between.site import Home, Reached, refuse_between, site_machine
 from tare.run.between.sounding import Between
 from tare.run.execute import Destination, execute
 from tare.run.machine import Machine
-from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 from tare.sites import Site
 from tare.sites.engine import connect
@@ -194,11 +194,14 @@ def test_the_cpu_time_of_each_side_is_read_on_its_host(records: Made) -> None:
     for record in records[0].values():
         usage = record.usage
         assert usage is not None
-        assert usage["sut_cpu_s"] > 0
-        assert usage["client_cpu_s"] > 0
-        assert usage["client_machine"]["user"] > 0
-        assert usage["saturation"]["client"]["busy"] > 0
-        assert usage["driven"]["by"] == "end" or usage["driven"]["began_monotonic_s"] > 0
+        assert (usage.sut_cpu_s or 0) > 0
+        assert (usage.client_cpu_s or 0) > 0
+        assert (usage.client_machine or {})["user"] > 0
+        assert usage.saturation is not None
+        assert usage.saturation.client is not None
+        assert (usage.saturation.client.busy or 0) > 0
+        assert usage.driven is not None
+        assert usage.driven.by == "end" or usage.driven.began_monotonic_s > 0
 
 
 def test_nothing_of_a_run_is_left_on_either_host(records: Made, engine_pair: tuple[TestHost, ...]) -> None:

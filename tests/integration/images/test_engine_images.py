@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -22,9 +21,10 @@ from tare.images.image_store import ImageStore
 from tare.images.maintenance import remove, verify
 from tare.images.oci.unpack import unpack
 from tare.images.prepare import prepare
-from tare.sites.engine import LABEL, connect
+from tare.sites.engine import connect
 from tare.sites.layout import Layout
 from tare.sites.local import LocalHost, own_process
+from tare.sites.marks import LABEL
 from tare.sites.process import to_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 
@@ -281,14 +281,12 @@ def own_entries(root: Path) -> list[Entry]:
     return [entry for entry in list_tree(root) if entry.path not in given and not entry.path.startswith("dev/")]
 
 
-def test_a_reference_that_cannot_be_pulled_is_one_sentence_soon(
+def test_a_reference_that_cannot_be_pulled_is_one_sentence(
     prepared: Callable[..., Image], image_store: ImageStore
 ) -> None:
-    before = time.monotonic()
     # Port 1 of the loopback address, where nobody listens: no registry is asked.
     with pytest.raises(EnvironmentLacks, match=r"127\.0\.0\.1:1/none:1.*oci:PATH") as raised:
         prepared("docker://127.0.0.1:1/none:1")
-    assert time.monotonic() - before < 60
     assert "\n" not in str(raised.value)
     assert image_store.ledger.entries() == ()
 

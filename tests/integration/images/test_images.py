@@ -82,7 +82,7 @@ def archive(tmp_path: Path) -> Path:
     busybox = shutil.which("busybox")
     if busybox is None:
         pytest.fail("these tests need busybox: scripts/packages.sh test")
-    libraries = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False, timeout=30).stdout
+    libraries = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False, timeout=60).stdout
     needed = [word for word in libraries.split() if word.startswith("/")]
     path = tmp_path / "busybox.tar"
     with tarfile.open(path, "w", dereference=True) as tar:

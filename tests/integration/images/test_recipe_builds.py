@@ -100,7 +100,7 @@ def test_a_builder_that_is_killed_leaves_nothing_after_the_next(image_store: Ima
         assert _processes_of(image_store.layout.home)
     finally:
         os.kill(builder.pid, signal.SIGKILL)
-        builder.wait(timeout=10)
+        builder.wait(timeout=60)
     _wait(lambda: not _processes_of(image_store.layout.home), GONE_S)
     with image_store.lock():
         image_store.sweep()

@@ -37,7 +37,7 @@ def kubeconfig() -> Iterator[str]:
     if (STATE / "admin.kubeconfig").exists():
         yield str(STATE / "admin.kubeconfig")
         return
-    built = subprocess.run([KUBE, "built"], check=False, timeout=30)
+    built = subprocess.run([KUBE, "built"], check=False, timeout=60)
     if built.returncode != 0:
         left_out("Kubernetes is not built: scripts/kube.sh build")
     up = subprocess.run([KUBE, "up"], capture_output=True, text=True, check=False, timeout=_UP_S)

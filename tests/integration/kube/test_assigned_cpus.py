@@ -31,7 +31,7 @@ def kubeconfig() -> Iterator[str]:
     """Of a cluster whose kubelet hands out CPUs, in place of the session's."""
     if STATE.exists():
         left_out("a cluster is up whose kubelet hands out no CPUs: scripts/kube.sh down")
-    if subprocess.run([KUBE, "built"], check=False, timeout=30).returncode != 0:
+    if subprocess.run([KUBE, "built"], check=False, timeout=60).returncode != 0:
         left_out("Kubernetes is not built: scripts/kube.sh build")
     environment = {**os.environ, **SETTINGS}
     up = subprocess.run([KUBE, "up"], env=environment, capture_output=True, text=True, check=False, timeout=_UP_S)
@@ -51,7 +51,7 @@ def test_a_guaranteed_pod_has_a_cpu_that_no_other_pod_has(
     assert seen.pod is not None
     assert (seen.pod["qos"], seen.pod["cpu manager"]) == ("guaranteed", "static")
     assert seen.cpu_quota is None  # a CPU of its own takes none (kubelet since 1.33)
-    deadline = time.monotonic() + 30  # kubelet takes the others' CPUs away once in 10 s
+    deadline = time.monotonic() + 60  # kubelet takes the others' CPUs away once in 10 s
     while (seen.cpus_allowed, pods.observe(other).cpus_allowed) != ("1", "0"):
         assert time.monotonic() < deadline, (seen.cpus_allowed, pods.observe(other).cpus_allowed)
         time.sleep(0.5)

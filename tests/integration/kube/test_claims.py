@@ -38,9 +38,9 @@ def volumes(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
     disk, image, directory = tmp_path / "disk", tmp_path / "image", tmp_path / "directory"
     disk.mkdir()
     directory.mkdir()
-    subprocess.run(["truncate", "-s", "200M", image], check=True, timeout=30)
+    subprocess.run(["truncate", "-s", "200M", image], check=True, timeout=60)
     subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True, timeout=60)
-    subprocess.run(["mount", "-o", "loop", image, disk], check=True, timeout=30)
+    subprocess.run(["mount", "-o", "loop", image, disk], check=True, timeout=60)
     made: list[tuple[str, str]] = []
 
     def make(path: str, body: dict[str, Any]) -> None:
@@ -60,7 +60,7 @@ def volumes(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
         while any(cluster.get(path) is not None for path, _ in made):
             assert time.monotonic() < deadline
             time.sleep(0.2)
-        subprocess.run(["umount", disk], check=True, timeout=30)
+        subprocess.run(["umount", disk], check=True, timeout=60)
 
 
 def storage_class(name: str) -> dict[str, Any]:

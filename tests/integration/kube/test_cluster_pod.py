@@ -17,13 +17,14 @@ from tests.integration.kube.conftest import STATE, Started
 
 from tare.deployments import Bind, Deployment, Endpoint, Instance, Limits, PodSetting, Task
 from tare.deployments.kube.api import Cluster, connect
-from tare.deployments.kube.lacks import usable_node, why_no_cluster
 from tare.deployments.kube.namespaces import name_of
 from tare.deployments.kube.node import address_in_cluster
+from tare.deployments.kube.requirement import CLUSTER, usable_node
 from tare.deployments.network.path import Hop, namespace, observe_path
 from tare.deployments.rlimits import ceilings
 from tare.deployments.sweep import sweep
 from tare.errors import EngineSilent, PodLost, RunFailed
+from tare.requirements import HostPlan
 from tare.run.attempt.death import death_of, oom_kills
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
@@ -101,7 +102,7 @@ def test_a_client_on_the_node_reaches_it_as_its_network_promises(  # noqa: PLR09
         assert (path.client_dialled.address, path.client_dialled.port) == (address, at_port)
     finally:
         client.kill()
-        client.wait(10)
+        client.wait(60)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +241,7 @@ def test_a_user_without_rights_is_told_which_are_missing(
     kubeconfig: str, host: LocalHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(STATE / "stranger.kubeconfig"))
-    why = why_no_cluster(host)
+    why = CLUSTER.why_not(HostPlan(host))
     assert why is not None
     assert "may not create namespaces" in why
 
@@ -257,7 +258,7 @@ def test_a_cluster_out_of_reach_is_told(
 
 
 def test_the_administrator_can_use_the_node(cluster: Cluster, host: LocalHost) -> None:
-    assert why_no_cluster(host) is None
+    assert CLUSTER.why_not(HostPlan(host)) is None
     assert usable_node(host).kubelet.startswith("v1.")
     assert connect().server == cluster.server
 

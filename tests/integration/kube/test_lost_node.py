@@ -94,7 +94,7 @@ def is_ready(cluster: Cluster) -> bool:
 
 def tasks() -> str:
     argv = ["ctr", "--address", str(STATE / "containerd.sock"), "--namespace", "k8s.io", "tasks", "ls", "-q"]
-    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout
+    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
 def wait_for(there: Callable[[], bool], seconds: float) -> None:

@@ -70,7 +70,7 @@ def test_a_study_runs_bare_and_in_pods_alike_but_for_the_pod(cluster: Cluster, t
         assert record.measurement is not None
         assert record.measurement["operations"] > 0
         assert record.usage is not None
-        assert record.usage["sut_cpu_s"] > 0
+        assert (record.usage.sut_cpu_s or 0) > 0
         assert (seen["pod"] is None) is (arm == "bare")
     assert records["guaranteed"].parity["sut"]["pod"]["qos"] == "guaranteed"
     assert records["guaranteed"].parity["sut"]["cpu_quota"] == 1.0
@@ -86,7 +86,7 @@ def test_a_study_that_this_user_cannot_run_in_the_cluster_starts_nothing(
     monkeypatch.setenv("KUBECONFIG", str(Path(kubeconfig).with_name("stranger.kubeconfig")))
     (tmp_path / "study.yaml").write_text(STUDY)
     printed = tare(tmp_path, "run", "study.yaml", "--store", "store", code=3)
-    assert "no cluster accepts pods: the user at https://127.0.0.1:" in printed
+    assert ": the user at https://127.0.0.1:" in printed
     assert "may not create namespaces" in printed
     assert not (tmp_path / "store").exists()
 
@@ -128,6 +128,6 @@ def test_a_study_has_its_client_in_pods_before_servers_in_pods_and_outside(
         assert (record.parity["client"]["cpus_allowed"], record.parity["sut"]["cpus_allowed"]) == ("1", "0")
         assert record.parity["client"]["limits"] == records["outside"].parity["client"]["limits"]
         assert record.usage is not None
-        assert record.usage["client_cpu_s"] > 0
+        assert (record.usage.client_cpu_s or 0) > 0
     spaces = cluster.must_get("/api/v1/namespaces")["items"]
     assert not [each["metadata"]["name"] for each in spaces if each["metadata"]["name"].startswith("tare-")]

@@ -24,7 +24,8 @@ from docker import DockerClient
 from docker.models.containers import Container
 from tests.integration.image_tags import image_tags
 
-from tare.sites.engine import LABEL, RUN_LABEL, connect
+from tare.sites.engine import connect
+from tare.sites.marks import LABEL, RUN_LABEL
 from tare.sites.process import from_ident
 from tare.store import open_store
 
@@ -211,7 +212,7 @@ def test_a_study_of_container_arms_runs_to_its_report_and_leaves_nothing(
         user.command("-m", "tare", "doctor", "--json"), capture_output=True, timeout=120, check=False, cwd=user.home
     )
     lines = {line["name"]: line for line in json.loads(done.stdout)["lines"]}
-    assert "studies of container arms work" in lines["rights"]["found"]
+    assert "studies of container arms work" in lines["root"]["found"]
     user.tare("plan", str(study))
     user.tare("run", str(study), "--profile", "--store", "store")
     records = records_of(user)
@@ -252,7 +253,7 @@ def test_what_a_killed_tare_left_the_next_one_removes(user: User, study: Path, e
             time.sleep(0.1)
     finally:
         process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     places = set[str]().union(*groups.values())
     assert groups_at(places)
     assert left_in(engine, user)
@@ -267,6 +268,6 @@ def test_a_bare_arm_is_refused_with_what_would_work(user: User, study: Path) -> 
     bare.write_text(STUDY.replace("bridge: {sut.network: bridge}", "bare: {sut.deployment: bare}"))
     bare.chmod(0o644)
     refused = user.tare("run", str(bare), "--store", "bare", code=3)
-    assert "root is needed for bare tasks" in refused
+    assert "root, needed by bare tasks" in refused
     assert "(arms: bare)" in refused
     assert "servers and clients are all containers" in refused

@@ -13,7 +13,7 @@ from tests.integration.image_tags import image_tags
 
 from tare.errors import RunFailed
 from tare.sites.engine import connect
-from tare.sites.layout import Layout
+from tare.sites.layout import Layout, make_home
 from tare.sites.local import LocalHost
 from tare.sites.sidecar import container
 from tare.sites.sidecar.container import CAPABILITIES, Sidecar, surroundings
@@ -48,7 +48,8 @@ def host(
         container, "surroundings", lambda *words: replace(surroundings(*words), user=_USER, group=_USER)
     )
     layout = Layout(tmp_path / "home")
-    layout.work.mkdir(parents=True)
+    make_home(layout.home)
+    layout.work.mkdir()
     for place in (layout.home, layout.work):
         os.chown(place, _USER, _USER)
     host = UserHost(Sidecar(LocalHost(), lambda: engine, layout.home, ledger), layout)
@@ -70,21 +71,21 @@ def test_it_is_the_user_with_four_capabilities_and_no_way_to_more(host: UserHost
     assert {int(status[name], 16) for name in ("CapEff", "CapPrm", "CapBnd")} == {wanted}
     assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
     assert status["Uid"].split() == [str(_USER)] * 4
-    host.run(["install", "-d", f"{work}/run"], timeout_s=30)
+    host.run(["install", "-d", f"{work}/run"], timeout_s=60)
     assert (work / "run").stat().st_uid == _USER
 
 
 def test_files_are_given_away_read_and_removed_and_others_namespaces_seen(host: UserHost, tmp_path: Path) -> None:
     work = tmp_path / "home" / "work"
-    host.run(["install", "-d", "-m", "0700", f"{work}/data"], timeout_s=30)
+    host.run(["install", "-d", "-m", "0700", f"{work}/data"], timeout_s=60)
     host.put(b"secret", f"{work}/data/file", mode=0o600)
-    host.run(["chown", "-R", "--", "998:998", f"{work}/data"], timeout_s=30)
+    host.run(["chown", "-R", "--", "998:998", f"{work}/data"], timeout_s=60)
     assert (work / "data" / "file").stat().st_uid == 998
     assert host.read(f"{work}/data/file") == b"secret"
-    host.run(["rm", "-rf", "--", f"{work}/data"], timeout_s=30)
+    host.run(["rm", "-rf", "--", f"{work}/data"], timeout_s=60)
     assert list(work.iterdir()) == []
     link = f"/proc/{os.getpid()}/ns/net"
-    assert host.run(["readlink", link], timeout_s=30).text.strip() == os.readlink(link)  # noqa: PTH115 - no path
+    assert host.run(["readlink", link], timeout_s=60).text.strip() == os.readlink(link)  # noqa: PTH115 - no path
 
 
 def test_nothing_of_the_host_is_there_but_programs_its_home_and_control_groups(
@@ -93,10 +94,10 @@ def test_nothing_of_the_host_is_there_but_programs_its_home_and_control_groups(
     beside = tmp_path / "beside"
     beside.write_text("x")
     work = str(tmp_path / "home" / "work")
-    shown = host.run(["ls", "-A", work, "/etc", "/root", str(tmp_path)], timeout_s=30, check=False).text
+    shown = host.run(["ls", "-A", work, "/etc", "/root", str(tmp_path)], timeout_s=60, check=False).text
     assert "shadow" not in shown
     assert "beside" not in shown
-    refused = host.run(["touch", f"{work}/x", "/usr/bin/x"], timeout_s=30, check=False)
+    refused = host.run(["touch", f"{work}/x", "/usr/bin/x"], timeout_s=60, check=False)
     assert b"Read-only file system" in refused.stderr
 
 
@@ -104,9 +105,9 @@ def test_one_that_was_removed_is_an_error_and_the_next_question_makes_another(
     host: UserHost, engine: DockerClient, tmp_path: Path
 ) -> None:
     work = str(tmp_path / "home" / "work")
-    host.run(["test", "-d", work], timeout_s=30)
+    host.run(["test", "-d", work], timeout_s=60)
     (container,) = engine.containers.list(filters={"name": "tare-sidecar-"}, ignore_removed=True)
     container.remove(force=True)
     with pytest.raises(RunFailed, match="container for files and processes"):
-        host.run(["test", "-d", work], timeout_s=30)
-    assert host.run(["test", "-d", work], timeout_s=30).code == 0
+        host.run(["test", "-d", work], timeout_s=60)
+    assert host.run(["test", "-d", work], timeout_s=60).code == 0

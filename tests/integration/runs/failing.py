@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tare.cli.study.planned import planned
+from tare.record.run_record import Phase, RunRecord
 from tare.run.attempt.server import Server
 from tare.run.events import Event, PhaseStarted
 from tare.run.execute import Destination, execute
 from tare.run.local import local_engine, local_machine
-from tare.run.record import Phase, RunRecord
 from tare.run.resume import StudyState
 from tare.sites.layout import default_layout
 from tare.sites.sqlite_ledger import SqliteLedger

@@ -26,7 +26,7 @@ from tare.monitors import Monitor
 from tare.monitors.registry import MONITORS
 from tare.plan.model import Plan
 from tare.run import local
-from tare.run.fleet import crew
+from tare.run.fleet import workers
 from tare.run.fleet.block_task import ConnectedMaker
 from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine
@@ -81,7 +81,7 @@ if __name__ == "__main__":
     if "FAKE_SITES" in os.environ:
         from tests.unit.run.fleet.fake_site import fake  # by PYTHONPATH, which other tests do without
 
-        on_fakes.enter_context(patch.object(crew, "OwnCrew", partial(crew.OwnCrew, command=fake_site)))
+        on_fakes.enter_context(patch.object(workers, "OwnWorkers", partial(workers.OwnWorkers, command=fake_site)))
         of_fakes = patch.object(worker, "by_ssh", lambda spec, interrupts: ConnectedMaker(spec, fake, interrupts))
         on_fakes.enter_context(of_fakes)
         on_fakes.enter_context(patch.object(running, "reached_site", reached))

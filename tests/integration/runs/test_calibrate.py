@@ -13,9 +13,9 @@ from tare.calibrate.kinds import KINDS, bytes_read_per_second, time_not_held_bac
 from tare.calibrate.studies import DELAY_US, INJECTING, READS_PER_S
 from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.expand import expand
+from tare.record.run_record import RunRecord
 from tare.run.execute import Destination, execute
 from tare.run.local import local_engine, local_machine
-from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]  # whole studies of the calibration, a minute each

@@ -22,3 +22,7 @@ def chaos(*words: str) -> None:
 
 def test_faults_at_random_moments_lose_nothing_and_leave_nothing() -> None:
     chaos("--faults", "4", "--seed", "4", "--minutes", "0.1")
+
+
+def test_kills_at_random_moments_lose_nothing_and_leave_nothing() -> None:
+    chaos("--faults", "4", "--seed", "1", "--kinds", "kill -9 tare", "--longest-s", "12")

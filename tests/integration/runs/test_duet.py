@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.record.parts import as_tree
 
 from tare.plan.expand import expand
-from tare.run.duet.swap import rates_around_swap, throughput_of
+from tare.record.run_record import RunRecord
+from tare.record.swap_halves import throughput_of
 from tare.run.execute import Destination, execute
 from tare.run.local import local_engine, local_machine
-from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 from tare.study.reading.load import loads
 from tare.study.registry import installed
@@ -73,17 +74,17 @@ def test_both_were_loaded_at_the_same_time(records: list[RunRecord]) -> None:
     for first, second in ((records[0], records[1]), (records[2], records[3])):
         assert first.duet is not None
         assert second.duet is not None
-        assert first.duet["both_from_s"] == second.duet["both_from_s"]
-        together = first.duet["both_until_s"] - first.duet["both_from_s"]
+        assert as_tree(first.duet)["both_from_s"] == as_tree(second.duet)["both_from_s"]
+        together = as_tree(first.duet)["both_until_s"] - as_tree(first.duet)["both_from_s"]
         assert together > 8.0
-        assert 0 < first.duet["swap_ended_s"] - first.duet["swap_began_s"] < 1.0
+        assert 0 < as_tree(first.duet)["swap_ended_s"] - as_tree(first.duet)["swap_began_s"] < 1.0
 
 
 def test_each_half_has_windows_and_a_rate(records: list[RunRecord]) -> None:
     for record in records:
         assert record.duet is not None
-        assert all(half["windows"] >= 1 for half in record.duet["halves"])
-        rates = rates_around_swap(record)
+        assert all(half.windows >= 1 for half in record.duet.halves or ())
+        rates = record.duet.rates
         assert rates is not None
         assert min(rates) > 0
         assert throughput_of(record) == pytest.approx((rates[0] * rates[1]) ** 0.5)

@@ -13,6 +13,7 @@ from tests.integration.runs.failing import assert_told, fill_up, filled, first_r
 from tare.deployments.vm.network import links_of
 from tare.errors import RunFailed
 from tare.run.attempt.server import Server
+from tare.sites.local import own_process
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -77,7 +78,7 @@ def test_a_virtual_machine_that_is_killed_or_panics(panics: bool, servers: list[
     assert_told(record, "virtual machine", "ended before its task did", "Kernel panic" if panics else "console: ")
     assert "sut.console" in record.raw
     task = servers[-1].instance.task
-    assert not [link for link in links_of(task) if Path("/sys/class/net", link).exists()]
+    assert not [link for link in links_of(task, own_process()) if Path("/sys/class/net", link).exists()]
     assert not Path(f"/run/tare-task.{task.name}").exists()
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tare.store import open_store, verify
+from tools.chaos.fleet import processes_of, sites_file
 from tools.chaos.ground import FAKES, ROOT
 from tools.chaos.studies import FAKES as STUDY
-from tools.chaos_fleet import processes_of, sites_file
 
 SITES = ("north", "south", "east")
 
@@ -68,8 +68,8 @@ def test_sites_that_refuse_end_the_command_with_one_sentence_and_a_way_on(place:
 
 @pytest.mark.slow
 def test_kills_of_tare_and_of_sites_lose_nothing_and_leave_nothing() -> None:
-    argv = [sys.executable, "-m", "tools.chaos_fleet", "--kills", "4", "--seed", "2"]
+    argv = [sys.executable, "-m", "tools.chaos", "--study", "fleet", "--faults", "4", "--seed", "2"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert (summary["violations"], summary["kills"] >= 4) == (0, True)
+    assert (summary["violations"], summary["faults"] >= 4) == (0, True)

@@ -22,8 +22,8 @@ MADE_UP = """
 import sys
 from functools import partial
 from tare import cli
-from tare.run.fleet import crew
-crew.OwnCrew = partial(crew.OwnCrew, command=(sys.executable, "-m", "bench.fleet.made_up"))
+from tare.run.fleet import workers
+workers.OwnWorkers = partial(workers.OwnWorkers, command=(sys.executable, "-m", "bench.fleet.made_up"))
 cli.main()
 """
 

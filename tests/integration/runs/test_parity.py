@@ -13,11 +13,11 @@ from tare.errors import NotComparable, StudyError
 from tare.images import Image
 from tare.images.prepare import prepare
 from tare.plan.expand import expand
+from tare.record.run_record import RunRecord
 from tare.run.execute import Destination, execute
 from tare.run.interrupts import Interrupts
 from tare.run.local import local_engine, local_machine
 from tare.run.parity.references import References, until_refused
-from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
@@ -85,7 +85,7 @@ def run(home: Path, tmp_path: Path) -> Iterator[Run]:
                 return image if asked == reference else other_binary(image, tmp_path / "rootfs")
 
             machine = local_machine(plan, engine, Interrupts(), layout)
-            machine = replace(machine, prepare=ready, references=References())
+            machine = replace(machine, own=replace(machine.own, prepare=ready), references=References())
             runs = execute(plan, machine, Destination(str(staging), StudyState(), staging), lambda _: None)
             for records in until_refused(runs, lambda _: None):
                 kept.extend(records)
@@ -124,8 +124,8 @@ def test_a_root_cgroup_that_is_the_factor_is_measured(run: Run) -> None:
     assert [record.outcome.ok for record in records] == [True, True], [record.outcome for record in records]
     for record in records:
         assert record.usage is not None
-        assert 0.05 < record.usage["sut_cpu_s"] < 4
-        assert 0.05 < record.usage["client_cpu_s"] < 4
+        assert 0.05 < (record.usage.sut_cpu_s or 0) < 4
+        assert 0.05 < (record.usage.client_cpu_s or 0) < 4
 
 
 def test_a_port_published_on_loopback_may_not_call_itself_bridge(run: Run) -> None:
@@ -140,9 +140,9 @@ def test_docker_proxy_counts_to_the_arm_whose_bytes_it_carries(run: Run) -> None
     assert carried.path is not None
     assert carried.usage is not None
     if carried.path["hop"] == "docker-proxy":
-        assert carried.usage["proxy_cpu_s"] > 0.05
+        assert (carried.usage.proxy_cpu_s or 0) > 0.05
     else:
-        assert carried.usage["proxy_cpu_s"] is None
+        assert carried.usage.proxy_cpu_s is None
 
 
 def test_another_buffer_pool_in_one_arm_is_refused(run: Run) -> None:

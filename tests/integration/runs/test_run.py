@@ -20,11 +20,10 @@ from tests import preloaded
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store import open_store, verify
-from tools.kill_nine import Trial
+from tools.chaos.stores import Stores
 
 ROOT = Path(__file__).resolve().parents[3]
 FAKES = [sys.executable, str(ROOT / "tests" / "integration" / "runs" / "tare_with_fakes.py")]
-KILL_NINE = [sys.executable, str(ROOT / "tools" / "kill_nine.py")]
 PATIENCE_S = 240
 
 STUDY = """
@@ -167,7 +166,8 @@ def test_a_second_run_on_a_store_in_use_is_refused(home: Path, study: Path, tmp_
 def test_two_stores_can_be_filled_at_once(home: Path, study: Path, tmp_path: Path, started: Any) -> None:
     stores = [tmp_path / "one", tmp_path / "two"]
     running = [started("run", str(study), "--store", str(store)) for store in stores]
-    assert [process.wait(PATIENCE_S) for process in running] == [0, 0]
+    ended = [process.wait(PATIENCE_S) for process in running]
+    assert ended == [0, 0], [(tmp_path / f"stderr-{number}").read_text() for number in (0, 1)]
     for store in stores:
         assert_whole(store)
     assert left(home) == []
@@ -229,24 +229,12 @@ def test_clean_asks_first(home: Path, study: Path, tmp_path: Path) -> None:
     assert len(list((home / "snapshots").iterdir())) == 2
 
 
-def test_kill_nine_loses_doubles_and_leaves_nothing(home: Path, study: Path, tmp_path: Path) -> None:
-    argv = [*KILL_NINE, str(study), "--stores", str(tmp_path / "stores"), "--times", "4", "--longest-s", "6"]
-    done = subprocess.run(
-        [*argv, "--tare", *FAKES], capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 kills" in done.stdout
-    assert " 0 problems" in done.stdout
-
-
 @pytest.mark.parametrize(
     "harm", ["DELETE FROM runs", "UPDATE runs SET record = replace(record, '\"block\":1', '\"block\":2')"]
 )
-def test_kill_nine_finds_a_record_that_is_lost_or_changed(
-    home: Path, study: Path, tmp_path: Path, harm: str
-) -> None:
+def test_chaos_finds_a_record_that_is_lost_or_changed(home: Path, study: Path, tmp_path: Path, harm: str) -> None:
     """The check itself is checked."""
-    trial = Trial(FAKES, tmp_path, random.Random(0), 1.0)
+    trial = Stores(FAKES, tmp_path, random.Random(0), 1.0)
     tare("run", str(study), "--store", str(trial.store), "--blocks", "1")
     trial.look()
     assert len(trial.committed) == 2

@@ -25,9 +25,9 @@ from tests.unit.run.fleet.schedulers import ended, started_scheduler
 
 from tare.errors import StoreError
 from tare.store import open_store, verify
+from tools.chaos.fleet import processes_of, sites_file
 from tools.chaos.ground import FAKES, ROOT
 from tools.chaos.studies import FAKES as STUDY
-from tools.chaos_fleet import processes_of, sites_file
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

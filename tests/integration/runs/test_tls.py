@@ -11,11 +11,11 @@ import pytest
 from tare.images import Image
 from tare.images.prepare import prepare
 from tare.plan.expand import expand
+from tare.record.run_record import RunRecord
 from tare.run.execute import Destination, execute
 from tare.run.interrupts import Interrupts
 from tare.run.local import local_engine, local_machine
 from tare.run.parity.references import References, until_refused
-from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
@@ -92,7 +92,7 @@ def run(tmp_path: Path) -> Run:
                 return prepare(reference, host=LocalHost(), layout=cache, ledger=ledger, engine=engine.client)
 
             machine = local_machine(plan, engine, Interrupts(), layout)
-            machine = replace(machine, prepare=ready, references=References())
+            machine = replace(machine, own=replace(machine.own, prepare=ready), references=References())
             runs = execute(plan, machine, Destination(str(staging), StudyState(), staging), lambda _: None)
             for records in until_refused(runs, lambda _: None):
                 kept.extend(records)

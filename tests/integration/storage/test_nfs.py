@@ -13,12 +13,13 @@ from tests.integration.hosts.reached import noted
 
 from tare.deployments.sweep import sweep
 from tare.errors import EnvironmentLacks
+from tare.requirements import HostPlan
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import alive
 from tare.storage import DataRequest
 from tare.storage.nfs import server as server_module
-from tare.storage.nfs.client import why_no_nfs
+from tare.storage.nfs.client import NFS
 from tare.storage.nfs.nfs import NfsStorage
 from tare.storage.nfs.server import GaneshaServer
 from tare.study.model import StorageSpec
@@ -37,7 +38,7 @@ def ganesha(host: Host, ledger: Ledger, tmp_path: Path) -> Iterator[GaneshaServe
 
 
 def spoken(*argv: str) -> str:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -58,7 +59,7 @@ def test_what_is_served_is_listed_written_and_read_by_another_s_client(
     spoken("nfs-cp", str(tmp_path / "brought"), f"{url}/written?version=4")
     assert (data / "written").read_text() == "kept\n"
 
-    namespaces = host.run(["readlink", "/proc/self/ns/net", f"/proc/{server.process.pid}/ns/net"], timeout_s=10)
+    namespaces = host.run(["readlink", "/proc/self/ns/net", f"/proc/{server.process.pid}/ns/net"], timeout_s=60)
     assert len(set(namespaces.text.split())) == 2
     assert (data / "seed").stat().st_dev == tmp_path.stat().st_dev
     ganesha.end()
@@ -91,7 +92,7 @@ def test_what_a_killed_tare_left_is_swept(ganesha: GaneshaServer, host: Host, le
 
 def test_a_server_that_was_killed_is_cleared_away(ganesha: GaneshaServer, host: Host) -> None:
     server = ganesha.serve(sync=False)
-    host.run(["kill", "-KILL", str(server.process.pid)], timeout_s=10)
+    host.run(["kill", "-KILL", str(server.process.pid)], timeout_s=60)
     ganesha.end()
     assert not alive(host, server.process)
 
@@ -106,7 +107,7 @@ def test_a_machine_without_a_client_is_told_so_and_left_as_it_was(
     host: Host, ledger: Ledger, tmp_path: Path
 ) -> None:
     """Where there is one, the storage is tried whole with all others."""
-    if why_no_nfs(host) is None:
+    if NFS.why_not(HostPlan(host)) is None:
         pytest.skip("this kernel has an NFS client")
     storage, request = (
         NfsStorage(host, ledger),

@@ -14,15 +14,17 @@ from docker import DockerClient
 from tests.integration.hosts.reached import Reached, noted
 
 from tare.deployments import Deployment, Task
+from tare.deployments.container.overlay import overlay_of
 from tare.deployments.directories import sync_and_evict
 from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.sweep import sweep
 from tare.errors import EnvironmentLacks
 from tare.images import Image
+from tare.requirements import HostPlan
 from tare.sites import Host, Output
 from tare.sites.ledger import Kind, Ledger
 from tare.storage import DataMount, DataRequest, Storage
-from tare.storage.nfs.client import why_no_nfs
+from tare.storage.nfs.client import NFS
 from tare.storage.registry import STORAGES
 from tare.study.model import StorageSpec
 
@@ -67,7 +69,7 @@ def data_request(host: Host, ledger: Ledger) -> Iterator[DataRequest]:
     yield DataRequest(str(home / "place"), f"tare-test-{uuid4().hex[:8]}", 8 * MIB)
     assert str(home) not in Path("/proc/self/mountinfo").read_text()
     loops = subprocess.run(
-        ["losetup", "--list", "--noheadings"], capture_output=True, text=True, check=True, timeout=30
+        ["losetup", "--list", "--noheadings"], capture_output=True, text=True, check=True, timeout=60
     )
     assert str(home) not in loops.stdout
 
@@ -91,7 +93,7 @@ class Rig:
 
 def lodged(rig: Rig, spec: StorageSpec) -> DataMount:
     """With two files in it, owned by the image's user."""
-    if spec.kind == "nfs" and (why := why_no_nfs(rig.host)) is not None:
+    if spec.kind == "nfs" and (why := NFS.why_not(HostPlan(rig.host))) is not None:
         pytest.skip(why)  # what of NFS needs no client of the host's kernel is in test_nfs.py and test_vm_nfs.py
     data_mount = rig.storage(spec.kind).prepare(rig.data_request, spec)
     data = Path(data_mount.path)
@@ -197,8 +199,8 @@ def test_the_first_write_copies_a_file_up_or_finds_it_there(copy_up: bool, rig: 
         data_mount = lodged(rig, StorageSpec(kind="layer", copy_up=copy_up))
         instance = deployment.start(data_mount.add_to(rig.task, "/data"))
         try:
-            upper = rig.engine.containers.get(rig.data_request.name).attrs["GraphDriver"]["Data"]["UpperDir"]
-            large = Path(upper) / "data" / "large"
+            container = rig.engine.containers.get(rig.data_request.name)
+            large = Path(overlay_of(rig.engine, rig.host, container).upper) / "data" / "large"
             assert large.exists() == (not copy_up)
             deployment.exec(instance, ["sh", "-c", "echo more >> /data/large"], timeout_s=30)
             assert large.stat().st_size == MIB + len("more\n")

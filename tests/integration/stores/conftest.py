@@ -12,7 +12,7 @@ from tests.integration.stores.servers import (
     database_server,
 )
 
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: DatabaseServ
 def place(database: DatabaseServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[StorePlace]:
     """Of a store that is not there yet, its raw files in a directory that machines might share."""
     name = "of-" + str(abs(hash(request.node.nodeid)) % 10**12)
-    yield place_of(database.url(f"file://{tmp_path}/raw", name))
+    yield parse_store_url(database.url(f"file://{tmp_path}/raw", name))
     database.query(f'DROP SCHEMA IF EXISTS "{name}" CASCADE', "benchmarks")
 
 
@@ -43,7 +43,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Stor
 
     def seen(place: StorePlace) -> StorePlace:
         monkeypatch.setenv("TARE_HOME", str(tmp_path / "another-home"))
-        return place_of(str(place))
+        return parse_store_url(str(place))
 
     return seen
 
@@ -59,4 +59,4 @@ def in_bucket(place: StorePlace, bucket: BucketServer, monkeypatch: pytest.Monke
     """Of a store whose raw files lie in a bucket of the real S3 server."""
     for name, value in bucket.environment.items():
         monkeypatch.setenv(name, value)
-    return place_of(str(place).replace(place.raw, f"s3://{BUCKET}/{place.name}"))
+    return parse_store_url(str(place).replace(place.raw, f"s3://{BUCKET}/{place.name}"))

@@ -19,7 +19,7 @@ from tare.run.local import Engine, sweep_abandoned
 from tare.run.resume import StudyState
 from tare.sites.local import LocalHost
 from tare.store import resume_store, shared_writer
-from tare.store_place import place_of
+from tare.store_place import parse_store_url
 
 ARMS = ("plain", "other")
 
@@ -40,7 +40,7 @@ def main(url: str, site: str, blocks: str, lease_s: str, directory: str) -> None
         ),
     )
     lease = patch.object(shared_writer, "LEASE_S", float(lease_s))
-    with lease, resume_store(place_of(url), plan) as writer, interrupts.installed():
+    with lease, resume_store(parse_store_url(url), plan) as writer, interrupts.installed():
         done = StudyState.from_records(writer.records())
         destination = Destination(writer.id, done, writer.staging, writer.claims)
         for kept in execute(plan, machine, destination, lambda event: report(str(event))):

@@ -12,9 +12,9 @@ from tests.integration.stores.servers import BucketServer
 from tests.unit.store.conftest import make_plan, make_record, stage
 
 from tare.errors import StoreError
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store import open_store, resume_store, verify
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 pytestmark = pytest.mark.slow  # the server is built from its source
 
@@ -112,7 +112,7 @@ def test_half_an_upload_is_no_object_and_the_next_one_makes_it_whole(
 
 
 def test_a_bucket_that_is_not_there_is_named_and_no_record_is_kept(in_bucket: StorePlace) -> None:
-    absent = place_of(str(in_bucket).replace("s3://results/", "s3://absent/"))
+    absent = parse_store_url(str(in_bucket).replace("s3://results/", "s3://absent/"))
     with pytest.raises(StoreError, match=r"the bucket of s3://absent/.* does not exist") as refused:
         committed(absent)
     assert "\n" not in str(refused.value)

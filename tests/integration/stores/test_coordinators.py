@@ -21,12 +21,12 @@ from tests.integration.stores.servers import DatabaseServer
 from tests.unit.store.conftest import make_plan, make_record, stage
 
 from tare.errors import StoreError
+from tare.record.run_record import RunRecord
 from tare.run.claims import EVERYTHING
-from tare.run.record import RunRecord
 from tare.store import open_store, resume_store, shared_writer, verify
 from tare.store.shared_writer import SharedWriter
 from tare.store.write import insert_rows
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 120
@@ -36,7 +36,7 @@ LIMIT_S = 120
 def writing(place: StorePlace, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedWriter]:
     """A tare with a home of its own."""
     monkeypatch.setenv("TARE_HOME", str(home))
-    with resume_store(place_of(str(place)), make_plan(blocks=4)) as writer:
+    with resume_store(parse_store_url(str(place)), make_plan(blocks=4)) as writer:
         assert isinstance(writer, SharedWriter)
         yield writer
 

@@ -17,7 +17,7 @@ from tare.run.resume import StudyState
 from tare.store import copying, open_store, resume_store, verify
 from tare.store.copying import copy
 from tare.store.schema import endings, facts, raw_files, runs, study
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 
 def made(place: StorePlace, runs_: int = 4) -> StorePlace:
@@ -45,12 +45,12 @@ def content(place: StorePlace) -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_there_and_back_again_is_the_same_store(place: StorePlace, tmp_path: Path) -> None:
-    first = made(place_of(tmp_path / "first"))
+    first = made(parse_store_url(tmp_path / "first"))
     assert copy(first, place).attempts == 4
     assert copy(place, tmp_path / "second").attempts == 4
-    assert content(first) == content(place) == content(place_of(tmp_path / "second"))
+    assert content(first) == content(place) == content(parse_store_url(tmp_path / "second"))
     assert content(first)["endings"]
-    for each in (first, place, place_of(tmp_path / "second")):
+    for each in (first, place, parse_store_url(tmp_path / "second")):
         assert verify(open_store(each)) == ()
     record = open_store(place).records()[2]
     assert open_store(tmp_path / "second").raw(record, "measure.stdout").read_text() == "2\n"
@@ -59,7 +59,7 @@ def test_there_and_back_again_is_the_same_store(place: StorePlace, tmp_path: Pat
 def test_a_copy_that_was_broken_off_goes_on(
     place: StorePlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = made(place_of(tmp_path / "first"))
+    first = made(parse_store_url(tmp_path / "first"))
     monkeypatch.setattr(copying, "_AT_ONCE", 1)
     stages, copy_some = [], copying._copy_some
 
@@ -79,7 +79,7 @@ def test_a_copy_that_was_broken_off_goes_on(
 
 
 def test_a_study_goes_on_in_its_copy(place: StorePlace, tmp_path: Path) -> None:
-    copy(made(place_of(tmp_path / "first"), runs_=1), place)
+    copy(made(parse_store_url(tmp_path / "first"), runs_=1), place)
     plan = make_plan()
     with resume_store(place, plan) as writer:
         record = make_record(plan, 1)
@@ -92,7 +92,7 @@ def test_a_study_goes_on_in_its_copy(place: StorePlace, tmp_path: Path) -> None:
 def test_another_study_is_never_written_over(place: StorePlace, tmp_path: Path) -> None:
     made(place)
     with pytest.raises(StoreError, match="holds another study"):
-        copy(made(place_of(tmp_path / "first")), place)
+        copy(made(parse_store_url(tmp_path / "first")), place)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
     with pytest.raises(StoreError, match="a directory with other content"):
@@ -100,7 +100,7 @@ def test_another_study_is_never_written_over(place: StorePlace, tmp_path: Path) 
 
 
 def test_what_is_damaged_is_not_copied(place: StorePlace, tmp_path: Path, database: DatabaseServer) -> None:
-    first = made(place_of(tmp_path / "first"))
+    first = made(parse_store_url(tmp_path / "first"))
     damaged = open_store(first).raw(open_store(first).records()[3], "measure.stdout")
     damaged.write_text("x\n")
     with pytest.raises(StoreError, match=r"measure.stdout in .* is not what was committed"):

@@ -16,7 +16,7 @@ from tests.unit.store.conftest import make_plan, make_record
 from tare.errors import StoreError
 from tare.plan.model import Plan
 from tare.store import Writer, open_store, resume_store, verify
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 BLOCKS = 60
 AGAIN = "then run the same command again"
@@ -31,7 +31,7 @@ def small_disk(mib: int) -> Iterator[Path]:
     at.chmod(0o755)
     try:
         options = f"size={mib}m,mode=0755"
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(at)], check=True, timeout=20)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(at)], check=True, timeout=60)
         try:
             yield at
         finally:
@@ -94,13 +94,13 @@ def full_and_emptied(place: StorePlace, plan: Plan, disk: Path, words: str) -> N
 def test_the_disk_of_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with small_disk(160) as disk, database_server(disk) as server:
         monkeypatch.setenv("PGPASSFILE", str(server.pgpass))
-        place = place_of(server.url(f"file://{tmp_path}/raw", "full"))
+        place = parse_store_url(server.url(f"file://{tmp_path}/raw", "full"))
         full_and_emptied(place, make_plan(blocks=BLOCKS), disk, "No space left on device")
 
 
 def test_the_disk_of_raw_files(place: StorePlace) -> None:
     with small_disk(8) as disk:
-        there = place_of(str(place).replace(place.raw, f"file://{disk}/raw"))
+        there = parse_store_url(str(place).replace(place.raw, f"file://{disk}/raw"))
         full_and_emptied(there, make_plan(blocks=2), disk, "has no space for the raw file measure.stdout")
 
 
@@ -109,5 +109,5 @@ def test_the_disk_of_a_bucket(place: StorePlace, monkeypatch: pytest.MonkeyPatch
     with small_disk(8) as disk, bucket_server(disk) as bucket:
         for name, value in bucket.environment.items():
             monkeypatch.setenv(name, value)
-        there = place_of(str(place).replace(place.raw, f"s3://{BUCKET}/{place.name}"))
+        there = parse_store_url(str(place).replace(place.raw, f"s3://{BUCKET}/{place.name}"))
         full_and_emptied(there, make_plan(blocks=2), disk, "raw file measure.stdout")

@@ -19,7 +19,7 @@ from tare.live.look import StoreReader
 from tare.run.resume import StudyState, decision
 from tare.store import Writer, open_store, resume_store
 from tare.store.outlines import state_of
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 Elsewhere = Callable[[StorePlace], StorePlace]
 
@@ -97,5 +97,5 @@ def test_serve_takes_a_url(place: StorePlace, monkeypatch: pytest.MonkeyPatch) -
     with resume_store(place, plan_of()):
         pass
     monkeypatch.setattr("tare.live.serving.serve", lambda server, door: door.socket.close())
-    done = CliRunner().invoke(app, ["serve", str(place_of(str(place)))], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["serve", str(parse_store_url(str(place)))], catch_exceptions=False)
     assert done.stdout.startswith("http://127.0.0.1:")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tare.cli import app
 from tare.errors import StoreError
 from tare.store import open_store, resume_store, verify
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 Elsewhere = Callable[[StorePlace], StorePlace]
 
@@ -63,13 +63,13 @@ def test_a_directory_of_raw_files_is_brought_as_a_whole(place: StorePlace, elsew
 def test_stores_of_two_studies_lie_in_one_database(database: DatabaseServer, tmp_path: Path) -> None:
     raw = f"file://{tmp_path}/raw"
     for name, seed in (("first", 1), ("second", 2)):
-        with resume_store(place_of(database.url(raw, name)), make_plan(seed=seed)):
+        with resume_store(parse_store_url(database.url(raw, name)), make_plan(seed=seed)):
             pass
-    assert open_store(place_of(database.url(raw, "first"))).plan.seed == 1
-    assert open_store(place_of(database.url(raw, "second"))).plan.seed == 2
+    assert open_store(parse_store_url(database.url(raw, "first"))).plan.seed == 1
+    assert open_store(parse_store_url(database.url(raw, "second"))).plan.seed == 2
     with (
         pytest.raises(StoreError, match="belongs to another plan: seed is 1 there and 2 here"),
-        resume_store(place_of(database.url(raw, "first")), make_plan(seed=2)),
+        resume_store(parse_store_url(database.url(raw, "first")), make_plan(seed=2)),
     ):
         pytest.fail("another plan was let in")
 
@@ -122,7 +122,7 @@ def test_what_the_server_refuses_is_one_sentence(
     filled(place)
     url = database.url(place.raw, place.name, user=user, database=name)
     with pytest.raises(StoreError, match=words) as refused:
-        open_store(place_of(url))
+        open_store(parse_store_url(url))
     assert PASSWORD not in str(refused.value)
     assert refused.value.hint
     assert "\n" not in str(refused.value)
@@ -168,7 +168,7 @@ def test_reading_changes_nothing_at_the_server(place: StorePlace, database: Data
 
 
 def test_a_server_that_is_not_there_is_named(place: StorePlace) -> None:
-    gone = place_of(str(place).replace("127.0.0.1", "127.0.0.9"))
+    gone = parse_store_url(str(place).replace("127.0.0.1", "127.0.0.9"))
     with pytest.raises(StoreError, match="check that the server is up and reached from here"):
         open_store(gone)
 

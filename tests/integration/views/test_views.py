@@ -21,14 +21,14 @@ from tests.integration.lacking import left_out
 from tare.analyze.views.compare import Comparison, compare
 from tare.analyze.views.summary import Views, observed, views_of
 from tare.images import Image
-from tare.monitors import MonitorContext, WatchedProcess
+from tare.monitors import MonitorContext, WatchedProcess, why_unavailable
 from tare.monitors.registry import MONITORS
+from tare.record.load_time import Span
+from tare.record.raw_files import DIRECTORY
 from tare.run.clock import SystemClock
 from tare.run.monitoring import watch as monitoring
-from tare.run.monitoring.watch import DIRECTORY
-from tare.run.usage.driven import Span
-from tare.sites.engine import LABEL
 from tare.sites.local import LocalHost, own_process
+from tare.sites.marks import LABEL
 from tare.sites.process import to_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store.trace import Trace, read_trace
@@ -90,7 +90,7 @@ def watch(engine: DockerClient, host: LocalHost, image: Image, tmp_path_factory:
     def run(script: str, share: float = 1.0, tools: tuple[str, ...] = TOOLS) -> WatchedTrace:
         tmp_path = tmp_path_factory.mktemp("watched")
         for name in tools:
-            lacks = MONITORS[name].why_unavailable(host, 1.0, {})
+            lacks = why_unavailable(MONITORS[name], host, 1.0, {})
             assert lacks is None, lacks
         with contained(engine, image, script, share) as sut:
             ledger = SqliteLedger(tmp_path / "ledger.sqlite")
@@ -195,7 +195,7 @@ def test_cpu_agrees_with_docker_stats_mpstat_and_pidstat(watch: Watch, share: fl
 
 
 def test_cadvisor_s_prometheus_agrees_with_its_view(watch: Watch, host: LocalHost) -> None:
-    lacks = MONITORS["cadvisor"].why_unavailable(host, 1.0, {})
+    lacks = why_unavailable(MONITORS["cadvisor"], host, 1.0, {})
     if lacks is not None:
         pytest.skip(lacks)  # in no package and no registry: CADVISOR=PATH
     seen = watch(LOOP, 0.5, ("probe", "cadvisor"))

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
+from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
+from tare.record.usage import Usage
 from tare.study.model import Arm, ArmSettings, ClientSpec, Published, Source, Study, SutSpec
 from tare.study.protocol_spec import InterleaveSpec
 
@@ -112,10 +113,6 @@ def bucket(value_ms: float) -> float:
     return math.exp(round(math.log(value_ms) / math.log1p(BUCKET)) * math.log1p(BUCKET))
 
 
-UNKNOWN_METRICS = {"io_per_operation"}
-"""Metrics that these runs do not have; a new one that needs more of a record is added."""
-
-
 def record(
     block: int, arm_name: str, tps: float | None, *, position: int = 0, attempt: int = 1, reason: str = ""
 ) -> RunRecord:
@@ -195,12 +192,16 @@ def observation(name: str, run_id: str, side: str) -> dict[str, Any]:
     }
 
 
-USAGE: Mapping[str, Any] = {
-    "wall_s": 4.0, "monotonic_s": 4.0, "sut_cpu_s": 3.95, "client_cpu_s": 2.4, "proxy_cpu_s": None,
-    "sut_cpus": 1.0, "client_cpus": 1.0,
-    "machine": {"user": 5.4, "nice": 0.0, "system": 1.0, "idle": 1.5, "iowait": 0.0, "irq": 0.0, "softirq": 0.1,
-                "steal": 0.0},
-}  # fmt: skip
+USAGE = Usage(
+    wall_s=4.0,
+    monotonic_s=4.0,
+    sut_cpu_s=3.95,
+    client_cpu_s=2.4,
+    sut_cpus=1.0,
+    client_cpus=1.0,
+    machine={"user": 5.4, "nice": 0.0, "system": 1.0, "idle": 1.5, "iowait": 0.0, "irq": 0.0, "softirq": 0.1,
+             "steal": 0.0},
+)  # fmt: skip
 """Two CPUs for 4 s."""
 
 HOST: Mapping[str, Any] = {

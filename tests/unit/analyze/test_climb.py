@@ -8,7 +8,7 @@ from typing import Any
 from tests.unit.analyze import synthetic
 
 from tare.analyze.climb import Step, climb_of
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 
 def climbed(latencies: Sequence[float | None], arm: str = "bare", block: int = 0, **changed: Any) -> RunRecord:

@@ -7,8 +7,8 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
 from tare.analyze.runs import folded
+from tare.record.run_record import RunRecord
 from tare.report.content import build_report
-from tare.run.record import RunRecord
 from tare.study.catalogue import studies
 from tare.study.model import Study
 from tare.study.reading.load import load

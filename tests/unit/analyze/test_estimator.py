@@ -9,7 +9,7 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
 from tare.analyze.statistics.intervals import paired_log_ratio_t
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 from tare.study.protocol_spec import BucketsSpec, FixedSpec, InterleaveSpec, ProtocolSpec
 

@@ -15,7 +15,7 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze.factorial import Cell, Effect, Step, contrast, factorial, reference_of
 from tare.analyze.metrics import METRICS
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 from tare.study.protocol_spec import InterleaveSpec
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.record.parts import as_tree, with_parts
 
 from tare.analyze import analyze
 from tare.analyze.metrics import METRICS
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 ARMS = ("bare", "bridge")
 METRIC = METRICS["io_per_operation"]
@@ -17,7 +18,7 @@ METRIC = METRICS["io_per_operation"]
 
 def counted(run: RunRecord, read: float | None, written: float | None, source: str | None = "BFQ") -> RunRecord:
     fields = {"sut_read_bytes": read, "sut_write_bytes": written, "sut_io_source": source}
-    return run.model_copy(update={"usage": {**(run.usage or {}), **fields}})
+    return with_parts(run, usage={**as_tree(run.usage), **fields})
 
 
 @pytest.mark.parametrize(
@@ -56,9 +57,7 @@ def test_the_overhead_is_paired_by_block() -> None:
 def test_what_cannot_be_compared_drops_out_with_the_reason(change: dict[str, Any], why: str) -> None:
     made = [counted(run, 0.0, 1e6 + 1e4 * run.block) for run in synthetic.records(ARMS)]
     made = [
-        run.model_copy(update={"usage": {**(run.usage or {}), **change}})
-        if (run.block, run.arm) == (2, "bridge")
-        else run
+        with_parts(run, usage={**as_tree(run.usage), **change}) if (run.block, run.arm) == (2, "bridge") else run
         for run in made
     ]
     finding = analyze(synthetic.study(ARMS), made).finding("bridge", "io_per_operation")

@@ -10,12 +10,13 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze import Finding, analyze
-from tare.analyze.estimate import Verdict
+from tare.analyze.estimate import BlockEffect, Verdict
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.analyze.verdict import holm, judged, p_values, verdict
-from tare.run.record import RunRecord
-from tare.study.model import MARGIN_METRIC, Arm, Study
+from tare.record.run_record import RunRecord
+from tare.study.metrics import COMPARED_METRIC
+from tare.study.model import Arm, Study
 from tare.study.protocol_spec import BucketsSpec, InterleaveSpec
 
 ARMS = ("bare", "bridge")
@@ -34,9 +35,9 @@ def finding_of(metric: str, *, arm: str = "bridge", noise: float = 0.004, **marg
 
 
 def test_the_names_that_a_study_may_use_are_those_of_the_metrics() -> None:
-    missing = [name for name in (*METRICS, "read_latency_p95") if not re.search(MARGIN_METRIC, name)]
-    assert not missing, f"name {missing} in `PER_OPERATION` of study/model.py"
-    assert not re.search(MARGIN_METRIC, "latency")
+    assert all(re.search(COMPARED_METRIC, name) for name in (*METRICS, "read_latency_p95"))
+    assert not re.search(COMPARED_METRIC, "latency")
+    assert not re.search(COMPARED_METRIC, "read_throughput")
 
 
 def test_without_a_margin_there_is_no_verdict_but_the_tests_are_there() -> None:
@@ -93,7 +94,7 @@ def test_holm_takes_back_what_one_metric_alone_would_have_shown() -> None:
         ratios = [math.exp(mean + wiggle) for wiggle in (-0.01, 0.01) * 6]
         return Finding(
             study="s", arm="bridge", levels={}, baseline="bare", metric=metric, estimate=paired_log_ratio_t(ratios),
-            published=None, blocks=tuple(enumerate(ratio - 1 for ratio in ratios)),
+            published=None, blocks=tuple(BlockEffect(n, ratio - 1) for n, ratio in enumerate(ratios)),
         )  # fmt: skip
 
     names = [name for name in METRICS if name != PRIMARY][:5]
@@ -101,9 +102,9 @@ def test_holm_takes_back_what_one_metric_alone_would_have_shown() -> None:
         study(), [made(name, 0.008 if n == 0 else 0.001) for n, name in enumerate(names)], invalid=False
     )
     assert 0.01 < (family[0].judgement.p_zero or 0) / 5 < 0.05
-    assert (family[0].excludes_zero, family[0].borne_out) == (True, False)
+    assert (family[0].excludes_zero, family[0].is_supported) == (True, False)
     (alone,) = judged(study(), [made(names[0], 0.008)], invalid=False)
-    assert (alone.excludes_zero, alone.borne_out) == (True, True)
+    assert (alone.excludes_zero, alone.is_supported) == (True, True)
 
 
 def test_a_difference_within_one_bucket_is_inconclusive_and_equivalence_pays_for_the_bucket() -> None:

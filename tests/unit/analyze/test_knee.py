@@ -10,7 +10,7 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze.knee import Knee, knee_of
 from tare.cli.study.sweep import conclusions, render
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 

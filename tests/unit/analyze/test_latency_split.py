@@ -8,7 +8,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze.latency_split import Missed, client_share, latency_split_of, missed_of
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 PARTS = {"sampled": 9, "lag_ms": 1.0, "waiting_ms": 2.0, "server_ms": 4.0, "unread_ms": 1.0}
 

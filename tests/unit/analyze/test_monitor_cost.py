@@ -7,11 +7,12 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
 from tare.analyze.metrics import MONITOR_CPU, metric_named, metrics_of
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
+from tare.record.usage import Usage
 
 PROBE = {"cpu_s": 0.02, "began_monotonic_s": 0.0, "ended_monotonic_s": 20.0, "engine_cpu_s": 0.05}
 MPSTAT = {"cpu_s": 0.01, "began_monotonic_s": 5.0, "ended_monotonic_s": 15.0}
-USAGE = {"began_monotonic_s": 5.0, "ended_monotonic_s": 15.0}
+USAGE = Usage(began_monotonic_s=5.0, ended_monotonic_s=15.0)
 
 
 def run(**changes: Any) -> RunRecord:

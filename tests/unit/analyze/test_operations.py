@@ -9,9 +9,9 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
 from tare.analyze.metrics import METRICS, metric_named, metrics_of
+from tare.record.run_record import RunRecord
 from tare.report import EXPORTERS
 from tare.report.content import build_report
-from tare.run.record import RunRecord
 from tare.study.model import Published
 
 ARMS = ("bare", "bridge")

@@ -12,9 +12,7 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW  # type: ign
 from tare.analyze.estimate import Estimate
 from tare.analyze.published import (
     Repetitions,
-    mean_interval,
     mean_square_error,
-    median_run,
     min_max_mean,
     overhead_fraction,
     pooled_windows,
@@ -44,20 +42,12 @@ def test_welch_without_spread_has_no_interval(arm: list[float], baseline: list[f
     assert why in str(effect.why)
 
 
-def test_the_median_run_has_a_point_alone() -> None:
-    effect = median_run([3.0, 1.0, 2.0], [4.0, 8.0, 5.0])
-    assert effect.point == pytest.approx(2 / 5 - 1)
-    assert effect.low is None
-    assert median_run([], [1.0]).point is None
-
-
 def test_pooled_windows_by_hand() -> None:
     # Means 11 and 10, variances 2 and 2, n = 2 each: 1 ± 1.96 * sqrt(2), over 10.
     effect = pooled_windows([10.0, 12.0], [9.0, 11.0])
     assert effect.point == pytest.approx(0.1)
     assert effect.low == pytest.approx((1 - 1.96 * math.sqrt(2)) / 10)
     assert effect.high == pytest.approx((1 + 1.96 * math.sqrt(2)) / 10)
-    assert mean_interval([9.0, 11.0]) == pytest.approx((10 - 1.96, 10 + 1.96))
 
 
 def test_pooled_windows_are_far_too_sure_when_starts_differ() -> None:

@@ -11,13 +11,14 @@ import polars as pl
 import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.views.traces import trace
+from tests.unit.record.parts import with_parts
 
 from tare.analyze.quantities import QuantityRow, WatchedTrace, quantities
 from tare.analyze.statistics.intervals import paired_log_ratio_t
+from tare.record.run_record import RunRecord
 from tare.report import EXPORTERS
 from tare.report.content import build_report
-from tare.report.rows.quantities import with_quantities
-from tare.run.record import RunRecord
+from tare.report.source_quantities import with_quantities
 from tare.study.model import Study
 from tare.study.protocol_spec import InterleaveSpec
 from tare.study.values import PublishedRange, Quantities
@@ -38,7 +39,7 @@ def study() -> Study:
 
 
 def with_usage(record: RunRecord, cpu_s: float, **more: Any) -> RunRecord:
-    return record.model_copy(update={"usage": {"sut_cpu_s": cpu_s, **more}})
+    return with_parts(record, usage={"sut_cpu_s": cpu_s, **more})
 
 
 def records() -> list[RunRecord]:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from tests.unit.analyze import synthetic
 
+from tare.analyze.derived import Derivation
 from tare.analyze.metrics import METRICS
 from tare.analyze.runs import select_runs
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 
 def test_a_metric_is_read_once_of_each_run_however_often_it_is_asked_for() -> None:
@@ -20,7 +21,7 @@ def test_a_metric_is_read_once_of_each_run_however_often_it_is_asked_for() -> No
 
     arms = ("bare", "bridge")
     runs = select_runs(synthetic.study(arms), synthetic.records(arms))
-    metric = replace(METRICS["throughput"], derived=throughput)
+    metric = replace(METRICS["throughput"], derivation=Derivation(throughput))
     for _ in range(3):
         assert runs.values_of("bare", metric) == []
         assert runs.values_of("bridge", metric) == [2.0] * len(runs.blocks)

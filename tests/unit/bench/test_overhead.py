@@ -8,7 +8,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from bench.overhead import SUBJECTS, Times, add_runs, rows
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 
 def run(block: int, arm: str, began_s: float, client: tuple[float, float]) -> RunRecord:

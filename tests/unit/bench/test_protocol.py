@@ -37,7 +37,7 @@ from tare.calibrate.pooled import injected
 from tare.calibrate.summary import Effort, identity_of
 from tare.plan.expand import CONTROL, expand
 from tare.protocols.pilot import Components
-from tare.study.protocol_spec import DuetSpec
+from tare.study.protocol_spec import DuetSpec, RotateSpec
 
 BETWEEN, WITHIN, WINDOWS = 0.015, 0.012, 7
 
@@ -178,8 +178,8 @@ def test_pools_have_the_same_parity_but_for_what_their_protocol_places(name: str
     plan = expand(POOLS[name].make(1))
     arms = {arm.name: arm.settings for arm in plan.study.arms}
     assert set(arms) == {BASELINE, INJECTED, "baseline-again"}
-    differing = {key for key, value in arms[BASELINE].workload.items() if value != arms[INJECTED].workload[key]}
-    assert differing == {"point_selects"}
+    scripts = [arms[name].workload["sysbench"] for name in (BASELINE, INJECTED)]
+    assert {key for key, value in scripts[0].items() if value != scripts[1][key]} == {"point_selects"}
     cpus = {placement.limits.cpus for settings in arms.values() for placement in settings.sides.values()}
-    assert cpus == ({None} if isinstance(plan.study.protocol, DuetSpec) else {"0", "1"})
+    assert cpus == ({None} if isinstance(plan.study.protocol, DuetSpec | RotateSpec) else {"0", "1"})
     assert len(plan.runs) == BLOCKS * (4 if isinstance(plan.study.protocol, DuetSpec) else 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from tare.calibrate.injections import LOG_NAME
 from tare.calibrate.kinds import KINDS, TRACE
 from tare.calibrate.outcome import CalibrationStudy, ContrastResult, Estimator, by_product, outcome
 from tare.plan.expand import expand
-from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
+from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
+from tare.record.usage import Usage
 from tare.study.model import ArmSettings
 
 NOISE = 0.015
@@ -110,7 +112,7 @@ class World:
             effective=None,
             parity={"sut": None, "client": None},
             path=None,
-            usage={"sut_cpu_s": cpu_s, "proxy_cpu_s": None, "sut_io_source": "control group"},
+            usage=Usage(sut_cpu_s=cpu_s, sut_io_source="control group"),
             measurement=measurement,
             raw=(),
             outcome=Outcome(ok=True),
@@ -132,21 +134,21 @@ Series = Callable[..., tuple[ContrastResult, ...]]
 def series_in(place: Path) -> Series:
     """Contrasts of so many studies of each kind, by the product's estimator or another; stores lie in `place`."""
 
+    @cache
+    def made(studies: int, kinds: tuple[str, ...], world: tuple[tuple[str, Any], ...]) -> list[CalibrationStudy]:
+        by = World(seed=7, **dict(world))
+        return [by.make(name, number, place) for name in kinds for number in range(1, studies + 1)]
+
     def of(
         studies: int, kinds: Sequence[str] = tuple(KINDS), estimator: Estimator = by_product, **world: Any
     ) -> tuple[ContrastResult, ...]:
-        made = World(seed=7, **world)
-        return tuple(
-            seen
-            for name in kinds
-            for number in range(1, studies + 1)
-            for seen in outcome(made.make(name, number, place), estimator)
-        )
+        those = made(studies, tuple(kinds), tuple(world.items()))
+        return tuple(seen for each in those for seen in outcome(each, estimator))
 
     return of
 
 
-@pytest.fixture
-def series(tmp_path: Path) -> Series:
-    """As `series_in`, for one test."""
-    return series_in(tmp_path)
+@pytest.fixture(scope="module")
+def series(tmp_path_factory: pytest.TempPathFactory) -> Series:
+    """As `series_in`, for one file of tests: studies are made once."""
+    return series_in(tmp_path_factory.mktemp("series"))

@@ -38,7 +38,7 @@ def echo() -> Iterator[int]:
         thread.start()
         yield listener.getsockname()[1]
         listener.shutdown(socket.SHUT_RDWR)
-    thread.join(5)
+    thread.join(60)
 
 
 Proxied = Callable[[float], int]
@@ -67,7 +67,7 @@ def proxied(echo: int, tmp_path: Path) -> Iterator[Proxied]:
     yield start
     for program in started:
         program.kill()
-        program.communicate(timeout=10)
+        program.communicate(timeout=60)
 
 
 def talk(port: int) -> None:
@@ -79,7 +79,7 @@ def talk(port: int) -> None:
 
 def logged(path: Path) -> list[dict[str, float]]:
     """The lines of the log, when the connections' have come."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (path.exists() and path.read_text().endswith("\n")):
         time.sleep(0.01)
     return [json.loads(line) for line in path.read_text().splitlines()]
@@ -109,7 +109,7 @@ def test_connections_come_one_after_the_other_and_each_has_a_line(proxied: Proxi
     talk(port)
     assert len(logged(tmp_path / "log")) == 1
     talk(port)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len(logged(tmp_path / "log")) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     first, second = logged(tmp_path / "log")

@@ -50,7 +50,7 @@ def test_a_datagram_that_does_not_come_ends_the_wait_without_a_poll_before_each(
         began = time.monotonic()
         with pytest.raises(BlockingIOError):
             receiver.recv(100)
-        assert 0.04 < time.monotonic() - began < 10.0
+        assert time.monotonic() - began > 0.04
 
 
 def test_a_child_whose_parent_has_ended_before_it_asked_ends_at_once() -> None:

@@ -21,7 +21,7 @@ from tare.cli import app
 from tare.cli.study.calibrate import _kinds
 from tare.cli.study.calibration_text import machines
 from tare.errors import StudyError
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 SERVER = identity_of({**synthetic.HOST, "boot_id": "one"}, synthetic.ENGINE)
 CLIENT = SERVER.model_copy(update={"cpu_model": "Another", "kernel": "6.2"})

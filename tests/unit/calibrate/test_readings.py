@@ -18,7 +18,8 @@ from tare.calibrate.kinds import (
     time_not_held_back,
     transactions_per_cpu_second,
 )
-from tare.run.record import Phase, RunRecord
+from tare.record.run_record import Phase, RunRecord
+from tare.record.usage import Usage
 
 TICK_NS = 100_000_000
 BLOCK = 16384
@@ -39,7 +40,7 @@ def traced(tmp_path: Path, reads: list[int]) -> float | None:
         "read_bytes": [BLOCK * each for each in reads],
     }
     pl.DataFrame(rows).write_parquet(path)
-    run = record(usage={"sut_io_source": "control group"})
+    run = record(usage=Usage(sut_io_source="control group"))
     return bytes_read_per_second(run, lambda _, name: tmp_path / name)
 
 
@@ -63,12 +64,12 @@ def test_a_counter_that_grew_too_seldom_has_no_rate(tmp_path: Path, reads: list[
 
 
 def test_without_a_trace_or_a_source_nothing_is_read(tmp_path: Path) -> None:
-    for usage in ({"sut_io_source": "control group"}, {}, None):
+    for usage in (Usage(sut_io_source="control group"), Usage(), None):
         assert bytes_read_per_second(record(usage=usage), lambda _, name: tmp_path / name) is None
 
 
 def test_transactions_and_seconds_are_counted_by_cpu_time() -> None:
-    run = record(usage={"sut_cpu_s": 2.0})  # 400 operations in 4 s
+    run = record(usage=Usage(sut_cpu_s=2.0))  # 400 operations in 4 s
     nowhere = Path("/nowhere")
     assert transactions_per_cpu_second(run, lambda *_: nowhere) == pytest.approx(200.0)
     assert cpu_seconds_per_second(run, lambda *_: nowhere) == pytest.approx(0.5)

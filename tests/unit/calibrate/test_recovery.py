@@ -11,7 +11,7 @@ from tests.unit.calibrate.conftest import NOISE, Series
 from tare.analyze import Estimate
 from tare.calibrate.outcome import by_product
 from tare.calibrate.pooled import block_spread, false_positives, injected
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
 EFFECTS = {

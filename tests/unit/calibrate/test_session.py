@@ -18,8 +18,8 @@ from tare.calibrate.session import Session, calibrate, next_place
 from tare.calibrate.summary import Effort, Identity
 from tare.plan.expand import CONTROL, expand
 from tare.plan.model import Plan
+from tare.record.run_record import RunRecord
 from tare.run.events import Event, Observer, RunStarted
-from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 from tare.store import open_store
 from tare.study.model import Arm, Study

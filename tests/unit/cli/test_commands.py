@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from tare.cli import app
 from tare.cli.commands import COMMANDS
+from tare.cli.examples import EXAMPLES
 from tare.interruptible import ended_by_ctrl_c
 
 HEAVY = ("pandas", "statsmodels", "scipy", "polars", "docker", "numpy", "pydantic", "sqlalchemy")
@@ -72,6 +73,21 @@ def test_in_80_columns_the_kind_of_an_option_is_one_word(name: str) -> None:
         assert not [line for line in kinds if ">" not in line and " range " not in line], call
 
 
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in HANDED_ON])
+def test_help_ends_with_examples_that_the_command_takes(name: str) -> None:
+    command = COMMANDS[name].load(name)
+    for words in [[name, sub] for sub in getattr(command, "commands", ())] or [[name]]:
+        lines = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"}).stdout.splitlines()
+        examples = EXAMPLES[" ".join(words)]
+        assert [line.strip() for line in lines if line.strip().startswith("tare ")][-len(examples) :] == list(
+            examples
+        )
+        for example in examples:
+            assert example.startswith(f"tare {' '.join(words)}")
+            called = command if len(words) == 1 else command.commands[words[1]]
+            called.make_context(name, example.split()[1 + len(words) :])
+
+
 def test_help_lists_every_command_and_the_called_one_tells_all_of_itself() -> None:
     listed = CliRunner().invoke(app, ["--help"], terminal_width=200).stdout
     assert all(f" {name} " in listed for name in (*COMMANDS, "version"))
@@ -112,3 +128,15 @@ def test_python_s_own_handler_is_back_afterwards() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"probe", "load"}))
+def test_help_leaves_the_folding_of_prose_to_the_terminal(name: str) -> None:
+    paragraphs = (COMMANDS[name].load(name).help or "").split("\n\n")
+    assert not [each for each in paragraphs if "\n" in each and not re.search(r"(?m)^[ *-]", each)]
+
+
+def test_help_shows_no_type_of_the_code() -> None:
+    text = CliRunner().invoke(app, ["report", "--help"]).output
+    assert "<path or URL>" in text
+    assert "StorePlace" not in text

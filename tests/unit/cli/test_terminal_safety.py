@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from tare import cli
 from tare.cli.study.progress import Tally, display, progress
 from tare.errors import EnvironmentLacks, RunFailed, TareError
+from tare.record.run_record import Outcome, Phase, RunRecord
 from tare.run.events import Notice, RunEnded
-from tare.run.record import Outcome, Phase, RunRecord
 from tare.run.resume import StudyState
 from tare.store import resume_store
 

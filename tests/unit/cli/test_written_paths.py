@@ -24,30 +24,31 @@ from tare.study.catalogue import claims_folder
 WRITTEN = {
     "report --output": ["report", "STORE", "--format", "html", "--output", "PLACE"],
     "compare --output": ["compare", "STORE", "OTHER", "--output", "PLACE"],
+    "trend --output": ["trend", "STORE", "OTHER", "--output", "PLACE"],
     "check --junit": ["check", "STORE", "--max-overhead", "5%", "--junit", "PLACE"],
     "check --markdown": ["check", "STORE", "--max-overhead", "5%", "--markdown", "PLACE"],
     "explain --output": ["explain", "STORE", "--output", "PLACE"],
     "advise --write": ["advise", "percona-2016", "--write", "PLACE"],
     "advise --try": ["advise", "DISPUTED", "--claims", "CLAIMS", "--try", "PLACE"],
     "knowledge add --to": ["knowledge", "add", "STORE", "--to", "PLACE"],
-    "knowledge site FOLDER": ["knowledge", "site", "PLACE"],
     "store copy TO": ["store", "copy", "STORE", "PLACE"],
     "store repair --to": ["store", "repair", "STORE", "--to", "PLACE"],
     "sites create --output": ["sites", "create", "MACHINES", "--yes", "--output", "PLACE"],
     "inspect --study": ["inspect", "1", "--trap", "shm-64m", "--study", "PLACE"],
     "import --store": ["import", "MAPPING", "RESULTS", "--store", "PLACE"],
+    "import --write": ["import", "TABLES", "--write", "PLACE"],
 }
 """Option → a command line that would write to it."""
 IN_OTHER_TESTS = {"run --store", "sweep --store", "calibrate --home", "weigh --home"}
 """Directories that are made by `resume_store`, as that of `import` is."""
 READ = {
     "serve STORE", "views --store", "explain STORE", "report STORE", "compare STORE_A", "compare STORE_B",
-    "check STORE",
+    "check STORE", "trend STORES",
     "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
-    "knowledge check FILES", "knowledge check --claims", "knowledge site --claims",
+    "knowledge check FILES", "knowledge check --claims", "site --claims",
     "knowledge predicted STORES", "knowledge predicted --claims",
     "store verify STORE", "store repair STORE", "store copy STORE", "advise --claims", "advise --profile",
-    "import MAPPING", "import DIRECTORY",
+    "import PATHS",
     "doctor --sites", "plan --sites", "run --sites", "calibrate --sites", "clean --sites",
     "worker --sites", "sites create PLAN", "inspect --kubeconfig",
     "run --tls-ca", "run --tls-cert", "run --tls-key", "worker --tls-ca", "worker --tls-cert", "worker --tls-key",
@@ -80,6 +81,8 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (place / "results").mkdir()
     (place / "results" / "a").write_text("one,2\n")
     (place / "mapping.yaml").write_text("{}")
+    (place / "tables").mkdir()
+    (place / "tables" / "a.csv").write_text("platform,transactions/s\nbare,900\ndocker,800\nbare,910\ndocker,805\n")
     (place / "disputed.yaml").write_text(PODS)
     machines = "format: 1\nname: a\nstudy: b\nprovider: ec2\nregion: eu-west-1\nmachine: m5.large\nimage: ami-1\n"
     (place / "machines.yaml").write_text(f"{machines}lifetime_h: 1\nssh_from: 203.0.113.7/32\n")
@@ -90,6 +93,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {
         "STORE": made["one"], "OTHER": made["two"],
         "MAPPING": str(place / "mapping.yaml"), "RESULTS": str(place / "results"),
+        "TABLES": str(place / "tables"),
         "MACHINES": str(place / "machines.yaml"),
         "DISPUTED": str(place / "disputed.yaml"), "CLAIMS": str(place / "claims"),
     }  # fmt: skip
@@ -121,6 +125,12 @@ def places(tmp_path: Path) -> list[Path]:
 def kinds(places: list[Path]) -> dict[str, tuple[int, int, int]]:
     by_name = {path.name: path.lstat() for path in places}
     return {name: (stat.S_IFMT(each.st_mode), each.st_rdev, each.st_ino) for name, each in by_name.items()}
+
+
+def test_a_guessed_mapping_is_written_where_it_is_wanted(stores: dict[str, str], tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["import", stores["TABLES"], "--write", str(tmp_path / "mapping.yaml")])
+    assert done.exit_code == 0, done.output
+    assert "docker" in (tmp_path / "mapping.yaml").read_text()
 
 
 @pytest.mark.parametrize("option", WRITTEN)

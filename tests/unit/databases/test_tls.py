@@ -126,4 +126,4 @@ def test_a_query_over_tls_refuses_a_server_of_another_authority(tmp_path: Path) 
             cql_query.main("127.0.0.1", str(port), one.authority, "SELECT")
         with pytest.raises(SystemExit, match="certificate verify failed"):
             cql_query.main("127.0.0.1", str(port), other.authority, "SELECT")
-        thread.join(10)
+        thread.join(60)

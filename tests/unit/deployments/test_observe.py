@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tare.deployments import Limits
 from tare.deployments.cgroup.hierarchy import cgroups_of, parse_cgroups
 from tare.deployments.mounts import below, covering, parse_mountinfo
-from tare.deployments.observe import mounts_of, observe, parse_environ, parse_limits, parse_status
+from tare.deployments.observe import (
+    mounts_of,
+    network_settings_of,
+    observe,
+    parse_environ,
+    parse_limits,
+    parse_status,
+)
 from tare.deployments.rlimits import Rlimit, ceilings, rlimits
 from tare.errors import RunFailed
 from tare.sites import Completed
@@ -186,3 +195,25 @@ def test_mounts_of_others_may_have_any_name() -> None:
     odd = b"50 1 0:9 / /media/caf\xe9\x0c\xc2\x85 rw - tmpfs tmpfs rw\n"
     host = FakeHost(files={"/proc/self/mountinfo": odd + V2.encode()})
     assert cgroups_of(host) == parse_cgroups(V2)
+
+
+def test_sysctls_are_read_in_the_network_namespace_of_the_process() -> None:
+    class Entered(FakeHost):
+        def run(self, argv: Sequence[str], **_: Any) -> Completed:
+            assert list(argv)[:6] == ["nsenter", "-t", "41", "-n", "--", "sh"]
+            assert "/proc/sys/net/ipv4/tcp_ecn" in argv
+            printed = b"/proc/sys/net/core/somaxconn:128\n/proc/sys/net/ipv4/tcp_rmem:4096\t131072\t6291456\n"
+            return Completed(tuple(argv), 0, printed)
+
+    assert network_settings_of(Entered(), 41, ["net.ipv4.tcp_ecn"]) == {
+        "net.core.somaxconn": "128",
+        "net.ipv4.tcp_rmem": "4096 131072 6291456",
+    }
+
+
+def test_sysctls_that_may_not_be_read_are_unknown() -> None:
+    class Refused(FakeHost):
+        def run(self, argv: Sequence[str], **_: Any) -> Completed:
+            return Completed(tuple(argv), 1, b"")
+
+    assert network_settings_of(Refused(), 41) is None

@@ -56,7 +56,7 @@ def test_a_cluster_works_where_a_pod_was_started(bench: Bench, monkeypatch: pyte
 def test_a_pod_that_does_not_start_is_the_reason(bench: Bench) -> None:
     bench.status = state("waiting", reason="CreateContainerError", message="no space left on device")
     one = line(bench)
-    assert one.verdict is Verdict.WARNING
+    assert one.verdict is Verdict.MISSING
     assert "does not work: the pod" in one.found
     assert "CreateContainerError: no space left on device" in one.found
     assert bench.ledger.entries() == ()
@@ -65,14 +65,14 @@ def test_a_pod_that_does_not_start_is_the_reason(bench: Bench) -> None:
 def test_missing_rights_are_named_and_nothing_is_made(bench: Bench) -> None:
     bench.client.refusals["GET", "/api/v1/nodes"] = failure(403, "nodes is forbidden")
     one = line(bench)
-    assert (one.verdict, "nodes is forbidden" in one.found) == (Verdict.WARNING, True)
+    assert (one.verdict, "nodes is forbidden" in one.found) == (Verdict.MISSING, True)
     assert ("POST", "/api/v1/namespaces") not in bench.client.asked
 
 
 def test_without_root_nothing_is_asked(bench: Bench) -> None:
     bench.host.answers["id", "-u"] = Completed((), 0, b"1000\n")
     one = line(bench)
-    assert (one.verdict, "without root" in one.found, bench.client.asked) == (Verdict.WARNING, True, [])
+    assert (one.verdict, "without root" in one.found, bench.client.asked) == (Verdict.MISSING, True, [])
 
 
 def test_no_cluster_is_no_fault(bench: Bench) -> None:

@@ -11,6 +11,7 @@ from tare.errors import EnvironmentLacks, StoreError, StudyError
 from tare.images.digest import list_tree
 from tare.images.image_store import ImageStore, StoredImage
 from tare.images.maintenance import remove, verify
+from tare.sites.layout import make_home
 
 
 @pytest.fixture
@@ -123,7 +124,8 @@ def test_a_key_that_would_be_another_path_is_refused(image_store: ImageStore, ke
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's trees have set-uid programs")
 def test_root_closes_its_trees_to_others_in_an_older_home_too(prepared: Prepared, image_store: ImageStore) -> None:
     """A tree holds set-uid programs of whoever made the image; anybody on the host could run them by their path."""
-    image_store.layout.images.mkdir(parents=True, exist_ok=True)
+    make_home(image_store.layout.home)
+    image_store.layout.images.mkdir(exist_ok=True)
     image_store.layout.images.chmod(0o755)
     prepared("fake:a")
     assert image_store.layout.images.stat().st_mode & 0o777 == 0o700

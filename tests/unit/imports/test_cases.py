@@ -65,7 +65,7 @@ def test_reports_of_one_log_are_runs(tmp_path: Path) -> None:
         if run.record.arm == "bare" and (m := run.record.measurement)
     }
     assert latencies == {"4": (40.0, 41.11, []), "8": (20.0, 21.0, [])}
-    assert len({(run.record.imported or {})["sha256"] for run in made.runs}) == 4
+    assert len({run.record.imported and run.record.imported.sha256 for run in made.runs}) == 4
 
 
 def test_a_report_that_is_cut_off_is_not_part_of_the_one_before(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.unit.record.parts import as_tree
 
 from tare.analyze import analyze
 from tare.analyze.runs import folded
@@ -34,7 +35,7 @@ def test_the_study_s_own_conditions_come_to_the_same_table() -> None:
         levels = {name: short.get(name, "{}").format(levels[name]) for name in study.factors}
         levels["key_cache"] = {"0": "kc0"}.get(levels["key_cache"], levels["key_cache"])
         arm = arms[tuple(levels.values())]
-        block = int((run.record.imported or {})["repetition"])
+        block = int(as_tree(run.record.imported)["repetition"])
         made.append(run.record.model_copy(update={"levels": arm.levels, "arm": arm.name, "block": block}))
     as_study, as_imported = (
         analyze(*folded(study, made)),

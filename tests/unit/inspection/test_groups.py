@@ -7,8 +7,8 @@ from tests.unit.inspection.machine import GROUP, PID, V1, V2, machine
 
 from tare.inspection.groups import group_of, oom_kills, read_group, throttling
 from tare.inspection.readings import Readings
-from tare.knowledge.traps.predicate import Facts
 from tare.sites.fake import FakeHost
+from tare.traps.predicate import Facts
 
 OF_V1 = {
     f"/sys/fs/cgroup/memory{GROUP}/memory.limit_in_bytes": "9223372036854771712",

@@ -16,10 +16,10 @@ from tare.inspection.text import as_tree, lines
 from tare.inspection.verdict import Verdict, in_units, shown, verdict
 from tare.inspection.watch import Counters, between
 from tare.knowledge.claim import load_claims
-from tare.knowledge.traps.facts import FACTS
-from tare.knowledge.traps.trap import load_traps
 from tare.study.reading.load import loads
 from tare.study.registry import built_in
+from tare.traps.facts import FACTS
+from tare.traps.trap import load_traps
 
 TRAPS = load_traps()
 CLAIMS = load_claims()

@@ -23,7 +23,7 @@ from tare.knowledge.predictions.prediction import Prediction, predicted, predict
 from tare.knowledge.predictions.profile import Demand, Profile, Station, kept_rate
 from tare.knowledge.predictions.queueing import filled, sojourn
 from tare.knowledge.unit_costs import UnitCost, UnitCosts
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.catalogue import find_study
 from tare.study.reading.load import load
 from tare.study.registry import installed

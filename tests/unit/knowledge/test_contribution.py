@@ -15,7 +15,7 @@ from tare.knowledge.claim import load_claim, load_claims
 from tare.knowledge.contribution import checked
 from tare.knowledge.own import claims_of, write_claims
 from tare.plan.model import Plan
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 __all__ = ["plan", "records"]
 NOW = datetime(2026, 11, 25, tzinfo=UTC)

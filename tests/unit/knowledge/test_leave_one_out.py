@@ -19,7 +19,7 @@ def test_each_study_is_predicted_from_claims_of_others_only(capsys: pytest.Captu
         cited = [name for name in own if any(name in each for each in predicted)]
         assert study not in {own[name] for name in cited}
 
-    assert "| all | 30 | 27 | " in scores  # as docs/journal/2026-11-25-claims.md has it
+    assert "| all | 30 | 27 | " in scores  # as docs/journal/predictions.md has it
 
 
 def test_what_was_found_is_what_the_journal_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from tare.knowledge.predictions.prediction_text import prediction_lines
 from tare.knowledge.predictions.profile import profile_of
 from tare.knowledge.predictions.round_trips import requests_per_operation
 from tare.knowledge.unit_costs import UnitCosts
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.catalogue import find_study
 from tare.study.reading.load import load
 from tare.study.registry import installed
@@ -48,7 +48,14 @@ def on(storage: str) -> Setup:
 
 
 def on_disk(busy: float, **of: Any) -> RunRecord:
-    disk = {"busy": busy, "write_ms": 1.0, "writes_per_s": 1000.0 * busy, "read_ms": None, "reads_per_s": 0.0}
+    disk = {
+        "name": "vda",
+        "busy": busy,
+        "write_ms": 1.0,
+        "writes_per_s": 1000.0 * busy,
+        "read_ms": None,
+        "reads_per_s": 0.0,
+    }
     return synthetic.changed(run(**of), lambda tree: tree["usage"].update(disk=disk))
 
 
@@ -73,7 +80,13 @@ def of_writes(per_operation: float, **of: Any) -> RunRecord:
     """A run whose disk is hardly busy with this many writes an operation."""
     made = run(**of)
     per_s = of.get("per_s", 10_000.0)
-    disk = {"busy": 0.01, "write_ms": 0.01, "writes_per_s": per_operation * per_s, "reads_per_s": 0.0}
+    disk = {
+        "name": "vda",
+        "busy": 0.01,
+        "write_ms": 0.01,
+        "writes_per_s": per_operation * per_s,
+        "reads_per_s": 0.0,
+    }
     return synthetic.changed(made, lambda tree: tree["usage"].update(disk=disk))
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.knowledge.benchmark import BaselineLoad, load_of
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 IDLE = {"user": 10.0, "idle": 88.0, "iowait": 1.0, "steal": 1.0}
 UNKNOWN = BaselineLoad(None, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_guest_that_hangs_is_left_out_with_the_reason(monkeypatch: pytest.Monk
             assert timeout_s <= 30.0
             raise TimedOut("qemu did not end")
 
-    monkeypatch.setattr(f"{MODULE}.why_no_machine", lambda _: None)
+    monkeypatch.setattr(f"{MODULE}.MACHINE", SimpleNamespace(why_not=lambda _: None))
     monkeypatch.setattr(f"{MODULE}.kernel_of", lambda *_: type("Kernel", (), {"image": "/k", "initramfs": "/i"}))
     monkeypatch.setattr(f"{MODULE}.verdict_without_trial", lambda *_: None)
     monkeypatch.setattr(f"{MODULE}.accelerator_of", lambda *_: Verdict(Accelerator.KVM, None))
@@ -78,7 +79,7 @@ def test_a_guest_that_hangs_is_left_out_with_the_reason(monkeypatch: pytest.Monk
         (),
         (f"VM exit: emulation (TCG) has none, and KVM runs no guest here: {TCG.why}",),
     )
-    monkeypatch.setattr(f"{MODULE}.why_no_machine", lambda _: "virtual machines need QEMU")
+    monkeypatch.setattr(f"{MODULE}.MACHINE", SimpleNamespace(why_not=lambda _: "virtual machines need QEMU"))
     assert machine_events(host, host, Layout(Path("/home/t")))[1] == ("VM exit: virtual machines need QEMU",)
 
 
@@ -86,7 +87,7 @@ def test_without_kvm_no_kernel_is_fetched(monkeypatch: pytest.MonkeyPatch) -> No
     def fetched(*_: Any) -> None:
         raise AssertionError("a kernel was fetched for nothing")
 
-    monkeypatch.setattr(f"{MODULE}.why_no_machine", lambda _: None)
+    monkeypatch.setattr(f"{MODULE}.MACHINE", SimpleNamespace(why_not=lambda _: None))
     monkeypatch.setattr(f"{MODULE}.kernel_of", fetched)
     answers: dict[tuple[str, ...], Any] = {
         (QEMU, "--version"): Completed((), 0, b"QEMU emulator version 7.2.22\n"),
@@ -101,7 +102,7 @@ def test_a_kernel_that_does_not_come_in_time_is_not_blamed_on_a_guest(monkeypatc
     def slow(*_: Any) -> None:
         raise TimedOut("apt-get download did not end within 900 s")
 
-    monkeypatch.setattr(f"{MODULE}.why_no_machine", lambda _: None)
+    monkeypatch.setattr(f"{MODULE}.MACHINE", SimpleNamespace(why_not=lambda _: None))
     monkeypatch.setattr(f"{MODULE}.verdict_without_trial", lambda *_: None)
     monkeypatch.setattr(f"{MODULE}.kernel_of", slow)
     _, lacks = machine_events(FakeHost(), UntouchableLedger(), Layout(Path("/home/t")))

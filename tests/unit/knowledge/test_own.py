@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.record.parts import with_parts
 from tests.unit.stores import of_plan
 from typer.testing import CliRunner
 
@@ -18,7 +19,7 @@ from tare.knowledge.claim import Measured, load_claims
 from tare.knowledge.own import claims_of, workload_words, write_claims
 from tare.plan.expand import expand
 from tare.plan.model import Plan
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store import resume_store
 from tare.study.model import Imported, StorageSpec
 from tare.study.protocol_spec import BucketsSpec, DuetSpec, FixedSpec, ProtocolSpec
@@ -66,9 +67,7 @@ def test_a_finding_becomes_a_claim_with_its_context(plan: Plan, records: list[Ru
 
 def test_every_metric_of_an_arm_becomes_a_claim(plan: Plan, records: list[RunRecord]) -> None:
     seen = [
-        run.model_copy(
-            update={"usage": {"sut_cpu_s": 1.0 + part, "sut_read_bytes": 0.0, "sut_write_bytes": 1e6 * (1 + part)}}
-        )
+        with_parts(run, usage={"sut_cpu_s": 1.0 + part, "sut_read_bytes": 0.0, "sut_write_bytes": 1e6 * (1 + part)})
         for run in records
         for part in [0.01 * (run.block % 3) + (run.arm == "bridge") * (0.1 + 0.01 * (run.block % 2))]
     ]
@@ -139,7 +138,8 @@ def test_where_the_data_lie_is_told_as_the_arm_has_it(plan: Plan) -> None:
     kept = settings.sut.model_copy(update={"storage": StorageSpec(kind="layer")})
     arm = plan.arm("bridge").model_copy(update={"settings": settings.model_copy(update={"sut": kept})})
     assert setup_of(arm).storage == "layer"
-    assert setup_of(arm, "volume").storage == "volume"
+    assert setup_of(arm, "volume").storage == "layer", "what the arm says goes before --storage"
+    assert setup_of(plan.arm("bridge"), "volume").storage == "volume"
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from tare.knowledge.predictions.prediction_text import prediction_lines
 from tare.knowledge.predictions.profile import Profile
 from tare.knowledge.predictions.traffic import loopback_traffic
 from tare.knowledge.prior import Prior
-from tare.run.monitoring.monitors import trace_of
+from tare.record.raw_files import trace_of
 from tare.sites.layout import Layout
 from tare.store.trace import read_trace
 from tare.study.catalogue import find_study

@@ -15,15 +15,15 @@ from tare.cli.study.weigh import render
 from tare.errors import StoreError
 from tare.knowledge.claim import Setup
 from tare.knowledge.event_costs import EventCost, event_cost
-from tare.knowledge.kept_costs import keep, place_of, read_costs
+from tare.knowledge.kept_costs import costs_dir, keep, read_costs
 from tare.knowledge.predictions.path_costs import PathCosts, path_costs
 from tare.knowledge.predictions.prediction import Prediction, _not_plain, predicted, predictions
 from tare.knowledge.predictions.prediction_text import prediction_lines
 from tare.knowledge.predictions.profile import Profile, profile_of
 from tare.knowledge.predictions.traffic import Sent
 from tare.knowledge.unit_costs import UnitCost, UnitCosts, unit_costs
+from tare.record.run_record import RunRecord
 from tare.report.interval_bar import LETTERS
-from tare.run.record import RunRecord
 from tare.sites.layout import Layout
 from tare.study.catalogue import find_study
 from tare.study.model import Study
@@ -214,8 +214,8 @@ def test_costs_without_a_standard_error_predict_nothing() -> None:
 
 
 def test_a_workload_that_does_not_tell_its_requests_has_no_profile() -> None:
-    untold = synthetic.changed(run(), lambda tree: tree["measurement"].pop("queries_per_s"))
-    assert profile_of([untold]) is None
+    unreported = synthetic.changed(run(), lambda tree: tree["measurement"].pop("queries_per_s"))
+    assert profile_of([unreported]) is None
 
 
 def test_rates_that_change_have_no_profile_and_one_rate_has_one() -> None:
@@ -352,7 +352,7 @@ def test_costs_are_kept_by_machine_and_read_again(tmp_path: Path) -> None:
     keep(layout, known)
     assert read_costs(layout, IDENTITY) == known
     assert read_costs(layout, IDENTITY.model_copy(update={"kernel": "6.19"})) is None
-    (place_of(layout, IDENTITY) / "costs.json").write_text("{")
+    (costs_dir(layout, IDENTITY) / "costs.json").write_text("{")
     with pytest.raises(StoreError, match="cannot be read"):
         read_costs(layout, IDENTITY)
 

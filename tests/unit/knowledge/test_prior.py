@@ -90,7 +90,7 @@ def test_the_prediction_is_the_conditional_mean_of_a_gaussian() -> None:
     assert result.point == pytest.approx(-0.5 * cov / var)
     rest = 0.2**2 + between + TYPICAL[SETTING] ** 2 - cov**2 / var
     assert result.high - result.point == pytest.approx(1.6448536 * math.sqrt(rest))
-    assert (result.nearest[0].differs_in, result.nearest[0].untold) == (("network",), ())
+    assert (result.nearest[0].differs_in, result.nearest[0].unreported) == (("network",), ())
 
 
 def test_the_claim_of_the_nearer_context_weighs_more_and_is_named_first() -> None:
@@ -112,10 +112,10 @@ def test_the_interval_widens_with_what_differs() -> None:
 
 
 def test_what_is_not_told_lies_between_the_same_and_another() -> None:
-    untold = prior([claim("one", -0.4, storage=None)])
-    assert untold.nearest[0].untold == ("storage",)
+    unreported = prior([claim("one", -0.4, storage=None)])
+    assert unreported.nearest[0].unreported == ("storage",)
     same, other = prior([claim("one", -0.4)]), prior([claim("one", -0.4, storage="layer")])
-    assert same.point < untold.point < other.point
+    assert same.point < unreported.point < other.point
 
 
 def test_a_weak_source_and_a_program_without_database_weigh_nothing() -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.unit.knowledge.test_claims import RIGHT
 from tests.unit.knowledge.test_prediction import cost, costs
 from tests.unit.report.test_html_page import LOADING, Page
+from tests.unit.stores import known, store_of
 from typer.testing import CliRunner
 
 from tare.cli import app
@@ -21,7 +22,9 @@ from tare.knowledge.kept_costs import every_cost, keep
 from tare.knowledge.site.cost_chart import MOST_MACHINES
 from tare.knowledge.site.forest import Mark, axis_of, head, mark_of, row
 from tare.knowledge.site.pages import FACETS, pages_of, write_site
+from tare.knowledge.site.stores import store_view
 from tare.sites.layout import Layout
+from tare.store import open_store
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +40,10 @@ def pages(claims: tuple[ClaimFile, ...]) -> dict[str, str]:
 def test_there_is_a_page_for_every_claim_and_each_is_linked(
     pages: dict[str, str], claims: tuple[ClaimFile, ...]
 ) -> None:
-    index = Page(pages["index.html"])
+    index = Page(pages["claims.html"])
     linked = {each["href"] for each in index.all("a")}
-    assert {f"claims/{known.id}.html" for known in claims} <= linked
-    assert all(f"claims/{known.id}.html" in pages for known in claims)
+    assert {f"claims/{each.id}.html" for each in claims} <= linked
+    assert all(f"claims/{each.id}.html" in pages for each in claims)
     assert len(json.loads(pages["claims.json"])) == len(claims)
 
 
@@ -56,19 +59,22 @@ def test_every_page_is_well_formed_with_ids_once_and_loads_nothing_from_elsewher
         for tag, attributes in page.elements:
             loaded = [attributes[key] for key in attributes if key in LOADING]
             loaded += [attributes["href"]] if tag == "link" else []
-            assert all(value in ("data:,", "site.css", "../site.css", "site.js") for value in loaded), (name, tag)
+            assert all(
+                value in ("data:,", "site.css", "../site.css", "site.js", "explore.js") for value in loaded
+            ), (name, tag)
             assert "style" not in attributes
             assert not [key for key in attributes if key.startswith("on")]
     assert not re.findall(r"@import|url\(|https?:", pages["site.css"])
     assert "http" not in pages["site.js"]
+    assert re.findall(r"https?:\S+", pages["explore.js"]) == ['http://www.w3.org/2000/svg";'], "a name, not loaded"
 
 
 def test_every_row_has_the_facets_that_can_be_chosen(pages: dict[str, str]) -> None:
-    index = Page(pages["index.html"])
+    index = Page(pages["claims.html"])
     rows = [each for each in index.all("tr") if "data-study" in each]
     assert len(rows) == len(json.loads(pages["claims.json"]))
     assert all(f"data-{name}" in each for each in rows for name in FACETS)
-    (databases,) = [re.findall(r'<select name="database">(.*?)</select>', pages["index.html"])]
+    (databases,) = [re.findall(r'<select name="database">(.*?)</select>', pages["claims.html"])]
     chosen = set(re.findall(r"<option>(.*?)</option>", databases[0]))
     assert {each["data-database"] for each in rows} == chosen
 
@@ -77,7 +83,7 @@ def test_a_claim_s_page_tells_its_source_and_why_it_is_weak(pages: dict[str, str
     weak = pages["claims/serverdevworker-kvm.html"]
     assert "https://serverdevworker.com/1000a3742" in weak
     assert "a page without author, date, raw output or repetitions" in weak
-    assert 'class="weak"' in pages["index.html"]
+    assert 'class="weak"' in pages["claims.html"]
 
 
 def test_disputed_claims_point_at_each_other(pages: dict[str, str]) -> None:
@@ -127,10 +133,10 @@ def test_what_a_claim_says_is_text_and_never_markup(tmp_path: Path) -> None:
     text = text.replace("title: A", 'title: "<img src=x onerror=alert(1)>"').replace("name: redis", "name: redis")
     (tmp_path / "mine.yaml").write_text(text)
     made = dict(pages_of([load_claim(tmp_path / "mine.yaml")], ()))
-    for name in ("index.html", "claims/mine.html"):
+    for name in ("index.html", "claims.html", "claims/mine.html"):
         page = Page(made[name])
         assert not page.all("img")
-        assert all(each.get("src") == "site.js" for each in page.all("script"))
+        assert all(each.get("src", "explore.js") in ("site.js", "explore.js") for each in page.all("script"))
 
 
 @pytest.mark.parametrize("name", ["grambow-2018-m3-large-t30-update-iv", "casalicchio-2017-disk-read"])
@@ -159,11 +165,11 @@ def test_the_axis_holds_everything_and_its_labels_keep_clear_of_each_other() -> 
 def test_the_command_writes_into_an_empty_directory_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
     keep(Layout(tmp_path / "home"), costs(cost("machine-cpu", 3.0)))
-    done = CliRunner().invoke(app, ["knowledge", "site", str(tmp_path / "site")])
+    done = CliRunner().invoke(app, ["site", str(tmp_path / "site")])
     assert done.exit_code == 0, done.exception
     assert (tmp_path / "site" / "index.html").stat().st_size > 50_000
     assert "3.00" in (tmp_path / "site" / "costs.html").read_text()
-    again = CliRunner().invoke(app, ["knowledge", "site", str(tmp_path / "site")])
+    again = CliRunner().invoke(app, ["site", str(tmp_path / "site")])
     assert "not an empty directory" in str(again.exception)
     (tmp_path / "link").symlink_to("elsewhere")
     with pytest.raises(StudyError, match="not an empty directory"):
@@ -177,3 +183,37 @@ def test_costs_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (layout.unit_costs / "x" / "y" / "costs.json").write_text("{")
     with pytest.raises(StoreError, match=r"x/y/costs.json cannot be read"):
         every_cost(layout)
+
+
+def test_the_answers_of_stores_come_first_and_without_scripts(tmp_path: Path) -> None:
+    rates = {"bare": [1000.0, 1010.0, 990.0], "<b>host": [500.0, 506.0, 494.0]}
+    store = store_of(tmp_path / "store", known({**rates, "baseline-again": [1001.0, 1008.0, 991.0]}))
+    index = dict(pages_of((), (), [store_view(open_store(store), 1)]))["index.html"]
+    page = Page(index)
+    assert page.open == []
+    assert "<b>host" not in index
+    words = " ".join(" ".join(page.words).split())
+    assert "costs 4" in words
+    data = json.loads(index.partition('id="data">')[2].partition("</script>")[0])
+    (drawn,) = data["stores"]
+    (throughput,) = [each for each in drawn["metrics"] if each["name"] == "throughput"]
+    assert throughput["values"]["bare"] == {"1": 1000.0, "2": 1010.0, "3": 990.0}
+    assert throughput["own"]["<b>host"][0] == pytest.approx(-0.5, abs=0.01)
+    assert data["t"][1] == pytest.approx(4.3027)
+
+
+def test_claims_against_another_container_are_not_among_those_against_bare(pages: dict[str, str]) -> None:
+    sections = pages["claims.html"].split("<section>")[1:]
+    titles = [re.findall(r"<h2>(.*?)</h2>", each)[0] for each in sections]
+    assert titles[0] == "throughput, against bare"
+    for title, section in zip(titles, sections, strict=True):
+        baselines = set(re.findall(r'data-baseline="(.*?)"', section))
+        if title.endswith("against bare"):
+            assert baselines == {"bare"}
+        elif title.endswith("against another container"):
+            assert baselines == {"container"}
+
+
+def test_every_axis_of_losses_has_a_mark_of_a_gain() -> None:
+    axis = axis_of([Mark(-1.2, -1.3, -1.1, weak=False)])
+    assert max(axis.marks) > 0

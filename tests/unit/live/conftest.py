@@ -16,7 +16,7 @@ from tare.live.look import StoreReader
 from tare.live.watch import Watch
 from tare.plan.expand import expand
 from tare.plan.model import Plan
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store import Writer, resume_store
 from tare.store_place import Place
 from tare.study.model import Arm

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ from tare.live.known import STEPS, counts
 from tare.live.look import StoreReader
 from tare.live.status_file import StatusWriter
 from tare.live.under_way import Seen
+from tare.record.load_time import LoadTime
+from tare.record.run_record import Phase
+from tare.record.usage import Usage
 from tare.run.events import PhaseStarted, RunStarted
-from tare.run.record import Phase
 from tare.run.resume import StudyState, decision
 from tare.store import Store, open_store, resume_store
 from tare.store.files import holder
@@ -110,11 +113,11 @@ def test_the_last_run_s_windows_stand_where_they_were_in_its_trace(
     """It was measured from 112 on, drove from 115 on, and its trace began at 100; the next has no figures yet."""
     plan = plan_of()
     measured = {"unit": "requests", "throughput_per_s": 5.0, "windows": [{"end_s": 2.0, "throughput_per_s": 5.0}]}
-    usage = {"began_monotonic_s": 112.0, "ended_monotonic_s": 119.0}
-    driven = {"began_monotonic_s": 115.0, "ended_monotonic_s": 117.0, "by": "generator"}
+    usage = Usage(began_monotonic_s=112.0, ended_monotonic_s=119.0)
+    driven = LoadTime(115.0, 117.0, "generator")
     lines = [Point("CPU, cores", "SUT", 1.0, 1.0)]
     with resume_store(path, plan) as writer:
-        fill(writer, plan, (0,), measurement=measured, usage={**usage, "driven": driven})
+        fill(writer, plan, (0,), measurement=measured, usage=replace(usage, driven=driven))
         reader = StoreReader.at(path)
         assert series(reader.view)["runs"][0]["points"] == [[4.0, 5.0, None]], "since measuring began"
         StatusWriter(writer.now, plan, writer.id, path / "work").take(RunStarted(plan.runs[1], 1))

@@ -21,8 +21,8 @@ from tare.live.parts import Part
 from tare.live.status_file import StatusWriter
 from tare.live.view import View
 from tare.live.watch import Watch, ident, tags_of
+from tare.record.run_record import Outcome, Phase
 from tare.run.events import FromSite, Notice, RunStarted, SiteStands, Standing
-from tare.run.record import Outcome, Phase
 from tare.store import resume_store
 
 Visit = Callable[..., TestClient]

@@ -11,8 +11,8 @@ from tests.unit.store.conftest import make_record
 
 from tare.live.now import LARGEST_BYTES, read_now
 from tare.live.status_file import StatusWriter, with_status_file
+from tare.record.run_record import Phase
 from tare.run.events import Event, Notice, PhaseStarted, Preparing, RunEnded, RunStarted
-from tare.run.record import Phase
 
 PLAN = plan_of()
 

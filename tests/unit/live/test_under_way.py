@@ -20,7 +20,7 @@ from tare.live.output import Source, decode_engine_log, decode_text, lines_of, t
 from tare.live.traces import Follower as TraceFollower
 from tare.live.under_way import RunFollower
 from tare.live.windows import GENERATORS, Follower, Point, thinned
-from tare.run.record import Phase
+from tare.record.run_record import Phase
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "trace-format.md"

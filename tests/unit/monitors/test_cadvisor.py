@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from tare.errors import RunFailed
-from tare.monitors import MonitorContext, WatchedProcess
+from tare.monitors import MonitorContext, WatchedProcess, why_unavailable
 from tare.monitors.registry import MONITORS
 from tare.monitors.samples import columns
 from tare.sites.fake import FakeHost
@@ -135,7 +135,7 @@ def test_a_program_that_comes_later_is_handed_over() -> None:
 )
 def test_what_is_not_there_is_told_with_a_way_forward(missing: str, words: str) -> None:
     host = FakeHost(answers={(missing, "--version"): RunFailed(f"{missing} cannot be run")})
-    reason = CADVISOR.why_unavailable(host, 1.0, {"binary": "/opt/cadvisor"})
+    reason = why_unavailable(CADVISOR, host, 1.0, {"binary": "/opt/cadvisor"})
     assert reason is not None
     assert words in reason
 
@@ -143,8 +143,8 @@ def test_what_is_not_there_is_told_with_a_way_forward(missing: str, words: str) 
 def test_the_program_is_the_study_s_else_the_environment_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CADVISOR", "/elsewhere")
     host = FakeHost()
-    assert CADVISOR.why_unavailable(host, 1.0, {}) is None
-    assert CADVISOR.why_unavailable(host, 1.0, {"binary": "/opt/cadvisor"}) is None
+    assert why_unavailable(CADVISOR, host, 1.0, {}) is None
+    assert why_unavailable(CADVISOR, host, 1.0, {"binary": "/opt/cadvisor"}) is None
     assert host.ran() == [
         (each, "--version") for each in ("/elsewhere", "prometheus", "/opt/cadvisor", "prometheus")
     ]
@@ -152,4 +152,4 @@ def test_the_program_is_the_study_s_else_the_environment_s(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("interval_s", "options"), [(0.05, {}), (0.1005, {}), (1.0, {"port": 1})])
 def test_what_it_cannot_be_asked_is_told(interval_s: float, options: dict[str, Any]) -> None:
-    assert CADVISOR.why_unavailable(FakeHost(), interval_s, options) is not None
+    assert why_unavailable(CADVISOR, FakeHost(), interval_s, options) is not None

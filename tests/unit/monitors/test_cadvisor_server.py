@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -34,7 +35,8 @@ http.server.HTTPServer((host, int(port)), Answer).serve_forever()
 
 
 def program(path: Path, text: str) -> str:
-    path.write_text(f"#!{sys.executable} -IS\n{text}")
+    # Not the interpreter in the first line: its path may have a blank.
+    path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS -c {shlex.quote(text)} "$@"\n')
     path.chmod(0o755)
     return str(path)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tare.errors import RunFailed
-from tare.monitors import MonitorContext, WatchedProcess
+from tare.monitors import MonitorContext, WatchedProcess, why_unavailable
 from tare.monitors.probe import Probe, probe_values, targets
 from tare.sites import Completed
 from tare.sites.binaries import PROBE, candidates
@@ -34,18 +34,18 @@ def host_with(*programs: str) -> FakeHost:
 
 def test_a_host_with_the_program_in_either_place_lacks_nothing() -> None:
     for path in candidates(PROBE):
-        assert Probe().why_unavailable(host_with(path), 0.1, {}) is None
+        assert why_unavailable(Probe(), host_with(path), 0.1, {}) is None
 
 
 def test_a_host_without_it_or_with_one_too_old_is_told_how_to_get_it() -> None:
     old = FakeHost(answers={(next(candidates(PROBE)), "record", "--help"): Completed((), 0, b"--hz")})
     for host in (FakeHost(), old):
-        assert "make setup" in (Probe().why_unavailable(host, 0.1, {}) or "")
+        assert "make setup" in (why_unavailable(Probe(), host, 0.1, {}) or "")
 
 
 @pytest.mark.parametrize("interval_s", [0.0009, 11.0])
 def test_an_interval_that_the_probe_cannot_keep_is_told(interval_s: float) -> None:
-    assert "change interval_s" in (Probe().why_unavailable(host_with(*candidates(PROBE)), interval_s, {}) or "")
+    assert "change interval_s" in (why_unavailable(Probe(), host_with(*candidates(PROBE)), interval_s, {}) or "")
 
 
 def test_a_recording_names_host_targets_rate_and_its_longest_time() -> None:

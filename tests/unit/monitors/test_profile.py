@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from tare.errors import RunFailed, StoreError
-from tare.monitors import MonitorContext, Options, WatchedProcess
+from tare.monitors import MonitorContext, Options, WatchedProcess, why_unavailable
 from tare.monitors.profile.profile import Profile
 from tare.monitors.profile.stacks import PROFILE, read_facts, read_profile
 from tare.sites import Completed
@@ -32,12 +32,12 @@ def scene(on: FakeHost, *watched: WatchedProcess, **options: int) -> MonitorCont
 
 @pytest.mark.parametrize(("paranoid", "user"), [("2", "0"), ("4", "0"), ("0", "1000"), ("-1", "1000")])
 def test_root_or_a_kernel_that_lets_everybody_can_have_it(paranoid: str, user: str) -> None:
-    assert Profile().why_unavailable(host(paranoid, user), 1.0, {}) is None
+    assert why_unavailable(Profile(), host(paranoid, user), 1.0, {}) is None
 
 
 @pytest.mark.parametrize("paranoid", ["4", "2", "1"])
 def test_others_are_told_what_the_kernel_refuses_and_what_to_do(paranoid: str) -> None:
-    why = Profile().why_unavailable(host(paranoid, "1000"), 1.0, {}) or ""
+    why = why_unavailable(Profile(), host(paranoid, "1000"), 1.0, {}) or ""
     assert f"perf_event_paranoid is {paranoid}" in why
     assert "run as root" in why
 
@@ -62,9 +62,9 @@ def test_root_behind_a_filter_or_without_capabilities_is_told_what_refuses_it(
     capabilities: int, seccomp: int
 ) -> None:
     refused = b"tare-probe: stacks of all CPUs cannot be sampled: Operation not permitted (os error 1)\n"
-    why = Profile().why_unavailable(confined(capabilities, seccomp, refused), 1.0, {})
+    why = why_unavailable(Profile(), confined(capabilities, seccomp, refused), 1.0, {})
     assert why == "stacks of all CPUs cannot be sampled: Operation not permitted (os error 1)"
-    assert Profile().why_unavailable(confined(capabilities, seccomp, b""), 1.0, {}) is None
+    assert why_unavailable(Profile(), confined(capabilities, seccomp, b""), 1.0, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -79,38 +79,38 @@ def test_root_behind_a_filter_or_without_capabilities_is_told_what_refuses_it(
     ],
 )
 def test_whatever_else_fails_in_the_trial_is_a_reason_too(printed: bytes, why: str) -> None:
-    reason = Profile().why_unavailable(confined(0, 0, printed, code=1), 1.0, {}) or ""
+    reason = why_unavailable(Profile(), confined(0, 0, printed, code=1), 1.0, {}) or ""
     assert reason.startswith("stacks cannot be sampled: ")
     assert why in reason
 
 
 def test_a_trial_that_ends_well_without_a_profile_is_no_proof() -> None:
     of = confined(0, 0, b"tare-probe: 3 samples of 2 CPUs\n", code=0)
-    assert Profile().why_unavailable(of, 1.0, {}) is None
+    assert why_unavailable(Profile(), of, 1.0, {}) is None
     of.answers["test", "-s", f"/tmp/place/{PROFILE}"] = Completed((), 1)
-    reason = Profile().why_unavailable(of, 1.0, {})
+    reason = why_unavailable(Profile(), of, 1.0, {})
     assert reason == "stacks cannot be sampled: tare-probe, tried for 10 ms, wrote no profile"
 
 
 @pytest.mark.parametrize("capability", [21, 38])
 def test_root_with_a_capability_and_no_filter_is_not_tried(capability: int) -> None:
     refused = b"tare-probe: stacks of all CPUs cannot be sampled: never asked\n"
-    assert Profile().why_unavailable(confined(1 << capability, 0, refused), 1.0, {}) is None
+    assert why_unavailable(Profile(), confined(1 << capability, 0, refused), 1.0, {}) is None
 
 
 def test_a_kernel_or_container_without_perf_events_is_told() -> None:
-    assert "no perf events" in (Profile().why_unavailable(host(None), 1.0, {}) or "")
+    assert "no perf events" in (why_unavailable(Profile(), host(None), 1.0, {}) or "")
 
 
 def test_a_host_without_tare_probe_is_told_how_to_get_it() -> None:
-    assert "make setup" in (Profile().why_unavailable(FakeHost(files={PARANOID: b"2\n"}), 1.0, {}) or "")
+    assert "make setup" in (why_unavailable(Profile(), FakeHost(files={PARANOID: b"2\n"}), 1.0, {}) or "")
 
 
 @pytest.mark.parametrize(
     ("options", "message"), [({"hz": 0}, "1 to 999"), ({"hz": 99.5}, "whole number"), ({"rate": 99}, "not rate")]
 )
 def test_a_rate_that_cannot_be_is_told(options: Options, message: str) -> None:
-    assert message in (Profile().why_unavailable(host(), 1.0, options) or "")
+    assert message in (why_unavailable(Profile(), host(), 1.0, options) or "")
 
 
 def test_it_samples_at_its_rate_and_claims_what_is_watched_but_no_network_namespace() -> None:

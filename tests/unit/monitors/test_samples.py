@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tare.errors import RunFailed
-from tare.monitors import Monitor, MonitorContext, Reading, WatchedProcess
+from tare.monitors import Monitor, MonitorContext, Reading, WatchedProcess, why_unavailable
 from tare.monitors.docker_stats import used_memory
 from tare.monitors.registry import MONITORS
 from tare.monitors.samples import columns, moments, stamped
@@ -212,19 +212,19 @@ def test_sysstat_is_stamped_counted_by_its_children_and_ends_by_itself(name: str
     assert program.argv[4:6] == ("/run/m/ready", name)
     assert program.argv[-2:] == ("2", "51")
     assert (program.stop, program.counts_itself, program.started) == ("INT", False, "/run/m/ready")
-    assert monitor.why_unavailable(FakeHost(), 1.0, {}) is None
+    assert why_unavailable(monitor, FakeHost(), 1.0, {}) is None
 
 
 @pytest.mark.parametrize(
     ("name", "interval_s"), [("mpstat", 0.5), ("sar", 1.5), ("docker-stats", 2.0), ("docker-stats", 0.5)]
 )
 def test_an_interval_that_a_tool_cannot_keep_is_told(name: str, interval_s: float) -> None:
-    assert "interval_s" in (MONITORS[name].why_unavailable(FakeHost(), interval_s, {}) or "")
+    assert "interval_s" in (why_unavailable(MONITORS[name], FakeHost(), interval_s, {}) or "")
 
 
 def test_a_tool_that_is_not_installed_is_told_with_its_package() -> None:
     host = FakeHost(answers={("mpstat", "-V"): RunFailed("mpstat cannot be run on fake")})
-    assert MONITORS["mpstat"].why_unavailable(host, 1.0, {}) == "mpstat is not installed; apt-get install sysstat"
+    assert why_unavailable(MONITORS["mpstat"], host, 1.0, {}) == "mpstat is not installed; apt-get install sysstat"
 
 
 def test_docker_stats_watches_containers_only() -> None:

@@ -55,7 +55,7 @@ def reader(address: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
 
 def test_statistics_that_end_while_the_container_runs_are_a_failure(tmp_path: Path) -> None:
     with engine(running=True) as address, reader(address, tmp_path) as program:
-        out, err = program.communicate(timeout=20)
+        out, err = program.communicate(timeout=60)
     assert program.returncode == 1
     assert json.loads(out)["frame"] == FRAME
     assert "the engine ended the statistics of c0ffee, which is still running" in err
@@ -63,7 +63,7 @@ def test_statistics_that_end_while_the_container_runs_are_a_failure(tmp_path: Pa
 
 def test_an_answer_of_another_form_is_a_failure(tmp_path: Path) -> None:
     with engine(running=True, state={}) as address, reader(address, tmp_path) as program:
-        _, err = program.communicate(timeout=20)
+        _, err = program.communicate(timeout=60)
     assert program.returncode == 1
     assert "KeyError: 'Running'" in err
 
@@ -72,7 +72,7 @@ def test_an_engine_that_does_not_answer_is_a_failure(tmp_path: Path) -> None:
     with engine(running=True) as address:
         pass
     with reader(address, tmp_path) as program:
-        _, err = program.communicate(timeout=20)
+        _, err = program.communicate(timeout=60)
     assert program.returncode == 1
     assert "ConnectionRefusedError" in err
 
@@ -85,4 +85,4 @@ def test_the_end_of_a_container_is_none(tmp_path: Path) -> None:
             program.wait(0.5)
         except subprocess.TimeoutExpired:
             program.terminate()
-        assert program.wait(20) == 0
+        assert program.wait(60) == 0

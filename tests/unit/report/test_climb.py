@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.test_climb import climbed
+from tests.unit.report.printed import texts, titles
 
 from tare.report import html_page, terminal
 from tare.report.content import Report, build_report
 from tare.report.markdown import markdown
-from tare.report.rows.climb import climb_columns, climb_reading, climb_rows
+from tare.report.sections.climb import climb
 from tools.guide_charts import CHARTS, NAME, STALL, drawn, drawn_stall, kept, kept_stall, stall_in_words
 
 ARMS = ("bare", "bridge")
@@ -29,17 +30,19 @@ def report(bare: Sequence[float | None] = BARE, bridge: Sequence[float | None] =
 
 
 def test_a_row_has_all_arms_at_one_rate_and_the_last_what_they_sustain() -> None:
-    rows = climb_rows(report())
-    assert climb_columns(report()) == ("rate/s", "bare", "bridge")
+    (section,) = climb(report())
+    rows = texts(section)
+    assert titles(section) == ("rate/s", "bare", "bridge")
     assert rows[0] == ("100", "1.00", "1.50")
     assert rows[-2] == ("600", "80.0", "- \N{DAGGER}")
     assert rows[-1] == ("sustained", "450/s", "250/s")
-    assert "the bound is 5 ms" in climb_reading(report())
+    assert "the bound is 5 ms" in section.note[0]
 
 
 def test_of_many_rates_the_ends_are_kept_and_others_left_out() -> None:
     many = [1.0] * 20 + [9.0] * 20
-    rows = climb_rows(report(many, many))
+    (section,) = climb(report(many, many))
+    rows = texts(section)
     assert len(rows) == 13
     assert (rows[0][0], rows[-2][0]) == ("100", "4,000")
 
@@ -57,7 +60,7 @@ def test_every_format_shows_the_curves() -> None:
 
 def test_arms_without_climbs_have_neither_chart_nor_table() -> None:
     made = build_report(synthetic.study(ARMS), synthetic.records(ARMS))
-    assert climb_rows(made) == ()
+    assert list(climb(made)) == []
     assert "h-climb" not in html_page.render(made)
     assert "Latency over load" not in markdown.render(made)
 

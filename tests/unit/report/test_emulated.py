@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 import tare
 from tare.cli import app
+from tare.record.run_record import RunRecord
 from tare.report import EXPORTERS
 from tare.report.content import build_report, readable
 from tare.report.in_full import with_details
-from tare.run.record import RunRecord
 from tare.study.model import Arm, Study
 
 GUEST, BARE, HOST = "guestarm", "barearm", "hostarm"

@@ -24,10 +24,10 @@ from tare.analyze import guest
 from tare.analyze.metrics import METRICS
 from tare.cli import app
 from tare.errors import StoreError, StudyError
+from tare.record.run_record import Phase
 from tare.report.frames import estimates, observations, samples
 from tare.report.frames.files import as_csv, as_parquet
 from tare.report.frames.results import Results
-from tare.run.record import Phase
 from tare.store import open_store
 from tare.store.schema import FORMAT, connect
 

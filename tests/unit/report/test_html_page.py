@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
+from tare.analyze.estimate import BlockEffect
 from tare.analyze.timelines.marks import Mark
 from tare.analyze.timelines.runs import OverlaidRun, RunOverlay
 from tare.analyze.timelines.series import Point
@@ -125,7 +126,7 @@ def test_the_first_screen_has_question_answer_and_what_was_measured(page: Page) 
     begin = page.text[: page.text.index("Each arm against bare")]
     for words in (
         "What does each container network path cost",
-        "published-loopback has 57.9",
+        "costs 57.4 to 58.5",
         "10.11.6-MariaDB under sysbench oltp_read_only",
         "29 good of 30 planned, in 5 blocks, 1 failed attempt",
         "8.0 GiB of memory",
@@ -301,7 +302,11 @@ def test_the_line_at_zero_keeps_its_label_where_others_have_no_room() -> None:
     report = build_report(synthetic.study(("bare", "bridge")), synthetic.records(("bare", "bridge")))
     (finding,) = [one for one in report.analysis.findings if one.metric == "throughput"]
     within = replace(finding.estimate, low=-0.0298, high=0.0354, point=0.003)
-    drawn = draw(blocks([replace(finding, estimate=within, blocks=((1, -0.0298), (2, 0.0354)))], WIDE), "b", "")
+    drawn = draw(
+        blocks([replace(finding, estimate=within, blocks=(BlockEffect(1, -0.0298), BlockEffect(2, 0.0354)))], WIDE),
+        "b",
+        "",
+    )
     assert ">0</text>" in drawn
 
 
@@ -332,6 +337,8 @@ def test_of_many_blocks_the_words_tell_the_range_and_the_middle_half() -> None:
     (finding,) = build_report(
         synthetic.study(("bare", "bridge")), synthetic.records(("bare", "bridge"))
     ).analysis.findings[:1]
-    few, many = (replace(finding, blocks=tuple((n, n / 1000) for n in range(1, most + 1))) for most in (2, 101))
+    few, many = (
+        replace(finding, blocks=tuple(BlockEffect(n, n / 1000) for n in range(1, most + 1))) for most in (2, 101)
+    )
     assert in_words([few]).endswith("bridge: block 1 +0.1 %, block 2 +0.2 %.")
     assert in_words([many]).endswith("bridge: 101 blocks, +0.1 % to +10.1 %, half of them +2.6 % to +7.6 %.")

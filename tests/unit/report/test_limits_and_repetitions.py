@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.test_operations import with_operations
+from tests.unit.report.printed import texts, titles
 
 from tare.report import findings_file, html_page, terminal
 from tare.report.content import Report, build_report
 from tare.report.markdown import markdown
-from tare.report.rows.bottleneck import limit_columns, limits_rows
-from tare.report.rows.repetitions import REPETITION_COLUMNS, repetitions
+from tare.report.sections.bottleneck import bottleneck
+from tare.report.sections.overheads import repetitions
 
 ARMS = ("bare", "bridge")
 
@@ -47,7 +48,7 @@ MEANT: dict[str, Any] = {"published_by": "min-max-mean", "disk_bound": {"path": 
 def test_repetitions_stand_beside_what_tare_makes_of_them() -> None:
     of_throughput, of_latency = repetitions(report(**MEANT))
     assert "throughput, transactions/s" in of_throughput.title
-    bare, bridge = (dict(zip(REPETITION_COLUMNS, row, strict=True)) for row in of_throughput.rows)
+    bare, bridge = (dict(zip(titles(of_throughput), row, strict=True)) for row in texts(of_throughput))
     assert (bare["smallest"], bare["largest"], bare["mean"], bare["std. dev."]) == ("90.0", "110", "100", "10.0")
     assert (bare["overhead"], bare["of means"]) == ("baseline", "")
     assert (bridge["mean"], bridge["of means"], bridge["n"]) == ("90.0", "-10.0 %", "3")
@@ -69,23 +70,26 @@ def test_a_kind_of_operation_has_a_row_for_each_arm_that_has_it_alone() -> None:
 
 
 def test_a_source_that_tells_no_repetitions_has_none() -> None:
-    assert repetitions(report()) == ()
-    assert repetitions(report(published_by="relative-change-of-averages")) == ()
+    assert list(repetitions(report())) == []
+    assert list(repetitions(report(published_by="relative-change-of-averages"))) == []
 
 
 def test_what_set_the_rate_is_a_row_an_arm() -> None:
-    assert limits_rows(report()) == tuple(
+    (section,) = bottleneck(report())
+    assert texts(section) == [
         (arm, "40.0 %", "30.0 %", "93.0 %", "12.0 %", "0.400", "500", "88.0", "disk") for arm in ARMS
-    )
+    ]
     blind = build_report(synthetic.study(ARMS), synthetic.records(ARMS, 3))
-    assert limits_rows(blind) == ()
+    assert list(bottleneck(blind)) == []
 
 
 def test_a_limit_has_a_column_where_the_study_has_one() -> None:
     limited = report(of_limit=0.97)
-    cells = dict(zip(limit_columns(limited), limits_rows(limited)[0], strict=True))
+    (section,) = bottleneck(limited)
+    cells = dict(zip(titles(section), texts(section)[0], strict=True))
     assert (cells["held by limit"], cells["disk busy"], cells["bound by"]) == ("97.0 %", "12.0 %", "disk")
-    assert "held by limit" not in limit_columns(report())
+    (section,) = bottleneck(report())
+    assert "held by limit" not in titles(section)
     assert max(map(len, terminal.render(limited, width=80).splitlines())) <= 80
 
 

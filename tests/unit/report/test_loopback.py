@@ -37,6 +37,11 @@ def test_a_bare_baseline_beside_an_engine_is_said_to_pay_for_it() -> None:
     )
 
 
+def test_other_containers_of_the_day_are_no_change() -> None:
+    (sentence,) = sentences(ENGINE, ENGINE | {"netfilter_rules": 45})
+    assert "(connection tracking, 1 and 1 of 24 to 45 rules in nat OUTPUT and PREROUTING)" in sentence
+
+
 @pytest.mark.parametrize("sut", [{"deployment": "container"}, {"network": "untracked"}, {"database": None}])
 def test_another_baseline_has_no_such_sentence(sut: dict[str, Any]) -> None:
     assert sentences(ENGINE, sut=sut) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -208,3 +209,24 @@ def test_the_host_of_each_node_and_of_the_client_is_named_with_its_facts() -> No
     facts = {fact.title: fact.text for fact in summary(build_report(synthetic.study(), records))}
     assert facts["Hosts"] == "sut-1 on a, sut-2 on b, client on c"
     assert "Hosts" not in {fact.title for fact in summary(build_report(synthetic.study(), synthetic.records()))}
+
+
+def test_mounts_without_a_device_are_named_by_their_file_system_only() -> None:
+    def mounted(number: int) -> Callable[[dict[str, Any]], None]:
+        def change(tree: dict[str, Any]) -> None:
+            tree["parity"]["client"]["root_mount"] = f"tmpfs 0:{number}"
+            tree["parity"]["client"]["mounts"] = {"/run": f"tmpfs 0:{number + 1}", "/data": "ext4 8:1"}
+
+        return change
+
+    runs = [
+        synthetic.changed(each, mounted(40 + number))
+        for number, each in enumerate(synthetic.records(("bare", "bridge"), blocks=2))
+    ]
+    shown = {
+        each.name: [value.text for value in each.values]
+        for each in setting_of(synthetic.study(("bare", "bridge")), runs).parity
+    }
+    assert shown["client.root_mount"] == ["tmpfs"]
+    assert shown["client.mounts./run"] == ["tmpfs"]
+    assert shown["client.mounts./data"] == ["ext4 8:1"]

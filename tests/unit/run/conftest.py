@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,20 @@ from tare.images import Image, ImageConfig
 from tare.monitors.fake import FakeMonitor
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.record.run_record import RunRecord
 from tare.run.events import Event
 from tare.run.execute import Destination, execute
-from tare.run.machine import Machine
-from tare.run.record import RunRecord
+from tare.run.machine import HostPart, Machine
 from tare.run.resume import StudyState
 from tare.sites import Site
-from tare.sites.layout import Layout
+from tare.sites.layout import Layout, make_home
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.model import Arm, ArmSettings, ClientSpec, Study, SutSpec
 from tare.study.protocol_spec import FixedSpec, ProtocolSpec
 from tare.workloads.registry import WORKLOADS
+
+OF_HOST = {each.name for each in fields(HostPart)}
 
 
 def fake_image(reference: str) -> Image:
@@ -90,8 +92,9 @@ class Rig:
         return Destination(str(self.staging), done or StudyState(), self.staging)
 
     def swap(self, **parts: Any) -> None:
-        """Put other parts into the machine."""
-        self.machine = replace(self.machine, **parts)
+        """Put other parts into the machine, or into that of its one host."""
+        of_host = {name: parts.pop(name) for name in OF_HOST & set(parts)}
+        self.machine = replace(self.machine, own=replace(self.machine.own, **of_host), **parts)
 
     @property
     def leftovers(self) -> list[str]:
@@ -107,17 +110,20 @@ def make_rig(directory: Path) -> Rig:
     host = LocalHost()
     machine = Machine(
         site=Site(sut=host, client=host),
-        layout=layout,
-        ledger=SqliteLedger(layout.ledger),
-        engine=None,
+        own=HostPart(
+            host=host,
+            layout=layout,
+            ledger=SqliteLedger(layout.ledger),
+            engine=None,
+            prepare=fake_image,
+            host_facts=lambda: {"name": "test"},
+            engine_facts=lambda: None,
+        ),
         deployments={"fake": FakeDeployment},
         databases=DATABASES,
         workloads=WORKLOADS,
         monitors={"probe": FakeMonitor()},
-        prepare=fake_image,
         observe_path=lambda server, client, host: {"server": server.address, "client": client.address},
-        host_facts=lambda: {"name": "test"},
-        engine_facts=lambda: None,
         sweep=tuple,
         set_cpus=lambda instance, cpus: None,
     )
@@ -144,6 +150,7 @@ def empty_rig(tmp_path: Path) -> Rig:
 def rig(tmp_path: Path, loaded: Path) -> Rig:
     """A machine that has the data of the plainest plan loaded already."""
     made = make_rig(tmp_path)
+    make_home(made.machine.layout.home)
     subprocess.run(["cp", "-a", "--", loaded, made.machine.layout.home], check=True)
     return made
 
@@ -154,6 +161,7 @@ def rigs(tmp_path_factory: pytest.TempPathFactory, loaded: Path) -> Callable[[],
 
     def make() -> Rig:
         made = make_rig(tmp_path_factory.mktemp("rig"))
+        make_home(made.machine.layout.home)
         subprocess.run(["cp", "-a", "--", loaded, made.machine.layout.home], check=True)
         return made
 

@@ -15,7 +15,7 @@ def test_results_stand_in_the_order_of_the_calls() -> None:
     first_waits = threading.Event()
 
     def first() -> int:
-        assert first_waits.wait(30)
+        assert first_waits.wait(60)
         return 1
 
     def second() -> int:

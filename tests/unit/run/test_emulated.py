@@ -9,10 +9,10 @@ from tests.unit.run.conftest import Rig, make_plan
 
 from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.model import Plan
-from tare.run.emulated import emulated_arms, shown_names
+from tare.record.emulated import emulated_arms, shown_names
+from tare.record.run_record import Phase
 from tare.run.events import Emulated, PhaseStarted
 from tare.run.parity.compare import differences
-from tare.run.record import Phase
 from tare.run.resume import StudyState
 from tare.store import open_store, resume_store
 from tare.store.outlines import outlines

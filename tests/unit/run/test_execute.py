@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tare.run.record import Phase
+from tare.record.run_record import Phase
 from tare.run.resume import StudyState
 
 

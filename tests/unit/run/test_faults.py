@@ -19,12 +19,12 @@ from tare.deployments import Instance, Task
 from tare.deployments.fake import FakeDeployment
 from tare.errors import EndedAtOnce, EnvironmentLacks, RunFailed, host_failed
 from tare.plan.model import Plan
+from tare.record.run_record import Phase, RunRecord
 from tare.run.attempt import raw_files as collecting
 from tare.run.clock import SystemClock
 from tare.run.events import Event, Notice, Observer, PhaseStarted
 from tare.run.execute import execute
 from tare.run.interrupts import Interrupted, Interrupts
-from tare.run.record import Phase, RunRecord
 from tare.sites import Completed, Site
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
@@ -143,7 +143,7 @@ def test_a_server_that_ends_while_its_settings_are_read_is_the_reason(rig: Any, 
             if self.asked == 2:  # after the measure phase
                 self.shutdown(plan, inside)
                 server = next(each for each in reversed(started) if each.task.name.endswith("-sut"))
-                end = time.monotonic() + 20.0
+                end = time.monotonic() + 60.0
                 while alive(LocalHost(), server.process) and time.monotonic() < end:
                     time.sleep(0.01)
                 raise RunFailed("cat cannot be run in container 6c7c9ea44db1")

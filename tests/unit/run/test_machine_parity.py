@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.run.parity.test_compare import TOKEN, found, observation, record, settings, study
 
+from tare.record.run_record import RunRecord
 from tare.run.parity.declared import undeclared
-from tare.run.record import RunRecord
 from tare.study.model import VmSpec
 from tare.study.values import NetworkKind
 

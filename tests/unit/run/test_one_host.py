@@ -28,7 +28,7 @@ def test_it_says_which_arm_and_how_to_come_by_two_hosts() -> None:
 @pytest.mark.parametrize(
     ("study", "scale", "why"),
     [
-        ("percona-2016", "demo", "the arm published-loopback .* from published-loopback"),
+        ("percona-2016", "full", "the arm published-loopback .* from published-loopback"),
         ("bth-thesis", "demo", "3 nodes that each need their own host, and the site has one host"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tare.run.record import Phase
+from tare.record.run_record import Phase
 from tare.study.protocol_spec import DuetSpec
 from tare.workloads import ClientCommand, Measurement, Parameters, Target
 from tare.workloads.fake import FakeWorkload
@@ -61,7 +61,7 @@ def test_the_warm_up_is_a_phase_of_its_own_and_no_process(one: Any, plans: Any) 
 def test_cpu_time_is_counted_from_the_end_of_the_warm_up(one: Any, plans: Any) -> None:
     (record,) = one.execute(plans(warmup_s=WARMUP_S, measure_s=MEASURE_S))
     warm_up = next(time for time in record.phases if time.phase is Phase.WARM_UP)
-    assert record.usage["began_monotonic_s"] >= warm_up.monotonic_s + WARMUP_S
+    assert record.usage.began_monotonic_s >= warm_up.monotonic_s + WARMUP_S
 
 
 def test_a_duet_is_swapped_half_way_through_the_measuring(one: Any, plans: Any) -> None:
@@ -70,7 +70,7 @@ def test_a_duet_is_swapped_half_way_through_the_measuring(one: Any, plans: Any) 
     spec = DuetSpec(name="duet", blocks=1, retries=0, seed=3)
     for record in one.execute(plans(protocol=spec, warmup_s=4.0, measure_s=5.0, window_s=0.1)):
         assert record.outcome.ok, record.outcome
-        assert record.duet["swap_began_s"] - record.duet["started_s"] >= 4.0 + 5.0 / 2
+        assert record.duet.swap_began_s - record.duet.started_s >= 4.0 + 5.0 / 2
 
 
 def test_a_client_that_dies_in_its_warm_up_fails_the_run(one: Any, plans: Any) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from tare.deployments.fake import FakeDeployment
+from tare.monitors import Monitor
 from tare.monitors.fake import FakeMonitor
 from tare.plan.expand import decisive, expand
 from tare.plan.model import Plan
+from tare.record.run_record import NOTHING
 from tare.report.words.notes import made
-from tare.run.monitoring.monitors import Monitors, lacking_monitors
-from tare.run.record import NOTHING
-from tare.sites import Host
+from tare.requirements import HostPlan, Lack, Requirement
+from tare.run.monitoring.monitors import Monitors
+from tare.run.requirements import PlugIns, uses_of
 from tare.sites.fake import FakeHost
 from tare.study.model import Arm, ArmSettings, MonitorSpec, Study, SutSpec
 from tare.study.protocol_spec import FixedSpec
@@ -26,10 +28,9 @@ WHY = "it is not installed; apt-get install it"
 class Lacking(FakeMonitor):
     """Is not installed."""
 
-    def why_unavailable(
-        self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]
-    ) -> str | None:
-        return WHY
+    needs: ClassVar[tuple[Requirement, ...]] = (
+        Requirement("eye", "the monitor `eye`", "not at all", "", lambda _: [Lack(WHY)]),
+    )
 
 
 def plan_with(**monitors: MonitorSpec) -> Plan:
@@ -56,15 +57,23 @@ def record(**monitors: dict[str, Any]) -> Any:
     return SimpleNamespace(pilot=None, plan_digest="d", monitors=monitors, usage=None)
 
 
-def test_a_monitor_that_is_not_installed_is_told_with_a_way_forward_before_anything_is_run() -> None:
+def blockers(plan: Plan, **monitors: Monitor) -> list[str]:
+    """What the plan lacks on a host, of its monitors."""
+    deployments: Any = {"bare": FakeDeployment}
+    there = HostPlan(FakeHost(), uses=uses_of(plan), study=plan.study)
+    return list(PlugIns(deployments, monitors=monitors).blockers(there, 1))
+
+
+def test_a_monitor_that_is_not_installed_is_named_with_a_way_forward_before_anything_is_run() -> None:
     monitors = {"probe": FakeMonitor(), "eye": Lacking()}
-    assert lacking_monitors(plan_with(eye=MonitorSpec()), monitors, FakeHost()) == {"eye": WHY}
-    assert lacking_monitors(plan_with(eye=MonitorSpec(optional=True)), monitors, FakeHost()) == {}
+    sentence = f"the monitor eye cannot run (arms: plain): {WHY}"
+    assert blockers(plan_with(eye=MonitorSpec()), **monitors) == [sentence]
+    assert blockers(plan_with(eye=MonitorSpec(optional=True)), **monitors) == []
 
 
 def test_the_trace_of_a_run_is_not_optional() -> None:
     plan = plan_with(probe=MonitorSpec(optional=True))
-    assert lacking_monitors(plan, {"probe": Lacking()}, FakeHost()) == {"probe": WHY}
+    assert blockers(plan, probe=Lacking()) == [f"the monitor probe cannot run (arms: plain): {WHY}"]
 
 
 def test_an_optional_monitor_that_is_lacking_is_recorded_as_absent(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import pytest
 from tare.errors import StudyError
 from tare.plan.model import Plan
 from tare.protocols.pilot import BLOCKS, Choice
+from tare.record.run_record import Outcome, RunRecord
 from tare.report import terminal
 from tare.report.content import build_report
 from tare.run.events import MeasureChosen
-from tare.run.record import Outcome, RunRecord
 from tare.run.resume import StudyState, choice_of, plan_of
 from tare.study.protocol_spec import InterleaveSpec
 from tare.study.reading.load import loads
@@ -46,13 +46,14 @@ def measured_s(record: RunRecord) -> float:
 def test_runs_after_the_pilot_are_made_by_the_choice_and_say_so(rig: Any, plan: Plan, records: Any) -> None:
     assert [record.outcome.reason for record in records if not record.outcome.ok] == []
     pilot, later = ([record for record in records if (record.block <= BLOCKS) is first] for first in (True, False))
-    (chosen,) = [event for event in rig.events if isinstance(event, MeasureChosen)]
+    (choice,) = [event.choice for event in rig.events if isinstance(event, MeasureChosen)]
+    assert isinstance(choice, Choice)
     assert {record.pilot is None for record in pilot} == {True}
     assert {measured_s(record) for record in pilot} == {0.2}
-    assert {Choice.model_validate(record.pilot) for record in later} == {chosen.choice}
-    assert {measured_s(record) for record in later} == {chosen.choice.measure_s}
-    assert 0.2 <= chosen.choice.measure_s <= 0.4
-    assert chosen.choice.restart_s is not None
+    assert {Choice.model_validate(record.pilot) for record in later} == {choice}
+    assert {measured_s(record) for record in later} == {choice.measure_s}
+    assert 0.2 <= choice.measure_s <= 0.4
+    assert choice.restart_s is not None
     assert {record.plan_digest for record in records} == {plan.digest}
 
 
@@ -100,7 +101,7 @@ def test_the_report_tells_of_a_cap_that_was_raised(plan: Plan, records: Any) -> 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"  measure_s: 60": "  measure_s: 3"}, "workload.measure_s: a pilot needs 4 windows per run"),
+        ({"  measure_s: 10": "  measure_s: 3"}, "workload.measure_s: a pilot needs 4 windows per run"),
         (
             {"  seed: 1 ": "  measure_most_s: 2\n  seed: 1 "},
             "protocol.measure_most_s: a measure phase needs 4 windows",
@@ -112,7 +113,12 @@ def test_the_report_tells_of_a_cap_that_was_raised(plan: Plan, records: Any) -> 
     ],
 )
 def test_a_pilot_that_could_not_tell_is_refused_with_its_place(changes: dict[str, str], message: str) -> None:
-    text = starter("tiny").replace("  retries: 1 ", "  measure: auto\n  retries: 1 ")
+    text = (
+        starter("tiny")
+        .replace("name: rotate", "name: interleave\n  measure: auto")
+        .replace("generations", "blocks")
+    )
+    text = text.replace('  cpus: ["0", "1"] ', "").replace("workload.measure_s: 3", "workload.measure_s: 4")
     loads(text, installed())
     for old, new in changes.items():
         text = text.replace(old, new, 1)

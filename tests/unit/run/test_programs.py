@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.unit.record.parts import as_tree, with_parts
 from tests.unit.run.conftest import Rig, make_plan
 
 from tare.analyze import analyze
 from tare.analyze.metrics import METRICS
 from tare.plan.model import Plan
+from tare.record.run_record import Phase
 from tare.report import EXPORTERS
 from tare.report.content import build_report
 from tare.report.words.summary import summary
-from tare.run.record import Phase
 from tare.study.model import SutSpec
 from tare.workloads.registry import WORKLOADS
 
@@ -50,17 +51,18 @@ def test_a_program_is_measured_without_database_and_client(empty_rig: Rig) -> No
 def test_its_cpu_time_is_the_sut_s(empty_rig: Rig) -> None:
     (record,) = empty_rig.execute(program_plan(measure_s=0.5))
     assert record.usage is not None
-    assert record.usage["client_cpu_s"] is None
-    assert record.usage["sut_cpu_s"] is not None
-    assert 0 < record.usage["sut_over_s"] <= record.usage["monotonic_s"]
+    assert record.usage.client_cpu_s is None
+    assert record.usage.sut_cpu_s is not None
+    assert record.usage.monotonic_s is not None
+    assert 0 < (record.usage.sut_over_s or 0) <= record.usage.monotonic_s
 
 
 def test_cpu_time_read_over_a_part_stands_for_the_whole(empty_rig: Rig) -> None:
     (record,) = empty_rig.execute(program_plan())
     assert record.measurement is not None
-    usage = {**(record.usage or {}), "sut_cpu_s": 0.9, "sut_over_s": 1.8}
+    usage = {**as_tree(record.usage), "sut_cpu_s": 0.9, "sut_over_s": 1.8}
     measurement = {**record.measurement, "duration_s": 2.0, "operations": 1000}
-    arm = record.model_copy(update={"usage": usage, "measurement": measurement})
+    arm = with_parts(record, usage=usage, measurement=measurement)
     value = METRICS["cpu_per_operation"].of(arm)
     assert value is not None
     assert abs(value - 1000.0) < 1e-9

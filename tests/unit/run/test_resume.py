@@ -10,10 +10,10 @@ import pytest
 
 from tare.plan.model import Plan
 from tare.protocols.stopping import End
+from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.report.content import build_report
 from tare.run.ending import ending_of
 from tare.run.events import BlockEnded
-from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
 from tare.run.resume import StudyState, decision, finished, remaining
 from tare.study.protocol_spec import InterleaveSpec
 
@@ -100,8 +100,8 @@ def test_a_cap_tells_the_width_that_was_reached(plans: Any) -> None:
     ending = ending_of(plan, StudyState.from_records(runs_of(plan, 4, noise=0.05)))
     assert ending is not None
     assert ending.reason == "blocks"
-    assert "all 4 blocks were completed, with " in ending.why
-    assert "; the target was ±2 %" in ending.why
+    assert "all 4 blocks were completed; widest interval ±" in ending.why
+    assert ", the target was ±2 %" in ending.why
     widths = [arm.half_width for arm in ending.arms.values()]
     assert all(width is not None and width > 0 for width in widths)
 

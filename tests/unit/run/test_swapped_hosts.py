@@ -11,11 +11,11 @@ from tests.unit.run.conftest import Rig, make_plan, make_rig
 from tests.unit.run.parity.test_compare import record, study
 
 from tare.errors import StudyError
+from tare.record.run_record import RunRecord
 from tare.run.between.site import refuse_swap, with_swapped_hosts
 from tare.run.events import RunStarted
 from tare.run.parity.compare import differences
 from tare.run.parity.references import References
-from tare.run.record import RunRecord
 from tare.sites import Site
 from tare.sites.local import LocalHost
 
@@ -29,7 +29,8 @@ def rig(tmp_path: Path) -> Rig:
     made = make_rig(tmp_path)
 
     def on(site: Site) -> Any:
-        return replace(made.machine, site=site, host_facts=lambda: {"name": site.sut.name})
+        own = replace(made.machine.own, host_facts=lambda: {"name": site.sut.name})
+        return replace(made.machine, site=site, own=own)
 
     made.machine = replace(on(SITE), swapped=on(with_swapped_hosts(SITE)))
     return made

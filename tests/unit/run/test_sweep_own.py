@@ -14,7 +14,7 @@ from tare.run.events import Event, Notice
 from tare.run.execute import execute
 from tare.run.local import Engine, leave_clusters, sweep_abandoned, sweep_own
 from tare.sites import Output
-from tare.sites.layout import Layout
+from tare.sites.layout import Layout, make_home
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 from tare.sites.process import alive, to_ident
@@ -70,7 +70,8 @@ def test_a_ledger_that_cannot_be_read_at_the_end_of_a_study_raises_nothing(tmp_p
 
 def test_the_start_of_a_run_removes_files_that_a_killed_tare_was_writing(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "home")
-    layout.machines.mkdir(parents=True)
+    make_home(layout.home)
+    layout.machines.mkdir()
     old, new = (layout.machines / f"accelerator.json.{digit * 32}" for digit in "ab")
     for path in (old, new):
         path.write_text("{}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from tare.run.between.sounding import Throughput, Wire, clock_of
 from tare.run.clock import SystemClock
+from tare.sites.abilities import NetworkProbe
 from tare.sites.fake import FakeHost
 from tare.sites.sqlite_ledger import SqliteLedger
 
@@ -20,6 +21,9 @@ class Sounding(FakeHost):
         super().__init__(name=name)
         self.filled: list[str] = []
         self.answers_now = 0
+
+    def network_probe(self) -> NetworkProbe:
+        return self
 
     @contextmanager
     def echo(self, address: str) -> Iterator[int]:

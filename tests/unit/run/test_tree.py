@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tare.run.record import to_tree
+from tare.record.run_record import to_tree
 
 
 class Word(StrEnum):

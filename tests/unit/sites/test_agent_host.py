@@ -12,9 +12,8 @@ import pytest
 from tests.unit.sites.host_contract import HostContract
 
 from tare.errors import RunFailed
-from tare.sites import Host
+from tare.sites import Host, NewFile
 from tare.sites.local import LocalHost
-from tare.sites.put_all import NewFile, put_all
 from tare.sites.ssh.dialing import CommandDialer, agent_program
 from tare.sites.ssh.host import SshHost
 from tare.sites.ssh.link import Answer, Link, Request
@@ -144,7 +143,7 @@ class TestSeveralAtOnce:
     def test_files_are_written_together_with_their_modes(self, link: Link, tmp_path: Path) -> None:
         sizes = {"a": 3, "empty": 0, "long": 1 << 20}
         files = [NewFile(str(tmp_path / name), b"x" * size, 0o600) for name, size in sizes.items()]
-        put_all(SshHost(link), files)
+        SshHost(link).put_all(files)
         assert {path.name: path.stat().st_size for path in tmp_path.iterdir()} == sizes
         assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
@@ -153,19 +152,17 @@ class TestSeveralAtOnce:
     ) -> None:
         nowhere = NewFile(str(tmp_path / "absent" / "a"), b"1")
         with pytest.raises(RunFailed, match=r"a, .*b cannot be written on far: No such file or directory"):
-            put_all(SshHost(link), [nowhere, NewFile(str(tmp_path / "b"), b"2")])
+            SshHost(link).put_all([nowhere, NewFile(str(tmp_path / "b"), b"2")])
         assert (tmp_path / "b").read_bytes() == b"2"
 
     def test_answers_come_in_the_order_of_the_requests(self, link: Link) -> None:
         words = [
-            Request("run", {"argv": ["sh", "-c", f"sleep {s}; echo {s}"], "env": None, "limit_s": 20})
+            Request("run", {"argv": ["sh", "-c", f"sleep {s}; echo {s}"], "env": None, "limit_s": 60})
             for s in (0.2, 0)
         ]
-        began = time.monotonic()
         answers = link.ask_all(words)
         assert [answer.data for answer in answers] == [b"0.2\n", b"0\n"]
-        assert time.monotonic() - began < 10
 
     def test_a_host_that_cannot_is_written_to_one_after_the_other(self, tmp_path: Path) -> None:
-        put_all(LocalHost(), [NewFile(str(tmp_path / name), b"1", 0o640) for name in "ab"])
+        LocalHost().put_all([NewFile(str(tmp_path / name), b"1", 0o640) for name in "ab"])
         assert {path.name for path in tmp_path.iterdir()} == {"a", "b"}

@@ -32,7 +32,7 @@ def test_the_probe_is_copied_once_and_kept_for_clean(link: Link, tmp_path: Path)
     assert copied.name == PROBE.name
     assert copied.read_bytes() == Path(here).read_bytes()
     before = copied.stat().st_mtime_ns
-    assert Carried(link).place_of(here) == str(copied)
+    assert Carried(link).path_there(here) == str(copied)
     assert copied.stat().st_mtime_ns == before
     (entry,) = AgentLedger(link).entries()
     assert (entry.ident, entry.keep) == (str(tmp_path / "home" / "programs"), True)
@@ -40,5 +40,5 @@ def test_the_probe_is_copied_once_and_kept_for_clean(link: Link, tmp_path: Path)
 
 def test_other_programs_are_the_host_s_own(link: Link, tmp_path: Path) -> None:
     for program in ("python3", "/bin/sh", "tare-probe", f"{tmp_path}/tare-probe"):
-        assert Carried(link).place_of(program) == program
+        assert Carried(link).path_there(program) == program
     assert not (tmp_path / "home" / "programs").exists()

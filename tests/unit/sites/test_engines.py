@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -144,3 +145,26 @@ def test_only_engines_whose_socket_is_there_are_looked_into(
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(tmp_path / "p.sock"))
         assert list(Engines().there()) == ["podman"]
+
+
+def test_a_socket_in_a_directory_of_root_alone_is_no_engine_of_a_user(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Debian's podman makes /run/podman with the mode 0700."""
+    shut = tmp_path / "podman"
+    shut.mkdir(mode=0o700)
+    monkeypatch.setenv("TARE_PODMAN", f"unix://{shut}/podman.sock")
+    monkeypatch.setenv("TARE_PODMAN_ROOTLESS", f"unix://{tmp_path}/none.sock")
+    shut.chmod(0)
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            if os.getuid() == 0:
+                os.setuid(65534)
+            os.write(writer, repr(list(Engines().there())).encode())
+        except BaseException as error:  # noqa: BLE001 - the parent tells it
+            os.write(writer, repr(error).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    shut.chmod(0o700)
+    assert os.read(reader, 4096) == b"[]"

@@ -15,13 +15,14 @@ from tests import preloaded
 from tare.errors import EnvironmentLacks
 from tare.sites import in_use as module
 from tare.sites.in_use import exclusive_use, in_use, only_user
+from tare.sites.layout import make_home
 
 HOLD_SESSION = """
 import sys, time
 from tare.sites.in_use import only_user
 with only_user("a study", sys.argv[1]):
     print("held", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 HOLD = """
 import sys, time
@@ -29,7 +30,7 @@ from pathlib import Path
 from tare.sites.in_use import in_use
 with in_use(Path(sys.argv[1])):
     print("held", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -62,7 +63,7 @@ def test_a_killed_tare_uses_nothing_any_more(tmp_path: Path) -> None:
         with pytest.raises(EnvironmentLacks, match=f"process {holder.pid}"), exclusive_use(tmp_path):
             pass
         holder.send_signal(signal.SIGKILL)
-        holder.wait(timeout=10)
+        holder.wait(timeout=60)
         with exclusive_use(tmp_path):
             pass
 
@@ -74,6 +75,7 @@ def test_a_home_that_is_not_there_is_not_made_by_cleaning_it(tmp_path: Path) -> 
 
 
 def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
+    make_home(tmp_path)
     (tmp_path / "in-use").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(EnvironmentLacks, match="cannot be opened"), in_use(tmp_path):
         pass
@@ -95,7 +97,7 @@ def test_a_second_tare_of_a_session_is_refused_until_the_first_has_ended(
         ):
             pass
         holder.send_signal(signal.SIGKILL)
-        holder.wait(timeout=10)
+        holder.wait(timeout=60)
     with only_user("my study", str(tmp_path)):
         pass
 
@@ -107,4 +109,4 @@ def test_a_tare_of_a_session_that_is_just_ending_is_waited_for(tmp_path: Path) -
         killer = threading.Timer(0.3, holder.kill)
         killer.start()
         with only_user("my study", str(tmp_path)):
-            assert holder.wait(timeout=10) == -signal.SIGKILL
+            assert holder.wait(timeout=60) == -signal.SIGKILL

@@ -51,7 +51,7 @@ class Served:
 
     def end(self) -> int:
         """How the server ends when nobody can ask any more."""
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=60)
         return self._process.returncode
 
 
@@ -88,13 +88,13 @@ def test_files_of_runs_and_others_processes_go_by_hand_and_nothing_else(
     users: UserHost, sidecar: Served, layout: Layout
 ) -> None:
     work, pid = str(layout.work), os.getpid()
-    users.run(["install", "-d", f"{work}/run"], timeout_s=10)
-    users.run(["readlink", f"/proc/{pid}/ns/net"], timeout_s=10)
-    users.run(["xargs", "-0", "ls", "-d"], timeout_s=10, stdin=work.encode() + b"\0")
+    users.run(["install", "-d", f"{work}/run"], timeout_s=60)
+    users.run(["readlink", f"/proc/{pid}/ns/net"], timeout_s=60)
+    users.run(["xargs", "-0", "ls", "-d"], timeout_s=60, stdin=work.encode() + b"\0")
     assert [words["argv"][0] for words in sidecar.asked] == ["install", "readlink", "xargs"]
-    users.run(["ls", str(layout.home)], timeout_s=10)
-    users.run(["sh", "-c", "true", work], timeout_s=10)
-    users.run(["readlink", "/proc/self/ns/net"], timeout_s=10)
+    users.run(["ls", str(layout.home)], timeout_s=60)
+    users.run(["sh", "-c", "true", work], timeout_s=60)
+    users.run(["readlink", "/proc/self/ns/net"], timeout_s=60)
     users.read(f"/proc/{pid}/status")
     assert len(sidecar.asked) == 3
 
@@ -177,13 +177,13 @@ def test_what_tracks_connections_is_read_by_process_1(
 def test_the_host_s_own_namespace_is_that_of_process_1(users: UserHost, sidecar: Served) -> None:
     """The sidecar has others."""
     argv = ["readlink", "/proc/self/ns/net", f"/proc/{os.getpid()}/ns/net"]
-    users.run(argv, timeout_s=10, check=False)
+    users.run(argv, timeout_s=60, check=False)
     assert sidecar.asked[0]["argv"] == [argv[0], "/proc/1/ns/net", argv[2]]
 
 
 def test_a_program_that_takes_too_long_is_killed(users: UserHost, layout: Layout) -> None:
     with pytest.raises(TimedOut, match=r"did not end within 0\.3 s"):
-        users.run(["xargs", "-0", "-I{}", "sleep", "60"], timeout_s=0.3, stdin=str(layout.work).encode())
+        users.run(["xargs", "-0", "-I{}", "sleep", "600"], timeout_s=0.3, stdin=str(layout.work).encode())
 
 
 def test_the_end_of_a_message_that_was_cut_short_is_no_message() -> None:

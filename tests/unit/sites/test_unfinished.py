@@ -11,7 +11,7 @@ import pytest
 from tare.deployments.sweep import sweep
 from tare.errors import HostSilent, RunFailed, TimedOut
 from tare.sites.fake import FakeHost
-from tare.sites.layout import Layout
+from tare.sites.layout import Layout, make_home
 from tare.sites.ledger import Kind, Made
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -52,6 +52,7 @@ OTHERS = (
 
 def home_with(tmp_path: Path, names: tuple[str, ...], *, age_s: float) -> Layout:
     layout, when = Layout(tmp_path / "home"), time.time() - age_s
+    make_home(layout.home)
     for name in names:
         path = layout.home / name
         path.parent.mkdir(parents=True, exist_ok=True)

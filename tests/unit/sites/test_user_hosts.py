@@ -13,11 +13,9 @@ from tests.unit.sites.host_contract import HostContract
 from tests.unit.sites.test_sidecar import Served
 
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
-from tare.sites import Host
+from tare.sites import Host, NewFile
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
-from tare.sites.put_all import NewFile, PutsTogether
-from tare.sites.read_ahead import ReadsAhead
 from tare.sites.sidecar import container
 from tare.sites.sidecar.container import Sidecar
 from tare.sites.sidecar.host import SshUserHost
@@ -57,8 +55,6 @@ def test_several_files_go_together_but_for_those_that_the_sidecar_writes(
     layout = Layout(tmp_path / "home")
     layout.work.mkdir(parents=True)
     host = SshUserHost(link, sidecar, layout)
-    assert isinstance(host, PutsTogether)
-    assert isinstance(host, ReadsAhead)
     paths = [f"{layout.work}/a", f"{tmp_path}/b"]
     host.put_all([NewFile(path, path.encode()) for path in paths])
     assert [Path(path).read_text() for path in paths] == paths

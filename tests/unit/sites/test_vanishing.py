@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tare.deployments.cgroup.hierarchy import cgroups_of
-from tare.deployments.cgroup.placement import prune
+from tare.deployments.cgroup.removal import prune
 from tare.deployments.mounts import place_on_host
 from tare.deployments.network.path import members
 from tare.deployments.observe import observe
@@ -47,7 +47,7 @@ while True:
     with contextlib.suppress(OSError):
         os.rmdir(sys.argv[1])
 """
-_READ_S = 20.0
+_READ_S = 60.0
 
 
 @contextmanager

@@ -10,13 +10,14 @@ import pytest
 from tare.deployments.mounts import describe_mount, parse_mountinfo
 from tare.deployments.network.bridge import free_network
 from tare.errors import EnvironmentLacks, RunFailed
+from tare.requirements import HostPlan
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 from tare.sites.ledger import Kind
 from tare.sites.process import to_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.storage import DataRequest
-from tare.storage.nfs.client import NfsMount, mount_export, mount_options, verify_export, why_no_nfs
+from tare.storage.nfs.client import NFS, NfsMount, mount_export, mount_options, verify_export
 from tare.storage.nfs.nfs import NfsStorage
 from tare.storage.nfs.server import GaneshaServer, config_text, listens, server_argv
 from tare.study.model import StorageSpec
@@ -93,7 +94,7 @@ def test_a_mount_says_all_that_a_helper_program_would_find_out() -> None:
 def test_a_host_without_the_means_is_told_what_to_do(
     files: dict[str, bytes], answers: dict[tuple[str, ...], RunFailed], message: str | None
 ) -> None:
-    why = why_no_nfs(FakeHost(files=dict(files), answers=dict(answers)))
+    why = NFS.why_not(HostPlan(FakeHost(files=dict(files), answers=dict(answers))))
     assert (why is None) == (message is None)
     assert message is None or message in (why or "")
     assert message is None or "(" in (why or "")
@@ -107,7 +108,7 @@ def test_a_client_that_is_a_module_is_loaded_first() -> None:
         return Completed(tuple(argv), 0)
 
     host.answers["modprobe",] = load
-    assert why_no_nfs(host) is None
+    assert NFS.why_not(HostPlan(host)) is None
 
 
 def a_client(magic: bytes = b"6969\n", mountinfo: bytes = MOUNTINFO) -> FakeHost:

@@ -10,7 +10,7 @@ import pytest
 
 from tare.plan.expand import expand
 from tare.plan.model import Plan
-from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
+from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.store import Writer, resume_store
 from tare.study.model import Arm, ArmSettings, ClientSpec, Study, SutSpec
 from tare.study.protocol_spec import FixedSpec
@@ -77,7 +77,7 @@ def make_record(plan: Plan, index: int, *, attempt: int = 1, ok: bool = True, **
         "notices": ("a notice",),
         "outcome": Outcome(ok=True) if ok else failure,
     }
-    return RunRecord(**{**whole, **parts})
+    return RunRecord.model_validate({**whole, **parts}, strict=False)
 
 
 def stage(writer: Writer, record: RunRecord, content: str = "out\n") -> None:

@@ -8,14 +8,17 @@ import pytest
 
 from tare.deployments import Observation
 from tare.deployments.network.path import Hop, NetworkPath
+from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord
 from tare.run.attempt.snapshot import Snapshot
-from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
-from tare.run.usage.cpu import Usage
+from tare.run.ending import ArmWidth
 from tare.store.files import StoreLayout
 from tare.store.schema import FORMAT, metadata
 from tare.workloads import Latency, Measurement, Operation, Window
+from tools.record_reference import meanings, page
 
-TEXT = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "store.md").read_text()
+REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference"
+RECORD = (REFERENCE / "record.md").read_text()
+TEXT = RECORD + (REFERENCE / "store.md").read_text()
 SECTION = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -58,7 +61,6 @@ def test_no_key_of_a_record_is_documented_that_is_not_there() -> None:
         ("`parity.sut`, `parity.client`", keys(Observation)),
         ("`path`", keys(NetworkPath) | {hop.value for hop in Hop}),
         ("`measurement`", keys(Measurement) | keys(Latency) | keys(Window) | keys(Operation)),
-        ("`usage`", keys(Usage)),
         ("Phases", {phase.value for phase in Phase}),
         ("The record", keys(Snapshot) - {"data", "elsewhere"}),
         ("Formats", set()),
@@ -66,7 +68,16 @@ def test_no_key_of_a_record_is_documented_that_is_not_there() -> None:
 )
 def test_every_key_of_a_tree_is_documented(title: str, wanted: set[str]) -> None:
     missing = sorted(wanted - names(section(title)))
-    assert not missing, f"document {missing} in docs/reference/store.md under {title}"
+    assert not missing, f"document {missing} in docs/reference under {title}"
+
+
+def test_tables_of_the_record_are_those_of_its_docstrings() -> None:
+    assert page(RECORD) == RECORD, "`make schemas` renews docs/reference/record.md"
+
+
+def test_a_figure_without_a_meaning_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"ArmWidth\.n has no docstring"):
+        list(meanings(ArmWidth))
 
 
 @pytest.mark.parametrize("table", metadata.tables.values(), ids=lambda table: table.name)

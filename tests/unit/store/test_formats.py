@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store import open_store, read, resume, resume_store, verify
 from tare.store import schema as migrations
 from tare.store.schema import FORMAT, MIGRATIONS, Step, bring_up_to_date, connect, pragma

@@ -7,7 +7,7 @@ import json
 import weakref
 from typing import Any
 
-from tare.run.record import Outcome
+from tare.record.run_record import Outcome
 from tare.store.read import kept_until_exit
 from tare.store.rows import Facts, canonical, from_row, record_digest, stored_digest, to_rows
 

@@ -16,7 +16,7 @@ from tare.errors import StoreError
 from tare.store import open_store, resume_store, verify
 from tare.store.sqlite_errors import has_no_room, reason_of, room_hint
 
-_CALL_S = 20.0
+_CALL_S = 60.0
 
 
 @pytest.fixture

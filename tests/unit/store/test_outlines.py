@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 
 from tare.plan.model import Plan
-from tare.run.record import Phase, PhaseTime
+from tare.record.run_record import Phase, PhaseTime
 from tare.run.resume import StudyState
 from tare.store import open_store, resume_store
 from tare.store.outlines import outlines, state_of
 
-DUET = {"partner": "b", "cpus": ["0", "1"], "halves": [{"throughput_per_s": 4.0}, {"throughput_per_s": 9.0}]}
+DUET = {
+    "partner": "b",
+    "cpus": ["0", "1"],
+    "halves": [{"windows": 2, "throughput_per_s": rate} for rate in (4.0, 9.0)],
+}
 CHOICE = {"measure_s": 3.0, "windows": 3, "window_s": 1.0, "pilot_s": 1.0, "most_s": 10.0, "within": None,
           "between": None, "why_not": None}  # fmt: skip
 TIMES = tuple(
@@ -24,7 +28,7 @@ TIMES = tuple(
 
 @pytest.fixture
 def large(path: Path, plan_of: Any, make: Any, staged: Any) -> Path:
-    """Six blocks: failed attempts, a duet, a choice after a pilot, emulated sides, runs without a measurement."""
+    """Six blocks: failed attempts, a duet, a rotation, a choice, emulated sides, runs without a measurement."""
     plan = plan_of(blocks=6)
     changes: dict[int, dict[str, Any]] = {
         1: {"duet": DUET, "phases": TIMES},
@@ -33,6 +37,7 @@ def large(path: Path, plan_of: Any, make: Any, staged: Any) -> Path:
         7: {"measurement": None, "notices": ()},
         8: {"emulated": ("sut",), "effective": None},
         9: {"pilot": CHOICE},
+        10: {"rotation": {"arms": 7}, "phases": TIMES},
     }
     with resume_store(path, plan) as writer:
         for index in range(len(plan.runs)):
@@ -47,6 +52,8 @@ def large(path: Path, plan_of: Any, make: Any, staged: Any) -> Path:
 def test_a_state_from_outlines_is_that_from_records(large: Path) -> None:
     store = open_store(large)
     assert state_of(store) == StudyState.from_records(store.records())
+    (turns,) = [record.run_id for record in store.records() if record.rotation is not None]
+    assert state_of(store).seconds[turns] == pytest.approx(3.0 + 5.0 / 7)
     assert state_of(store).choice is not None
     assert set(state_of(store).emulated) == {"a", "b"}
     assert len(state_of(store).pilot) == 8

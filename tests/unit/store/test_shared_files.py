@@ -12,7 +12,7 @@ from moto.server import ThreadedMotoServer
 from tests.unit.store.conftest import make_plan, make_record
 
 from tare.errors import EnvironmentLacks, StoreError
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store.raw import RawFile, SharedFiles, file_digest, file_system
 
 NAMES = ("a", "b/c", "b/d", "empty")

@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
     ("name", "levels"),
     [
         ("confinement", 4), ("containerd", 5), ("cpu-limits", 4), ("memory-limits", 3), ("engines", 4),
-        ("rootless", 7), ("runtimes", 3), ("pod-clients", 3), ("pod-volumes", 2),
+        ("rootless", 7), ("runtimes", 3), ("gate", 2), ("pod-clients", 3), ("pod-volumes", 2),
     ],
 )  # fmt: skip
 def test_an_example_can_be_run_as_it_stands(name: str, levels: int) -> None:

@@ -15,8 +15,10 @@ from tare.knowledge.claim import load_claims
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate, slow_starts
 from tare.plan.expand import expand
+from tare.run.rotation.placement import with_cpus
 from tare.study.catalogue import studies
 from tare.study.model import Study
+from tare.study.protocol_spec import RotateSpec
 from tare.study.reading.document import read
 from tare.study.reading.load import load
 from tare.study.registry import installed
@@ -45,9 +47,10 @@ def test_every_scale_can_be_planned(path: Path, scale: str) -> None:
     assert as_json(plan, estimate(plan, data_sets(WORKLOADS)))["estimate"]["total_s"] > 0
 
 
-OWN = ("kube-2026", "redis-paths", "unit-costs")
+PATHS = ("mariadb-paths", "postgresql-paths")
+OWN = ("kube-2026", "redis-paths", "unit-costs", *PATHS)
 """Studies that ask a question of tare's own, and replay no publication."""
-REPLAYED = [path for name, path in studies().items() if name not in OWN]
+REPLAYED = [path for name, path in studies().items() if name.partition("/")[0] not in OWN]
 
 
 @pytest.mark.parametrize("path", REPLAYED, ids=lambda path: path.parent.name)
@@ -81,8 +84,35 @@ def test_redis_paths_has_five_paths_and_a_cpu_for_each_side() -> None:
         study = shipped("redis-paths", scale)
         paths = {arm.name for arm in study.arms}
         assert paths >= {"bare", "host", "bridge", "published-loopback", "both-on-bridge"}
-        sides = {(arm.settings.sut.limits.cpus, arm.settings.sides["client"].limits.cpus) for arm in study.arms}
-        assert sides == {("0", "1")}
+        assert cpus_of_sides(study) == {("0", "1")}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_the_paths_of_a_database_are_its_networks_storages_and_engines_under_three_loads(name: str) -> None:
+    for scale in ("full", "demo", "rootless"):
+        study = shipped(name, scale)
+        assert cpus_of_sides(study) == {("0", "1")}
+        assert {arm.levels["load"] for arm in study.arms} == {"read", "rate", "write"}
+    docker = {arm.levels["way"] for arm in shipped(name).arms}
+    assert docker == {
+        "bare", "host", "bridge", "published-loopback", "published-address", "volume", "layer", "tmpfs"
+    }  # fmt: skip
+    rootless = {arm.settings.sut.engine for arm in shipped(name, "rootless").arms}
+    assert rootless == {None, "podman-rootless"}
+    cluster = {arm.settings.sut.deployment for arm in shipped(f"{name}/cluster").arms}
+    assert cluster == {"bare", "container", "pod"}
+
+
+@pytest.mark.parametrize("name", [part for path in PATHS for part in (path, f"{path}/cluster")])
+def test_eight_blocks_of_a_demo_of_paths_fit_its_cap(name: str) -> None:
+    study = shipped(name, "demo")
+    assert estimate(expand(study), data_sets(WORKLOADS)).blocks.most >= 8
+
+
+def cpus_of_sides(study: Study) -> set[tuple[str | None, str | None]]:
+    """CPUs of server and client of each arm, by its limits or by the protocol."""
+    arms = [with_cpus(arm, study.protocol) if isinstance(study.protocol, RotateSpec) else arm for arm in study.arms]
+    return {(arm.settings.sut.limits.cpus, arm.settings.sides["client"].limits.cpus) for arm in arms}
 
 
 def percona(scale: str) -> Study:
@@ -111,8 +141,7 @@ def test_percona_s_demo_takes_at_most_five_minutes_on_two_cpus() -> None:
     assert expected.most_s is not None
     assert expected.most_s <= 300
     assert expected.blocks.most >= 4
-    sides = {(arm.settings.sut.limits.cpus, arm.settings.sides["client"].limits.cpus) for arm in study.arms}
-    assert sides == {("0", "1")}
+    assert cpus_of_sides(study) == {("0", "1")}
 
 
 def casalicchio(part: str, scale: str) -> Study:

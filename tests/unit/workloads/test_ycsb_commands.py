@@ -235,6 +235,8 @@ def test_a_study_names_its_property_file_relative_to_itself_and_keeps_what_it_sa
     ycsb = "\nworkload:\n  name: ycsb\n  property_file: mine\n  measure_s: 5\n"
     text = text[:begin] + ycsb + text[end:]
     text = "\n".join(line for line in text.splitlines() if "workload." not in line)
+    text = text.replace("name: rotate", "name: interleave").replace("generations:", "blocks:")
+    text = "\n".join(line for line in text.splitlines() if "cpus:" not in line)
     study = loads(text, installed(), file=str(tmp_path / "study.yaml"))
     kept = study.arms[0].settings.workload
     assert (kept["properties"], kept["property_file"]) == ({"readproportion": "1", "fieldlength": "7"}, None)

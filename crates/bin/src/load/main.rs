@@ -1,10 +1,10 @@
 //! `tare-load`: sends requests to a database at intended times, and reports how long each took and why.
 
-mod asked;
 mod drive;
 mod echo;
 mod options;
 mod plan;
+mod request;
 mod show;
 mod sysbench;
 mod ycsb;
@@ -14,9 +14,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use tare_load::drive::End;
 
-use asked::Phase;
 use drive::Ended;
 use options::{Action, Options};
+use request::Phase;
 
 fn main() -> ExitCode {
     match act(Options::parse().action) {
@@ -32,11 +32,18 @@ fn act(action: Action) -> Result<ExitCode, tare_load::LoadError> {
     match action {
         Action::Run(options) => {
             let plan = plan::of(&options, Phase::Run)?;
-            Ok(code_of(&drive::run(&plan, &options)?.end))
+            let Ended { end, right, failed } = drive::run(&plan, &options)?;
+            if end == End::Complete && right == 0 && failed > 0 {
+                eprintln!(
+                    "tare-load: none of {failed} operations had a right reply; `errors` says why"
+                );
+                return Ok(ExitCode::from(5));
+            }
+            Ok(code_of(&end))
         }
         Action::Load(options) => {
             let plan = plan::of(&options, Phase::Load)?;
-            let Ended { end, failed } = drive::run(&plan, &options)?;
+            let Ended { end, failed, .. } = drive::run(&plan, &options)?;
             if end == End::Complete && failed > 0 {
                 eprintln!("tare-load: {failed} records were not loaded; `errors` says why");
                 return Ok(ExitCode::from(5));

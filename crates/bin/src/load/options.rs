@@ -30,12 +30,13 @@ Examples:
   tare-load plan --protocol redis --job job.yaml --seed 7 --first 20
 
 Exit codes: 0 complete; 1 this machine failed; 2 wrong arguments; 3 no connection or log-in;
-4 the server went away (the document has the counts until then); 5 some records were not loaded;
+4 the server went away (the document has the counts until then); 5 no operation had a right reply, or some
+records were not loaded;
 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Send requests, measure replies, and print one JSON document
+    /// Send requests, measure replies, and print a table, or one JSON document unless to a terminal
     Run(Box<RunOptions>),
     /// Create and fill the tables that the operations need, or insert YCSB's records; print a JSON document
     Load(Box<RunOptions>),
@@ -177,6 +178,9 @@ pub(crate) struct RunOptions {
     /// Measure this number of operations instead
     #[arg(long, value_name = "N")]
     pub operations: Option<u64>,
+    /// Send only in the turns of this file (JSON), which is waited for once all connections are open
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["duration", "operations", "trace", "warm_up"])]
+    pub turns: Option<PathBuf>,
     /// Length of a reporting window [default: YCSB's status.interval, or 1]
     #[arg(long, value_name = "SECONDS")]
     pub window: Option<f64>,
@@ -203,6 +207,9 @@ pub(crate) struct RunOptions {
     /// Write `HdrHistogram` interval logs to this directory
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,
+    /// Print the JSON document in a terminal too, where a table is the default
+    #[arg(long)]
+    pub json: bool,
     /// Print each window to standard error as a line of JSON
     #[arg(long)]
     pub progress: bool,

@@ -15,8 +15,8 @@ use tare_load::workload::sysbench::{
 };
 use tare_load::workload::ycsb::Client;
 
-use crate::asked::{Asked, Phase};
 use crate::options::{ProtocolName, RunOptions, SpacingName, VerifyName};
+use crate::request::{LoadRequest, Phase};
 use crate::sysbench;
 use crate::ycsb;
 
@@ -24,7 +24,7 @@ use crate::ycsb;
 const WAITING_S: f64 = 10.0;
 
 pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> {
-    let Asked { access, before, workload, after, client } = asked(options, phase)?;
+    let LoadRequest { access, before, workload, after, client } = request(options, phase)?;
     let connections = options.connections.or(client.connections).unwrap_or(1);
     if workload.has_steps() && options.depth > 1 {
         return Err(LoadError::Usage(
@@ -50,6 +50,7 @@ pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> 
         arrivals,
         warm_up: seconds("--warm-up", options.warm_up, 0.0)?,
         length: length(options, &client)?,
+        turns: options.turns.clone(),
         window: match (options.window, client.window) {
             (None, Some(window)) => window,
             (window, _) => seconds("--window", window.unwrap_or(1.0), 0.01)?,
@@ -67,6 +68,11 @@ pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> 
 
 /// The command line takes precedence.
 fn length(options: &RunOptions, client: &Client) -> Result<Length, LoadError> {
+    if options.turns.is_some() && client.operations.is_some() {
+        return Err(LoadError::Usage(
+            "--turns says when the run ends: leave operationcount out".to_owned(),
+        ));
+    }
     if let Some(operations) = options.operations {
         return Ok(Length::Operations(operations));
     }
@@ -81,12 +87,12 @@ fn length(options: &RunOptions, client: &Client) -> Result<Length, LoadError> {
     })
 }
 
-fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadError> {
+fn request(options: &RunOptions, phase: Phase) -> Result<LoadRequest, LoadError> {
     if let Some(script) = options.sysbench.sysbench {
-        return sysbench_asked(options, script, phase);
+        return sysbench_request(options, script, phase);
     }
     if !(options.property_files.is_empty() && options.properties.is_empty()) {
-        return ycsb::asked(options, phase, access(options)?);
+        return ycsb::request(options, phase, access(options)?);
     }
     let Some(job) = &options.job else {
         return Err(LoadError::Usage(
@@ -105,11 +111,15 @@ fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadError> {
     };
     let workload = Arc::new(Job::read(job, dialect)?);
     let (before, after) = (Vec::new(), Vec::new());
-    Ok(Asked { access: access(options)?, before, workload, after, client: Client::default() })
+    Ok(LoadRequest { access: access(options)?, before, workload, after, client: Client::default() })
 }
 
 /// Events of a sysbench script, or its tables.
-fn sysbench_asked(options: &RunOptions, script: Script, phase: Phase) -> Result<Asked, LoadError> {
+fn sysbench_request(
+    options: &RunOptions,
+    script: Script,
+    phase: Phase,
+) -> Result<LoadRequest, LoadError> {
     let wrong = |what: &str| LoadError::Usage(what.to_owned());
     let engine = match options.protocol {
         ProtocolName::Mysql => Engine::Mysql,
@@ -125,7 +135,7 @@ fn sysbench_asked(options: &RunOptions, script: Script, phase: Phase) -> Result<
             .map_err(|reason| LoadError::Usage(format!("--sysbench: {reason}")))?;
         let (before, after) = (Vec::new(), Vec::new());
         let workload = Arc::new(workload);
-        return Ok(Asked { access, before, workload, after, client: Client::default() });
+        return Ok(LoadRequest { access, before, workload, after, client: Client::default() });
     }
     let open = options.rate.is_some() || options.stages.is_some() || options.trace.is_some();
     if open || options.operations.is_some() || options.duration.is_some() || options.warm_up > 0.0 {
@@ -134,7 +144,7 @@ fn sysbench_asked(options: &RunOptions, script: Script, phase: Phase) -> Result<
         ));
     }
     let fill = Fill::new(&settings);
-    Ok(Asked {
+    Ok(LoadRequest {
         access,
         before: before_filling(engine, settings.tables),
         client: Client { operations: Some(fill.operations()), ..Client::default() },

@@ -6,14 +6,14 @@ use tare_load::LoadError;
 use tare_load::protocol::{Access, Statement};
 use tare_load::workload::ycsb::{self, Properties, Settings, Store, Ycsb};
 
-use crate::asked::{Asked, Phase};
 use crate::options::{ProtocolName, RunOptions};
+use crate::request::{LoadRequest, Phase};
 
-pub(crate) fn asked(
+pub(crate) fn request(
     options: &RunOptions,
     phase: Phase,
     mut access: Access,
-) -> Result<Asked, LoadError> {
+) -> Result<LoadRequest, LoadError> {
     let store = match options.protocol {
         ProtocolName::Redis => Store::Redis,
         ProtocolName::Postgresql | ProtocolName::Mysql => Store::Sql,
@@ -41,7 +41,7 @@ pub(crate) fn asked(
     let statement = |text| Statement { text, ..Statement::default() };
     let before = ycsb::preparations(&settings, store).into_iter().map(statement).collect();
     let workload = Arc::new(Ycsb::new(settings, store));
-    Ok(Asked { access, before, workload, after: Vec::new(), client })
+    Ok(LoadRequest { access, before, workload, after: Vec::new(), client })
 }
 
 fn refuse_what_loading_decides(options: &RunOptions) -> Result<(), LoadError> {

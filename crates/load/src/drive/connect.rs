@@ -3,14 +3,16 @@
 //! Both block, on threads other than the measuring ones.
 
 use std::net::TcpStream;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 
 use crate::error::{Fault, LoadError};
+use crate::measure::Usage;
+use crate::measure::usage::Meter;
 use crate::plan::Plan;
 use crate::protocol::cluster::Cluster;
 use crate::protocol::{Opened, Protocol, Statement, Wire};
@@ -31,8 +33,6 @@ pub(super) struct Line<P> {
 
 /// How many connections are opened at once.
 const AT_ONCE: usize = 16;
-/// How often a thread that waits for its only connection checks for anything else.
-pub(super) const HEARTBEAT: Duration = Duration::from_millis(50);
 /// Pause between attempts to reach a server that does not accept connections.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Other open file descriptors: standard streams, logs, epoll and events.
@@ -63,7 +63,7 @@ fn open<P: Protocol>(plan: &Plan, node: usize) -> Result<Line<P>, Fault> {
     let Opened { socket, session, handshake } = wire.into_opened()?;
     if plan.waits_for_one() {
         socket.set_nonblocking(false)?;
-        socket.set_read_timeout(Some(HEARTBEAT))?;
+        socket.set_read_timeout(Some(plan.heartbeat()))?;
     }
     if plan.receive_share > 0 {
         sys::stamp_received(&socket)?;
@@ -150,18 +150,47 @@ pub(super) fn open_all<P: Protocol>(plan: &Plan) -> Result<Vec<Line<P>>, LoadErr
 pub(super) struct Reopened<P> {
     pub(super) route: usize,
     pub(super) line: Result<Line<P>, Fault>,
+    /// What that cost this program.
+    pub(super) usage: Usage,
 }
 
-/// Reopens the routes named in `lost` until its sender is dropped, and signals `bell` for each.
-pub(super) fn reopen<P: Protocol>(
+/// Starts threads that reopen the routes named in `lost` until its sender is dropped, and signal `bell` for each.
+///
+/// Nobody waits for their end: connecting may block for as long as a server is away.
+pub(super) fn start_reopening<P: Protocol>(
+    plan: &Arc<Plan>,
+    connections: usize,
+    lost: Receiver<usize>,
+    found: &Sender<Reopened<P>>,
+    bell: &OwnedFd,
+) -> std::io::Result<()> {
+    let lost = Arc::new(Mutex::new(lost));
+    for _ in 0..AT_ONCE.min(connections * plan.nodes()) {
+        let (plan, lost, found) = (Arc::clone(plan), Arc::clone(&lost), found.clone());
+        let bell = bell.try_clone()?;
+        std::thread::Builder::new()
+            .name("reopen".into())
+            .spawn(move || reopen::<P>(&plan, &lost, &found, bell))?;
+    }
+    Ok(())
+}
+
+fn reopen<P: Protocol>(
     plan: &Plan,
-    lost: &Receiver<usize>,
+    lost: &Mutex<Receiver<usize>>,
     found: &Sender<Reopened<P>>,
     bell: impl AsFd,
 ) {
-    while let Ok(route) = lost.recv() {
+    let meter = Meter::of_this_thread();
+    let mut spent = meter.read();
+    loop {
+        let next = lost.lock().expect("no panic").recv();
+        let Ok(route) = next else { return };
         let line = reach(plan, route % plan.nodes());
-        if found.send(Reopened { route, line }).is_err() {
+        let now = meter.read();
+        let usage = now.since(&spent);
+        spent = now;
+        if found.send(Reopened { route, line, usage }).is_err() {
             return; // the run is over
         }
         // Only a counter at its limit would block, and then the reader is signalled anyway.

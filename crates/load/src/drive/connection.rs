@@ -6,7 +6,7 @@ use super::connect::Line;
 use super::flight::{Flight, Pending};
 use crate::workload::Stream;
 
-/// A scheduled request that could not be sent yet.
+/// A scheduled request that was not sent yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) intended_ns: u64,
@@ -15,11 +15,20 @@ pub(super) struct Arrival {
     pub(super) kind: Option<u8>,
 }
 
+impl Arrival {
+    /// How long this program kept it from being sent: until it was noticed, and from when a connection had room.
+    pub(super) fn lag_ns(&self, freed_ns: u64, sent_ns: u64) -> u64 {
+        let able_ns = self.noticed_ns.max(freed_ns);
+        self.noticed_ns - self.intended_ns + sent_ns.saturating_sub(able_ns)
+    }
+}
+
 pub(super) struct Connection {
     pub(super) operations: Stream,
     /// Operations that may still be started, if their number ends the run.
     pub(super) budget: u64,
-    pub(super) waiting: VecDeque<Arrival>,
+    /// Arrivals that it sends next; it had room for each when it was given to it.
+    pub(super) given: VecDeque<Arrival>,
     /// Operations whose next request can be sent.
     pub(super) continuing: VecDeque<Pending>,
     pub(super) flight: Flight,
@@ -27,6 +36,10 @@ pub(super) struct Connection {
     pub(super) turn: usize,
     /// Whether it is in the list of connections with something to send.
     pub(super) ready: bool,
+    /// Whether it is in the queue of connections that may take an arrival.
+    pub(super) offered: bool,
+    /// When it last had room again: the last reply on it was read, or it was opened.
+    pub(super) freed_ns: u64,
 }
 
 impl Connection {
@@ -35,19 +48,31 @@ impl Connection {
         Self {
             operations,
             budget,
-            waiting: VecDeque::new(),
+            given: VecDeque::new(),
             continuing: VecDeque::new(),
             flight: Flight::new(depth, ordered),
             turn: 0,
             ready: false,
+            offered: false,
+            freed_ns: 0,
         }
     }
 
-    /// Node of the next request, of `nodes` nodes; `replicas` have its row.
-    pub(super) fn node(&mut self, replicas: &[u16], nodes: usize) -> u16 {
+    /// Whether another arrival could be sent at once.
+    pub(super) fn has_room(&self) -> bool {
+        self.flight.len() + self.continuing.len() + self.given.len() < self.flight.depth()
+    }
+
+    /// Node of the next request: in turn one of `replicas`, which have its row, else any other that is up. `None`: none is.
+    ///
+    /// As drivers do, so that the cluster answers for rows whose nodes are away.
+    pub(super) fn node<P>(&mut self, replicas: &[u16], routes: &[Route<P>]) -> Option<u16> {
         self.turn = self.turn.wrapping_add(1);
-        let any = |nodes: usize| (self.turn % nodes) as u16;
-        if replicas.is_empty() { any(nodes) } else { replicas[usize::from(any(replicas.len()))] }
+        let up = |node: &u16| routes[usize::from(*node)].line.is_some();
+        let turn = self.turn;
+        let rotated = |count: usize| (0..count).map(move |step| (turn + step) % count);
+        let replica = rotated(replicas.len()).map(|place| replicas[place]).find(up);
+        replica.or_else(|| rotated(routes.len()).map(|node| node as u16).find(up))
     }
 }
 
@@ -66,8 +91,60 @@ impl<P> Route<P> {
         Self { line: Some(line), rest: Vec::new(), unsent: Vec::new() }
     }
 
-    /// Whether requests can be sent.
+    /// Whether nothing is in the way of a request.
     pub(super) fn is_clear(&self) -> bool {
         self.line.is_some() && self.unsent.is_empty()
+    }
+}
+
+/// Whether a connection with these routes can send: its server takes requests, or a node of its cluster is up. What a node
+/// does not take at once waits for it, as the others go on.
+pub(super) fn can_send<P>(routes: &[Route<P>]) -> bool {
+    match routes {
+        [only] => only.is_clear(),
+        nodes => nodes.iter().any(|node| node.line.is_some()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use super::*;
+
+    fn route(listener: &TcpListener) -> Route<()> {
+        let socket = TcpStream::connect(listener.local_addr().expect("bound")).expect("up");
+        Route::new(Line {
+            socket,
+            session: None,
+            protocol: (),
+            took: Duration::ZERO,
+            handshake: None,
+        })
+    }
+
+    #[test]
+    fn requests_go_round_nodes_that_are_away_and_wait_for_one_that_is_slow() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut routes = [route(&listener), route(&listener), route(&listener)];
+        let mut connection = Connection::new(Stream::new(1, 0, 1), 1, false, 1);
+        let mut nodes = |replicas: &[u16], routes: &[Route<()>]| -> Vec<Option<u16>> {
+            (0..4).map(|_| connection.node(replicas, routes)).collect()
+        };
+        routes[2].unsent.push(b'x');
+        assert_eq!(nodes(&[0, 2], &routes), [2, 0, 2, 0].map(Some));
+        routes[2].line = None;
+        assert_eq!(nodes(&[0, 2], &routes), [0; 4].map(Some));
+        assert_eq!(nodes(&[2], &routes), [0, 1, 0, 0].map(Some), "any that is up");
+        assert!(can_send(&routes));
+        routes[0].line = None;
+        routes[1].line = None;
+        assert_eq!(nodes(&[0, 2], &routes), [None; 4]);
+        assert!(!can_send(&routes));
+        let mut only = [route(&listener)];
+        assert!(can_send(&only));
+        only[0].unsent.push(b'x');
+        assert!(!can_send(&only), "its server does not read");
     }
 }

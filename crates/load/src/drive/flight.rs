@@ -1,5 +1,6 @@
 //! Requests that were sent and not answered yet, in memory that is allocated once.
 
+use crate::measure::Parts;
 use crate::measure::window::Outcome;
 use crate::random::Random;
 use crate::workload::{Expect, Operation};
@@ -8,12 +9,16 @@ use crate::workload::{Expect, Operation};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub(super) intended_ns: u64,
-    /// When this program noticed that it was due.
-    pub(super) noticed_ns: u64,
+    /// How long this program itself kept it from being sent.
+    pub(super) lag_ns: u64,
     /// When its first request was sent.
     pub(super) sent_ns: u64,
     /// When the request in flight was sent.
     pub(super) step_sent_ns: u64,
+    /// When the reply to the previous request was read; 0 before the first one.
+    pub(super) step_read_ns: u64,
+    /// Time between a reply and the next request, which this program took.
+    pub(super) between_ns: u64,
     pub(super) operation: Operation,
     pub(super) expect: Expect,
     pub(super) last: bool,
@@ -25,15 +30,44 @@ pub(super) struct Pending {
 
 const NONE: Pending = Pending {
     intended_ns: 0,
-    noticed_ns: 0,
+    lag_ns: 0,
     sent_ns: 0,
     step_sent_ns: 0,
+    step_read_ns: 0,
+    between_ns: 0,
     operation: Operation { kind: 0, step: 0, key: 0, random: Random::new(0) },
     expect: Expect { rows: 0, bytes: 0, contents: None, number: None, may_miss: false },
     last: false,
     node: 0,
     outcome: Outcome::Right,
 };
+
+impl Pending {
+    /// Notes that its next request is sent now.
+    pub(super) fn step(&mut self, now_ns: u64) {
+        if self.step_read_ns > 0 {
+            self.between_ns += now_ns.saturating_sub(self.step_read_ns);
+        }
+        self.step_sent_ns = now_ns;
+    }
+
+    /// How long it waited for a connection.
+    pub(super) fn waiting_ns(&self) -> u64 {
+        (self.sent_ns - self.intended_ns).saturating_sub(self.lag_ns)
+    }
+
+    /// Parts of its latency. The last reply was read at `read_ns`, `unread_ns` after the kernel had it.
+    pub(super) fn parts(&self, read_ns: u64, unread_ns: u64) -> Parts {
+        let service_ns = read_ns.saturating_sub(self.sent_ns);
+        let own_ns = (unread_ns + self.between_ns).min(service_ns);
+        Parts {
+            lag_ns: self.lag_ns,
+            waiting_ns: self.waiting_ns(),
+            server_ns: service_ns - own_ns,
+            unread_ns: own_ns,
+        }
+    }
+}
 
 /// Slots of one connection: a ring if replies arrive in order, else a list of free ones.
 #[derive(Debug)]
@@ -65,8 +99,12 @@ impl Flight {
         }
     }
 
+    pub(super) fn depth(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(super) fn is_full(&self) -> bool {
-        self.len() == self.slots.len()
+        self.len() == self.depth()
     }
 
     /// Slot for the next request; there must be a free one.
@@ -137,6 +175,20 @@ mod tests {
 
     fn at(intended_ns: u64) -> Pending {
         Pending { intended_ns, ..Pending::default() }
+    }
+
+    #[test]
+    fn time_between_the_steps_is_the_clients() {
+        let mut pending = Pending { intended_ns: 100, lag_ns: 10, sent_ns: 130, ..NONE };
+        pending.step(130);
+        pending.step_read_ns = 200;
+        pending.step(250);
+        pending.step_read_ns = 300;
+        pending.step(305);
+        let parts = Parts { lag_ns: 10, waiting_ns: 20, server_ns: 208, unread_ns: 62 };
+        assert_eq!(pending.parts(400, 7), parts);
+        assert_eq!(parts.total_ns(), 300);
+        assert_eq!(pending.parts(400, 9_000).server_ns, 0, "another clock has the kernel's time");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Phases and windows of the run, on one absolute grid of times.
 
+use super::turns::Turns;
 use crate::arrivals::{Arrivals, Schedule, Stages};
 use crate::measure::Phase;
 use crate::plan::Plan;
@@ -55,8 +56,11 @@ impl Timeline {
 
 /// Arrivals of one thread by the run's clock, first those of the warm-up.
 #[derive(Debug)]
-pub(super) struct Arriving {
+pub(super) struct Arriving<'a> {
     schedule: Schedule,
+    /// If there are turns, the schedule's time passes in them only, from `from_turn` on.
+    turns: Option<&'a Turns>,
+    from_turn: usize,
     from_ns: u64,
     until_ns: u64,
     /// Schedule of the measurement, until it begins.
@@ -64,9 +68,14 @@ pub(super) struct Arriving {
     timeline: Timeline,
 }
 
-impl Arriving {
+impl<'a> Arriving<'a> {
     /// `None` in a closed loop.
-    pub(super) fn new(plan: &Plan, timeline: Timeline, share: usize) -> Option<Self> {
+    pub(super) fn new(
+        plan: &Plan,
+        timeline: Timeline,
+        turns: Option<&'a Turns>,
+        share: usize,
+    ) -> Option<Self> {
         let arrivals = plan.arrivals.as_ref()?;
         let schedule = Schedule::new(arrivals, share, plan.threads, plan.seed);
         let warm_up = match arrivals {
@@ -81,6 +90,8 @@ impl Arriving {
         let mut arriving = match warm_up.filter(|_| timeline.start_ns < timeline.mark_ns) {
             Some(warm_up) => Self {
                 schedule: Schedule::new(&warm_up, share, plan.threads, !plan.seed),
+                turns,
+                from_turn: 0,
                 from_ns: timeline.start_ns,
                 until_ns: timeline.mark_ns,
                 then: Some(schedule),
@@ -88,6 +99,8 @@ impl Arriving {
             },
             None => Self {
                 schedule,
+                turns,
+                from_turn: turns.map_or(0, |turns| turns.warm_up),
                 from_ns: match arrivals {
                     Arrivals::Trace(_) => timeline.start_ns,
                     Arrivals::Rate { .. } => timeline.mark_ns,
@@ -103,7 +116,11 @@ impl Arriving {
 
     /// Next arrival; `None` after the last.
     pub(super) fn next_ns(&self) -> Option<u64> {
-        let next_ns = self.from_ns.saturating_add(self.schedule.next_ns()?);
+        let passed_ns = self.schedule.next_ns()?;
+        let next_ns = match self.turns {
+            Some(turns) => turns.time_of(self.from_turn, passed_ns)?,
+            None => self.from_ns.saturating_add(passed_ns),
+        };
         (next_ns < self.until_ns).then_some(next_ns)
     }
 
@@ -127,6 +144,7 @@ impl Arriving {
             && let Some(schedule) = self.then.take()
         {
             self.schedule = schedule;
+            self.from_turn = self.turns.map_or(0, |turns| turns.warm_up);
             self.from_ns = self.timeline.mark_ns;
             self.until_ns = self.timeline.end_ns;
         }

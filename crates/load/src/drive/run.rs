@@ -1,6 +1,7 @@
 //! A run: connections are opened, then one thread per core sends requests; their windows are added up here.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -11,9 +12,11 @@ use super::connection::{Connection, Route};
 use super::once;
 use super::pace::Timeline;
 use super::shared::{Channels, End, Notice, Shared};
-use super::worker::{Ways, Worker};
+use super::turns::{TurnFigures, Turns};
+use super::worker::{ThreadConnections, Worker};
 use crate::clock;
 use crate::error::LoadError;
+use crate::measure::usage::Meter;
 use crate::measure::{Latencies, Phase, Window, latencies};
 use crate::plan::Plan;
 use crate::protocol::Protocol;
@@ -21,11 +24,15 @@ use crate::workload::Stream;
 
 /// What the caller receives during the run.
 pub enum Progress<'a> {
+    /// All connections are open, and the turns are waited for.
+    Connected,
     SetUp(&'a SetUp, Mark),
     /// Figures of all threads.
     Window(&'a Window),
     /// Why a connection was lost; only the first within a second.
     Lost(&'a str),
+    /// The measurement is over, and the statements after it begin.
+    After,
 }
 
 /// The end of the warm-up and start of the measurement.
@@ -58,6 +65,8 @@ pub struct Outcome {
     pub mark: Mark,
     /// When the last operation that counts was sent, or should have been.
     pub end_ns: u64,
+    /// The turns that were taken, with the figures of each.
+    pub turns: Option<(Turns, Vec<TurnFigures>)>,
 }
 
 /// Time from the last connection to the first request, in which the threads start.
@@ -75,10 +84,18 @@ pub fn run<P: Protocol>(
     connect::make_room(plan.connections * plan.nodes())?;
     once::execute::<P>(plan, &plan.before)?;
     let cluster = connect::discover::<P>(plan)?;
+    let shared_plan = Arc::new(plan.clone());
     let started_ns = clock::monotonic_ns();
     let lines = connect::open_all::<P>(plan)?;
     let set_up = set_up(&lines, started_ns);
-    let timeline = timeline(plan);
+    let turns = match &plan.turns {
+        Some(path) => {
+            observe(Progress::Connected)?;
+            Some(Turns::wait_for(path, interrupted)?)
+        }
+        None => None,
+    };
+    let timeline = timeline(plan, turns.as_ref());
     let ahead_ns = timeline.mark_ns.saturating_sub(clock::monotonic_ns());
     let mark =
         Mark { monotonic_ns: timeline.mark_ns, realtime_ns: clock::realtime_ns() + ahead_ns };
@@ -88,7 +105,7 @@ pub fn run<P: Protocol>(
     let mut spares = Vec::new();
     let mut dealt = deal(plan, lines).into_iter().enumerate();
     let gathered = std::thread::scope(|scope| {
-        let cluster = cluster.as_ref();
+        let (cluster, turns) = (cluster.as_ref(), turns.as_ref());
         let started = dealt.try_for_each(|(share, Share { connections, routes })| {
             let (spare, windows) = channel();
             spares.push(spare);
@@ -103,19 +120,17 @@ pub fn run<P: Protocol>(
                 lost: report_lost,
                 found,
             };
-            let ways = Ways { cluster, connections, routes };
-            let worker = || Worker::new(plan, &shared, channels, timeline, ways, bell)?.run();
+            connect::start_reopening::<P>(&shared_plan, connections.len(), lost, &find, &rung)?;
+            let of_thread = ThreadConnections { cluster, connections, routes, turns };
+            let worker = || Worker::new(plan, &shared, channels, timeline, of_thread, bell)?.run();
             let notices = notices.clone();
             let shared = &shared;
-            std::thread::Builder::new().name("reopen".into()).spawn_scoped(scope, move || {
-                connect::reopen::<P>(plan, &lost, &find, rung);
-            })?;
             std::thread::Builder::new().name(format!("drive-{share}")).spawn_scoped(
                 scope,
                 move || {
                     if let Err(error) = worker() {
-                        shared.stop(format!("this machine: {error}"));
-                        let _ = notices.send(Notice::Done);
+                        shared.fail(error);
+                        let _ = notices.send(Notice::Done { share });
                     }
                 },
             )?;
@@ -132,8 +147,12 @@ pub fn run<P: Protocol>(
         }
         gathered
     })?;
+    if let Some(error) = shared.take_failure() {
+        return Err(LoadError::Machine(error));
+    }
     let end = shared.end();
-    if end == End::Complete {
+    if end == End::Complete && !plan.after.is_empty() {
+        observe(Progress::After)?;
         once::execute::<P>(plan, &plan.after)?;
     }
     Ok(Outcome {
@@ -143,6 +162,7 @@ pub fn run<P: Protocol>(
         end_ns: gathered.end_ns.min(timeline.end_ns),
         warm_up: gathered.warm_up,
         measure: gathered.measure,
+        turns: turns.map(|turns| (turns, gathered.turns)),
     })
 }
 
@@ -160,11 +180,16 @@ fn set_up<P>(lines: &[Line<P>], started_ns: u64) -> SetUp {
     SetUp { seconds: (clock::monotonic_ns() - started_ns) as f64 / 1e9, connects, tls }
 }
 
-fn timeline(plan: &Plan) -> Timeline {
+fn timeline(plan: &Plan, turns: Option<&Turns>) -> Timeline {
+    let window_ns = plan.window.as_nanos() as u64;
+    if let Some(turns) = turns {
+        let (mark_ns, end_ns) = (turns.mark_ns(), turns.end_ns());
+        return Timeline { start_ns: turns.all[0].start_ns, mark_ns, end_ns, window_ns };
+    }
     let start_ns = clock::monotonic_ns() + LEAD_NS;
     let mark_ns = start_ns + plan.warm_up.as_nanos() as u64;
     let end_ns = plan.length.time().map_or(u64::MAX, |time| mark_ns + time.as_nanos() as u64);
-    Timeline { start_ns, mark_ns, end_ns, window_ns: plan.window.as_nanos() as u64 }
+    Timeline { start_ns, mark_ns, end_ns, window_ns }
 }
 
 /// Connections of one thread.
@@ -195,6 +220,7 @@ struct Gathered {
     warm_up: Window,
     measure: Window,
     end_ns: u64,
+    turns: Vec<TurnFigures>,
 }
 
 /// A window that not all threads have reported yet.
@@ -202,7 +228,8 @@ struct Partial {
     window: Box<Window>,
     /// Thread that its memory belongs to.
     share: usize,
-    threads: usize,
+    /// Whether each thread has reported it.
+    reported: Vec<bool>,
 }
 
 /// Adds up the threads' windows until all threads have ended.
@@ -213,15 +240,25 @@ fn gather(
     observe: &mut dyn FnMut(Progress<'_>) -> Result<(), LoadError>,
 ) -> Result<Gathered, LoadError> {
     let kinds = plan.workload.kinds().len();
-    let mut gathered =
-        Gathered { warm_up: Window::new(kinds), measure: Window::new(kinds), end_ns: 0 };
+    let mut gathered = Gathered {
+        warm_up: Window::new(kinds),
+        measure: Window::new(kinds),
+        end_ns: 0,
+        turns: Vec::new(),
+    };
     let mut partial: BTreeMap<(Phase, u32), Partial> = BTreeMap::new();
-    let mut done = 0;
+    let mut done = vec![false; plan.threads];
     let mut last_loss_ns = 0;
-    while done < plan.threads {
+    let meter = Meter::of_this_thread();
+    let mut spent = meter.read();
+    while !done.iter().all(|&done| done) {
         let Ok(notice) = received.recv() else { break };
         match notice {
-            Notice::Done => done += 1,
+            Notice::Done { share } => done[share] = true,
+            Notice::Turns(figures) => {
+                gathered.turns.resize(figures.len(), TurnFigures::default());
+                gathered.turns.iter_mut().zip(&figures).for_each(|(sum, more)| sum.add(more));
+            }
             Notice::Lost(why) => {
                 let now_ns = clock::monotonic_ns();
                 if now_ns - last_loss_ns > 1_000_000_000 {
@@ -231,19 +268,22 @@ fn gather(
             }
             Notice::Window { share, window } => match partial.entry((window.phase, window.index)) {
                 std::collections::btree_map::Entry::Vacant(entry) => {
-                    entry.insert(Partial { window, share, threads: 1 });
+                    let mut reported = vec![false; plan.threads];
+                    reported[share] = true;
+                    entry.insert(Partial { window, share, reported });
                 }
                 std::collections::btree_map::Entry::Occupied(mut entry) => {
                     let first = entry.get_mut();
                     first.window.merge(&window);
                     first.window.end_ns = first.window.end_ns.max(window.end_ns);
-                    first.threads += 1;
+                    first.reported[share] = true;
                     hand_back(spares, share, window);
                 }
             },
         }
         while let Some(entry) = partial.first_entry() {
-            if entry.get().threads + done < plan.threads {
+            let reported = &entry.get().reported;
+            if !reported.iter().zip(&done).all(|(&reported, &done)| reported || done) {
                 break;
             }
             let Partial { window, share, .. } = entry.remove();
@@ -253,6 +293,10 @@ fn gather(
                 Phase::Measure | Phase::Drain => &mut gathered.measure,
             };
             total.merge(&window);
+            // Merging and writing windows is a cost of this client, too.
+            let now = meter.read();
+            total.usage.add(&now.since(&spent));
+            spent = now;
             gathered.end_ns = window.end_ns;
             hand_back(spares, share, window);
         }

@@ -1,10 +1,12 @@
 //! Communication between the threads of a run.
 
+use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use super::connect::Reopened;
+use super::turns::TurnFigures;
 use crate::measure::Window;
 
 /// Message of a thread during the run.
@@ -15,7 +17,12 @@ pub(super) enum Notice {
     },
     /// A connection was lost, with the reason.
     Lost(String),
-    Done,
+    /// What a thread counted in each turn.
+    Turns(Vec<TurnFigures>),
+    /// A thread has sent all its windows.
+    Done {
+        share: usize,
+    },
 }
 
 /// A thread's ends of the channels.
@@ -42,18 +49,34 @@ pub enum End {
 pub(super) struct Shared<'a> {
     stopped: AtomicBool,
     reason: Mutex<Option<String>>,
+    failure: Mutex<Option<io::Error>>,
     interrupted: &'a AtomicBool,
 }
 
 impl<'a> Shared<'a> {
     pub(super) fn new(interrupted: &'a AtomicBool) -> Self {
-        Self { stopped: AtomicBool::new(false), reason: Mutex::new(None), interrupted }
+        Self {
+            stopped: AtomicBool::new(false),
+            reason: Mutex::new(None),
+            failure: Mutex::new(None),
+            interrupted,
+        }
     }
 
     /// Ends the run early; the first reason is kept.
     pub(super) fn stop(&self, reason: String) {
         self.reason.lock().expect("no panic").get_or_insert(reason);
         self.stopped.store(true, Ordering::Release);
+    }
+
+    /// Ends the run early because this machine failed; the first failure is kept.
+    pub(super) fn fail(&self, error: io::Error) {
+        self.failure.lock().expect("no panic").get_or_insert(error);
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    pub(super) fn take_failure(&self) -> Option<io::Error> {
+        self.failure.lock().expect("no panic").take()
     }
 
     pub(super) fn is_stopped(&self) -> bool {

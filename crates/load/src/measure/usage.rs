@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use crate::clock;
 use crate::sys;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {
     pub cpu_ns: u64,
     /// Time on a run queue, waiting for a CPU. `None`: not reported by this kernel.

@@ -31,6 +31,8 @@ pub struct Window {
     pub index: u32,
     pub start_ns: u64,
     pub end_ns: u64,
+    /// Time of the window in which operations count; `None`: all of it.
+    pub driven_ns: Option<u64>,
     pub kinds: Vec<KindWindow>,
     pub lag: Latencies,
     pub waiting: Latencies,
@@ -45,7 +47,7 @@ pub struct Window {
 /// Operations of one kind that ended in the window.
 #[derive(Clone, Debug)]
 pub struct KindWindow {
-    /// From the intended time; only of correct replies.
+    /// From the intended time. Of right replies, and of lost ones, which count at least the limit of a reply.
     pub latency: Latencies,
     /// From the actual send; empty in a closed loop, where both are equal.
     pub service: Latencies,
@@ -64,11 +66,17 @@ pub struct Counts {
     pub scheduled: u64,
     /// Arrivals among them that were not sent, as too many were waiting.
     pub missed: u64,
+    /// Operations with a right reply in the window, those of the warm-up too; none after the end of the phase.
+    /// Throughput is theirs: leaving out what is under way at a phase's beginning would favour fast replies.
+    pub completed: u64,
+    /// Requests sent before the end of the phase.
     pub requests: u64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
     /// Operations of the warm-up that ended after it; they are not counted elsewhere.
     pub late_warm_up: u64,
+    /// Operations of the measurement that were sent while a turn settled; they are not counted elsewhere.
+    pub settling: u64,
     /// Operations that had not ended at the end of the run.
     pub unfinished: u64,
     pub disconnects: u64,
@@ -96,9 +104,17 @@ pub enum Outcome {
     Short,
     Wrong,
     Error(Label),
+    /// The connection was lost, or the reply took longer than its limit.
+    Lost,
 }
 
 impl Outcome {
+    /// Whether its time counts: without that of lost ones, a server would be faster the more it loses.
+    #[must_use]
+    pub fn has_time(self) -> bool {
+        matches!(self, Self::Right | Self::Lost)
+    }
+
     /// Outcome of a reply, compared with the expectation.
     #[must_use]
     pub fn of(reply: &Reply, expect: &Expect) -> Self {
@@ -180,6 +196,7 @@ impl Window {
             index: 0,
             start_ns: 0,
             end_ns: 0,
+            driven_ns: None,
             kinds: (0..kinds).map(|_| KindWindow::new()).collect(),
             lag: latencies(),
             waiting: latencies(),
@@ -206,17 +223,18 @@ impl Window {
         self.errors.clear();
     }
 
-    /// Counts an operation that ended; only the times of correct ones are recorded.
+    /// Counts an operation that ended.
     pub fn end(&mut self, kind: u8, outcome: Outcome, latency_ns: u64, service_ns: Option<u64>) {
         let window = &mut self.kinds[usize::from(kind)];
-        match outcome {
-            Outcome::Right => {
-                window.right += 1;
-                window.latency.saturating_record(latency_ns);
-                if let Some(service_ns) = service_ns {
-                    window.service.saturating_record(service_ns);
-                }
+        if outcome.has_time() {
+            window.latency.saturating_record(latency_ns);
+            if let Some(service_ns) = service_ns {
+                window.service.saturating_record(service_ns);
             }
+        }
+        match outcome {
+            Outcome::Right => window.right += 1,
+            Outcome::Lost => window.lost += 1,
             Outcome::Missing => window.missing += 1,
             Outcome::Short => window.short += 1,
             Outcome::Wrong => window.wrong += 1,
@@ -240,11 +258,6 @@ impl Window {
         }
     }
 
-    /// Counts a request that was in flight when its connection was lost.
-    pub fn lost(&mut self, kind: u8) {
-        self.kinds[usize::from(kind)].lost += 1;
-    }
-
     pub fn parts(&mut self, parts: &Parts) {
         self.unread.saturating_record(parts.unread_ns);
         self.split.record(parts);
@@ -264,10 +277,12 @@ impl Window {
         let (counts, more) = (&mut self.counts, &other.counts);
         counts.scheduled += more.scheduled;
         counts.missed += more.missed;
+        counts.completed += more.completed;
         counts.requests += more.requests;
         counts.bytes_sent += more.bytes_sent;
         counts.bytes_received += more.bytes_received;
         counts.late_warm_up += more.late_warm_up;
+        counts.settling += more.settling;
         counts.unfinished += more.unfinished;
         counts.disconnects += more.disconnects;
         counts.reconnects += more.reconnects;
@@ -319,13 +334,17 @@ mod tests {
     }
 
     #[test]
-    fn failures_have_no_latency() {
+    fn failures_have_no_latency_but_losses() {
         let mut window = Window::new(1);
         window.end(0, Outcome::Right, 1_000, Some(900));
         window.end(0, Outcome::Missing, 10, Some(10));
         window.end(0, Outcome::Error(Label::new(b"ERR")), 10, Some(10));
         let kind = &window.kinds[0];
         assert_eq!((kind.ended(), kind.failed(), kind.latency.len()), (3, 2, 1));
+        window.end(0, Outcome::Lost, 10_000_000_000, Some(10_000_000_000));
+        let kind = &window.kinds[0];
+        assert_eq!((kind.lost, kind.latency.len(), kind.service.len()), (1, 2, 2));
+        assert!(kind.latency.equivalent(kind.latency.max(), 10_000_000_000));
     }
 
     #[test]

@@ -36,12 +36,14 @@ impl Numbers {
                     hot + random.below(items - hot)
                 }
             }
-            Self::Exponential { items, mean } => loop {
-                let item = (random.exponential() * mean) as u64;
-                if item < items {
-                    return item;
-                }
-            },
+            #[allow(clippy::cast_precision_loss)] // 2^53 items
+            Self::Exponential { items, mean } => {
+                // The inverse of the cut distribution, which beyond such a mean is uniform to 15 digits.
+                let mean = mean.min(items as f64 * 1e15);
+                let within = -(-(items as f64) / mean).exp_m1();
+                let item = -mean * (-random.unit() * within).ln_1p();
+                (item as u64).min(items.saturating_sub(1))
+            }
         }
     }
 }
@@ -114,6 +116,18 @@ mod tests {
             counts[numbers.draw(&mut random) as usize] += 1;
         }
         counts.iter().map(|&count| f64::from(count) / f64::from(DRAWS)).collect()
+    }
+
+    #[test]
+    fn an_exponential_distribution_is_cut_at_the_last_item_whatever_its_mean() {
+        for mean in [1e9, 1e300, f64::INFINITY] {
+            for share in shares(Numbers::Exponential { items: 4, mean }, 4) {
+                assert!((share - 0.25).abs() < 0.005, "{mean}: {share}");
+            }
+        }
+        // (1 - e^-1) / (1 - e^-2) of all draws are below the mean.
+        let found = shares(Numbers::Exponential { items: 20, mean: 10.0 }, 20);
+        assert!((found[..10].iter().sum::<f64>() - 0.731_06).abs() < 0.005);
     }
 
     #[test]

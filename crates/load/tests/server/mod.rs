@@ -1,5 +1,9 @@
 //! A tiny server that answers `PING` and `GET k`, and misbehaves as told.
 
+#![allow(dead_code)] // each test file uses a part
+
+pub(crate) mod plan;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,6 +15,24 @@ pub(crate) enum Behaviour {
     Answers,
     /// Answers nothing for so long.
     Stops {
+        after: f64,
+        seconds: f64,
+    },
+    /// Answers one request only after so long, and all others at once.
+    StopsOne {
+        after: f64,
+        seconds: f64,
+    },
+    /// Answers each request after so long.
+    Takes {
+        seconds: f64,
+    },
+    /// Says nothing more on a connection after so many replies.
+    ForgetsAfter {
+        replies: u64,
+    },
+    /// Closes its connections at the next request, and answers the greeting of later ones only after so long.
+    ComesBack {
         after: f64,
         seconds: f64,
     },
@@ -58,7 +80,8 @@ struct State {
     /// The first `GET` starts the clock.
     began: Mutex<Option<Instant>>,
     requests: Arc<AtomicU64>,
-    restarted: AtomicBool,
+    /// What happens once has happened.
+    happened: AtomicBool,
 }
 
 impl Server {
@@ -72,7 +95,7 @@ impl Server {
             behaviour,
             began: Mutex::new(None),
             requests: requests.clone(),
-            restarted: AtomicBool::new(false),
+            happened: AtomicBool::new(false),
         });
         let over = ended.clone();
         std::thread::spawn(move || {
@@ -146,7 +169,7 @@ impl State {
     fn begins_restart(&self) -> Option<Duration> {
         let Behaviour::Restarts { after, seconds } = self.behaviour else { return None };
         let due = self.age().is_some_and(|age| age > Duration::from_secs_f64(after));
-        (due && !self.restarted.swap(true, Ordering::Relaxed))
+        (due && !self.happened.swap(true, Ordering::Relaxed))
             .then(|| Duration::from_secs_f64(seconds))
     }
 
@@ -155,6 +178,12 @@ impl State {
         stream.set_nonblocking(false).expect("set");
         let mut buffer = vec![0; 65536];
         let mut replies = 0;
+        let comes_back = |after: f64| self.age().is_some_and(|age| age.as_secs_f64() > after);
+        let (mut opened_later, mut greeting_s) = (false, 0.0);
+        if let Behaviour::ComesBack { after, seconds } = self.behaviour {
+            opened_later = comes_back(after);
+            greeting_s = if opened_later { seconds } else { 0.0 };
+        }
         if self.behaviour == Behaviour::Mute {
             std::thread::sleep(Duration::from_secs(60));
         }
@@ -174,6 +203,26 @@ impl State {
             }
             self.requests.fetch_add((pings + gets) as u64, Ordering::Relaxed);
             self.wait(gets > 0);
+            match self.behaviour {
+                Behaviour::Takes { seconds } if gets > 0 => {
+                    std::thread::sleep(Duration::from_secs_f64(seconds));
+                }
+                Behaviour::StopsOne { after, seconds }
+                    if self.age().is_some_and(|age| age > Duration::from_secs_f64(after))
+                        && !self.happened.swap(true, Ordering::Relaxed) =>
+                {
+                    std::thread::sleep(Duration::from_secs_f64(seconds));
+                }
+                Behaviour::ComesBack { .. } if pings > 0 => {
+                    std::thread::sleep(Duration::from_secs_f64(greeting_s));
+                }
+                Behaviour::ComesBack { after, .. } if !opened_later && comes_back(after) => {
+                    let _ = stream.shutdown(Shutdown::Both);
+                    return;
+                }
+                Behaviour::ForgetsAfter { replies: most } if replies >= most => continue,
+                _ => {}
+            }
             let mut out = b"+PONG\r\n".repeat(pings);
             out.extend(self.reply().repeat(gets));
             replies += gets as u64;

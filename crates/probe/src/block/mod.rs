@@ -6,7 +6,7 @@
 //! ([`btf`]), so neither a compiler nor kernel headers are needed.
 //!
 //! Not when requests complete: of a busy disk's completions, which all happen in a softirq, the kernel
-//! shows some to no program (docs/journal/2026-11-29-block-requests.md).
+//! shows some to no program (docs/journal/probe.md).
 
 mod btf;
 mod program;

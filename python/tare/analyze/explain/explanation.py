@@ -11,16 +11,17 @@ from statistics import fmean
 import numpy as np
 from scipy.special import stdtrit
 
+from tare.analyze.derived import cpu_per_operation_us
 from tare.analyze.estimate import Estimate
 from tare.analyze.estimator import CONFIDENCE, paired
 from tare.analyze.explain.components import DAEMONS, NO_SYMBOLS, NOT_NAMED, USER, components
 from tare.analyze.explain.run_times import RunTimes
 from tare.analyze.explain.sampled import OF_OPERATION, CpuSide
 from tare.analyze.explain.waiting import Wait
-from tare.analyze.runs import select_runs
+from tare.analyze.runs import Runs, select_runs
 from tare.analyze.statistics.intervals import FEWEST_BLOCKS
 from tare.plural import counted
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
 METHOD = "paired-difference-t"
@@ -72,12 +73,13 @@ class Part:
 class ArmExplanation:
     """Explanation of one arm against its baseline.
 
-    `causes`: CPU time by cause, most added first; helpers are one cause. `cells`: CPU time by side and component,
-    with keys `side:component`. `sides`: CPU time by side. `waits`: time in which a thread waited. `total`: CPU time
-    of all causes; `overhead`: its ratio to the baseline's, paired by block. `whole`: time of all CPUs for an
-    operation; `rest`: its parts that belong to no operation: idle CPUs, the engine's daemons, other programs.
-    `counts`: events for one operation. `unnamed`: share of the kernel's CPU time without a rule. `unsampled`: share
-    of the server's CPU time, by the kernel's counters, that is missing from the samples.
+    `overhead`: that of the metric `cpu_per_operation`, of the server and what carries its bytes, so that an arm has
+    one figure everywhere; `total`: CPU time of all causes, client and kernel included. `causes`: CPU time by cause,
+    most added first; helpers are one cause. `cells`: CPU time by side and component, with keys `side:component`.
+    `sides`: CPU time by side. `waits`: time in which a thread waited. `whole`: time of all CPUs for an operation;
+    `rest`: its parts that belong to no operation: idle CPUs, the engine's daemons, other programs. `counts`: events
+    for one operation. `unnamed`: share of the kernel's CPU time without a rule. `unsampled`: share of the server's
+    CPU time, by the kernel's counters, that is missing from the samples.
     """
 
     arm: str
@@ -141,9 +143,19 @@ def explain(study: Study, records: Sequence[RunRecord], times: Times) -> Explana
         blocks = [block for block in runs.blocks if (block, arm.name) in known and (block, baseline) in known]
         mine = [known[block, arm.name] for block in blocks]
         theirs = [known[block, baseline] for block in blocks]
-        arms.append(explain_arm(arm.name, baseline, Pairing(mine, theirs), partial(paired, study)))
+        overhead = paired(study, _ratios(runs, arm.name, baseline))
+        arms.append(explain_arm(arm.name, baseline, Pairing(mine, theirs), overhead))
     profiled = sum(each.cpu_us is not None for each in known.values())
     return Explanation(study.name, components().version, tuple(arms), profiled, len(runs.good))
+
+
+def _ratios(runs: Runs, arm: str, baseline: str) -> Sequence[float]:
+    """Ratios of the metric `cpu_per_operation`, block by block."""
+    places = [(runs.good.get((block, arm)), runs.good.get((block, baseline))) for block in runs.blocks]
+    used = [
+        (cpu_per_operation_us(mine), cpu_per_operation_us(theirs)) for mine, theirs in places if mine and theirs
+    ]
+    return [mine / theirs for mine, theirs in used if mine and theirs]
 
 
 @dataclass(frozen=True)
@@ -210,22 +222,21 @@ def change(differences: Sequence[float]) -> Change:
     return Change(point, point - reach, point + reach, n)
 
 
-def explain_arm(
-    arm: str, baseline: str, pairing: Pairing, estimator: Callable[[Sequence[float]], Estimate]
-) -> ArmExplanation:
-    """Explain an arm from its runs and its baseline's. `estimator`: for the ratios of their CPU time."""
+def explain_arm(arm: str, baseline: str, pairing: Pairing, overhead: Estimate) -> ArmExplanation:
+    """Explain an arm from its runs and its baseline's. `overhead`: of the metric `cpu_per_operation`."""
+    # Sampled and counted time are different figures.
     totals = [
         (mine.total_us, theirs.total_us)
         for mine, theirs in zip(pairing.arm, pairing.baseline, strict=True)
-        if (mine.cpu_us is None) == (theirs.cpu_us is None)  # sampled and counted time are different figures
+        if mine.total_us is not None and theirs.total_us is not None
+        if (mine.cpu_us is None) == (theirs.cpu_us is None)
     ]
-    ratios = [mine / theirs for mine, theirs in totals if mine and theirs]
     causes = pairing.parts(_causes, partial(cause_title, helpers=carriers(pairing)))
     return ArmExplanation(
         arm=arm,
         baseline=baseline,
-        total=pairing.one("total", "CPU time", lambda run: run.total_us),
-        overhead=estimator(ratios),
+        total=part_of("total", "CPU time", totals) if totals else None,
+        overhead=overhead,
         causes=tuple(sorted(causes, key=lambda part: -part.change.added_us)),
         cells=pairing.parts(_cells, _cell_title),
         sides=pairing.parts(_sides, str) or pairing.known(_counted, str),

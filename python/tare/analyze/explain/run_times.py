@@ -17,11 +17,10 @@ from tare.analyze.numbers import number_at
 from tare.errors import StoreError
 from tare.monitors.profile.stacks import PROFILE, read_profile
 from tare.parquet import readable
-from tare.run.monitoring.monitors import ON_CLIENT, on_node, trace_of
-from tare.run.monitoring.watch import CLIENT, DIRECTORY
-from tare.run.record import RunRecord
-from tare.run.usage.driven import Span, shifted
-from tare.run.usage.trace import Elsewhere, growth, read_all, span_of
+from tare.record.raw_files import CLIENT, DIRECTORY, ON_CLIENT, on_node, trace_of
+from tare.record.run_record import RunRecord
+from tare.record.trace import Elsewhere, growth, read_all
+from tare.record.turns import Measured
 from tare.store.trace import is_trace
 
 _US = 1e6
@@ -64,8 +63,8 @@ class RunTimes:
 
 def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
     """Compute the times of a good run; `None` if its operations or its measure phase are unknown."""
-    operations, phase = number_at(record.measurement, ("operations",)), span_of(record.usage)
-    if not operations or phase is None or phase.ended_s <= phase.began_s:
+    operations, phase = number_at(record.measurement, ("operations",)), record.measured_time
+    if not operations or phase is None or phase.seconds <= 0:
         return None
     trace, others = trace_of(raw(record, "")), other_hosts(record)
     traces = [Elsewhere(raw(record, host.trace), host.ahead_s, host.of) for host in others]
@@ -99,7 +98,7 @@ def _blocks(record: RunRecord) -> tuple[str, ...]:
     why = ((record.monitors or {}).get("probe") or {}).get("block_refused")
     if why is None:
         return ()
-    source = (record.usage or {}).get("sut_io_source")
+    source = record.usage and record.usage.sut_io_source
     instead = (
         "nothing tells the SUT's bytes on disks" if source is None else f"{source} tells the SUT's bytes on disks"
     )
@@ -107,7 +106,7 @@ def _blocks(record: RunRecord) -> tuple[str, ...]:
 
 
 def times_of(
-    operations: float, phase: Span, profile: Sampled | None, waits: Mapping[tuple[str, Wait], float]
+    operations: float, phase: Measured, profile: Sampled | None, waits: Mapping[tuple[str, Wait], float]
 ) -> RunTimes:
     """Compute times from samples and waits of the phase, both in seconds."""
     each = _US / operations
@@ -115,7 +114,7 @@ def times_of(
     if profile is None:
         return RunTimes(operations, cpu_us=None, counted_us={}, waited_us=waited_us, counts={})
     # The sampled part represents the whole phase, and kept samples represent lost ones.
-    whole = (phase.ended_s - phase.began_s) / profile.seconds / (1 - profile.lost) * each
+    whole = phase.seconds / profile.seconds / (1 - profile.lost) * each
     return RunTimes(
         operations,
         cpu_us={key: used * whole for key, used in profile.cpu_s.items()},
@@ -125,7 +124,7 @@ def times_of(
         idle_us=profile.idle_s * whole,
         daemons_us=profile.of_side(CpuSide.ENGINE) * whole,
         others_us=sum(profile.of_side(side) for side in (CpuSide.TARE, CpuSide.OTHER)) * whole,
-        machine_us=profile.cpus * (phase.ended_s - phase.began_s) * each,
+        machine_us=profile.cpus * phase.seconds * each,
         stacks_us={key: used * whole for key, used in profile.stacks.items()},
         carriers_us={program: used * whole for program, used in profile.carriers.items()},
     )
@@ -138,7 +137,7 @@ _PROFILE = "profile"
 _STILL = "CPU time by side, from the kernel's counters, and waiting are shown"
 
 
-def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, tuple[str, ...]]:
+def _profile(record: RunRecord, raw: RawFile, phase: Measured) -> tuple[Sampled | None, tuple[str, ...]]:
     """Read the samples of a run; also returns sentences on what is missing."""
     answer = (record.monitors or {}).get(_PROFILE)
     if answer is None:
@@ -159,7 +158,7 @@ def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | No
         lacks += [] if why is None else [why]
         own = CpuSide.CLIENT if host.of == CLIENT else CpuSide.SERVER
         stacks = stacks if there is None else between_hosts(stacks, there, one=one_kernel, own=own)
-    if stacks.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
+    if stacks.seconds < _LEAST_SAMPLED * phase.seconds:
         return None, (f"less than half of the measure phase of {record.run_id} was sampled",)
     if stacks.without_symbols is not None:
         lacks.append(
@@ -171,7 +170,9 @@ def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | No
     return stacks, tuple(lacks)
 
 
-def _on_host(host: OtherHost, record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, str | None]:
+def _on_host(
+    host: OtherHost, record: RunRecord, raw: RawFile, phase: Measured
+) -> tuple[Sampled | None, str | None]:
     """Read the samples of another host, or return why it has none."""
     name = f"{ON_CLIENT}{_PROFILE}" if host.of == CLIENT else on_node(_PROFILE, host.of)
     answer = (record.monitors or {}).get(name)
@@ -183,10 +184,10 @@ def _on_host(host: OtherHost, record: RunRecord, raw: RawFile, phase: Span) -> t
     try:
         with readable(f"the profile of {record.run_id} on {where}"):
             profile = read_profile(raw(record, f"{DIRECTORY}/{name}/{PROFILE}"))
-            samples = sampled(profile, shifted(phase, host.ahead_s), components())
+            samples = sampled(profile, phase.shifted(host.ahead_s), components())
     except StoreError as error:
         return None, f"the stacks of {where} in {record.run_id} are missing: {error}"
-    if samples.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
+    if samples.seconds < _LEAST_SAMPLED * phase.seconds:
         return None, f"less than half of the measure phase of {record.run_id} was sampled on {where}"
     return samples, None
 
@@ -195,8 +196,8 @@ def _counted(record: RunRecord) -> Mapping[CpuSide, float]:
     """CPU seconds of each side by the counters of control groups and processes."""
     counted = {
         CpuSide.SERVER: sut_cpu_s(record),
-        CpuSide.CLIENT: number_at(record.usage, ("client_cpu_s",)),
-        CpuSide.HELPER: number_at(record.usage, ("proxy_cpu_s",)),
+        CpuSide.CLIENT: record.usage and record.usage.client_cpu_s,
+        CpuSide.HELPER: record.usage and record.usage.proxy_cpu_s,
     }
     return {side: used for side, used in counted.items() if used is not None}
 
@@ -221,7 +222,7 @@ _COUNTERS = (
 """Name of the count, table of the trace, its column of times, columns to add up, and pattern of targets."""
 
 
-def _counts(trace: Path, phase: Span, nodes: Sequence[Elsewhere], *, one_kernel: bool) -> Mapping[str, float]:
+def _counts(trace: Path, phase: Measured, nodes: Sequence[Elsewhere], *, one_kernel: bool) -> Mapping[str, float]:
     """Events in the measure phase. Counts of hosts cover all hosts of the SUT, each kernel once."""
     counts: dict[str, float] = {}
     tables: dict[str, pl.DataFrame | None] = {}

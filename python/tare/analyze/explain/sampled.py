@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+import numpy as np
 import polars as pl
 
 from tare.analyze.explain.components import Table
 from tare.monitors import OF_SUT
-from tare.monitors.profile.stacks import StackProfile
-from tare.run.usage.driven import Span
+from tare.monitors.profile.stacks import ProfileFacts, StackProfile
+from tare.record.turns import Measured, Turns
 
 _NS = 1e9
 
@@ -88,18 +89,20 @@ class Sampled:
         return sum(used for (of, _), used in self.cpu_s.items() if of is side)
 
 
-def sampled(profile: StackProfile, phase: Span, table: Table) -> Sampled:
-    """Count samples within the phase; a slot at its edge counts by the share that lies within."""
+def sampled(profile: StackProfile, phase: Measured, table: Table) -> Sampled:
+    """Count samples within the phase; a slot at its edge counts by the share that lies within.
+
+    Over turns, slots are weighted as intervals of counters are (`Turns.weights`); a side or a component may then be
+    a little below zero. Nothing was sampled if slots are too long for the turns.
+    """
     facts = profile.facts
-    began, ended = max(round(phase.began_s * _NS), facts.began_ns), min(round(phase.ended_s * _NS), facts.ended_ns)
-    until = (pl.col("at_ns") + facts.slot_ns).clip(upper_bound=facts.ended_ns)
-    within = until.clip(upper_bound=ended) - pl.col("at_ns").clip(lower_bound=began)
-    share = (within / (until - pl.col("at_ns")).clip(lower_bound=1)).clip(0.0, 1.0)
+    seconds, share = _shares(facts, phase)
     counted = (
-        profile.rows.with_columns((pl.col("samples") * share).alias("weight"))
+        profile.rows.join(share, on="at_ns", how="inner")
+        .with_columns((pl.col("samples") * pl.col("share")).alias("weight"))
         .group_by("subject", "command", "stack")
         .agg(pl.col("weight").sum())
-        .filter(pl.col("weight") > 0)
+        .filter(pl.col("weight") != 0)
         .sort("subject", "command", "stack")
     )
     by_component: dict[tuple[CpuSide, str], float] = {}
@@ -117,10 +120,11 @@ def sampled(profile: StackProfile, phase: Span, table: Table) -> Sampled:
         component = (side, table.of_stack(stack))
         by_component[component] = by_component.get(component, 0.0) + used
         line = (side, f"{command or subject};{stack}".rstrip(";"))
-        by_stack[line] = by_stack.get(line, 0.0) + used
+        if used > 0:
+            by_stack[line] = by_stack.get(line, 0.0) + used
     taken = facts.samples + facts.lost
     return Sampled(
-        seconds=max(ended - began, 0) / _NS,
+        seconds=seconds,
         cpu_s=by_component,
         stacks=by_stack,
         lost=facts.lost / taken if taken else 0.0,
@@ -129,6 +133,21 @@ def sampled(profile: StackProfile, phase: Span, table: Table) -> Sampled:
         without_symbols=facts.kernel_symbols_missing,
         carriers=carriers,
     )
+
+
+def _shares(facts: ProfileFacts, phase: Measured) -> tuple[float, pl.DataFrame]:
+    """Sampled seconds of a phase; and of each slot, `at_ns` and the share of its samples that counts."""
+    at = np.arange(facts.began_ns, facts.ended_ns, facts.slot_ns, dtype=np.int64)
+    from_ns = at.astype(float)
+    to_ns = np.minimum(from_ns + facts.slot_ns, facts.ended_ns)
+    if isinstance(phase, Turns):
+        weights = phase.weights(from_ns, to_ns)
+        seconds, share = (0.0, np.zeros(len(at))) if weights is None else (phase.seconds, weights)
+    else:
+        began, ended = max(phase.began_s * _NS, facts.began_ns), min(phase.ended_s * _NS, facts.ended_ns)
+        seconds = max(ended - began, 0.0) / _NS
+        share = np.clip((np.minimum(to_ns, ended) - np.maximum(from_ns, began)) / (to_ns - from_ns), 0.0, 1.0)
+    return seconds, pl.DataFrame({"at_ns": at, "share": share})
 
 
 def between_hosts(server: Sampled, client: Sampled, *, one: bool, own: CpuSide = CpuSide.CLIENT) -> Sampled:

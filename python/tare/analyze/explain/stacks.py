@@ -10,7 +10,7 @@ from tare.analyze.explain.run_times import RawFile, RunTimes, run_times
 from tare.analyze.explain.sampled import OF_OPERATION
 from tare.analyze.runs import select_runs
 from tare.errors import StoreError
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
 

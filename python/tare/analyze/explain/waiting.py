@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from tare.monitors import OF_SUT
-from tare.run.usage.driven import Span
-from tare.run.usage.trace import Elsewhere, growth, read_all
+from tare.record.trace import Elsewhere, growth, read_all
+from tare.record.turns import Measured
 
 _US = 1e6
 _NS = 1e9
@@ -27,7 +27,7 @@ class Wait(StrEnum):
 SIDES: Mapping[str, str] = {"server": OF_SUT, "client": "^client$"}
 
 
-def waited(trace: Path, phase: Span, others: Sequence[Elsewhere] = ()) -> Mapping[tuple[str, Wait], float]:
+def waited(trace: Path, phase: Measured, others: Sequence[Elsewhere] = ()) -> Mapping[tuple[str, Wait], float]:
     """(side, kind) → seconds of the measure phase in which a thread waited; unknown figures are absent.
 
     `throttled`: time in which the quota had run out while threads wanted a CPU (cpu.stat), at most the whole phase.
@@ -39,7 +39,7 @@ def waited(trace: Path, phase: Span, others: Sequence[Elsewhere] = ()) -> Mappin
     if table is None:
         return {}
     waits: dict[tuple[str, Wait], float] = {}
-    whole = phase.ended_s - phase.began_s
+    whole = phase.seconds
     for side, names in SIDES.items():
         rows = table.filter(pl.col("name").cast(pl.String).str.contains(names))
         if not len(rows):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from tare.analyze.estimate import Estimate, OverHosts, SiteEffect
+from tare.analyze.estimate import Estimate, HostEffect, OverHosts
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.protocols.anytime import NO_SPREAD
 
@@ -93,6 +93,6 @@ def _turns(runs: Sequence[Placed]) -> list[float]:
     return found
 
 
-def _host(host: str, logs: NDArray[np.float64], confidence: float) -> SiteEffect:
+def _host(host: str, logs: NDArray[np.float64], confidence: float) -> HostEffect:
     own = paired_log_ratio_t([float(each) for each in np.exp(logs)], confidence)
-    return SiteEffect(host, len(logs), math.expm1(float(logs.mean())), own.low, own.high)
+    return HostEffect(host, len(logs), math.expm1(float(logs.mean())), own.low, own.high)

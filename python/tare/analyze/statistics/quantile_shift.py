@@ -12,7 +12,7 @@ from tare.analyze.estimator import paired
 from tare.analyze.numbers import number_at
 from tare.analyze.runs import Runs, select_runs
 from tare.analyze.statistics.histogram import Histogram, histograms_of, merged, percentile_of
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
 PERCENTS = (5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)

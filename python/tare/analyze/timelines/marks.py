@@ -10,8 +10,8 @@ from typing import Any
 
 from tare.analyze.numbers import number_at
 from tare.monitors import OF_SUT
-from tare.run.record import RunRecord
-from tare.run.usage.driven import Span, driving, spans_of
+from tare.record.load_time import Span, spans_of
+from tare.record.run_record import RunRecord
 from tare.store.trace import Trace
 
 
@@ -37,14 +37,13 @@ def windows_began(run: RunRecord, zero_s: float | None) -> float:
 
     0 if the record does not have it, as older records do not: windows then count from the start of the phase.
     """
-    drove = driving(run.usage)
-    return 0.0 if drove is None or zero_s is None else drove.began_s - zero_s
+    load = run.usage and run.usage.load
+    return 0.0 if load is None or zero_s is None else load.began_s - zero_s
 
 
 def placed_by(run: RunRecord) -> str | None:
-    """Source of the windows' position: `generator` or `end`, see `Driven`; `None` if not recorded."""
-    source = ((run.usage or {}).get("driven") or {}).get("by")
-    return None if source is None else str(source)
+    """Source of the windows' position: `generator` or `end`, see `LoadTime`; `None` if not recorded."""
+    return run.usage and run.usage.driven and run.usage.driven.by
 
 
 @dataclass(frozen=True)
@@ -136,8 +135,8 @@ def _troubles(window: Mapping[str, Any]) -> Mapping[str, float]:
 
 def of_duet(timed: TimedRun) -> Iterator[Mark]:
     """Yield the time when the two sides of a duet swapped their CPUs."""
-    duet: Mapping[str, Any] = timed.run.duet or {}
-    began, ended = (number_at(duet, (key,)) for key in ("swap_began_s", "swap_ended_s"))
+    duet = timed.run.duet
+    began, ended = duet and duet.swap_began_s, duet and duet.swap_ended_s
     if began is not None and ended is not None and timed.places:
         second, until = (round(at - timed.zero_s, 2) for at in (began, ended))
         yield Mark("duet", second, "the CPU sets were swapped", until=until)

@@ -15,7 +15,7 @@ from tare.analyze.views.laid import with_sides_elsewhere
 from tare.analyze.views.summary import has_trace, not_all_shown
 from tare.errors import StoreError
 from tare.parquet import readable
-from tare.run.record import Phase, RunRecord
+from tare.record.run_record import Phase, RunRecord
 from tare.store.read import Store
 from tare.store.trace import Trace, is_trace, read_trace
 from tare.study.model import Study
@@ -130,10 +130,10 @@ def _trace(store: Store, run: RunRecord) -> Trace:
 
 def spans(run: RunRecord) -> Iterator[tuple[Phase, tuple[float, float]]]:
     """Yield phases with their spans on the trace's clock; the measure phase only while its client runs."""
-    began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
+    phase = run.usage and run.usage.phase
     for time in run.phases:
-        if time.phase is Phase.MEASURE and began is not None and ended is not None:
-            yield time.phase, (began, ended)
+        if time.phase is Phase.MEASURE and phase is not None:
+            yield time.phase, (phase.began_s, phase.ended_s)
         elif time.phase in _SHOWN and time.monotonic_s is not None:
             yield time.phase, (time.monotonic_s, time.monotonic_s + time.seconds)
 

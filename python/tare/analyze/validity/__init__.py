@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.analyze.runs import Runs
-from tare.analyze.validity import between, blocks, completeness, cpus, disk, load, series, sites
+from tare.analyze.validity import (
+    between,
+    blocks,
+    completeness,
+    cpus,
+    disk,
+    distortions,
+    host,
+    load,
+    series,
+    sites,
+    turns,
+)
 from tare.analyze.validity.evidence import Alarm, Evidence, Rule
 from tare.study.model import Study
 
@@ -16,10 +28,13 @@ __all__ = ["RULES", "Alarm", "check"]
 
 RULES: Mapping[str, Rule] = {
     "imported": completeness.imported,
-    "unwitnessed": completeness.unobserved,
+    "imported-distortion": distortions.imported_distortion,
+    "unobserved": completeness.unobserved,
+    "errors": completeness.errors,
+    "oom-kills": completeness.oom_kills,
     "few-blocks": blocks.few_blocks,
     "extended": completeness.extended,
-    "errors": completeness.errors,
+    "host-changed": host.host_changed,
     "under-delivery": completeness.under_delivery,
     "client-bottleneck": load.client_bottleneck,
     "one-kernel": between.one_kernel,
@@ -36,6 +51,8 @@ RULES: Mapping[str, Rule] = {
     "order-effect": blocks.order_effect,
     "core-effect": cpus.core_effect,
     "proxy-weight": cpus.proxy_weight,
+    "carry-over": turns.carry_over,
+    "awake": turns.awake,
     "autocorrelation": blocks.autocorrelation,
     "dominating-block": blocks.dominating_block,
 }

@@ -9,7 +9,7 @@ from tare.analyze.columns import known
 from tare.analyze.numbers import number_at
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share
 from tare.analyze.validity.load import BUSY
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 FULL = 0.8
 """Share of the bytes per second that one TCP connection carried over the idle wire. Requests come in bursts, and at
@@ -87,7 +87,7 @@ def wire_uses(run: RunRecord) -> Mapping[str, float]:
     which also carries traffic to other nodes. The client's wire may be faster than the throughput measured to any
     single node: if it carried more, its capacity is the link speed, or unknown.
     """
-    seconds, between = number_at(run.usage, ("monotonic_s",)), run.between or {}
+    seconds, between = run.usage and run.usage.monotonic_s, run.between or {}
     if not seconds:
         return {}
     capacities, uses = _capacities(between), dict[str, float]()
@@ -134,7 +134,7 @@ def _capacities(between: Mapping[str, Any]) -> Mapping[tuple[str, str], float]:
 
 def client_host_use(run: RunRecord) -> float | None:
     """Busy share of the CPU time of the client's host; `None` if it is the SUT's host too."""
-    machine = None if run.usage is None else run.usage.get("client_machine")
+    machine = run.usage and run.usage.client_machine
     if not machine or (run.between or {}).get("one_boot"):
         return None
     total = sum(machine.values())

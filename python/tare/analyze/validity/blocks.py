@@ -12,7 +12,7 @@ from tare.analyze.statistics.series import lag1
 from tare.analyze.validity.evidence import Alarm, Evidence, share, slope_within
 from tare.plural import counted
 from tare.protocols.stopping import Rule
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 FEWEST = 8
 """Fewest blocks. In simulations, stopping at a width after 3 blocks covers 90 % instead of 95 %, and after 8 blocks
@@ -24,8 +24,8 @@ _CHANCE = 0.01
 
 
 def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
-    """Fewer than 8 blocks have good runs of both arm and baseline; an arm whose runs all failed has none."""
-    for arm in (arm for arm in evidence.attempted if arm != evidence.study.baseline_of(arm)):
+    """Fewer than 8 blocks have good runs of both arm and baseline; an arm without a good run is for `errors`."""
+    for arm in (arm for arm in evidence.arms if arm != evidence.study.baseline_of(arm)):
         ratios = evidence.log_ratios.get(arm, {})
         if len(ratios) < FEWEST:
             yield Alarm(
@@ -43,7 +43,10 @@ def _more_blocks(evidence: Evidence) -> str:
     if evidence.study.imported is not None:
         return "the source has no more; treat the interval with caution"
     if Rule.of(evidence.study.protocol).target is None:
-        return f"run the study again with {FEWEST} blocks or more; without a target, this one cannot grow"
+        return (
+            f"run the study again with {FEWEST} blocks or more; --blocks would add some to this one, but without a "
+            "target its intervals do not account for a second look"
+        )
     return f"raise protocol.blocks and max_minutes to fit {FEWEST} blocks, and resume with the same store"
 
 
@@ -118,7 +121,7 @@ def order_effect(evidence: Evidence) -> Iterator[Alarm]:
             None,
             f"the last run of a block is {share(abs(whole))} {way} than the first, whatever its arm",
             (),
-            "let the machine rest between runs (workload.cooldown_s), and check what a run leaves behind",
+            "let the machine rest between runs (workload.cooldown_s); look for leftover processes or dirty pages",
         )
 
 

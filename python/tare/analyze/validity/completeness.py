@@ -11,7 +11,7 @@ from tare.analyze.columns import or_zero
 from tare.analyze.validity.evidence import Alarm, Evidence, share
 from tare.plural import counted
 from tare.protocols.stopping import Rule
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 
 def imported(evidence: Evidence) -> Iterator[Alarm]:
@@ -34,7 +34,7 @@ FAILING = 0.1
 
 
 def errors(evidence: Evidence) -> Iterator[Alarm]:
-    """A good run has errors or reconnects, or at least two and more than a tenth of an arm's attempts failed."""
+    """A good run has errors or reconnects, or failed attempts are many: two, and a tenth of an arm's, or all."""
     counts = [or_zero(evidence.columns.number("measurement", key)) for key in ("errors", "reconnects")]
     is_wrong = np.any([count != 0 for count in counts], axis=0)
     failures: dict[str, list[str]] = {}
@@ -52,7 +52,7 @@ def errors(evidence: Evidence) -> Iterator[Alarm]:
                 "read their raw files; refused and repeated operations must not count",
             )
         failed = failures.get(arm, [])
-        if len(failed) > max(1, FAILING * (len(failed) + len(rows))):
+        if len(failed) > max(1, FAILING * (len(failed) + len(rows))) or (failed and not len(rows)):
             others = "and only the others are compared" if len(rows) else "so this arm has no result"
             yield Alarm(
                 "errors",
@@ -60,6 +60,23 @@ def errors(evidence: Evidence) -> Iterator[Alarm]:
                 f"{len(failed)} of {len(failed) + len(rows)} attempts failed, {others}",
                 tuple(dict.fromkeys(failed)),
                 "find out why; if slow runs fail, the remaining ones are too fast",
+            )
+
+
+def oom_kills(evidence: Evidence) -> Iterator[Alarm]:
+    """In a good run, the kernel killed a process of the server for lack of memory."""
+    kills = evidence.columns.number("usage", "sut_oom_kills")
+    for arm in evidence.arms:
+        rows = evidence.rows(arm)
+        killed = rows[kills[rows] > 0]
+        if len(killed):
+            count = int(kills[killed].sum())
+            yield Alarm(
+                "oom-kills",
+                arm,
+                f"the kernel killed processes of the server, out of memory, in good runs ({count} in all)",
+                evidence.ids(killed),
+                "raise sut.limits.memory, or lower the server's own: after a kill it does other work than asked",
             )
 
 
@@ -94,7 +111,7 @@ def unobserved(evidence: Evidence) -> Iterator[Alarm]:
             kinds = dict.fromkeys(unseen[row] for row in blind)
             what = ", ".join(dict.fromkeys(part for each in kinds for part in compress(_PARTS, each)))
             yield Alarm(
-                "unwitnessed",
+                "unobserved",
                 arm,
                 f"{what} could not be read, so these runs may differ in it",
                 evidence.ids(blind),

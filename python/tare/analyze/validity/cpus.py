@@ -7,17 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
 from tare.analyze.columns import Column, Columns, ratio
-from tare.analyze.derived import is_proxied, sut_cpu_column
-from tare.analyze.numbers import number_at
+from tare.analyze.derived import is_proxied, sut_cpu_column, usage_seconds
 from tare.analyze.statistics.intervals import term, welch_t
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
 from tare.analyze.validity.load import OTHERS, parts_of_machine
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 CORE = 0.02
 """Largest relative difference of throughput between two CPU sets: the target width of an overhead."""
@@ -71,10 +69,10 @@ class _SwapRates:
 
 
 def _swap_rates(run: RunRecord) -> _SwapRates | None:
-    duet: Mapping[str, Any] = run.duet or {}
-    sets = [str(cpus) for cpus in duet.get("cpus") or ()]
-    rates = [number_at(half, ("throughput_per_s",)) or 0.0 for half in duet.get("halves") or ()]
-    if len(sets) != 2 or len(rates) != 2 or sets[0] == sets[1] or min(rates) <= 0:
+    if (duet := run.duet) is None or (rates := duet.rates) is None:
+        return None
+    sets = duet.cpus
+    if len(sets) != 2 or sets[0] == sets[1] or min(rates) <= 0:
         return None
     by_set = dict(zip(sets, rates, strict=True))
     one, other = sorted(by_set)
@@ -156,4 +154,4 @@ def proxy_weight(evidence: Evidence) -> Iterator[Alarm]:
 def _cpu_rate(columns: Columns) -> Column:
     """CPUs used by the SUT and, if there is one, by the proxy; unknown if either is unknown."""
     proxy = np.where(columns.where(is_proxied), columns.number("usage", "proxy_cpu_s"), 0.0)
-    return ratio(sut_cpu_column(columns) + proxy, columns.number("usage", "monotonic_s"))
+    return ratio(sut_cpu_column(columns) + proxy, usage_seconds(columns))

@@ -10,7 +10,7 @@ import numpy as np
 from tare.analyze.columns import Column, Columns, Rows, figure, known, known_values, reached
 from tare.analyze.validity.evidence import Alarm, Evidence, share
 from tare.analyze.validity.load import BUSY, WAITING, busy_parts, is_alone, limits_reached
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.rules.levels import is_disk_bound
 
 Limit = Literal["client", "sut", "disk"]
@@ -87,8 +87,8 @@ def not_disk_bound(evidence: Evidence) -> Iterator[Alarm]:
 
 def _evidence_text(columns: Columns, rows: Rows) -> str:
     """Text on the figures of these runs: the largest value of each."""
-    usages = [columns.records[row].usage or {} for row in rows[known(disk_busy(columns)[rows])]]
-    disks = sorted({str(usage["disk"]["name"]) for usage in usages})
+    usages = [columns.records[row].usage for row in rows]
+    disks = sorted({usage.disk.name for usage in usages if usage and usage.disk and usage.disk.busy is not None})
     figures = (
         (f"the busiest disk ({', '.join(disks)}) was busy", "of the time", disk_busy(columns)),
         ("the limit on disk operations delayed the SUT", "of the time", limit_used(columns)),

@@ -16,7 +16,7 @@ from tare.analyze.columns import Column, Columns, Rows, known
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.runs import Runs
 from tare.analyze.statistics.pairing import pair
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
 

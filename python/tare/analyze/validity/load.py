@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tare.analyze.columns import Column, Columns, Rows, figure, known, known_values, or_zero, ratio, reached
-from tare.analyze.derived import is_carried, sut_cpu_column
+from tare.analyze.derived import is_carried, sut_cpu_column, usage_seconds
 from tare.analyze.latency_split import client_share, has_latency_parts, latency_split_of
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift, slope_within
-from tare.run.record import RunRecord
+from tare.protocols.registry import PROTOCOLS
+from tare.record.run_record import RunRecord
 
 BUSY = 0.9
 """Share of the CPU time available to a side. Waiting grows with 1 / (1 - utilisation); at this share it is 10 times
@@ -88,8 +89,8 @@ def machine_shift(evidence: Evidence) -> Iterator[Alarm]:
     By more than `STEAL` or `OTHERS` in the mean, and by a t interval of 99 % over blocks that excludes zero. A
     difference of idle time that the arms' own use explains raises no alarm.
     """
-    if evidence.runs.at_once:
-        return  # both arms have the same machine at the same time, and each is the other's "others"
+    if _at_the_same_time(evidence):
+        return  # all arms have the same machine at the same time, and each is the others' "others"
     kinds = (("steal", STEAL, "time stolen by the hypervisor"), ("others", OTHERS, "work of other programs"))
     baselines = {arm: evidence.study.baseline_of(arm) for arm in evidence.arms}
     for arm, baseline in ((arm, baseline) for arm, baseline in baselines.items() if arm != baseline):
@@ -115,7 +116,7 @@ def machine_noise(evidence: Evidence) -> Iterator[Alarm]:
     and throughput falls by more than `NOISE` over the range within a block. A rise raises no alarm: a faster run
     causes more work in the kernel, which counts as work of others.
     """
-    if evidence.runs.at_once:
+    if _at_the_same_time(evidence):
         return
     for kind, words in (("steal", "the hypervisor stole"), ("others", "other programs took")):
         parts = parts_of_machine(evidence.columns, kind)
@@ -129,6 +130,10 @@ def machine_noise(evidence: Evidence) -> Iterator[Alarm]:
                 evidence.ids(evidence.all_rows),
                 "use a dedicated machine, or run more blocks",
             )
+
+
+def _at_the_same_time(evidence: Evidence) -> bool:
+    return PROTOCOLS[evidence.study.protocol.name].as_one
 
 
 def between(shares: Sequence[float]) -> str:
@@ -183,8 +188,10 @@ def busy_parts(columns: Columns, side: str) -> Column:
 
 def _busy_parts(columns: Columns, side: str) -> Column:
     traced = _saturation(columns, side, "busy")
-    cpus, seconds = columns.number("usage", f"{side}_cpus"), columns.number("usage", "monotonic_s")
+    cpus, seconds = columns.number("usage", f"{side}_cpus"), usage_seconds(columns)
     used = np.where(known(traced), traced, ratio(_used(columns, side), cpus * seconds))
+    turns_s, arms = columns.number("usage", "turns_s"), columns.number("rotation", "arms")
+    used = np.where(known(arms) & ~known(turns_s), used * arms, used)  # an older record, over the whole phase
     if side == "sut":
         return used
     polled = columns.number("measurement", "details", "client_polled_s")

@@ -10,8 +10,8 @@ import numpy as np
 
 from tare.analyze.statistics.series import mser5
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
-from tare.run.duet.swap import windows_kept
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
+from tare.record.swap_halves import windows_kept
 
 RISE = 0.02
 """Largest relative difference of the beginning from the rest: the target width of an overhead."""

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import SCHEMA
-from tare.analyze.views.model import Formula, Kind, Quantity, View
+from tare.analyze.views.formulas import over_intervals
+from tare.analyze.views.model import Kind, Quantity, View
 from tare.analyze.views.readings import READINGS
 from tare.store.trace import Trace
 
@@ -171,7 +172,7 @@ class _Beyond:
 def _spared(seen: Sequence[_Seen], real: Sequence[float], half: float) -> _Beyond:
     """Shift of the mean by the one sample that is farthest outside its readings; 0 for few samples.
 
-    A trace of some seconds cannot show how often a rare level occurs: docs/journal/2026-11-23-gauges.md. The
+    A trace of some seconds cannot show how often a rare level occurs: docs/journal/probe.md. The
     deviations of the other samples are subtracted: a tool that counts something twice deviates in all samples.
     """
     if len(seen) < _FEWEST_TO_SPARE_ONE:
@@ -254,9 +255,10 @@ def _stretch(
     began, ended = int(rows["from_ns"][0]), int(rows["to_ns"][-1])
     starts = _bracket(readings, began, int(rows["within_ns"][0]))
     ends = _bracket(readings, ended, int(rows["within_ns"][-1]))
-    formula = quantity.between or quantity.formula
-    possible = formula(_pairs(starts, ends))["value"].drop_nulls()
-    point = formula(_pairs(_nearest(readings, began), _nearest(readings, ended)))["value"].drop_nulls()
+    possible = quantity.of_neighbours(_pairs(starts, ends))["value"].drop_nulls()
+    point = quantity.of_neighbours(_pairs(_nearest(readings, began), _nearest(readings, ended)))[
+        "value"
+    ].drop_nulls()
     if possible.is_empty() or point.is_empty():
         return None
     values, n, whole = rows["value"], len(rows), float(weights.sum())
@@ -282,10 +284,10 @@ def _weights(quantity: Quantity, readings: pl.DataFrame, rows: pl.DataFrame) -> 
     return rows["weight"] if quantity.weight is None else _by_trace(quantity.weight, readings, rows)
 
 
-def _by_trace(weight: Formula, readings: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
+def _by_trace(weight: pl.Expr, readings: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
     """Weights of samples: the tool's divisor, computed from the trace."""
     parts = [
-        weight(_pairs(_nearest(readings, began), _nearest(readings, ended)))["value"]
+        over_intervals(_pairs(_nearest(readings, began), _nearest(readings, ended)), weight)["value"]
         for began, ended in rows.select("from_ns", "to_ns").iter_rows()
     ]
     return pl.Series([float(part[0]) if len(part) and part[0] is not None else 0.0 for part in parts])

@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from tare.analyze.hosts import TRACE, OtherHost, other_hosts
-from tare.run.monitoring.watch import CLIENT, on_sut_clock
-from tare.run.record import RunRecord
-from tare.run.usage.trace import FURTHER_TARGETS, Elsewhere, read_all
+from tare.record.raw_files import CLIENT
+from tare.record.run_record import RunRecord
+from tare.record.trace import FURTHER_TARGETS, Elsewhere, on_sut_clock, read_all
 from tare.store.trace import Trace
 
 _OF_SIDES = ("cgroup", "process", "interface")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import polars as pl
 
+from tare.analyze.views.formulas import at_readings, over_intervals
 from tare.store.trace import Trace
 
 Formula = Callable[[pl.DataFrame], pl.DataFrame]
@@ -56,16 +57,17 @@ class Quantity:
     name: str
     shown: str
     """Name that the tool prints."""
+    value: pl.Expr = field(compare=False)
+    """Formula over a reading and, for a rate, the one before; null where the tool would print nothing."""
+    says: str
+    """The formula in one line."""
+    cites: str
+    """Source code of the tool: repository, file, function."""
     unit: str
     measure: Measure
     kind: Kind
     readings: str
     """Counters that the formula uses: a name in `readings.READINGS`."""
-    formula: Formula
-    says: str
-    """The formula in one line."""
-    cites: str
-    """Source code of the tool: repository, file, function."""
     step: float
     """Smallest difference that the tool prints, in `unit`."""
     paged: float = 0.0
@@ -77,14 +79,22 @@ class Quantity:
     """Factor that converts to percent of one CPU; `None` if the quantity is no CPU time."""
     lags: Callable[[Trace, pl.DataFrame], float] | None = None
     """How far the kernel's counts may lag behind the true value, in `unit`; `None`: not at all."""
-    between: Formula | None = None
-    """Formula for exactly two readings, if `formula` looks back further."""
-    weight: Formula | None = None
+    looking_back: Formula | None = None
+    """Formula for a whole series, if the tool looks back further than one reading."""
+    weight: pl.Expr | None = field(default=None, compare=False)
     """Divisor of the tool, if it is not the time between readings; means over samples are weighted by it."""
     weighted_by: str | None = None
     """Rate of the tool over whose events this quantity is the mean."""
     clock_s: Callable[[Trace], float] = lambda _: 0.0
     """Largest difference in seconds of the tool's divisor from the elapsed time."""
+
+    def formula(self, readings: pl.DataFrame) -> pl.DataFrame:
+        """Samples that the tool would print of these readings."""
+        return self.of_neighbours(readings) if self.looking_back is None else self.looking_back(readings)
+
+    def of_neighbours(self, readings: pl.DataFrame) -> pl.DataFrame:
+        """Samples of a rate between neighbouring readings, of a level or a total at each."""
+        return (over_intervals if self.kind is Kind.RATE else at_readings)(readings, self.value)
 
     def moves_by(self, trace: Trace) -> float:
         """Smallest difference between two figures on this machine, in `unit`."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from tare.analyze.views import docker_stats
-from tare.analyze.views.formulas import lowest, risen
+from tare.analyze.views.containers import SYSTEM_S
+from tare.analyze.views.formulas import lowest, over_intervals, risen
 from tare.analyze.views.readings import cgroup_block, cgroup_cpu, cgroup_io, cgroup_memory, disks, every, host_cpu
 from tare.store.trace import Trace
 
@@ -68,7 +68,7 @@ def docker_clock(trace: Trace, interval_s: float) -> Iterator[str]:
     readings = every(cgroup_cpu(trace), interval_s)
     if readings.is_empty():
         return
-    taken = docker_stats.system_seconds(readings).drop_nulls("value")
+    taken = over_intervals(readings, SYSTEM_S).drop_nulls("value")
     ratio = (taken["value"] / ((taken["to_ns"] - taken["from_ns"]) / 1e9)).drop_nulls()
     if len(ratio) > 1:
         least, most = float(min(ratio)), float(max(ratio))

@@ -19,7 +19,8 @@ from tare.cli.advice.dialogue import Asked, asked, asked_where
 from tare.cli.advice.knowledge import Folder, every_claim
 from tare.errors import StudyError
 from tare.knowledge.advice import Advice, advise
-from tare.knowledge.advice_text import NOTHING_OPEN, Proposed, as_tree, lines
+from tare.knowledge.advice_text import NOTHING_OPEN, Proposed, lines
+from tare.knowledge.advice_tree import as_tree
 from tare.knowledge.benchmark import Benchmark, Comparing, benchmark_of
 from tare.knowledge.claim import ClaimFile
 from tare.knowledge.prior import Prior
@@ -30,9 +31,11 @@ from tare.sites.facts import host_facts
 from tare.sites.layout import default_layout
 from tare.sites.local import LocalHost
 from tare.study.catalogue import find_study
+from tare.study.model import Study
 from tare.study.reading.load import load, loads
 from tare.study.registry import installed
 from tare.study.suggest import did_you_mean
+from tare.traps.met import planned_traps
 
 if TYPE_CHECKING:
     from tare.knowledge.predictions.model_error import ModelError
@@ -45,6 +48,7 @@ class Production(StrEnum):
     CONTAINER = "container"
     VM = "vm"
     VM_CONTAINER = "vm-container"
+    POD = "pod"
 
 
 class Place(StrEnum):
@@ -105,13 +109,30 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     wanted = _open(advice) if decide is None else advice.disputed
     proposed = _proposed(advice, question, wanted, write or decide)
     if as_json:
-        tree = {**as_tree(advice, proposed), **({} if profile is None else _predicted_tree(profile))}
+        traps = [] if question.study is None else [dict(each.tree) for each in planned_traps(question.study)]
+        tree = {
+            **as_tree(advice, proposed),
+            "traps": traps,
+            **({} if profile is None else _predicted_tree(profile)),
+        }
         text = json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
     else:
         width = Console().width
         predicted = _how_to_predict(width) if profile is None else _predicted_lines(profile, width, advice)
-        text = "\n".join([*lines(advice, proposed, width), *predicted]) + "\n"
+        traps_of = _trap_lines(question.study, width)
+        text = "\n".join([*lines(advice, proposed, width), *traps_of, *predicted]) + "\n"
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+
+
+def _trap_lines(study: Study | None, width: int) -> Iterator[str]:
+    """Yield the traps that the planned arms meet by their settings alone."""
+    if study is None or not (met := planned_traps(study)):
+        return
+    yield ""
+    yield "Traps that arms meet by their settings:"
+    wrapped = textwrap.TextWrapper(width, "  ", "    ", break_long_words=False, break_on_hyphens=False)
+    for each in met:
+        yield from wrapped.wrap(each.sentence)
 
 
 def _how_to_predict(width: int) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import typer
 from ruamel.yaml import YAML
 
-from tare.deployments import MACHINES
+from tare.deployments import MACHINES, POD
 from tare.errors import StudyError
 from tare.knowledge.benchmark import (
     BARE,
@@ -38,12 +38,16 @@ _YCSB: Mapping[str, Any] = {
     "name": "ycsb", "core_workload": "a", "records": 100_000, "threads": 8, "warmup_s": 10, "measure_s": 60
 }  # fmt: skip
 
+_PROTOCOL: Mapping[str, Any] = {"name": "interleave", "blocks": 24, "max_minutes": 240, "retries": 1, "seed": 1}
 
 DEPLOYMENTS: Mapping[str, DeploymentName] = {
-    "bare": "bare", "container": "container", "vm": "vm", "vm-container": "vm-container"
+    "bare": "bare", "container": "container", "podman": "container", "pod": "pod", "vm": "vm",
+    "vm-container": "vm-container",
 }  # fmt: skip
+"""Answer → deployment; `container` is Docker's."""
 _NETWORKS = ("host", "bridge", "published-loopback", "published-address", "shared")
 _MACHINE_NETWORKS = ("user", "tap")
+_POD_NETWORKS = ("pod", "cluster-ip", "host")
 _CLIENT_NETWORKS = ("host", "bridge")
 _REACHED_FROM_BRIDGE = ("bridge", "published-address")
 _STORAGE = ("bind", "layer", "volume", "tmpfs", "block", "nfs")
@@ -120,12 +124,15 @@ def _why_not(arm: PlannedArm, registry: Registry) -> str | None:
 
 
 def _template(benchmark: Benchmark, registry: Registry) -> Study:
-    """The study that `tare init` writes, with the database in question."""
+    """The study that `tare init` writes, with the database in question and one arm after the other."""
     served, yaml = SERVED[str(benchmark.database)], YAML()
     tree = yaml.load(starter(benchmark.name))
     tree["sut"].update(image=served.image, database=benchmark.database, settings=dict(served.settings))
     if served.workload is not None:
         tree["client"]["image"], tree["workload"] = "ycsb", dict(served.workload)
+    # Arms may be virtual machines, and generators others than tare-load: these cannot take turns.
+    tree["protocol"] = dict(_PROTOCOL)
+    tree["sut"]["limits"]["cpus"], tree["client"]["limits"] = "0", {"cpus": "1"}
     del tree["scales"]
     stream = io.StringIO()
     yaml.dump(tree, stream)
@@ -139,6 +146,7 @@ def _made(bare: Arm, arm: PlannedArm, client_network: NetworkKind) -> Arm:
     sut = sut.model_copy(
         update={
             "deployment": setup.deployment,
+            "engine": "podman" if setup.engine == "podman" else None,
             "network": NetworkKind.BRIDGE if shared else network,
             "storage": StorageSpec(kind=_kind(setup)),
             "vm": VmSpec() if setup.deployment in MACHINES else None,
@@ -202,15 +210,21 @@ def asked_where(suggestion: str) -> Path | None:
 
 def _arm(number: int, host: str) -> tuple[PlannedArm, NetworkKind]:
     """Ask for an arm. Returns it with the network of its load generator."""
-    deployment = _one_of(f"Arm {number}: the database is deployed", tuple(DEPLOYMENTS), "container")
-    network, storage = "host", "host"
+    answer = _one_of(f"Arm {number}: the database is deployed", tuple(DEPLOYMENTS), "container")
+    deployment, network, storage = DEPLOYMENTS[answer], "host", "host"
     if deployment in MACHINES:
         network = _one_of("  network", _MACHINE_NETWORKS, "user")
+    elif deployment == POD:
+        network = _one_of("  network", _POD_NETWORKS, "pod")
     elif deployment in DOCKERIZED:
         network = _one_of("  network", _NETWORKS, "host")
-    if deployment in DOCKERIZED:
+    if deployment == POD:
+        storage = "bind"
+    elif deployment in DOCKERIZED:
         storage = _one_of("  data on", _STORAGE, "bind")
-    client, client_network = _one_of("  the load generator is deployed", ("bare", "container"), "bare"), "host"
+    client, client_network = "bare", "host"
+    if deployment != POD:
+        client = _one_of("  the load generator is deployed", ("bare", "container"), "bare")
     if client == "container" and network in _REACHED_FROM_BRIDGE:
         client_network = _one_of("  its network", _CLIENT_NETWORKS, "bridge")
     contained = deployment in DOCKERIZED or client in DOCKERIZED
@@ -220,11 +234,11 @@ def _arm(number: int, host: str) -> tuple[PlannedArm, NetworkKind]:
             "client": client,
             "network": path_in_words(network, client, client_network),
             "storage": storage,
-            "engine": engine_of(deployment, anything=contained),
-            "runtime": runtime_of(deployment, anything=contained),
+            "engine": "podman" if answer == "podman" else engine_of(deployment, anything=contained),
+            "runtime": None if answer in {"podman", POD} else runtime_of(deployment, anything=contained),
         }
     )
-    words = [deployment] if deployment == "bare" else [deployment, network]
+    words = [answer] if answer == "bare" else [answer, network]
     name = "-".join([*words, *(["client"] if client == "container" else []), str(number)])
     return PlannedArm(name, setup, BARE, host), NetworkKind(client_network)
 

@@ -20,7 +20,7 @@ from tare.knowledge.claim import ClaimFile, claim_called, load_claims
 from tare.one_line import plain
 from tare.plural import counted
 from tare.sites.layout import default_layout
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 from tare.study.catalogue import claims_folder
 from tare.study.suggest import did_you_mean
 
@@ -121,7 +121,9 @@ def export(
 
 @app.command()
 def add(
-    store: Annotated[StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="Store of `tare run`.")],
+    store: Annotated[
+        StorePlace, typer.Argument(parser=parse_store_url, metavar="STORE", help="Store of `tare run`.")
+    ],
     to: Annotated[Path | None, typer.Option(help="Folder to write to (default: knowledge/ in TARE_HOME).")] = None,
 ) -> None:
     """Add the findings of your own store; emulated, imported and invalid findings are refused."""
@@ -137,22 +139,6 @@ def add(
         typer.echo(str(path))
     use = "`tare advise`" if to is None else f"`tare advise --claims {to}`"
     typer.echo(f"{counted(len(paths), 'claim')} added; {use} uses them.", err=True)
-
-
-@app.command()
-def site(
-    folder: Annotated[Path, typer.Argument(help="A new or empty directory.")],
-    claims: Folder = None,
-) -> None:
-    """Write the knowledge base as a static site: facets, forest plots, one page per claim, unit costs side by side.
-
-    Any web server can serve it, and a browser can open it as a file; nothing is loaded from elsewhere.
-    """
-    from tare.knowledge.site.pages import write_site
-
-    paths = write_site(folder, every_claim(claims), default_layout())
-    typer.echo(str(folder / "index.html"))
-    typer.echo(f"{counted(len(paths), 'file')} written; open index.html, or serve {folder}.", err=True)
 
 
 @app.command()
@@ -183,7 +169,7 @@ def predicted(
     stores: Annotated[
         list[StorePlace],
         typer.Argument(
-            parser=place_of,
+            parser=parse_store_url,
             metavar="STORE",
             help="Stores of studies that tare ran on machines with unit costs (`tare weigh`).",
         ),

@@ -28,8 +28,9 @@ from tare.sites.layout import default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.sites.ssh.ledger import AgentLedger
+from tare.traps.met import host_traps
 
-_STYLES = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.CANNOT: "bold red"}
+_STYLES = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.MISSING: "dim", Verdict.CANNOT: "bold red"}
 
 
 def doctor(
@@ -70,7 +71,8 @@ def _doctor_site(spec: SiteSpec, *, as_json: bool) -> None:
             own = AgentLedger(link) if link is not None else SqliteLedger(layout.ledger)
             known = site.host_spec(host)
             far = known if isinstance(known, SshSpec) else None
-            examinations[host.name] = examine(host, engine_of(site, host, stack), layout, own, far)
+            engine, address = engine_of(site, host, stack), site.site.addresses.get(host.name)
+            examinations[host.name] = examine(host, engine, layout, own, far, address=address)
         between = wire_lines(site) if site.site.sut is not site.site.client else ()
     able = all(each.able for each in examinations.values()) and all(
         line.verdict is not Verdict.CANNOT for line in between
@@ -93,21 +95,31 @@ def _doctor_site(spec: SiteSpec, *, as_json: bool) -> None:
 
 
 def tree(examination: Examination) -> dict[str, object]:
-    """JSON tree: `able`, `lines` (name, verdict, found, advice), and the facts of docs/reference/facts.md."""
+    """JSON tree: `able`, `lines` with the fields of `Line`, and the facts of docs/reference/facts.md."""
     return {
         "able": examination.able,
         "lines": [asdict(line) for line in examination.lines],
+        "traps": [dict(each.tree) for each in host_traps(examination.host)],
         "host": dict(examination.host),
         "engine": None if examination.engine is None else dict(examination.engine),
     }
 
 
 def show(examination: Examination, console: Console) -> None:
-    """Print one line for each check, with the advice below its result."""
-    console.print(_table(examination.lines))
-    console.print()
-    able = "can run here." if examination.able else "cannot run here until everything marked `cannot` is fixed."
-    console.print(Text(f"A study with bare and container arms {able}", style="bold"))
+    """Print one line for each check, with the advice below its result: requirements, then conditions."""
+    for needed, title in ((True, "What arms need"), (False, "What may distort results")):
+        console.print(Text(title, style="bold"))
+        console.print(_table([line for line in examination.lines if (line.needed_by is not None) is needed]))
+        console.print()
+    if met := host_traps(examination.host):
+        console.print(Text("Traps that this machine sets for any database", style="bold"))
+        for each in met:
+            console.print(Text(each.sentence.partition(": ")[2]))
+        console.print()
+    arms = "bare and container arms" if examination.bare else "container arms only"
+    able = f"A study with {arms} can run here."
+    fixable = "No study can run here until everything marked `cannot` is fixed."
+    console.print(Text(able if examination.able else fixable, style="bold"))
 
 
 def _table(lines: Sequence[Line]) -> Table:

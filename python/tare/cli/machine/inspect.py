@@ -132,7 +132,7 @@ def _verdicts(host: Host, subjects: list[Subject], watch_s: float | None) -> lis
     from tare.inspection.gather import gather
     from tare.inspection.verdict import verdict
     from tare.inspection.watch import between, counters
-    from tare.knowledge.traps.trap import load_traps
+    from tare.traps.trap import load_traps
 
     traps = load_traps()
     claims = _claims({name for known in traps for name in known.trap.cost.claims})
@@ -164,9 +164,9 @@ def _claims(names: set[str]) -> list[ClaimFile]:
 
 def _write_study(verdicts: list[Verdict], place: Path, trap: str | None) -> None:
     from tare.inspection.study import study_of
-    from tare.knowledge.traps.trap import load_traps
     from tare.report.write import write
     from tare.study.suggest import did_you_mean
+    from tare.traps.trap import load_traps
 
     database = verdicts[0].subject.database if verdicts else ""
     if trap is not None:

@@ -5,20 +5,26 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from tare.cli.own_terminal import own_terminal
 from tare.errors import StudyError
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
+
+if TYPE_CHECKING:
+    from tare.study.model import Study
 
 INCONCLUSIVE = 4
 """Exit code of a check that the intervals leave open."""
 TOO_NOISY = 6
 """Exit code of a check whose study could hide a bias larger than the limit."""
+EXIT_CODES: Mapping[str, int] = {"pass": 0, "fail": 1, "inconclusive": INCONCLUSIVE, "too-noisy": TOO_NOISY}
+"""Outcome → exit code."""
 
 
 class Open(StrEnum):
@@ -30,11 +36,14 @@ class Open(StrEnum):
 
 def check(  # noqa: PLR0913, PLR0917 - one argument an option
     store: Annotated[
-        StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="Store of a finished study.")
+        StorePlace, typer.Argument(parser=parse_store_url, metavar="STORE", help="Store of a finished study.")
     ],
-    max_overhead: Annotated[str, typer.Option(help="Highest overhead allowed: 5%, or 0.05.")],
+    max_overhead: Annotated[
+        str | None, typer.Option(help="Highest overhead allowed: 5%, or 0.05 (default: the study's own limits).")
+    ] = None,
     metric: Annotated[
-        list[str] | None, typer.Option(help="Metric to check (default: throughput); repeatable.")
+        list[str] | None,
+        typer.Option(help="Metric to check (default: throughput, or all with a limit in the study); repeatable."),
     ] = None,
     arm: Annotated[list[str] | None, typer.Option(help="Only this arm; repeatable.")] = None,
     inconclusive: Annotated[
@@ -50,7 +59,7 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     certain. 6: the study is too noisy to decide: its control could hide more than the limit, or something else than
     the server was measured.
     """
-    most = limit(max_overhead)
+    most = None if max_overhead is None else limit(max_overhead)
     from tare.analyze.overhead_limit import Outcome  # scipy is slow to import
     from tare.cli.study.running import unfinished
     from tare.report.check import json_file, terminal
@@ -63,7 +72,8 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     refuse_place(markdown)
     opened = open_store(store)
     plan, records = opened.plan, opened.records()
-    asked = CheckRequest(_once(metric) or ("throughput",), most, _once(arm), lenient=inconclusive is Open.PASS)
+    limits = _limits(plan.study, most, _once(metric))
+    asked = CheckRequest(limits, _once(arm), lenient=inconclusive is Open.PASS)
     why_open = unfinished(plan, records)
     result = build_check(plan.study, records, asked, why_open)
     if junit is not None:
@@ -72,27 +82,34 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
         write(xml.render(result), junit)
     if markdown is not None:
         write(summary.render(result), markdown)
-    console = Console()
-    colour = console.is_terminal and not console.no_color
     if as_json:
         text = json_file.render(build_check(plan.study, records, asked, why_open, for_people=False))
     else:
-        text = terminal.render(result, width=console.width, colour=colour)
+        text = terminal.render(result, **own_terminal())
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
-    if result.outcome is Outcome.FAIL:
-        raise typer.Exit(1)
-    if result.outcome is Outcome.TOO_NOISY:
-        raise typer.Exit(TOO_NOISY)
-    if result.outcome is Outcome.INCONCLUSIVE and not result.lenient:
-        raise typer.Exit(INCONCLUSIVE)
+    accepted = result.outcome is Outcome.INCONCLUSIVE and result.lenient
+    if not accepted and (code := EXIT_CODES[result.outcome.value]):
+        raise typer.Exit(code)
 
 
-def limit(text: str) -> float:
+def _limits(study: Study, most: float | None, metrics: tuple[str, ...]) -> Mapping[str, float]:
+    """Metric → limit: the option's for the metrics in question, else the study's own."""
+    if most is not None:
+        return dict.fromkeys(metrics or ("throughput",), most)
+    own = study.max_overhead
+    missing = [name for name in metrics if name not in own]
+    if not own or missing:
+        what = f"the study has no limit for {missing[0][:60]!r}" if missing else "there is no limit to check"
+        raise StudyError(what, hint="give --max-overhead 5%, or `max_overhead: {throughput: 0.05}` in the study")
+    return {name: own[name] for name in metrics or own}
+
+
+def limit(text: str, option: str = "--max-overhead") -> float:
     """Parse `5%` or `0.05` as a fraction. Raises `StudyError` for anything implausible, such as a bare `5`."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
     value = float(match[1]) / (100 if match and match[2] else 1) if match else math.nan
     if match is None or (value >= 1 and not match[2]):
-        raise StudyError(f"--max-overhead {text[:40]!r} is not a limit", hint="give 5%, or 0.05 for the same")
+        raise StudyError(f"{option} {text[:40]!r} is not a limit", hint="give 5%, or 0.05 for the same")
     return value
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from tare.cli.own_terminal import own_terminal
 from tare.errors import StudyError
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 if TYPE_CHECKING:
     from tare.analyze.explain.explanation import ArmExplanation, Explanation
     from tare.analyze.explain.stacks import ArmStacks
-    from tare.run.record import RunRecord
+    from tare.record.run_record import RunRecord
     from tare.store import Store
     from tare.study.model import Study
 
@@ -38,7 +38,7 @@ _OF_STACKS = (Format.COLLAPSED, Format.SPEEDSCOPE, Format.FLAMEGRAPH, Format.PPR
 
 def explain(
     store: Annotated[
-        StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="Store of `tare run --profile`.")
+        StorePlace, typer.Argument(parser=parse_store_url, metavar="STORE", help="Store of `tare run --profile`.")
     ],
     arm: Annotated[str | None, typer.Argument(help="One arm, in full (default: all arms side by side).")] = None,
     style: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=_FORMATS)] = Format.TERMINAL,
@@ -80,11 +80,17 @@ def _explained(  # noqa: PLR0913 - what a text is made of
     """Render the explanation; also returns whether it covers any CPU time."""
     from tare.analyze.explain.explanation import explain as explained
     from tare.analyze.explain.run_times import run_times
+    from tare.one_line import plain
+    from tare.traps.met import recorded_traps
 
     explanation = explained(study, records, lambda record: run_times(record, opened.raw))
     arms = explanation.arms if arm is None else (explanation.arm(arm),)
     known = any(each.total is not None for each in arms)
-    return _rendered(explanation, arms, style, to_file=to_file), known
+    text = _rendered(explanation, arms, style, to_file=to_file)
+    shown = {each.arm for each in arms}
+    traps = () if style is Format.JSON else recorded_traps(study, records)
+    named = [plain(each.sentence, 600) for each in traps if shown & set(each.arms)]
+    return text + "".join(f"* Trap: {each}\n" for each in named), known
 
 
 def _rendered(explanation: Explanation, arms: tuple[ArmExplanation, ...], style: Format, *, to_file: bool) -> str:
@@ -94,9 +100,7 @@ def _rendered(explanation: Explanation, arms: tuple[ArmExplanation, ...], style:
         return json_file.render(explanation, arms)
     if to_file:
         return terminal.render(explanation, arms)
-    console = Console()
-    colour = console.is_terminal and not console.no_color
-    return terminal.render(explanation, arms, width=console.width, colour=colour)
+    return terminal.render(explanation, arms, **own_terminal())
 
 
 def _stacks(stacks: ArmStacks, style: Format) -> str | bytes:

@@ -2,31 +2,89 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tare.imports import Import, collect, load_mapping
+from tare.errors import StudyError
+from tare.imports import Import, ImportMapping, collect, load_mapping
 from tare.one_line import harmless
 from tare.plural import counted
 from tare.store import Writer, resume_store
 from tare.store.files import attempt_name
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 
 def import_results(
-    mapping: Annotated[Path, typer.Argument(help="Mapping file: which files belong to which runs.")],
-    directory: Annotated[Path, typer.Argument(help="Directory of the results.")],
-    store: Annotated[
-        StorePlace, typer.Option(parser=place_of, metavar="STORE", help="Directory of the store to write.")
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[MAPPING] DIR",
+            help="Mapping file (which files belong to which runs), and directory of the results.",
+        ),
     ],
+    store: Annotated[
+        StorePlace | None,
+        typer.Option(
+            parser=parse_store_url,
+            metavar="STORE",
+            help="Directory of the store to write. Default: NAME-store, here.",
+        ),
+    ] = None,
+    write_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--write", metavar="FILE", help="Where to write a guessed mapping. Default: NAME.import.yaml, here."
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Import by the guessed mapping without a question.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Import results measured elsewhere, so that `tare report` can analyse them.
 
+    Without a mapping, tare looks at names and contents, writes a mapping of guesses, and asks before it goes on.
     Importing the same files again changes nothing; other files or another mapping need another store.
     """
-    imported = collect(load_mapping(mapping), directory)
+    if len(paths) > 2:
+        raise typer.BadParameter("one mapping and one directory", param_hint="[MAPPING] DIR")
+    directory = paths[-1]
+    mapping = paths[0] if len(paths) > 1 else _guessed(directory, write_to, yes=yes)
+    if mapping is None:
+        return
+    loaded = load_mapping(mapping)
+    _import(loaded, directory, store or parse_store_url(f"{loaded.file.name}-store"))
+
+
+def _guessed(directory: Path, write_to: Path | None, *, yes: bool) -> Path | None:
+    """Write a guessed mapping and ask whether it is right; `None` if nobody says that it is."""
+    from tare.imports.guess import guess, survey  # only an import without a mapping needs these
+    from tare.report.write import write as write_file
+
+    guessed = guess(survey(directory))
+    target = write_to or Path(f"{guessed.name}.import.yaml")
+    if target.is_file() and target.read_text(encoding="utf-8", errors="replace") != guessed.text:
+        raise StudyError(
+            f"{target} is there already, and another mapping than the guessed one",
+            hint=f"import by it (`tare import {target} {directory}`), or remove it",
+        )
+    write_file(guessed.text, target)
+    for sentence in guessed.found:
+        typer.echo(harmless(sentence), err=True)
+    typer.echo(f"wrote {target}: each guess has its reason there", err=True)
+    for doubt in guessed.doubts:
+        typer.echo(harmless(f"is this right? {doubt}"), err=True)
+    by_hand = f"if it is right: `tare import {target} {directory}`"
+    if yes and guessed.doubts:
+        raise StudyError("nothing is imported: nobody has confirmed a metric and its unit", hint=by_hand)
+    if yes or (sys.stdin.isatty() and typer.confirm("Import by it?", err=True)):
+        return target
+    typer.echo(f"nothing is imported yet; {by_hand}", err=True)
+    return None
+
+
+def _import(mapping: ImportMapping, directory: Path, store: StorePlace) -> None:
+    imported = collect(mapping, directory)
     with resume_store(store, imported.plan) as writer:
         write(writer, imported)
     if pairs := copies(imported):
@@ -36,7 +94,7 @@ def import_results(
     failed = [run.record for run in imported.runs if not run.record.outcome.ok]
     if failed:
         first = failed[0]
-        name = (first.imported or {}).get("file")
+        name = first.imported and first.imported.file
         typer.echo(
             harmless(f"warning: {counted(len(failed), 'failed run')}, the first of {name}: {first.outcome.reason}"),
             err=True,
@@ -53,7 +111,7 @@ def copies(imported: Import) -> list[tuple[str, str]]:
     """Pairs of files of different runs with equal content: no two runs print the same, so one would count twice."""
     first: dict[str, str] = {}
     good = [run.record.imported for run in imported.runs if run.record.outcome.ok]
-    digests = [(str(each["sha256"]), str(each["file"])) for each in good if each]
+    digests = [(each.sha256, each.file) for each in good if each]
     return [(first[digest], name) for digest, name in digests if first.setdefault(digest, name) != name]
 
 

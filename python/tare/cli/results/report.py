@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from tare.cli.own_terminal import own_terminal
 from tare.errors import StudyError
 from tare.run.ending import ending_of
 from tare.run.resume import StudyState
 from tare.store import Store, open_store
 from tare.store.read import kept_until_exit
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 if TYPE_CHECKING:
+    from tare.record.run_record import RunRecord
     from tare.report.content import Report
-    from tare.run.record import RunRecord
     from tare.study.model import Study
 
 
@@ -32,9 +32,14 @@ class Format(StrEnum):
     CSV = "csv"
     PARQUET = "parquet"
     JSON = "json"
+    PAPER = "paper"
 
 
 _FORMATS = f"Output format: {', '.join(Format)}."
+
+
+_ANALYSED = {Format.PARQUET: "csv", Format.PAPER: "html"}
+"""Formats that show what the exporter of another one reads."""
 
 
 class Table(StrEnum):
@@ -47,10 +52,14 @@ class Table(StrEnum):
 def report(
     store: Annotated[
         StorePlace,
-        typer.Argument(parser=place_of, metavar="STORE", help="Store of `tare run`, finished or still running."),
+        typer.Argument(
+            parser=parse_store_url, metavar="STORE", help="Store of `tare run`, finished or still running."
+        ),
     ],
     style: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=_FORMATS)] = Format.TERMINAL,
-    output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="File to write instead of stdout; a folder with --format paper.")
+    ] = None,
     table: Annotated[Table | None, typer.Option(help="Rows of CSV and Parquet (default: estimates).")] = None,
     runs: Annotated[
         list[str] | None, typer.Option("--run", help="Run to draw over time in HTML; repeatable.")
@@ -58,47 +67,52 @@ def report(
 ) -> None:
     """Show the overhead of each arm against the baseline.
 
+    `--format paper` writes a table and a paragraph on methods in LaTeX, BibTeX, and every figure as SVG and PDF.
+
     Exit code 1: no arm could be compared with the baseline, or the control arm differs from it, which makes the
     study invalid. The report says why.
     """
     _check(style, table, runs, to_file=output is not None)
     # Drawing charts is slow to import.
-    from tare.report import EXPORTERS, terminal
+    from tare.report import EXPORTERS
     from tare.report.content import build_report, readable
-    from tare.report.rows.quantities import with_quantities
     from tare.report.write import refuse_place, write
 
-    refuse_place(output)
+    if style is not Format.PAPER:
+        refuse_place(output)
     opened = open_store(store)
-    people = style in (Format.TERMINAL, Format.HTML, Format.MD)
+    exporter = EXPORTERS[_ANALYSED.get(style, style.value)]
+    people = exporter.for_people
     with kept_until_exit() as kept:
         plan, records = opened.plan, opened.records()
         ending, calibration = ending_of(plan, StudyState.from_records(records)), _calibration(plan.study, records)
         content = build_report(plan.study, records, len(plan.runs), ending, calibration, for_people=people)
         kept.extend((records, content))
     shown = readable(plan.study, records, for_people=people)[1]
-    content = with_quantities(content, shown, opened.raw)
+    content = exporter.complete(content, opened, shown, runs or ())
     text: str | bytes
-    if style in (Format.HTML, Format.MD):
-        from tare.report.in_full import in_full
+    if style is Format.PAPER and output is not None:
+        from tare.report.paper import write_paper
 
-        content = in_full(content, opened, shown, runs or ())
-    elif style is Format.TERMINAL:
-        from tare.report.in_full import with_explanation
-
-        content = with_explanation(content, opened, shown)
-    if style is Format.TERMINAL and output is None:
-        console = Console()
-        text = terminal.render(content, width=console.width, colour=console.is_terminal and not console.no_color)
-    elif style is Format.PARQUET or table is Table.OBSERVATIONS:
+        for path in write_paper(content, output):
+            sys.stdout.write(f"{path}\n")
+        _end(content)
+        return
+    if style is Format.PARQUET or table is Table.OBSERVATIONS:
         text = _rows(opened, content, style, table or Table.ESTIMATES)
+    elif style is Format.TERMINAL and output is None:
+        text = exporter(content, **own_terminal())
     else:
-        text = EXPORTERS[style.value](content)
+        text = exporter(content)
     if output is None:
         encoding = sys.stdout.encoding or "utf-8"
         sys.stdout.buffer.write(text if isinstance(text, bytes) else text.encode(encoding, errors="replace"))
     else:
         write(text, output)
+    _end(content)
+
+
+def _end(content: Report) -> None:
     if content.analysis.invalid or not content.analysis.estimated:
         raise typer.Exit(1)
 
@@ -116,8 +130,10 @@ def _calibration(study: Study, records: tuple[RunRecord, ...]) -> str | None:
 def _check(style: Format, table: Table | None, runs: list[str] | None, *, to_file: bool) -> None:
     if table is not None and style not in (Format.CSV, Format.PARQUET):
         raise StudyError(f"--table has no effect with --format {style}", hint="use it with csv or parquet")
-    if runs and style not in (Format.HTML, Format.MD):
+    if runs and style not in (Format.HTML, Format.MD, Format.PAPER):
         raise StudyError(f"--run has no effect with --format {style}", hint="use it with html or md")
+    if style is Format.PAPER and not to_file:
+        raise StudyError("--format paper writes several files", hint="name a folder with --output")
     if style is Format.PARQUET and not to_file and sys.stdout.isatty():
         raise StudyError("a terminal cannot show Parquet", hint="name a file with --output")
 

@@ -15,7 +15,7 @@ from tare.store import verify as problems_of
 from tare.store.copying import copy as copied
 from tare.store.files import StoreLayout
 from tare.store.repair import repair as repaired
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 DAMAGED = 1
 """Exit code: something is not as it was committed."""
@@ -27,7 +27,7 @@ app = typer.Typer(help="Verify a store against its digests, copy it, or repair i
 @app.command()
 def verify(
     store: Annotated[
-        StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="A store; it is only read.")
+        StorePlace, typer.Argument(parser=parse_store_url, metavar="STORE", help="A store; it is only read.")
     ],
 ) -> None:
     """Check every record and raw file against the digest of its commit (exit code 1: something differs)."""
@@ -55,9 +55,11 @@ def verify(
 @app.command()
 def copy(
     store: Annotated[
-        StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="A store; it is only read.")
+        StorePlace, typer.Argument(parser=parse_store_url, metavar="STORE", help="A store; it is only read.")
     ],
-    to: Annotated[StorePlace, typer.Argument(parser=place_of, metavar="TO", help="Directory or URL of the copy.")],
+    to: Annotated[
+        StorePlace, typer.Argument(parser=parse_store_url, metavar="TO", help="Directory or URL of the copy.")
+    ],
 ) -> None:
     """Copy a store to a directory or a URL, with every digest checked; the same command resumes."""
     done = copied(store, to)
@@ -68,7 +70,8 @@ def copy(
 @app.command()
 def repair(
     store: Annotated[
-        StorePlace, typer.Argument(parser=place_of, metavar="STORE", help="The damaged store; it is only read.")
+        StorePlace,
+        typer.Argument(parser=parse_store_url, metavar="STORE", help="The damaged store; it is only read."),
     ],
     to: Annotated[Path, typer.Option(help="Directory of the new store.")],
 ) -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tare.errors import StudyError
 from tare.one_line import harmless
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 if TYPE_CHECKING:
     from tare.analyze.views.summary import Views
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def views(  # noqa: PLR0913, PLR0917 - one argument an option
     run: Annotated[str, typer.Argument(help="A run of the store, or a directory that `tare-probe record` wrote.")],
     store: Annotated[
-        StorePlace | None, typer.Option(parser=place_of, metavar="STORE", help="Store of the run.")
+        StorePlace | None, typer.Option(parser=parse_store_url, metavar="STORE", help="Store of the run.")
     ] = None,
     every: Annotated[float, typer.Option(help="Sampling interval of the tools, in seconds.")] = 1.0,
     everything: Annotated[  # noqa: FBT002 - typer's way

@@ -23,11 +23,15 @@ from tare.one_line import plain
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import PlanEstimate, estimate, slow_starts
 from tare.plan.model import Plan
+from tare.plural import counted
 from tare.protocols.pilot import BLOCKS as PILOT_BLOCKS
 from tare.protocols.pilot import is_piloted, most_s
 from tare.protocols.registry import rule_of
+from tare.protocols.turn_pilot import pilot_seconds
 from tare.sites.layout import default_layout
 from tare.study.model import Study
+from tare.study.protocol_spec import RotateSpec
+from tare.traps.met import planned_traps
 
 if TYPE_CHECKING:
     from tare.run.between.reaching import ReachedSite
@@ -54,10 +58,13 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
     elsewhere: Annotated[  # noqa: FBT002 - an option, given by name
         bool, typer.Option("--elsewhere", help="Do not check whether this machine can run it.")
     ] = False,
+    verbose: Annotated[  # noqa: FBT002 - as above
+        bool, typer.Option("--verbose", help="Also show what all arms share, and the order of runs.")
+    ] = False,
     sites: SitesOption = None,
     site: SiteOption = None,
 ) -> None:
-    """Show arms, blocks, order of runs, estimated time and disk, and what is missing here. Starts nothing."""
+    """Show time, disk, arms and traps of a study, and what is missing here to run it. Starts nothing."""
     from tare.databases.registry import DATABASES
     from tare.workloads.registry import WORKLOADS
 
@@ -78,7 +85,7 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
         if output is Format.JSON:
             sys.stdout.write(json.dumps(as_json(made, expected), indent=2) + "\n")
         else:
-            show(made, expected, Console(highlight=False, soft_wrap=False))
+            show(made, expected, Console(highlight=False, soft_wrap=False), verbose=verbose)
         if where is not None and where.swap and output is Format.TEXT:
             sys.stdout.write("Server and client swap hosts in every even block.\n")
         if unreachable is not None:
@@ -108,20 +115,26 @@ def as_json(made: Plan, expected: PlanEstimate) -> dict[str, Any]:
     return {
         **made.model_dump(mode="json", exclude={"study": {"text"}}),
         "estimate": {**asdict(expected), "total_s": expected.total_s, "most_s": expected.most_s},
+        "traps": [dict(each.tree) for each in planned_traps(made.study)],
     }
 
 
-def show(made: Plan, expected: PlanEstimate, console: Console) -> None:
-    """Print the plan for people."""
+def show(made: Plan, expected: PlanEstimate, console: Console, *, verbose: bool) -> None:
+    """Print the plan for people. `verbose`: with what all arms share, and the order of runs."""
     study = made.study
     console.print(Text(f"{study.name} at scale {study.scale}", style="bold"))
     console.print(Text(plain(study.question, 400)))
-    for table in (_arms(study), _common(study), _blocks(made)):
+    console.print()
+    console.print(Text(_expectation(made, expected)))
+    for table in (_arms(study), *((_common(study), _blocks(made)) if verbose else ())):
         console.print()
         console.print(table)
     console.print()
-    console.print(Text(_expectation(made, expected)))
-    console.print(Text(f"Seed {made.seed}, plan {made.digest[:12]}."))
+    for each in planned_traps(study):
+        console.print(Text(f"Trap: {each.sentence}"))
+    console.print(Text(f"{counted(len(made.runs), 'run')} at most, seed {made.seed}, plan {made.digest[:12]}."))
+    if not verbose:
+        console.print(Text("`--verbose` shows the settings that all arms share and the order of runs."))
 
 
 def _arms(study: Study) -> Table:
@@ -153,7 +166,7 @@ def _common(study: Study) -> Table:
 
 def _blocks(made: Plan) -> Table:
     """Table of the order: a row for each block or, if arms are kept together, for each sequence of one arm."""
-    table = _table("block", "runs in order", title=f"{len(made.runs)} runs at most")
+    table = _table("block", "runs in order", title="order of runs")
     if [run.block for run in made.runs] == sorted(run.block for run in made.runs):
         for block, in_block in groupby(made.runs, key=lambda run: run.block):
             table.add_row(str(block), Text(", ".join(run.arm for run in in_block)))
@@ -223,6 +236,12 @@ def _operations_note(expected: PlanEstimate) -> str:
 
 def _pilot_note(study: Study) -> str:
     """Line on what the pilot will choose; empty without a pilot."""
+    if isinstance(study.protocol, RotateSpec) and study.protocol.turn_ms is None:
+        spec, turns_s = study.protocol, pilot_seconds(len(study.arms))
+        return (
+            f"Turns: a pilot of {turns_s:.0f} s chooses their lengths first. The times below leave it out "
+            f"and assume {spec.measured_ms:g} ms after {spec.settling_ms:g} ms.\n"
+        )
     if not is_piloted(study.protocol):
         return ""
     pilot_s = float(study.arms[0].settings.workload["measure_s"])

@@ -22,7 +22,9 @@ from tare.plural import counted
 from tare.protocols.pilot import Choice
 from tare.protocols.registry import runs_of_blocks
 from tare.protocols.stopping import Decision, Progress
-from tare.run.emulated import shown_names, union_of_sides
+from tare.protocols.turn_pilot import TurnChoice
+from tare.record.emulated import shown_names, union_of_sides
+from tare.record.run_record import Phase, RunRecord
 from tare.run.events import (
     BlockEnded,
     Emulated,
@@ -38,7 +40,6 @@ from tare.run.events import (
     SiteStands,
     Standing,
 )
-from tare.run.record import Phase, RunRecord
 from tare.run.resume import StudyState, decision, plan_of
 from tare.workloads.registry import WORKLOADS
 
@@ -76,7 +77,7 @@ class Tally:
     phase_began: float = 0.0
     spent: list[float] = field(default_factory=list)
     run_began: float | None = None
-    choice: Choice | None = None
+    choice: Choice | TurnChoice | None = None
     sites: dict[str, SiteStands] = field(default_factory=dict)
     """Standing of each of several sites; empty on one machine."""
     at: dict[str, SiteRun] = field(default_factory=dict)
@@ -238,8 +239,8 @@ def so_far(arm: Progress) -> str:
     return f"{100 * arm.point:+.1f} %{bounds} after {counted(arm.n, 'block')}"
 
 
-def chosen(choice: Choice) -> str:
-    """Sentence on the measure phase that the pilot chose."""
+def chosen(choice: Choice | TurnChoice) -> str:
+    """Sentence on what the pilot chose."""
     return f"after the pilot, {choice.sentence}"
 
 

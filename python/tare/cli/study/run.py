@@ -20,12 +20,12 @@ from tare.cli.site_options import (
 )
 from tare.cli.study.format import Format
 from tare.cli.study.planned import planned
-from tare.cli.study.running import carried_out
+from tare.cli.study.running import run_plan
 from tare.cli.study.serve import page_beside
 from tare.run.ending import ending_of
 from tare.run.resume import remaining
 from tare.store.outlines import state_of
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 NO_GOOD_RESULT = 1
 """Exit code: a run failed for good, or the control arm differs from the baseline."""
@@ -40,7 +40,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     ] = None,
     store: Annotated[
         StorePlace | None,
-        typer.Option(parser=place_of, metavar="STORE", help="Where results go (default: NAME-SCALE-store)."),
+        typer.Option(parser=parse_store_url, metavar="STORE", help="Where results go (default: NAME-SCALE-store)."),
     ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print failures only, no progress.")] = False,  # noqa: FBT002 - an option, given by name
@@ -61,9 +61,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     where = chosen_sites(sites, site)
     cluster = chosen_scheduler(scheduler, (tls_ca, tls_cert, tls_key), wait, sites=bool(where))
     plan = planned(study, scale, seed, blocks, profile=profile)
-    path = store or place_of(f"{plan.study.name}-{plan.study.scale}-store")
+    path = store or parse_store_url(f"{plan.study.name}-{plan.study.scale}-store")
     page = page_beside(path, wanted=serve, port=port)
-    with carried_out(plan, path, quiet=quiet, beside=page, sites=where, cluster=cluster) as writer:
+    with run_plan(plan, path, quiet=quiet, beside=page, sites=where, cluster=cluster) as writer:
         done = state_of(writer)
         ending = ending_of(plan, done)
         if ending is not None:

@@ -18,6 +18,7 @@ from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate
 from tare.plan.model import Plan
 from tare.plural import counted
+from tare.record.run_record import RunRecord
 from tare.run.between.reaching import ReachedSite, reached_site, refuse_site
 from tare.run.between.same_hosts import refuse_other_hosts
 from tare.run.ending import ending_of
@@ -25,7 +26,6 @@ from tare.run.execute import Destination, execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import local_engine, local_machine, refuse_without_rights
 from tare.run.parity.references import References, until_refused
-from tare.run.record import RunRecord
 from tare.run.resume import StudyState, finished, remaining
 from tare.sites.file import SiteSpec
 from tare.sites.in_use import in_use
@@ -36,12 +36,12 @@ from tare.sites.process import from_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store import Writer, open_store, resume_store
 from tare.store.outlines import state_of
-from tare.store_place import Place, StorePlace, place_of
+from tare.store_place import Place, StorePlace, parse_store_url
 from tare.workloads.registry import WORKLOADS
 
 if TYPE_CHECKING:
     from tare.run.fleet.cluster import Scheduler
-    from tare.run.fleet.crew import Crew
+    from tare.run.fleet.workers import Workers
 
 
 def unfinished(plan: Plan, records: tuple[RunRecord, ...]) -> str | None:
@@ -58,7 +58,7 @@ _NAMED = 5
 
 
 @contextmanager
-def carried_out(  # noqa: PLR0913 - what a command may choose
+def run_plan(  # noqa: PLR0913 - what a command may choose
     plan: Plan,
     where: Place,
     *,
@@ -72,7 +72,7 @@ def carried_out(  # noqa: PLR0913 - what a command may choose
     `beside`: context that is open while runs are made. `sites`: where to run, if not on this machine alone; several
     sites make blocks at the same time. `cluster`: its workers make the blocks instead of tare's own processes.
     """
-    interrupts, place = Interrupts(), place_of(where)
+    interrupts, place = Interrupts(), parse_store_url(where)
     with (
         _site_for(plan, place, sites, fleet=cluster is not None) as reached,  # refuses before a store is made
         resume_store(place, plan) as writer,
@@ -83,8 +83,8 @@ def carried_out(  # noqa: PLR0913 - what a command may choose
             if remaining(plan, done):
                 with beside or nullcontext():
                     if len(sites) > 1 or cluster is not None:
-                        crew = partial(_crew_of, sites, cluster)
-                        _run_on(plan, writer, done, interrupts, crew, [each.name for each in sites], quiet=quiet)
+                        workers = partial(_workers_of, sites, cluster)
+                        _run_on(plan, writer, done, interrupts, workers, [each.name for each in sites], quiet=quiet)
                     else:
                         _run(plan, writer, done, interrupts, reached, quiet=quiet)
         except Interrupted as interrupted:
@@ -185,13 +185,13 @@ def _run(  # noqa: PLR0913 - all that runs are made of
             writer.commit_all(records)
 
 
-def _crew_of(sites: Sequence[SiteSpec], cluster: Scheduler | None) -> Crew:
-    from tare.run.fleet.cluster import ClusterCrew  # most commands do without
-    from tare.run.fleet.crew import OwnCrew
+def _workers_of(sites: Sequence[SiteSpec], cluster: Scheduler | None) -> Workers:
+    from tare.run.fleet.cluster import ClusterWorkers  # most commands do without
+    from tare.run.fleet.workers import OwnWorkers
 
     if cluster is None:
-        return OwnCrew(sites)
-    return ClusterCrew([site.name for site in sites], cluster)
+        return OwnWorkers(sites)
+    return ClusterWorkers([site.name for site in sites], cluster)
 
 
 def _run_on(  # noqa: PLR0913, PLR0917 - all that runs are made of
@@ -199,7 +199,7 @@ def _run_on(  # noqa: PLR0913, PLR0917 - all that runs are made of
     writer: Writer,
     done: StudyState,
     interrupts: Interrupts,
-    crew: Callable[[], Crew],
+    workers: Callable[[], Workers],
     sites: Sequence[str],
     *,
     quiet: bool,
@@ -217,7 +217,7 @@ def _run_on(  # noqa: PLR0913, PLR0917 - all that runs are made of
         with_status_file(status_writer, shown) as observer,
     ):
         refuse_one_order(plan, made)
-        fleet = Fleet(sites, crew(), writer.path, interrupts)
+        fleet = Fleet(sites, workers(), writer.path, interrupts)
         runs = execute_on(fleet, plan, Destination(writer.id, done, writer.staging), made, observer)
         for records in until_refused(runs, observer):
             writer.commit_all(records)

@@ -10,13 +10,15 @@ from typing import Annotated
 import typer
 
 from tare.errors import EnvironmentLacks
-from tare.store_place import Place, StorePlace, place_of
+from tare.store_place import Place, StorePlace, parse_store_url
 
 
 def serve(
     store: Annotated[
         StorePlace,
-        typer.Argument(parser=place_of, metavar="STORE", help="Store of `tare run`, finished or still running."),
+        typer.Argument(
+            parser=parse_store_url, metavar="STORE", help="Store of `tare run`, finished or still running."
+        ),
     ],
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any free port.")] = 0,
 ) -> None:

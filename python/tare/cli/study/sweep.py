@@ -17,15 +17,15 @@ from rich.text import Text
 from tare.analyze.knee import NEARLY_ALL, Knee, Point, knee_of
 from tare.cli.study.format import Format
 from tare.cli.study.planned import known, loaded
-from tare.cli.study.running import carried_out
+from tare.cli.study.running import run_plan
 from tare.errors import StudyError
 from tare.plan.expand import expand
 from tare.plan.sweep import sweep_of
+from tare.record.emulated import MARK, marked, sides_text
 from tare.report.figures import NONE, amount
 from tare.report.plain import plain
-from tare.run.emulated import MARK, marked, sides_text
 from tare.run.resume import StudyState, remaining
-from tare.store_place import StorePlace, place_of
+from tare.store_place import StorePlace, parse_store_url
 
 _AT_LIMIT = 0.9
 """Share of busy CPU that counts as the limit, as in the rule `client-bottleneck`."""
@@ -147,19 +147,21 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     scale: Annotated[str | None, typer.Option(help="Scale of the study (default: full).")] = None,
     store: Annotated[
         StorePlace | None,
-        typer.Option(parser=place_of, metavar="STORE", help="Where results go (default: NAME-sweep-SCALE-store)."),
+        typer.Option(
+            parser=parse_store_url, metavar="STORE", help="Where results go (default: NAME-sweep-SCALE-store)."
+        ),
     ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print failures only, no progress.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
-    """Run one arm with more and more threads; find full load, and the threads that reach two thirds of it.
+    """Increase threads on one arm until it saturates; find the threads that reach two thirds of full load.
 
     Runs are made in random order. After an interruption, the same command resumes.
     """
     swept = sweep_of(loaded(study, scale), known().workloads, _counts(threads), repetitions, arm)
     plan = expand(swept)
-    path = store or place_of(f"{swept.name}-{swept.scale}-store")
-    with carried_out(plan, path, quiet=quiet) as writer:
+    path = store or parse_store_url(f"{swept.name}-{swept.scale}-store")
+    with run_plan(plan, path, quiet=quiet) as writer:
         records = writer.records()
     knee = knee_of(plan.study, records, tuple(share or (0.66,)))
     units = (str(record.measurement["unit"]) for record in records if record.measurement)

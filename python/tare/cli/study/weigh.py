@@ -16,10 +16,10 @@ from rich.text import Text
 from tare.calibrate.summary import Identity, identity_of
 from tare.cli.study.calibration_text import machine
 from tare.cli.study.planned import planned
-from tare.cli.study.running import carried_out, is_finished
+from tare.cli.study.running import is_finished, run_plan
 from tare.errors import RunFailed, StudyError
 from tare.knowledge.event_costs import EventCost, event_lines, measured_events
-from tare.knowledge.kept_costs import keep, place_of, read_costs
+from tare.knowledge.kept_costs import costs_dir, keep, read_costs
 from tare.knowledge.link_costs import link_costs
 from tare.knowledge.machine_costs import machine_events
 from tare.knowledge.unit_costs import LINKS, STUDY, Load, Quantity, UnitCost, UnitCosts, unit_costs
@@ -30,10 +30,10 @@ from tare.report.interval_bar import LINES, Marks, bar_axis, interval_bar, marks
 from tare.run.local import local_engine
 from tare.sites.engine import engine_facts
 from tare.sites.facts import host_facts
-from tare.sites.layout import Layout, default_layout, make_directory
+from tare.sites.layout import Layout, default_layout, make_directory, make_home
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.store_place import place_of as store_place
+from tare.store_place import parse_store_url
 from tare.version import __version__
 
 _MEANING = (
@@ -48,7 +48,7 @@ def weigh(  # noqa: PLR0913, PLR0917 - options of a command
     full: Annotated[  # noqa: FBT002 - an option, given by name
         bool, typer.Option("--full", help="Measure longer: up to an hour, for narrower intervals.")
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Measure anew what was measured before.")] = False,  # noqa: FBT002 - an option, given by name
+    again: Annotated[bool, typer.Option("--again", help="Repeat earlier measurements.")] = False,  # noqa: FBT002 - an option, given by name
     show: Annotated[bool, typer.Option("--show", help="Print earlier results; run nothing.")] = False,  # noqa: FBT002 - an option, given by name
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 - an option, given by name
     home: Annotated[Path | None, typer.Option(help="tare's directory, in place of $TARE_HOME.")] = None,
@@ -57,7 +57,7 @@ def weigh(  # noqa: PLR0913, PLR0917 - options of a command
     """Measure what a request costs on each network path of this machine, without a database.
 
     Takes ten minutes at most. `tare advise --profile` predicts from it what a path would cost a database. After
-    Ctrl-C, the same command resumes. Paths that were measured before are measured anew by `--again` only.
+    Ctrl-C, the same command resumes. Paths that were measured before are skipped unless you pass `--again`.
     """
     layout = default_layout() if home is None else Layout(home.absolute())
     identity = _identity(layout)
@@ -84,14 +84,15 @@ def _identity(layout: Layout) -> Identity:
 def _measured(layout: Layout, identity: Identity, *, full: bool, again: bool, quiet: bool) -> UnitCosts:
     """Run the study, or resume it, and keep its unit costs."""
     plan = planned(STUDY, "full" if full else "quick", None, None)
-    store = newest_store(place_of(layout, identity), plan)
-    if is_finished(store_place(store), plan):
+    make_home(layout.home)
+    store = newest_store(costs_dir(layout, identity), plan)
+    if is_finished(parse_store_url(store), plan):
         if again:
             store = _next(store)
         elif not quiet:
             typer.echo("paths were measured before; --again measures them anew", err=True)
     make_directory(store.parent)
-    with carried_out(plan, store, quiet=quiet) as writer:
+    with run_plan(plan, store, quiet=quiet) as writer:
         study, records = readable(plan.study, writer.records())
         costs = UnitCosts(
             tare=__version__,
@@ -138,7 +139,7 @@ def _next(store: Path) -> Path:
 
 def _events(layout: Layout, identity: Identity) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
     """Measure what single kernel events cost, in some seconds; and say what could not be measured."""
-    folder = place_of(layout, identity) / "events"
+    folder = costs_dir(layout, identity) / "events"
     make_directory(folder)
     try:
         with local_engine() as engine:

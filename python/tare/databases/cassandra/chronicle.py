@@ -45,7 +45,7 @@ class Logged:
     seconds: float
 
 
-class CassandraChronicler:
+class CassandraEvents:
     """Reads the account of a single node."""
 
     def tell(self, plan: ServerPlan, inside: Exec) -> Chronicle:

@@ -11,21 +11,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tare.deployments import Bind, Instance, Observation, Right, Task
-from tare.deployments.cgroup.placement import warden
+from tare.deployments import Bind, Instance, Observation, Task
+from tare.deployments.cgroup.removal import warden
 from tare.deployments.defaults import SCRATCH, environment, user
 from tare.deployments.directories import remove_tree
-from tare.deployments.observe import observe
+from tare.deployments.mounts import below, mountinfo_of, parse_mountinfo
+from tare.deployments.observe import observe, shm_bytes_of
 from tare.deployments.rlimits import OWN_STATUS, ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
-from tare.sites import Completed, Host, Process
+from tare.requirements import Requirement
+from tare.requirements.rights import ROOT
+from tare.sites import Completed, Host, NewFile, Process
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.marks import make_marked
 from tare.sites.process import BOOT_ID, alive, boot_id, to_ident
-from tare.sites.put_all import NewFile, put_all
 from tare.sites.read_ahead import fetched
-from tare.sites.reading import ending
+from tare.sites.reading import ending, last_line_of
 from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
@@ -34,13 +36,15 @@ if TYPE_CHECKING:
 LAUNCHER = Path(__file__).with_name("launcher.py")
 _HOSTNAME, _RESOLVERS = "/proc/sys/kernel/hostname", "/etc/resolv.conf"
 _CALL_S = 30.0
+_CGROUPS = "/sys/fs/cgroup"
+"""A program may size itself by its limits, as the JVM does, so it sees the host's cgroups."""
 _LAST_WORDS_BYTES = 400
 
 
 class Bare:
     """Runs a task in the image's root, the run's cgroup and the network of the host (or of another instance)."""
 
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+    needs: ClassVar[tuple[Requirement, ...]] = (ROOT,)
     isolates_network: ClassVar[bool] = False
     own_root: ClassVar[bool] = True
 
@@ -126,27 +130,28 @@ class Bare:
         make_marked(self._host, scratch, "0711")
         procs = self._shared.placement.make(task)
         seen = fetched(self._host, (_HOSTNAME, _RESOLVERS, OWN_STATUS))
-        names = resolver_files(seen)
+        names, mountinfo = resolver_files(seen), mountinfo_of(self._host)
         files = {"launcher.py": LAUNCHER.read_bytes(), **names}
-        put_all(self._host, [NewFile(f"{scratch}/{name}", content) for name, content in files.items()])
+        self._host.put_all([NewFile(f"{scratch}/{name}", content) for name, content in files.items()])
         lent = (Bind(f"{scratch}/{name}", f"/etc/{name}", read_only=True) for name in names)
         spec = {
             **_program(task, seen),
             "rootfs": task.image.rootfs,
             "binds": [asdict(bind) for bind in (*lent, *task.binds)],
             "scratch": [asdict(place) for place in SCRATCH],
-            "shm_bytes": task.limits.shm_bytes,
+            "shm_bytes": task.limits.shm_bytes or shm_bytes_of(self._host, "self", mountinfo),
             "own_output": True,
             "stdout": task.output.stdout,
             "stderr": task.output.stderr,
             "status": f"{scratch}/status",
             "cgroup_procs": list(procs),
+            "mover": list(self._shared.placement.mover(task)),
+            "cgroup_mounts": below(parse_mountinfo(mountinfo), _CGROUPS)[::-1],
             "network_of": task.beside.process.pid if task.beside is not None else None,
             "own_network": task.network is NetworkKind.UNTRACKED,
         }
         launch = ["python3", "-I", "-S", f"{scratch}/launcher.py", "start"]
-        command = [*self._shared.placement.prefix(task), *launch]
-        done = self._host.run(command, timeout_s=_CALL_S, stdin=launcher_input(spec), check=False)
+        done = self._host.run(launch, timeout_s=_CALL_S, stdin=launcher_input(spec), check=False)
         if done.code != 0:
             raise RunFailed(f"{task.name} cannot be started: {done.stderr.decode(errors='replace').strip()}")
         answer: dict[str, int] = json.loads(done.stdout)
@@ -160,8 +165,7 @@ class Bare:
 
     def _last_words(self, task: Task) -> str:
         tail = (ending(self._host, task.output.stderr) or ending(self._host, task.output.stdout)).strip()
-        text = tail[-_LAST_WORDS_BYTES:].decode(errors="replace")
-        return text.splitlines()[-1] if text else "it printed nothing"
+        return last_line_of(tail[-_LAST_WORDS_BYTES:]) or "it printed nothing"
 
 
 def _program(task: Task, seen: Host) -> dict[str, Any]:
@@ -184,6 +188,11 @@ def resolver_files(seen: Host) -> Mapping[str, bytes]:
         "hostname": f"{name}\n".encode(),
         "resolv.conf": seen.read(_RESOLVERS) or b"",
     }
+
+
+def launcher_source() -> tuple[str, ...]:
+    """Words by which Python runs the launcher without a copy of it on the host."""
+    return ("-c", LAUNCHER.read_bytes().decode())
 
 
 def launcher_input(spec: Mapping[str, Any]) -> bytes:

@@ -6,14 +6,14 @@ This file is copied to a host and run there by the host's Python, so it uses the
     python3 -I -S launcher.py exec     become a program inside a running task
 
 Standard input begins with the specification, as JSON behind its length in ten digits; the rest is the program's
-input. An error is one line on standard error and exit code 125. The supervisor only waits for the task, as
-containerd's shim does for a container, and writes the task's exit code to the file `status`.
-docs/concepts/deployments.md lists the mounts.
+input. An error is one line on standard error and exit code 125. The supervisor waits for the task, as
+containerd's shim does, and writes its exit code to the file `status`. Mounts: docs/concepts/deployments.md.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -26,7 +26,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
+CLONE_NEWNS, CLONE_NEWNET, CLONE_NEWUSER = 0x00020000, 0x40000000, 0x10000000
 POD_NAMESPACES = {"uts": 0x04000000, "ipc": 0x08000000, "pid": 0x20000000}
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_BIND, MS_REC, MS_PRIVATE, MS_STRICTATIME = 1 << 12, 1 << 14, 1 << 18, 1 << 24
@@ -34,11 +34,10 @@ MNT_DETACH, SIOCSIFFLAGS, IFF_UP = 2, 0x8914, 1
 PLAIN = MS_NOSUID | MS_NODEV | MS_NOEXEC
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
 RLIMIT_LOCKS = 10  # missing in the resource module
-MAX_LINKS = 40  # as the kernel's own limit, path_resolution(7)
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 STREAMS = {name: f"/proc/self/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))}
 DEVICE_LINKS = {"fd": "/proc/self/fd", **STREAMS, "core": "/proc/kcore", "ptmx": "pts/ptmx"}
-CGROUPS, FAILED, DIGITS = "/sys/fs/cgroup", 125, 10
+FAILED, DIGITS, MAX_LINKS = 125, 10, 40  # links as in path_resolution(7)
 
 Spec = dict[str, Any]
 libc = ctypes.CDLL(None, use_errno=True)
@@ -156,8 +155,8 @@ class Root:
             mode = stat.S_IMODE(seen.stat().st_mode)
         self.mount("tmpfs", path, MS_NOSUID | MS_NODEV, f"mode={mode:o}")
 
-    def devices(self, shm: str) -> None:
-        """Mount a minimal /dev, as an engine makes it. `shm`: options of /dev/shm."""
+    def devices(self, shm_bytes: int | None) -> None:
+        """Mount a minimal /dev, as an engine makes it."""
         self.mount("tmpfs", "/dev", MS_NOSUID | MS_STRICTATIME, "mode=755,size=65536k")
         dev = resolve(self.path, "/dev")
         for name, (major, minor) in DEVICES.items():
@@ -167,7 +166,8 @@ class Root:
             if name != "core" or Path(target).exists():  # not every kernel has it
                 (dev / name).symlink_to(target)
         self.mount("devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5")
-        self.mount("tmpfs", "/dev/shm", PLAIN, shm)  # noqa: S108 - in the new root
+        size = "" if shm_bytes is None else f",size={shm_bytes}"
+        self.mount("tmpfs", "/dev/shm", PLAIN, f"mode=1777{size}")  # noqa: S108 - in the new root
         self.mount("mqueue", "/dev/mqueue", PLAIN)
 
     def enter(self) -> None:
@@ -187,33 +187,17 @@ def build_root(spec: Spec) -> None:
     """Make a private mount namespace with the task's root in it."""
     check(libc.unshare(CLONE_NEWNS), "make a mount namespace")
     mount("", Path("/"), flags=MS_REC | MS_PRIVATE)
-    cgroups, shm = cgroup_mounts(), shm_options(spec["shm_bytes"])
     root = Root(spec["rootfs"])
     root.mount("proc", "/proc", PLAIN)
     root.mount("sysfs", "/sys", PLAIN | MS_RDONLY)
-    for path in cgroups:
+    for path in spec["cgroup_mounts"]:
         root.bind(path, path, read_only=True)
-    root.devices(shm)
+    root.devices(spec["shm_bytes"])
     for scratch in spec["scratch"]:
         root.scratch(scratch["target"], int(scratch["mode"], 8))
     for bind in spec["binds"]:
         root.bind(bind["source"], bind["target"], read_only=bind["read_only"], recursive=True)
     root.enter()
-
-
-def cgroup_mounts() -> list[str]:
-    """Mount points of the host's cgroups. A program may size itself by its limits (the JVM does)."""
-    lines = Path("/proc/self/mountinfo").read_text(errors="replace").split("\n")
-    seen = (line.split(" ")[4] for line in lines if line)
-    return [path for path in seen if f"{path}/".startswith(f"{CGROUPS}/")]
-
-
-def shm_options(size: int | None) -> str:
-    """Options of a /dev/shm: of `size` bytes, else as large as the host's, of which nothing is left behind."""
-    if size is None and Path("/dev/shm").is_mount():  # noqa: S108 - only looked at
-        seen = os.statvfs("/dev/shm")  # noqa: S108 - only looked at
-        size = seen.f_blocks * seen.f_frsize
-    return "mode=1777" if size is None else f"mode=1777,size={size}"
 
 
 class User:
@@ -252,8 +236,8 @@ def table(path: str, fields: int) -> list[list[str]]:
     return [row for row in (line.split(":") for line in lines) if len(row) >= fields]
 
 
-def become(spec: Spec) -> NoReturn:
-    """Set limits, user, environment and working directory, then execute the program."""
+def become(spec: Spec, user_namespace: int | None = None) -> NoReturn:
+    """Set limits, user, environment and working directory, then execute the program. Import nothing here."""
     user, env = User(spec["user"]), {"HOSTNAME": os.uname().nodename, **spec["env"]}
     Path("/proc/self/oom_score_adj").write_text("0")
     os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))  # the cpuset narrows it again
@@ -268,18 +252,33 @@ def become(spec: Spec) -> NoReturn:
             raise LaunchError(f"the limit {name} cannot be set to {soft}:{hard}: {error}") from error
     env = {"HOME": user.home, **env}
     os.umask(0o022)
+    if user_namespace is not None:  # after the limits, which only the host's root may raise
+        check(libc.setns(user_namespace, CLONE_NEWUSER), "enter the task's user namespace")
     user.become()
     os.chdir(spec["workdir"])
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would inherit that
         signal.signal(number, signal.SIG_DFL)
-    try:
-        os.execvpe(spec["argv"][0], spec["argv"], env)  # noqa: S606 - a shell is what must not be there
-    except OSError as error:
-        raise LaunchError(f"cannot execute {spec['argv'][0]}: {error.strerror}") from error
+    execute_program(spec["argv"], env)
+
+
+def execute_program(argv: list[str], env: dict[str, str]) -> NoReturn:
+    """Become the program, searched for as execvp(3) does: os.execvpe imports modules, which the new root lacks."""
+    folders = [""] if "/" in argv[0] else [f"{each or '.'}/" for each in env.get("PATH", os.defpath).split(":")]
+    number = errno.ENOENT
+    for folder in folders:
+        try:
+            os.execve(folder + argv[0], argv, env)  # noqa: S606 - a shell is what must not be there
+        except OSError as error:
+            number = number if error.errno in (None, errno.ENOENT, errno.ENOTDIR) else error.errno
+    raise LaunchError(f"cannot execute {argv[0]}: {os.strerror(number)}")
 
 
 def join(spec: Spec) -> None:
     """Enter the task's cgroups and, if it shares one, another instance's network namespace."""
+    if mover := spec.get("mover"):
+        child = os.posix_spawnp(mover[0], [*mover, str(os.getpid())], os.environ)
+        if code := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+            raise LaunchError(f"{mover[0]} ended with {code}: its reason is in {spec['stderr']}")
     for path in spec["cgroup_procs"]:
         Path(path).write_text("0")
     if spec["network_of"]:
@@ -356,11 +355,12 @@ def execute(spec: Spec) -> NoReturn:
     if inside:
         for kind, flag in POD_NAMESPACES.items():
             enter_namespace(inside, kind, flag)
+    users = os.open(f"/proc/{spec['enter']}/ns/user", os.O_RDONLY | os.O_CLOEXEC) if spec.get("own_users") else None
     enter_namespace(spec["enter"], "mnt", CLONE_NEWNS)
     if inside and (child := os.fork()):  # a process keeps the pid namespace that it was made in
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os._exit(code if code >= 0 else 128 - code)
-    become(spec)
+    become(spec, users)
 
 
 def read_all(descriptor: int) -> bytes:

@@ -19,6 +19,7 @@ from tare.sites import Host
 
 _NOT_CONTROLLERS = frozenset({"rw", "ro", "xattr", "clone_children", "noprefix", "release_agent"})
 _V2_CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
+_NESTED = "/container"
 _CPUSET = ("cpuset.cpus", "cpuset.mems")
 
 
@@ -105,6 +106,11 @@ def parse_proc_cgroup(text: str) -> dict[str, str]:
     """Parse /proc/PID/cgroup: controllers (comma-separated, empty for v2) → path as printed."""
     lines = [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
     return {controllers: path for _, controllers, path in lines}
+
+
+def limited(path: str) -> str:
+    """The cgroup that holds a task's limits: crun puts a program into `container` below the scope of systemd's."""
+    return path.removesuffix(_NESTED) if path.endswith(f".scope{_NESTED}") else path
 
 
 def parent_writes(cgroups: Cgroups, path: str, read: Read) -> Iterator[Write]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tare.deployments import Instance, Limits, Task
@@ -15,10 +15,12 @@ from tare.deployments.cgroup.hierarchy import (
     cgroups_of,
     cpuset_files,
     leaf_writes,
+    limited,
     parent_writes,
     parse_proc_cgroup,
     weight_writes,
 )
+from tare.deployments.cgroup.removal import clear, prune, stop_units
 from tare.deployments.defaults import cpu_quota_us
 from tare.deployments.disks import Read, disks
 from tare.deployments.observe import parse_status
@@ -33,9 +35,8 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 
-WARDEN = Path(__file__).with_name("warden.py")
 _CALL_S = 30.0
-_WATCHER = "conmon"
+_MOVE = 'for file in {procs}; do [ ! -e "$file" ] || echo "$1" >"$file" || exit; done'
 
 
 class Placement(Protocol):
@@ -62,6 +63,14 @@ class Placement(Protocol):
         """Make the cgroups of a bare task; return the files through which its first process joins them."""
         ...
 
+    def mover(self, task: Task) -> tuple[str, ...]:
+        """Command that moves the process whose pid is appended to the task's cgroup; empty if files do."""
+        ...
+
+    def runc_cgroup(self, task: Task) -> RuncCgroup:
+        """How runc is told to make the cgroup of a container that has no engine."""
+        ...
+
     def make_parent(self, parent: str) -> None:
         """Make the parent cgroup of an engine's containers."""
         ...
@@ -75,6 +84,14 @@ class Placement(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class RuncCgroup:
+    """`path`: `cgroupsPath` of the OCI configuration. `by_systemd`: whether runc asks systemd for the cgroup."""
+
+    path: str
+    by_systemd: bool
+
+
 def placement_of(host: Host, ledger: Ledger, engine: DockerClient | None) -> Placement:
     """Use the engine's driver if there is an engine, else systemd's if systemd runs, else plain cgroups."""
     cgroups = cgroups_of(host)
@@ -83,11 +100,6 @@ def placement_of(host: Host, ledger: Ledger, engine: DockerClient | None) -> Pla
     else:
         systemd = (host.read("/proc/1/comm") or b"").strip() == b"systemd"
     return SystemdSlices(host, ledger, cgroups) if systemd else PlainCgroups(host, ledger, cgroups)
-
-
-def plain_placement(host: Host, ledger: Ledger) -> Placement:
-    """Make control groups by hand, whatever the engine's driver."""
-    return PlainCgroups(host, ledger, cgroups_of(host))
 
 
 @dataclass(frozen=True)
@@ -122,6 +134,14 @@ class PlainCgroups:
         seen = fetched(self.host, cpuset_files(self.cgroups, path))
         self._write(seen, leaf_writes(self.cgroups, path, task.limits, seen.read))
         return tuple(f"{directory}/cgroup.procs" for directory in directories)
+
+    def mover(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 - the process is moved by the files of `make`
+        """Return no words."""
+        return ()
+
+    def runc_cgroup(self, task: Task) -> RuncCgroup:
+        """A directory beside those of bare tasks."""
+        return RuncCgroup(f"/{leaf(task)}", by_systemd=False)
 
     def make_parent(self, parent: str) -> None:
         """Make the parent in every hierarchy: the first task must not leave out one that the next needs."""
@@ -196,6 +216,22 @@ class SystemdSlices:
         self.ledger.note(Kind.CGROUP, self._scope(task), host=self.host.name)
         return ()
 
+    def mover(self, task: Task) -> tuple[str, ...]:
+        """Have systemd make the scope around a shell, which moves the process there and ends.
+
+        What starts and supervises the task stays outside, so its memory and CPU time are not the task's.
+        """
+        if task.cgroup is CgroupPlace.ROOT:
+            return ()
+        directories = self.cgroups.directories(self._scope(task))
+        procs = " ".join(shlex.quote(f"{each}/cgroup.procs") for each in directories)
+        return (*self.prefix(task), "sh", "-c", _MOVE.format(procs=procs), "sh")
+
+    def runc_cgroup(self, task: Task) -> RuncCgroup:
+        """A scope made by systemd: in a slice, it takes the limits of a directory that others made away again."""
+        prefix, _, name = task.name.partition("-")
+        return RuncCgroup(f"{slice_name(task.cgroup_parent)}:{prefix}:{name}", by_systemd=True)
+
     def make_parent(self, parent: str) -> None:
         """Only note the slice in the ledger: it is made with its first scope."""
         self.ledger.note(Kind.CGROUP, slice_path(parent), host=self.host.name)
@@ -206,10 +242,10 @@ class SystemdSlices:
         self.ledger.forget(Kind.CGROUP, self._scope(task), host=self.host.name)
 
     def prune_parent(self, parent: str) -> bool:
-        """Remove an empty slice. It stays active until it is stopped."""
+        """Remove an empty slice, and empty ones above it. They stay active until they are stopped."""
         gone = prune(self.host, self.cgroups, slice_path(parent))
         if gone:
-            self.host.run(["systemctl", "stop", slice_name(parent)], timeout_s=_CALL_S, check=False)
+            stop_units(self.host, self.cgroups, slice_path(parent))
             self.ledger.forget(Kind.CGROUP, slice_path(parent), host=self.host.name)
         return gone
 
@@ -261,56 +297,6 @@ def scope_properties(limits: Limits, read: Read) -> tuple[str, ...]:
     return tuple(properties)
 
 
-def clear(host: Host, cgroups: Cgroups, path: str) -> None:
-    """Kill everything that runs in a cgroup, then remove it. Raises `RunFailed` if it cannot be removed."""
-    if not prune(host, cgroups, path):
-        warden(host, "clear", path, *(hierarchy.mount for hierarchy in cgroups.hierarchies))
-
-
-def clear_watchers(host: Host, cgroups: Cgroups, parent: str) -> None:
-    """End Podman's `conmon` processes if nothing else is left below a parent.
-
-    Podman keeps the `conmon` of each exec for five minutes (`--exit-delay 300`), beside the groups of its
-    containers.
-    """
-    places = [place for place in cgroups.directories(parent) if host.read(f"{place}/cgroup.procs") is not None]
-    if not places:
-        return
-    argv = ["find", *places, "-mindepth", "1", "-maxdepth", "1", "-type", "d", "-printf", "%f\n"]
-    names = set(host.run(argv, timeout_s=_CALL_S, check=False).text.split())
-    if all(_WATCHER in name for name in names):
-        for name in sorted(names):
-            clear(host, cgroups, f"{parent}/{name}")
-
-
-def prune(host: Host, cgroups: Cgroups, path: str) -> bool:
-    """Remove a cgroup and its ancestors as far as they are empty.
-
-    Return whether the cgroup is gone from every hierarchy. The kernel refuses to remove a cgroup in use (EBUSY).
-    Raises `RunFailed` for a path that leads out of the hierarchy.
-    """
-    parts = path.split("/")
-    if "" in parts or ".." in parts:
-        raise RunFailed(f"{path!r} is not a cgroup of tare")
-    if not _gone(host, cgroups, path):
-        upwards = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
-        places = [place for each in upwards for place in cgroups.directories(each)]
-        host.run(["rmdir", "--", *places], timeout_s=_CALL_S, check=False)
-    return _gone(host, cgroups, path)
-
-
-def _gone(host: Host, cgroups: Cgroups, path: str) -> bool:
-    files = [f"{place}/cgroup.procs" for place in cgroups.directories(path)]
-    seen = fetched(host, files)
-    return all(seen.read(file) is None for file in files)
-
-
-def warden(host: Host, *words: str, timeout_s: float = _CALL_S) -> str:
-    """Run warden.py on the host with these arguments and return its output."""
-    argv = ["python3", "-I", "-S", "-", *words]
-    return host.run(argv, timeout_s=timeout_s, stdin=WARDEN.read_bytes()).text
-
-
 def set_cpus(host: Host, instance: Instance, cpus: str) -> None:
     """Move all processes of a task to a list of CPUs, and verify it. Raises `RunFailed` if they did not move."""
     pid, name = instance.process.pid, instance.task.name
@@ -323,7 +309,7 @@ def set_cpus(host: Host, instance: Instance, cpus: str) -> None:
             f"{name} has no cpuset control group, so it cannot be moved to CPUs {cpus}",
             hint="let tare limit it (cgroup: run), on a kernel with the cpuset controller",
         )
-    host.put(cpus.encode(), f"{mount}/{path.strip('/')}/cpuset.cpus")
+    host.put(cpus.encode(), f"{mount}/{limited(path).strip('/')}/cpuset.cpus")
     allowed = parse_status(_text(host, f"/proc/{pid}/status")).get("Cpus_allowed_list")
     if allowed is None:
         raise RunFailed(f"{name} ended before it was moved to CPUs {cpus}")
@@ -337,7 +323,7 @@ def set_cpu_weight(host: Host, cgroups: Cgroups, pid: int, limits: Limits) -> No
     path = next((path for names, path in paths.items() if "cpu" in names.split(",")), paths.get("", ""))
     if not path.strip("/"):  # an ended process is listed in the root cgroup, which is not the container's
         return
-    for write in weight_writes(cgroups, path.strip("/"), limits):
+    for write in weight_writes(cgroups, limited(path).strip("/"), limits):
         host.put(write.value.encode(), write.path)
 
 

@@ -2,6 +2,7 @@
 
     python3 -I -S - wait PID STARTED_TICKS STATUS_FILE      print the exit code that the supervisor wrote down
     python3 -I -S - end PID STARTED_TICKS GRACE_S [MARK]    SIGTERM, then SIGKILL after GRACE_S, if it bears MARK
+    python3 -I -S - send PID STARTED_TICKS NAME [group]     send SIGNAME, also to the group that PID leads
     python3 -I -S - clear PATH MOUNT...                     kill what is in the cgroup PATH and remove it
 
 It sleeps in the kernel (pidfd_open(2)), so that waiting takes no CPU time from the run.
@@ -104,6 +105,18 @@ def end(pid: str, started_ticks: str, grace_s: str, mark: str = "") -> int:
     return 1
 
 
+def send(pid: str, started_ticks: str, name: str, to: str = "") -> int:
+    """Send a signal to a process, or to its group, which no other process can lead while it runs."""
+    handle, number = open_pidfd(int(pid), int(started_ticks)), signal.Signals[f"SIG{name}"]
+    if handle is not None and not ended(handle, 0):
+        with contextlib.suppress(ProcessLookupError):
+            if to == "group":
+                os.killpg(int(pid), number)
+            else:
+                signal.pidfd_send_signal(handle, number)
+    return 0
+
+
 def clear(path: str, *mounts: str) -> int:
     """Kill the members of a cgroup until it can be removed.
 
@@ -175,5 +188,5 @@ def kill(tree: Path) -> None:
 
 
 if __name__ == "__main__":
-    verbs: dict[str, Callable[..., int]] = {"wait": wait, "end": end, "clear": clear}
+    verbs: dict[str, Callable[..., int]] = {"wait": wait, "end": end, "send": send, "clear": clear}
     sys.exit(verbs[sys.argv[1]](*sys.argv[2:]))

@@ -6,7 +6,6 @@ else (user, environment, limits, cgroup parent, scratch directories) is set as f
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -17,12 +16,14 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.types import LogConfig, Mount, Ulimit
 from requests.exceptions import RequestException, Timeout
 
-from tare.deployments import Endpoint, Instance, Observation, Right, Task
+from tare.deployments import Endpoint, Instance, Observation, Task
 from tare.deployments.cgroup.placement import set_cpu_weight
+from tare.deployments.container.confinement import security_options
 from tare.deployments.container.engine_exec import engine_exec
 from tare.deployments.container.layers import drop_image, fill_layer, image_with, set_page_cache
+from tare.deployments.container.overlay import must_be_root, overlay_of
 from tare.deployments.container.printed import printed
-from tare.deployments.container.rootless import NETWORKS, Rootless, end_watchers
+from tare.deployments.container.rootless import NETWORKS, Rootless
 from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, cpu_quota_us, environment, shm_bytes, user
 from tare.deployments.disks import disks
 from tare.deployments.observe import observe
@@ -30,11 +31,15 @@ from tare.deployments.pod.pod import Made, Pods
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EngineSilent, EnvironmentLacks, RunFailed, TareError, TimedOut
+from tare.requirements import Requirement
+from tare.requirements.engines import ENGINE, RUNTIMES, SIDECAR
 from tare.sites import Completed, Host, Process
-from tare.sites.engine import RUN_LABEL, in_words, is_no_answer, labels
+from tare.sites.engine import in_words, is_no_answer, labels
 from tare.sites.engines import ROOTLESS, address_of, service_at
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.marks import RUN_LABEL
 from tare.sites.process import boot_id, identify
+from tare.sites.reading import last_line_of
 from tare.study.values import OWN_ADDRESS, ROOTLESS_NETWORKS, NetworkKind
 
 if TYPE_CHECKING:
@@ -44,13 +49,12 @@ if TYPE_CHECKING:
 _BRIDGED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS)
 _LOOPBACK = "127.0.0.1"
 _LAST_WORDS_LINES = 5
-_API_S = 60.0
 
 
 class Container:
     """Runs each task in a container that is removed with the task."""
 
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
+    needs: ClassVar[tuple[Requirement, ...]] = (ENGINE, SIDECAR, RUNTIMES)
     isolates_network: ClassVar[bool] = True
     own_root: ClassVar[bool] = True
 
@@ -82,6 +86,8 @@ class Container:
         container = self._container(instance.task)
         if container is None or container.status != "running":
             raise RunFailed(f"{instance.task.name} has ended{_how_of(container)}: {_last_words(container)}")
+        if self._rootless is not None:
+            return self._rootless.exec(instance, argv, timeout_s=timeout_s, user=user, stdin=stdin)
         with self._answering(instance.task):
             return engine_exec(
                 self._engine,
@@ -110,7 +116,8 @@ class Container:
     def observe(self, instance: Instance) -> Observation:
         """Read /proc and the cgroups of the container's first process."""
         cgroups = self._shared.placement.cgroups
-        seen = observe(self._host, cgroups, instance.process.pid, instance.task.targets)
+        task = instance.task
+        seen = observe(self._host, cgroups, instance.process.pid, task.targets, task.sysctls)
         return seen if instance.task.pod is None else replace(seen, pod=self._pods.observe(instance))
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
@@ -143,17 +150,18 @@ class Container:
             **(self._resource_options(task, pod) if rootless is None else {}),
             **self._program_options(task),
         )
-        for layer in task.layers:
-            (
-                set_page_cache(self._host, container, layer)
-                if layer.copy_up
-                else fill_layer(self._host, container, task, layer)
-            )
+        overlay = overlay_of(self._engine, self._host, container) if task.layers else None
+        if overlay is not None:
+            for layer in task.layers:
+                place = set_page_cache if layer.copy_up else fill_layer
+                place(self._host, overlay, task, layer)
         if rootless is not None:
             rootless.give(task)
             rootless.place(task, container)
         container.start()
         container.reload()
+        if overlay is not None:
+            must_be_root(self._host, overlay, int(container.attrs["State"]["Pid"]), task.name)
         if task.limits.cpu_weight is not None and rootless is None:
             set_cpu_weight(
                 self._host, self._shared.placement.cgroups, int(container.attrs["State"]["Pid"]), task.limits
@@ -251,34 +259,11 @@ class Container:
             **({"shm_size": shm_bytes(task.limits)} if task.pod is None else {}),
             "init": False,
             "log_config": LogConfig(type=LogConfig.types.JSON),
-            "labels": labels(task.cgroup_parent),
+            "labels": labels(task.cgroup_parent, self._ledger.owner_on(self._host.name)),
             **({"runtime": task.runtime} if task.runtime else {}),
-            **self._security_options(task),
+            **({"sysctls": dict(task.sysctls)} if task.sysctls else {}),
+            **security_options(self._host, task.confinement, of_podman=self._shared.of_podman),
         }
-
-    def _security_options(self, task: Task) -> dict[str, Any]:
-        """Security options, only if asked for. Docker takes the profile's content, Podman its file name."""
-        asked, given = task.confinement, dict[str, Any]()
-        options = ["no-new-privileges"] if asked.no_new_privileges else []
-        if asked.seccomp != "default":
-            filtered = asked.seccomp
-            if filtered != "unconfined" and not self._shared.of_podman:
-                filtered = self._seccomp_profile(filtered)
-            options.append(f"seccomp={filtered}")
-        if options:
-            given["security_opt"] = options
-        if asked.capabilities != "default":
-            given["cap_add" if asked.capabilities == "all" else "cap_drop"] = ["ALL"]
-        return given
-
-    def _seccomp_profile(self, path: str) -> str:
-        """Read a seccomp profile and put it on one line, as the engine's API requires."""
-        try:
-            return json.dumps(json.loads(self._host.read(path) or b""))
-        except ValueError as error:
-            raise EnvironmentLacks(
-                f"the seccomp profile {path} is missing or not JSON", hint="confinement.seccomp names it"
-            ) from error
 
     def _instance(self, task: Task, container: EngineContainer, pod: Made | None) -> Instance:
         attrs = container.attrs
@@ -360,8 +345,6 @@ class Container:
                 container.remove(v=True, force=True)
         self._ledger.forget(Kind.CONTAINER, task.name, host=self._host.name)
         if self._rootless is not None:
-            if container is not None:
-                end_watchers(self._host, str(container.id))
             self._rootless.disconnect(task)
             self._rootless.take_back(task)
             self._shared.placement.remove(task)
@@ -391,8 +374,7 @@ def _how_of(container: EngineContainer | None) -> str:
 def _last_words(container: EngineContainer | None) -> str:
     if container is None:
         return "its container is gone"
-    words = bytes(container.logs(tail=_LAST_WORDS_LINES)).decode(errors="replace").strip()
-    return words.splitlines()[-1] if words else "it printed nothing"
+    return last_line_of(bytes(container.logs(tail=_LAST_WORDS_LINES))) or "it printed nothing"
 
 
 def _is_timeout(error: RequestException) -> bool:

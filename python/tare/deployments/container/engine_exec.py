@@ -11,13 +11,16 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from docker.errors import APIError
 
-from tare.errors import EngineSilent, RunFailed, TimedOut
+from tare.deployments.cgroup.removal import send
+from tare.errors import EngineSilent, RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host
 from tare.sites.engine import is_no_answer, names_no_containerd
+from tare.sites.process import identify
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -55,10 +58,12 @@ def engine_exec(  # noqa: PLR0913 - an engine, a place in it, and what `Deployme
         raw = _converse(plain, reader, stdin, deadline)
     except TimeoutError as error:
         pid = engine.api.exec_inspect(made["Id"]).get("Pid")
-        if pid:
-            host.run(["kill", "-KILL", str(pid)], timeout_s=10, check=False)
+        if pid and (process := identify(host, pid)) is not None:
+            with suppress(TareError):  # a user may not; the program then ends with its container
+                send(host, process, "KILL")
         raise TimedOut(f"{argv[0]} did not end within {timeout_s:g} s in container {container_id[:12]}") from error
     finally:
+        connection._response.close()  # first, as it flushes its reader: over a closed one, that fails when freed
         connection.close()
         plain.close()
     stdout, stderr = split_frames(raw)

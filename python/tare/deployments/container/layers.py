@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from docker.errors import ImageNotFound
 
 from tare.deployments import Layer, Task
+from tare.deployments.container.overlay import Overlay, overlay_of
 from tare.deployments.directories import sync_and_evict
 from tare.deployments.mounts import must_share_disk
 from tare.errors import EnvironmentLacks, RunFailed
@@ -22,16 +23,15 @@ from tare.sites.ledger import Kind, Ledger
 
 if TYPE_CHECKING:
     from docker import DockerClient
-    from docker.models.containers import Container as EngineContainer
 
 _COPY_S = 4 * 3600.0
 _CALL_S = 60.0
 _REPOSITORY = "tare/run"
 
 
-def fill_layer(host: Host, container: EngineContainer, task: Task, layer: Layer) -> None:
+def fill_layer(host: Host, overlay: Overlay, task: Task, layer: Layer) -> None:
     """Copy the data into the writable layer of a container that has been created but not started."""
-    upper = _directory(container, "UpperDir")
+    upper = overlay.upper
     must_share_disk(host, upper, layer.source)
     must_have_empty_target(host, task, layer)
     for part in reversed(PurePosixPath(layer.target).parents[:-1]):
@@ -48,10 +48,13 @@ def image_with(engine: DockerClient, host: Host, ledger: Ledger, task: Task, lay
     ledger.note(Kind.CONTAINER, maker, host=host.name)
     ledger.note(Kind.IMAGE, reference, host=host.name)
     container = engine.containers.create(
-        str(task.image.engine_id), command=["-"], name=maker, labels=labels(task.cgroup_parent)
+        str(task.image.engine_id),
+        command=["-"],
+        name=maker,
+        labels=labels(task.cgroup_parent, ledger.owner_on(host.name)),
     )
     try:
-        fill_layer(host, container, task, layer)
+        fill_layer(host, overlay_of(engine, host, container), task, layer)
         container.commit(repository=_REPOSITORY, tag=task.name)
     finally:
         container.remove(v=True, force=True)
@@ -59,13 +62,12 @@ def image_with(engine: DockerClient, host: Host, ledger: Ledger, task: Task, lay
     return reference
 
 
-def set_page_cache(host: Host, container: EngineContainer, layer: Layer) -> None:
+def set_page_cache(host: Host, overlay: Overlay, task: Task, layer: Layer) -> None:
     """Set the page cache as asked for the data in the image's topmost layer, which the engine has just unpacked."""
-    topmost = _directory(container, "LowerDir").split(":")
-    below = [f"{each}{layer.target}" for each in topmost]
+    below = [f"{each}{layer.target}" for each in overlay.lower]
     there = [path for path in below if host.run(["test", "-d", path], timeout_s=_CALL_S, check=False).code == 0]
     if not there:
-        raise RunFailed(f"no layer below {layer.target} holds the data, so nothing can be copied up")
+        raise RunFailed(f"{task.name}: no layer below {layer.target} holds the data, so nothing can be copied up")
     sync_and_evict(host, there[0], warmed=layer.warmed)
 
 
@@ -80,19 +82,6 @@ def drop_image(engine: DockerClient, host: Host, ledger: Ledger, task: Task) -> 
 def image_of(task: Task) -> str:
     """Reference of a task's own image."""
     return f"{_REPOSITORY}:{task.name}"
-
-
-def _directory(container: EngineContainer, which: str) -> str:
-    container.reload()
-    driver = container.attrs.get("GraphDriver") or {}
-    directory = (driver.get("Data") or {}).get(which)
-    if not directory:
-        raise EnvironmentLacks(
-            "storage `layer` needs an engine with an overlay of directories; this one uses "
-            f"{driver.get('Name') or 'another snapshotter'}",
-            hint="use the storage driver overlay2, or another storage",
-        )
-    return str(directory)
 
 
 def must_have_empty_target(host: Host, task: Task, layer: Layer) -> None:

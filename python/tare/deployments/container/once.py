@@ -19,6 +19,7 @@ from tare.deployments.rlimits import ceilings, rlimits
 from tare.errors import RunFailed
 from tare.sites import Completed, Host
 from tare.sites.engine import labels
+from tare.sites.local import own_process
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -58,7 +59,7 @@ def in_container(  # noqa: PLR0913 - a program and its surroundings
             entrypoint=list(argv[:1]),
             command=list(argv[1:]),
             name=name,
-            labels=labels(name),
+            labels=labels(name, own_process()),
             ulimits=[Ulimit(name=each, soft=limit.soft, hard=limit.hard) for each, limit in wanted.items()],
             **given,
         )

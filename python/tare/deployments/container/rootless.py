@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.deployments import Task
-from tare.deployments.cgroup.placement import Placement, warden
+from tare.deployments import Instance, Task
+from tare.deployments.cgroup.placement import Placement
+from tare.deployments.cgroup.removal import warden
+from tare.deployments.enter import run_inside
 from tare.deployments.rlimits import UNLIMITED, ceilings, process_ceilings, rlimits
 from tare.errors import EnvironmentLacks, RunFailed
-from tare.sites import Host, Output, Process
+from tare.sites import Completed, Host, Output, Process
 from tare.sites.engine import libpod_url
 from tare.sites.engines import Service, why_no_user_ranges
 from tare.sites.ledger import Kind, Ledger, noting
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 _HANDOVER = Path(__file__).with_name("handover.py")
 _CALL_S = 60.0
 _HANDOVER_S = 600.0
-_WATCHER = "conmon"
 NETWORKS: Mapping[NetworkKind, str] = {
     NetworkKind.ROOTLESSPORT: "slirp4netns:port_handler=rootlesskit",
     NetworkKind.SLIRP4NETNS: "slirp4netns:port_handler=slirp4netns",
@@ -126,6 +127,9 @@ class Rootless:
         pid = int(container.attrs["State"]["Pid"])
         for file in self.placement.make(task):
             self.host.put(str(pid).encode(), file)
+        if mover := self.placement.mover(task):
+            self.host.run([*mover, str(pid)], timeout_s=_CALL_S)
+        self.host.put(b"0", f"/proc/{pid}/oom_score_adj")  # systemd gives a user's engine 200
         held = ceilings(self.host)
         wanted = rlimits(task.limits, held)
         # Without CAP_SYS_RESOURCE no limit can be raised, and only a process of the same namespace can lower one.
@@ -134,6 +138,25 @@ class Rootless:
         self.host.run([*within, "prlimit", "--pid", str(pid), *words], timeout_s=_CALL_S)
         if task.network is NetworkKind.PASTA and task.port:
             self.connect(task, pid)
+
+    def exec(
+        self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str, stdin: bytes
+    ) -> Completed:
+        """Run a program in the container without its engine.
+
+        crun looks for the container's first cgroup, which systemd removes once tare has moved the program out.
+        """
+        return run_inside(
+            self.host,
+            self.placement.cgroups,
+            instance,
+            argv,
+            launcher=None,
+            own_users=True,
+            timeout_s=timeout_s,
+            user=user,
+            stdin=stdin,
+        )
 
     def _hand_over(self, way: str, task: Task, places: Sequence[str] | None = None) -> None:
         argv = ["python3", "-I", "-S", "-", way, self._id_ranges("uidmap"), self._id_ranges("gidmap")]
@@ -169,15 +192,6 @@ def as_user(service: Service) -> tuple[str, ...]:
     """Words to put before a program so that it sees and may do what the user's engine does."""
     drop = ("setpriv", f"--reuid={service.uid}", f"--regid={service.gid}", "--clear-groups")
     return ("nsenter", f"--mount=/proc/{service.pid}/ns/mnt", *drop)
-
-
-def end_watchers(host: Host, container_id: str) -> None:
-    """End the `conmon` processes of a container's execs, which stay for five minutes each (`--exit-delay 300`)."""
-    listed = host.run(["pgrep", "-x", _WATCHER], timeout_s=_CALL_S, check=False).text.split()
-    for pid in listed:
-        words = (host.read(f"/proc/{pid}/cmdline") or b"").decode(errors="replace").split("\0")
-        if container_id in words:
-            host.run(["kill", "-KILL", pid], timeout_s=_CALL_S, check=False)
 
 
 def _limit_word(limit: int) -> str:

@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tare.deployments.cgroup.placement import RuncCgroup
+from tare.deployments.cgroup.removal import send
 from tare.deployments.containerd.ctr import CALL_S, is_there
 from tare.deployments.directories import force_unmount
 from tare.deployments.mounts import below, mountinfo_of, parse_mountinfo
 from tare.errors import RunFailed
 from tare.sites import Host
+from tare.sites.process import identify
 
 NAMESPACE = "tare"
 """tare's namespace in containerd; dockerd uses `moby`, kubelet `k8s.io`."""
@@ -64,10 +67,11 @@ class Client:
         for line in self._snapshots("mounts", target, name).splitlines():
             self.host.run(shlex.split(line), timeout_s=CALL_S)
 
-    def run_argv(self, name: str, config: str, pid_file: str) -> tuple[str, ...]:
+    def run_argv(self, name: str, config: str, pid_file: str, cgroup: RuncCgroup) -> tuple[str, ...]:
         """Command that runs a container and stays until its program has ended."""
         own = ("ctr", "--address", self.socket, "--namespace", NAMESPACE)
-        return (*own, "run", "--runtime", RUNTIME, "--config", config, "--pid-file", pid_file, name)
+        by_systemd = ("--runc-systemd-cgroup", "--cgroup", cgroup.path) if cgroup.by_systemd else ()
+        return (*own, "run", "--runtime", RUNTIME, *by_systemd, "--config", config, "--pid-file", pid_file, name)
 
     def has(self, name: str) -> bool:
         """Whether a container of that name exists."""
@@ -78,7 +82,9 @@ class Client:
         there, deadline = self._remove_container(name), time.monotonic() + _SETTLE_S
         while busy := self._busy_pids(name):  # a call of a killed tare, or a shim whose client was killed
             if late := time.monotonic() > deadline:
-                self.host.run(["kill", "-KILL", *busy], timeout_s=CALL_S, check=False)
+                for process in (identify(self.host, int(pid)) for pid in busy):
+                    if process is not None:
+                        send(self.host, process, "KILL")
             time.sleep(_POLL_S)
             there = self._remove_container(name) or there
             if late:

@@ -15,13 +15,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tare.deployments import CONTAINERD, Instance, Observation, Right, Task
+from tare.deployments import CONTAINERD, Instance, Observation, Task
 from tare.deployments.bare.bare import LAUNCHER, resolver_files
-from tare.deployments.cgroup.placement import set_cpu_weight, warden
+from tare.deployments.cgroup.placement import set_cpu_weight
+from tare.deployments.cgroup.removal import warden
 from tare.deployments.containerd import network
 from tare.deployments.containerd.accounts import account
 from tare.deployments.containerd.client import NAMESPACE, SNAPSHOTTER, Client, remove_container, root_of, scratch_of
 from tare.deployments.containerd.ctr import find_socket
+from tare.deployments.containerd.requirement import CONTAINERD_SERVICE
 from tare.deployments.containerd.spec import Place, spec_of
 from tare.deployments.defaults import user
 from tare.deployments.directories import remove_tree
@@ -33,11 +35,13 @@ from tare.deployments.pod import cni
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
+from tare.requirements import Requirement
+from tare.requirements.rights import ROOT
 from tare.sites import Completed, Host, Process
 from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.marks import make_marked
 from tare.sites.process import alive, boot_id, identify, to_ident
-from tare.sites.reading import ending
+from tare.sites.reading import ending, last_line_of
 from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
@@ -58,7 +62,7 @@ _LAST_WORDS_BYTES = 1000
 class Containerd:
     """Runs each task in a container that is removed with the task."""
 
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+    needs: ClassVar[tuple[Requirement, ...]] = (ROOT, CONTAINERD_SERVICE)
     isolates_network: ClassVar[bool] = True
     own_root: ClassVar[bool] = True
 
@@ -164,7 +168,8 @@ class Containerd:
         own = network.attach(self._host, self._ledger, task.name) if task.network is NetworkKind.BRIDGE else None
         self._put_files(task, default.spec, own)
         supervised = ["python3", "-I", "-S", f"{scratch}/supervisor.py", _status(task.name)]
-        argv = client.run_argv(task.name, f"{scratch}/config.json", f"{scratch}/pid")
+        cgroup = self._shared.placement.runc_cgroup(task)
+        argv = client.run_argv(task.name, f"{scratch}/config.json", f"{scratch}/pid", cgroup)
         announce = noting(self._ledger, self._host)
         self._supervisors[task.name] = self._host.start([*supervised, *argv], output=task.output, announce=announce)
         process = self._first_process(task)
@@ -186,7 +191,7 @@ class Containerd:
             joined = network.namespace_of(task.name)
         place = Place(
             root=root_of(task.name),
-            cgroup=f"{self._shared.placement.path(task.cgroup_parent)}/{task.name}",
+            cgroup=self._shared.placement.runc_cgroup(task).path,
             hostname=names["hostname"].decode().strip(),
             names={f"/etc/{name}": f"{scratch}/{name}" for name in names},
             network=joined,
@@ -259,8 +264,7 @@ class Containerd:
 
     def _last_words(self, task: Task) -> str:
         raw = (ending(self._host, task.output.stderr) or ending(self._host, task.output.stdout)).strip()
-        text = raw[-_LAST_WORDS_BYTES:].decode(errors="replace")
-        return text.splitlines()[-1] if text else "it printed nothing"
+        return last_line_of(raw[-_LAST_WORDS_BYTES:]) or "it printed nothing"
 
     def _text(self, path: str) -> str:
         return (self._host.read(path) or b"").decode(errors="replace")

@@ -31,16 +31,17 @@ def attach(host: Host, ledger: Ledger, name: str) -> str:
     """
     namespace, place = namespace_of(name), cni.scratch_of(name)
     ledger.note(Kind.RULES, f"cni:{name}", host=host.name)
-    ledger.note(Kind.LINK, cni.links_of(name).bridge, host=host.name)
+    links = cni.links_of(name, ledger.owner_on(host.name))
+    ledger.note(Kind.LINK, links.bridge, host=host.name)
     make_marked(host, place, "0700")
     host.put(b"", namespace)
     host.run(["unshare", f"--net={namespace}", "ip", "link", "set", "dev", "lo", "up"], timeout_s=_CALL_S)
-    return cni.attach(host, KIND, name, place, namespace, None).address
+    return cni.attach(host, KIND, name, links, place, namespace, None).address
 
 
 def detach(host: Host, ledger: Ledger, name: str) -> None:
     """Undo `attach`, except for the namespace itself. Safe if nothing or only a part was made."""
-    bridge = cni.links_of(name).bridge
+    bridge = cni.links_of(name, ledger.owner_on(host.name)).bridge
     noted = {(entry.kind, entry.ident) for entry in ledger.entries() if entry.host == host.name}
     if (Kind.RULES, f"cni:{name}") in noted:
         cni.detach(host, name, cni.scratch_of(name))

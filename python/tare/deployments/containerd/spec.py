@@ -22,8 +22,8 @@ from tare.deployments.vm_container.oci_config import bind_mount, oci_rlimits, ow
 class Place:
     """What the host gives a container.
 
-    `root`: its mounted tree. `cgroup`: path of its cgroup. `hostname`: its host name. `names`: path inside → file
-    of the host that is mounted there. `network`: path of a network namespace to join; `None` for the host's.
+    `root`: its mounted tree. `cgroup`: its `cgroupsPath`. `hostname`: its host name. `names`: path inside → file of
+    the host that is mounted there. `network`: path of a network namespace to join; `None` for the host's.
     `disks`: disks whose operations are limited.
     """
 
@@ -53,7 +53,7 @@ def spec_of(
         "process": _process(default["process"], task, place, user, limits),
         "linux": {
             **linux,
-            "cgroupsPath": f"/{place.cgroup}",
+            "cgroupsPath": place.cgroup,
             "namespaces": namespaces,
             "resources": {**linux["resources"], **_resources(task, place)},
         },

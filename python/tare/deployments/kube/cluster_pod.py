@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tare.deployments import POD, Endpoint, Instance, Observation, Right, Task
+from tare.deployments import POD, Endpoint, Instance, Observation, Task
 from tare.deployments.bare.bare import LAUNCHER
 from tare.deployments.cgroup.hierarchy import Cgroups, cgroups_of, parse_proc_cgroup
-from tare.deployments.cgroup.placement import warden
+from tare.deployments.cgroup.removal import warden
 from tare.deployments.directories import remove_tree
 from tare.deployments.enter import run_inside
 from tare.deployments.kube.api import Cluster, Tree, connect
@@ -25,10 +25,13 @@ from tare.deployments.kube.manifest import pod_of, refused, service_of
 from tare.deployments.kube.namespaces import Namespaces
 from tare.deployments.kube.node import Node, node_of, printed_by, process_of, why_not_ready
 from tare.deployments.kube.node_image import NodeImages
+from tare.deployments.kube.requirement import CLUSTER
 from tare.deployments.kube.states import CONTAINER, ended, qos_of, running, why_not_started, why_removed
 from tare.deployments.observe import observe, parse_status
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.errors import EngineSilent, PodLost, RunFailed, TareError, TimedOut
+from tare.requirements import Requirement
+from tare.requirements.rights import ROOT
 from tare.sites import Completed, Host
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.local import own_process
@@ -54,7 +57,7 @@ _BY_KUBELET_S, _BY_FORCE_S = 1, 0
 class ClusterPod:
     """Runs each task in a pod, behind a Service if the network has one."""
 
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+    needs: ClassVar[tuple[Requirement, ...]] = (ROOT, CLUSTER)
     isolates_network: ClassVar[bool] = True
     own_root: ClassVar[bool] = True
 

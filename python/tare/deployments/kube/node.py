@@ -108,7 +108,7 @@ def process_of(host: Host, cgroups: Cgroups, container: str) -> int:
     """First process of a container, found by the cgroup with the container's ID; `RunFailed` if there is none."""
     mount = cgroups.mount_of("memory") or cgroups.hierarchies[0].mount
     argv = ["find", mount, "-type", "d", "-name", f"*{container}*"]
-    places = host.run(argv, timeout_s=_CALL_S, check=False).text.split()
+    places = host.run(argv, timeout_s=_CALL_S, check=False).text.splitlines()
     for place in places:
         if pids := (host.read(f"{place}/cgroup.procs") or b"").split():
             return int(pids[0])

@@ -14,9 +14,10 @@ from requests.exceptions import RequestException
 
 from tare.errors import EngineSilent, EnvironmentLacks, RunFailed
 from tare.sites import Host
-from tare.sites.engine import RUN_LABEL, in_words, labels
+from tare.sites.engine import in_words, labels
 from tare.sites.engines import parse_entry
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.marks import RUN_LABEL
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -51,7 +52,7 @@ def free_network(
 
 def _routes(host: Host) -> Iterator[ipaddress.IPv4Network]:
     """Destinations of the host's routes through any gateway, without `default` and kinds such as `blackhole`."""
-    listed = host.run(["ip", "-4", "route", "show"], timeout_s=_CALL_S, check=False).text
+    listed = host.run(["ip", "-4", "route", "show"], timeout_s=_CALL_S).text
     for line in listed.splitlines():
         with suppress(ValueError):
             yield ipaddress.IPv4Network(line.split()[0])
@@ -78,7 +79,8 @@ def ensure_bridge(engine: DockerClient, ledger: Ledger, host_name: str, parent: 
         network = engine.networks.get(name)
     except NotFound:
         try:
-            network = engine.networks.create(name, driver="bridge", check_duplicate=True, labels=labels(parent))
+            marks = labels(parent, ledger.owner_on(host_name))
+            network = engine.networks.create(name, driver="bridge", check_duplicate=True, labels=marks)
             network.reload()
         except APIError as error:
             raise EnvironmentLacks(

@@ -38,7 +38,7 @@ def attach_to_lan(  # noqa: PLR0913, PLR0917 - everything that defines a network
             driver=kind.value,
             options={"parent": lan.device, f"{kind.value}_mode": _MODES[kind]},
             ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=lan.subnet)]),
-            labels=labels(parent),
+            labels=labels(parent, ledger.owner_on(host_name)),
         )
     except APIError as error:
         raise EnvironmentLacks(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from tare.deployments.network.tracking import tracked, translations
 from tare.deployments.vm.guest import GuestHost
 from tare.deployments.vm.network import HOST_LOOPBACK
 from tare.sites import Host, Process
-from tare.sites.process import identify
+from tare.sites.process import identify, named
 
 _CALL_S = 10.0
 
@@ -348,9 +347,7 @@ def proxies(
     `outside`, `inside`: connections of the client's and of the server's namespace. A program may be in another
     namespace than its sockets: rootlessport is in the container's.
     """
-    pattern = "|".join(re.escape(name) for name in CARRIERS)
-    listed = host.run(["pgrep", "-l", "-x", pattern], timeout_s=_CALL_S, check=False).text.splitlines()
-    names = {int(pid): name for pid, _, name in (line.partition(" ") for line in listed)}
+    names = named(host, CARRIERS)
     held = socket_inodes(host, list(names))
     listening = []
     for pid, name in names.items():

@@ -6,7 +6,6 @@ needed to undo it lies in the pod's scratch directory, so that another tare can.
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import json
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,8 @@ from typing import Any
 from tare.deployments.directories import remove_tree
 from tare.deployments.network.bridge import free_network
 from tare.errors import EnvironmentLacks, RunFailed
-from tare.sites import Host
+from tare.sites import Host, Process
+from tare.sites.marks import digits_of
 
 DIRECTORIES = ("/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni")
 """Directories of plug-ins: upstream's, Debian's, Fedora's."""
@@ -49,9 +49,9 @@ class Links:
     own: str
 
 
-def links_of(name: str) -> Links:
+def links_of(name: str, owner: Process) -> Links:
     """Interfaces for the pod of a task."""
-    digits = hashlib.sha256(name.encode()).hexdigest()[:9]
+    digits = digits_of(name, owner, 9)
     return Links(*(f"tare{letter}{digits}" for letter in "cmpo"))
 
 
@@ -66,14 +66,18 @@ def directory_of(host: Host, plugin: str) -> str:
     )
 
 
-def configurations(
-    kind: str, name: str, scratch: str, network: ipaddress.IPv4Network, host_port: tuple[str, int] | None
+def configurations(  # noqa: PLR0913, PLR0917 - a pod and its attachment
+    kind: str,
+    name: str,
+    links: Links,
+    scratch: str,
+    network: ipaddress.IPv4Network,
+    host_port: tuple[str, int] | None,
 ) -> tuple[dict[str, Any], ...]:
     """Configurations of the chain of plug-ins, in order.
 
     `host_port`: host address and port to publish; the pod's port is the same.
     """
-    links = links_of(name)
     ipam = {
         "type": "host-local",
         "ranges": [[{"subnet": str(network)}]],
@@ -94,12 +98,12 @@ def configurations(
 
 
 def attach(  # noqa: PLR0913, PLR0917 - a namespace and its attachment
-    host: Host, kind: str, name: str, scratch: str, namespace: str, port: int | None
+    host: Host, kind: str, name: str, links: Links, scratch: str, namespace: str, port: int | None
 ) -> Attachment:
     """Run ADD of each plug-in. `namespace`: its path. `port`: port that portmap publishes on the host's address."""
     network = free_network(host, name, prefix=29)
     gateway = str(next(network.hosts()))
-    chain = configurations(kind, name, scratch, network, None if port is None else (gateway, port))
+    chain = configurations(kind, name, links, scratch, network, None if port is None else (gateway, port))
     host.put(json.dumps({"chain": chain}).encode(), f"{scratch}/{_ATTACHED}")
     result: dict[str, Any] = {}
     for config in chain:
@@ -164,7 +168,7 @@ def _call(host: Host, command: str, config: Mapping[str, Any], name: str, netns:
 
 def _drop_portmap(host: Host) -> None:
     """Remove portmap's shared chains if the first holds no rule and so no pod uses them."""
-    saved = host.run(["iptables-save", "-t", "nat"], timeout_s=_CALL_S, check=False).text
+    saved = host.run(["iptables-save", "-t", "nat"], timeout_s=_CALL_S).text
     lines = portmap_removal(saved)
     if lines:
         words = "\n".join(lines) + "\n"

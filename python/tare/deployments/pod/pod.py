@@ -16,7 +16,8 @@ from docker.errors import ImageNotFound, NotFound
 from docker.types import LogConfig
 
 from tare.deployments import Endpoint, Instance, PodSetting, Task
-from tare.deployments.cgroup.placement import Placement, PlainCgroups, clear
+from tare.deployments.cgroup.placement import Placement, PlainCgroups
+from tare.deployments.cgroup.removal import clear
 from tare.deployments.defaults import shm_bytes
 from tare.deployments.network.bridge import Bridge, free_network
 from tare.deployments.observe import namespaces_of
@@ -27,10 +28,10 @@ from tare.deployments.pod.services import Service, cluster_ip_of
 from tare.deployments.rlimits import ceilings
 from tare.deployments.vm.network import remove_link
 from tare.errors import EnvironmentLacks, RunFailed
-from tare.sites import Host
+from tare.sites import Host, Process
 from tare.sites.engine import labels
 from tare.sites.ledger import Kind, Ledger
-from tare.sites.marks import make_marked
+from tare.sites.marks import digits_of, make_marked
 from tare.study.values import POD_NETWORKS, SERVICE_NETWORKS, NetworkKind
 
 if TYPE_CHECKING:
@@ -158,15 +159,19 @@ class Pods:
             read_only=True,
             init=False,
             log_config=LogConfig(type=LogConfig.types.JSON),
-            labels=labels(task.cgroup_parent),
+            labels=labels(task.cgroup_parent, self._owner),
             **given,
         )
         container.start()
         container.reload()
         return container
 
+    @property
+    def _owner(self) -> Process:
+        return self.ledger.owner_on(self.host.name)
+
     def _attach(self, task: Task, setting: PodSetting, pid: int) -> cni.Attachment:
-        links, scratch = cni.links_of(task.name), cni.scratch_of(task.name)
+        links, scratch = cni.links_of(task.name, self._owner), cni.scratch_of(task.name)
         for plugin in (setting.cni, "host-local", *(["portmap"] if task.network is NetworkKind.HOST_PORT else [])):
             cni.directory_of(self.host, plugin)  # checked before anything is made
         self.ledger.note(Kind.RULES, f"cni:{task.name}", host=self.host.name)
@@ -180,7 +185,7 @@ class Pods:
             self._ip("link", "set", "dev", links.peer, "up")
             self._ip("link", "set", "dev", links.master, "up")
         port = task.port if task.network is NetworkKind.HOST_PORT else None
-        attached = cni.attach(self.host, setting.cni, task.name, scratch, f"/proc/{pid}/ns/net", port)
+        attached = cni.attach(self.host, setting.cni, task.name, links, scratch, f"/proc/{pid}/ns/net", port)
         if setting.cni != "bridge":  # macvlans of one parent see each other, but never the parent
             own = ("link", "add", "link", links.master, "name", links.own, "type", "macvlan", "mode", "bridge")
             self._ip(*own, note=links.own)
@@ -199,7 +204,7 @@ class Pods:
         block = _block(self.host, task.name)
         wanted = task.network is NetworkKind.NODE_PORT
         service = Service(
-            tag=tag_of(task.name),
+            tag=tag_of(task.name, self._owner),
             cluster_ip=cluster_ip_of(block, setting.services),
             block=block,
             port=task.port,
@@ -251,9 +256,9 @@ class Pods:
 
     def _drop_rules(self, task: Task) -> None:
         for proxy in rules.PROXIES:
-            ident = f"{proxy}:{tag_of(task.name)}"
+            ident = f"{proxy}:{tag_of(task.name, self._owner)}"
             if self._noted(Kind.RULES, ident):
-                rules.drop(self.host, proxy, tag_of(task.name))
+                rules.drop(self.host, proxy, tag_of(task.name, self._owner))
                 self.ledger.forget(Kind.RULES, ident, host=self.host.name)
 
     def _detach(self, task: Task) -> None:
@@ -262,7 +267,7 @@ class Pods:
             self.ledger.forget(Kind.RULES, f"cni:{task.name}", host=self.host.name)
 
     def _remove_links(self, task: Task) -> None:
-        for link in _links(task.name):
+        for link in _links(task.name, self._owner):
             if self._noted(Kind.LINK, link):
                 remove_link(self.host, link)
                 self.ledger.forget(Kind.LINK, link, host=self.host.name)
@@ -299,13 +304,13 @@ def image_of(name: str) -> str:
     return f"{_REPOSITORY}:{name}"
 
 
-def tag_of(name: str) -> str:
+def tag_of(name: str, owner: Process) -> str:
     """Tag of a pod's rules: 12 digits, as names of chains are short."""
-    return hashlib.sha256(name.encode()).hexdigest()[:12]
+    return digits_of(name, owner, 12)
 
 
-def _links(name: str) -> tuple[str, ...]:
-    links = cni.links_of(name)
+def _links(name: str, owner: Process) -> tuple[str, ...]:
+    links = cni.links_of(name, owner)
     return (links.own, links.bridge, links.master)
 
 

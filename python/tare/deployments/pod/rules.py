@@ -60,14 +60,12 @@ def drop(host: Host, proxy: str, tag: str) -> bool:
     if proxy == "nftables":
         table = ["nft", "delete", "table", "ip", nft_table(tag)]
         # nft reads whole tables even to list their names: 16 s with a thousand Services on a busy machine.
-        there = host.run(["nft", "list", "tables", "ip"], timeout_s=_LONG_S, check=False).text
+        there = host.run(["nft", "list", "tables", "ip"], timeout_s=_LONG_S).text
         if f"table ip {nft_table(tag)}\n" not in f"{there}\n":
             return False
         host.run(table, timeout_s=_LONG_S)
         return True
-    saved = "".join(
-        host.run(["iptables-save", "-t", table], timeout_s=_LONG_S, check=False).text for table in ("filter", "nat")
-    )
+    saved = "".join(host.run(["iptables-save", "-t", table], timeout_s=_LONG_S).text for table in ("filter", "nat"))
     if f":{chain(tag, '')}" not in saved:
         return False
     words = "\n".join([*iptables_removal(tag, saved), ""])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tare.deployments.vm.command import QEMU, TRIAL_S, Accelerator, trial_argv
 from tare.deployments.vm.kernel import Kernel
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.requirements import HostPlan, Lack, Requirement
 from tare.sites import Host
 from tare.sites.binaries import GUEST, find
 from tare.sites.layout import Layout
@@ -25,18 +27,29 @@ _SIGN = "tare-guest: trial: run by KVMKVMKVM"
 _HINT = "apt-get install qemu-system-x86"
 
 
-def why_no_machine(host: Host) -> str | None:
-    """Why no machine can be started, with a way forward; `None` if no obstacle is known."""
+def _lacks(there: HostPlan) -> Iterator[Lack]:
     try:
-        qemu_version(host)
+        qemu_version(there.host)
     except EnvironmentLacks as error:
-        return str(error)
+        yield Lack(str(error))
+        return
     for program in _DISK_TOOLS:
         try:
-            host.run([program, "-V"], timeout_s=_CALL_S, check=False)
+            there.host.run([program, "-V"], timeout_s=_CALL_S, check=False)
         except RunFailed as error:
-            return f"their disks are made by {program}: {error.what} (apt-get install e2fsprogs)"
-    return None if find(host, GUEST) else f"tare-guest, which every machine runs, is missing; {GUEST.hint}"
+            yield Lack(f"their disks are made by {program}: {error.what} (apt-get install e2fsprogs)")
+            return
+    if not find(there.host, GUEST):
+        yield Lack("tare-guest, which every machine runs, is missing", GUEST.hint)
+
+
+MACHINE = Requirement(
+    "virtual machines",
+    needed_by="arms with `deployment: vm` or `vm-container`",
+    tried_how="the versions of QEMU, mke2fs, debugfs and tare-guest",
+    hint=_HINT,
+    ask=_lacks,
+)
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ SCRIPT = Path(__file__).with_name("guest_line.py")
 
 
 @dataclass
-class GuestHost:
+class GuestHost(Host):
     """Sends requests over the line. `line`: path of its two FIFOs. `script`: path of guest_line.py.
 
     `pid`: QEMU's.

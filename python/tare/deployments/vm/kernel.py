@@ -76,7 +76,7 @@ class _Package:
     def arrange(self, scratch: str) -> None:
         """Move the image to `vmlinuz` and the modules to `modules`."""
         listing = ["find", f"{scratch}/root/boot", "-name", "vmlinuz-*"]
-        image = self.host.run(listing, timeout_s=CALL_S).text.split()[0]
+        image = self.host.run(listing, timeout_s=CALL_S).text.splitlines()[0]
         modules = f"{scratch}/root/lib/modules/{image.rpartition('/vmlinuz-')[2]}/kernel"
         self.host.run(["mv", "--", image, f"{scratch}/vmlinuz"], timeout_s=CALL_S)
         self.host.run(["mv", "--", modules, f"{scratch}/modules"], timeout_s=CALL_S)
@@ -93,7 +93,7 @@ def _newest(host: Host) -> str:
 
 
 def _initramfs(host: Host, home: str, agent: bytes, wanted: tuple[str, ...], added: tuple[Entry, ...]) -> bytes:
-    listed = host.run(["find", f"{home}/modules", "-name", "*.ko"], timeout_s=CALL_S).text.split()
+    listed = host.run(["find", f"{home}/modules", "-name", "*.ko"], timeout_s=CALL_S).text.splitlines()
     paths = {path.rpartition("/")[2].removesuffix(".ko").replace("-", "_"): path for path in listed}
 
     def content(name: str) -> bytes:

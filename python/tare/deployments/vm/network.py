@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import dataclass
 
 from tare.deployments import Task
 from tare.deployments.network.bridge import free_network
 from tare.errors import EnvironmentLacks, RunFailed
-from tare.sites import Host
+from tare.sites import Host, Process
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.marks import digits_of
 from tare.study.values import NetworkKind
 
 _CALL_S = 30.0
@@ -47,16 +47,16 @@ def attach(host: Host, ledger: Ledger, task: Task) -> Attachment:
     )
 
 
-def links_of(task: Task) -> tuple[str, str]:
-    """Names of bridge and tap; the name of an interface has at most 15 characters."""
-    digits = hashlib.sha256(task.name.encode()).hexdigest()[:9]
+def links_of(task: Task, owner: Process) -> tuple[str, str]:
+    """Names of bridge and tap."""
+    digits = digits_of(task.name, owner, 9)
     return f"tarb{digits}", f"tart{digits}"
 
 
 def detach(host: Host, ledger: Ledger, task: Task) -> None:
     """Remove what `attach` made; safe if there is nothing."""
     if task.network is NetworkKind.TAP:
-        for link in reversed(links_of(task)):
+        for link in reversed(links_of(task, ledger.owner_on(host.name))):
             remove_link(host, link)
             ledger.forget(Kind.LINK, link, host=host.name)
 
@@ -90,7 +90,7 @@ def _is_there(host: Host, link: str) -> bool:
 
 
 def _tap(host: Host, ledger: Ledger, task: Task) -> Attachment:
-    bridge, tap = links_of(task)
+    bridge, tap = links_of(task, ledger.owner_on(host.name))
     network = free_network(host, task.name)
     gateway, own = network.hosts()  # the bridge has the first address, the machine the second
     for link in (bridge, tap):

@@ -59,7 +59,7 @@ def unpack(host: Host, ledger: Ledger, home: str, wanted: Wanted) -> str:
         host.run(
             ["env", f"--chdir={scratch}", "apt-get", "-qq", "download", *package_set.packages], timeout_s=FETCH_S
         )
-        for each in host.run(["find", scratch, "-name", "*.deb"], timeout_s=CALL_S).text.split():
+        for each in host.run(["find", scratch, "-name", "*.deb"], timeout_s=CALL_S).text.splitlines():
             host.run(["dpkg-deb", "-x", each, f"{scratch}/root"], timeout_s=FETCH_S)
             host.run(["rm", "-f", "--", each], timeout_s=CALL_S)
         wanted.arrange(scratch)

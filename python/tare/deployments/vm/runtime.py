@@ -25,7 +25,7 @@ _LIBRARIES = "lib/x86_64-linux-gnu"
 _LOADER = "ld-linux-x86-64.so.2"
 _PROFILE = "usr/share/containers/seccomp.json"
 _INSTALLED = re.compile(r"^Inst (\S+) \((\S+)", re.MULTILINE)
-_FOUND = re.compile(r"=> (\S+) \(0x")
+_FOUND = re.compile(r"=> (.+) \(0x")
 _HINT = "apt must be set up for Debian, whose crun runs containers in virtual machines: apt-get update"
 
 
@@ -54,7 +54,7 @@ def profile_of(host: Host, runtime: Runtime) -> Mapping[str, Any]:
 
 def entries(host: Host, runtime: Runtime) -> tuple[Entry, ...]:
     """Entries of the runtime for an initial RAM file system."""
-    listed = host.run(["find", f"{runtime.home}/lib", "-type", "f"], timeout_s=CALL_S).text.split()
+    listed = host.run(["find", f"{runtime.home}/lib", "-type", "f"], timeout_s=CALL_S).text.splitlines()
     mode = stat.S_IFREG | 0o755
     libraries = [
         Entry(f"{_LIBRARIES}/{path.rpartition('/')[2]}", mode, host.read(path) or b"") for path in sorted(listed)
@@ -94,7 +94,7 @@ class _Packages:
     def arrange(self, scratch: str) -> None:
         """Move the files to `crun`, `lib` and `seccomp.json`."""
         run, root = self.host.run, f"{scratch}/root"
-        loader = run(["find", root, "-name", _LOADER, "-type", "f"], timeout_s=CALL_S).text.split()[0]
+        loader = run(["find", root, "-name", _LOADER, "-type", "f"], timeout_s=CALL_S).text.splitlines()[0]
         path = f"{root}/{_LIBRARIES}:{root}/usr/{_LIBRARIES}"
         listing = [loader, "--library-path", path, "--list", f"{root}/usr/bin/crun"]
         needed = _FOUND.findall(run(listing, timeout_s=CALL_S).text)

@@ -13,14 +13,14 @@ from functools import cached_property
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tare.deployments import Bind, Guest, Instance, Observation, Right, Task
+from tare.deployments import Bind, Guest, Instance, Observation, Task
 from tare.deployments.cgroup.hierarchy import cgroups_of
-from tare.deployments.cgroup.placement import warden
+from tare.deployments.cgroup.removal import warden
 from tare.deployments.defaults import SCRATCH
 from tare.deployments.directories import remove_tree
 from tare.deployments.observe import observe
 from tare.deployments.shared_resources import SharedResources
-from tare.deployments.vm.accelerator import Verdict, accelerator_of
+from tare.deployments.vm.accelerator import MACHINE, Verdict, accelerator_of
 from tare.deployments.vm.command import Disk, Hardware, Wiring, qemu_argv
 from tare.deployments.vm.disks import data_disk, root_disk, take_back
 from tare.deployments.vm.guest import SCRIPT, GuestHost, guest_end, words_of
@@ -29,6 +29,8 @@ from tare.deployments.vm.kernel import Kernel
 from tare.deployments.vm.network import Attachment, attach, detach
 from tare.deployments.vm.qemu import below, cpu_threads, cpus_of, disk_aio, disk_cache
 from tare.errors import EndedAtOnce, RunFailed, TareError, TimedOut
+from tare.requirements import Requirement
+from tare.requirements.rights import ROOT
 from tare.sites import Completed, Host, Output, Process
 from tare.sites.layout import default_layout
 from tare.sites.ledger import Kind, Ledger, noting
@@ -52,7 +54,7 @@ _QEMU_BYTES = 768 << 20
 class Vm:
     """Runs each task in a virtual machine of its own."""
 
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+    needs: ClassVar[tuple[Requirement, ...]] = (ROOT, MACHINE)
     isolates_network: ClassVar[bool] = True
     own_root: ClassVar[bool] = True
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from tare.errors import EnvironmentLacks, StudyError
 from tare.images import ImageConfig
-from tare.images.recipe.maven_module import digest_of
+from tare.images.recipe.maven_module import digest_of, sources_of
 from tare.sites.binaries import LOAD, PROBE, candidates
 from tare.study.catalogue import recipes
 from tare.study.reading.document import Document, read
@@ -228,6 +228,21 @@ def recipe_key(recipe: RecipeFile, path: Path) -> str:
             content = file.read_bytes()
             total.update(f"{name}\n{file.stat().st_mode & 0o777:o}\n{len(content)}\n".encode() + content)
     return total.hexdigest()
+
+
+def files_of(path: Path) -> Iterator[Path]:
+    """Yield the recipe's file and those beside it that its image is made from."""
+    recipe = read_recipe(path)
+    yield path
+    for added in recipe.files:
+        if added.source is not None:
+            source_content(path, added)
+            yield path.resolve().parent / added.source
+    for module in recipe.modules:
+        folder = module_of(path, module)
+        yield from (folder / name for name, _ in sources_of(folder))
+    for tree in recipe.trees:
+        yield from (file for _, file in tree_files(path, tree))
 
 
 def binary_content(added: AddedBinary) -> bytes:

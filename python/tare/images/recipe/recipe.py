@@ -14,7 +14,7 @@ from tare.images import Archive, Workshop
 from tare.images.oci.layer_stream import open_layer
 from tare.images.packages import BUILT_HERE
 from tare.images.recipe.archive import archive_files, fetch_archive
-from tare.images.recipe.debian_root import EMPTIED, NOISE, build_root, why_no_build
+from tare.images.recipe.debian_root import EMPTIED, NOISE, build_root
 from tare.images.recipe.file import (
     AddedArchive,
     AddedTree,
@@ -30,7 +30,6 @@ from tare.images.recipe.file import (
 )
 from tare.images.recipe.go_program import BuiltProgram, build_program
 from tare.images.recipe.maven_module import build_jars
-from tare.sites import Host
 from tare.version import __version__
 
 _ACCOUNTS = ("etc/passwd", "etc/group")
@@ -47,11 +46,6 @@ class Recipe:
         del workshop
         path = find_recipe(reference)
         return recipe_key(read_recipe(path), path)
-
-    @staticmethod
-    def why_not(reference: str, host: Host) -> str | None:
-        """Why this user cannot build the recipe, with a way forward; `None` if no obstacle is known."""
-        return None if read_recipe(find_recipe(reference)).suite is None else why_no_build(host)
 
     def fetch(self, reference: str, workshop: Workshop, scratch: Path) -> Archive:
         """Build the image. Packages come through the host's own apt, which checks their signatures."""

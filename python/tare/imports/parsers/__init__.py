@@ -20,7 +20,8 @@ class Report:
     """One report of a file. `measurement`: keys of `workloads.Measurement`; `failure`: why there is none.
 
     `says`: name → what the report says of itself, as a text: `threads`, `version`, `test`, `rate`. `line`: where it
-    begins. `text`: the report alone. `distortions`: names of `DISTORTIONS` that its figures are known to have.
+    begins. `text`: the report alone. `distortions`: names in
+    `analyze.validity.distortions` that its figures are known to have.
     """
 
     measurement: Mapping[str, Any] | None
@@ -44,13 +45,3 @@ class Parser(Protocol):
     def reports(self, text: str, max_error_share: float) -> Iterator[Report]:
         """Yield the reports of a file in order; a bad report has a `failure`."""
         ...
-
-
-DISTORTIONS: Mapping[str, str] = {
-    "closing-in-runtime": ("YCSB counts the closing of its connections in RunTime: so much of the run was no load"),
-    "coordinated-omission": "requests that a stalled server kept back were never timed (coordinated omission)",
-    "averaged-percentiles": "its percentiles are averages of the percentiles of parts, not the whole's",
-    "events-for-transactions": "it counted no transaction (`transactions: 0`); its events count as operations",
-    "errors-uncounted": "it prints no count of errors: failed operations may count as fast ones",
-}
-"""Known distortion of a tool's figures → sentence for the rule `imported-distortion`."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from tare.errors import RunFailed
 from tare.imports.parsers import LARGEST_FIGURE
-from tare.run.record import to_tree
+from tare.record.run_record import to_tree
 from tare.workloads import Measurement
 
 NUMBER = r"(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
@@ -133,3 +133,11 @@ def must_be_plausible(tree: Any) -> None:
             must_be_plausible(each)
     elif isinstance(tree, float) and not abs(tree) <= LARGEST_FIGURE:
         raise RunFailed(f"a figure of {tree:g} is not plausible")
+
+
+def number_in(tree: Mapping[str, Any], name: str) -> float | None:
+    """A finite number of a JSON object; `None` if it lacks it, or has something else there."""
+    value = tree.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) <= LARGEST_FIGURE else None

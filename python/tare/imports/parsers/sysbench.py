@@ -8,28 +8,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tare.errors import RunFailed
 from tare.imports.parsers import Report
+from tare.imports.parsers.cutting import Part, Stage, cut, rank_of, stated
 from tare.imports.parsers.figures import NUMBER, Figures, Span, Times
 from tare.workloads.sysbench.measurement import RESOLUTION, percentile_ms
 from tare.workloads.sysbench.output import Bucket, complaints_in, histogram_in, whole_lines
 
 _BANNER = re.compile(r"sysbench v? ?(\d+\.\d+(?:\.\d+)?(?:[-.\w]*))(?::| \()")
-_STAGES: tuple[tuple[re.Pattern[str], bool], ...] = (
-    (_BANNER, True),
-    (re.compile(r"Running the test with following options:"), True),
-    (re.compile(r"Threads started!"), True),
-    (re.compile(r"\[ *\d+s ?\] "), False),
-    (re.compile(r"(?:Latency histogram|Request response time histogram)"), True),
-    (re.compile(r"(?:SQL|OLTP test) statistics:|CPU speed:|File operations:|Total oper|Operations perf"), True),
-    (re.compile(r"(?:General statistics|Test execution summary|Throughput):"), False),
-    (re.compile(r"(?:Latency \(ms\):| +response time:| +per-request statistics:)"), True),
-    (re.compile(r"Threads fairness:"), True),
-)  # fmt: skip
-"""Lines of a report in order, and whether a report has the line only once: a line out of order begins another."""
+_STAGES = (
+    Stage(_BANNER),
+    Stage(re.compile(r"Running the test with following options:"), once=False),
+    Stage(re.compile(r"Threads started!")),
+    Stage(re.compile(r"\[ *\d+s ?\] "), once=False),
+    Stage(re.compile(r"(?:Latency histogram|Request response time histogram)")),
+    Stage(re.compile(r"(?:SQL|OLTP test) statistics:|CPU speed:|File operations:|Total oper|Operations perf")),
+    Stage(re.compile(r"(?:General statistics|Test execution summary|Throughput):"), once=False),
+    Stage(re.compile(r"(?:Latency \(ms\):| +response time:| +per-request statistics:)")),
+    Stage(re.compile(r"Threads fairness:")),
+)
+"""Lines of a report in order."""
 _HELD_RANK = 1
 _N = NUMBER
 _PLAIN = r"\d+(?:\.\d+)?"
@@ -84,6 +84,7 @@ _SAYS: Mapping[str, re.Pattern[str]] = {
         "operation": r" *(?:operation|Memory operations type): (\w+)",
     }.items()
 }
+_QUERIES = {name: re.compile(rf" +{name}: +(\d+)$") for name in ("read", "write")}
 _TESTS: Mapping[str, re.Pattern[str]] = {
     "cpu": re.compile(r"(?:CPU speed:|Prime numbers limit|Maximum prime number|Doing CPU performance)"),
     "fileio": re.compile(r"(?:File operations:|Extra file open flags|\d+ files, |Operations performed: .*Read)"),
@@ -92,15 +93,6 @@ _TESTS: Mapping[str, re.Pattern[str]] = {
     "mutex": re.compile(r"Doing mutex performance test"),
     "oltp": re.compile(r"(?:SQL statistics:|OLTP test statistics:|Doing OLTP test|.*\btps: )"),
 }
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Lines of one report. `first`: number of its first line. `ranks`: which stages of a report occur."""
-
-    first: int
-    lines: tuple[str, ...]
-    ranks: frozenset[int]
 
 
 class Sysbench:
@@ -116,17 +108,21 @@ class Sysbench:
         "block-size",
         "mode",
         "operation",
+        "queries",
     )
 
     def recognises(self, text: str) -> bool:
         """A banner, or the options that sysbench repeats, or its statistics."""
         begun = text.startswith("sysbench") or "\nsysbench" in text or "Threads fairness:" in text
-        return begun and any(_rank(line) is not None for line in text.split("\n"))
+        return begun and any(rank_of(line, _STAGES) is not None for line in text.split("\n"))
 
     def reports(self, text: str, max_error_share: float) -> Iterator[Report]:
         """Each report of the file; calls of `prepare` and `cleanup` are none."""
-        *lines, rest = whole_lines(text)  # a last line without its end was cut: only a complaint in it counts
-        parts = list(_parts([*lines, *complaints_in([rest])]))
+        *lines, rest = whole_lines(
+            text
+        )  # a last line without its end was cut, but the last of a report has no figure
+        counts = [rest] if _LINES["fair"].fullmatch(rest.rstrip()) else complaints_in([rest])
+        parts = list(cut([*lines, *counts], _STAGES))
         runs = [part for part in parts if max(part.ranks, default=0) >= _HELD_RANK]
         if not runs:
             complaints = complaints_in([line for part in parts for line in part.lines])
@@ -134,51 +130,37 @@ class Sysbench:
             yield Report(None, why, text=text)
         for part in runs:
             says = _said(part.lines)
-            body = "\n".join(part.lines) + "\n"
             try:
                 figures, distortions = _figures(part, max_error_share)
             except RunFailed as error:
-                yield Report(None, str(error), says, part.first, body)
+                yield Report(None, str(error), says, part.first, part.text)
             else:
-                yield Report(figures.tree(), None, says, part.first, body, distortions)
-
-
-def _rank(line: str) -> int | None:
-    return next((n for n, (pattern, _) in enumerate(_STAGES) if pattern.match(line)), None)
-
-
-def _parts(lines: list[str]) -> Iterator[_Part]:
-    """Cut a log where a line is out of order: there the next report begins."""
-    begin, ranks, highest = 0, set[int](), -1
-    for n, line in enumerate(lines):
-        rank = _rank(line)
-        if rank is None:
-            continue
-        again = rank < highest or (rank == highest and _STAGES[rank][1])
-        if again and not (rank == highest == _HELD_RANK):
-            yield _Part(begin + 1, tuple(lines[begin:n]), frozenset(ranks))
-            begin, ranks, highest = n, set(), -1
-        ranks.add(rank)
-        highest = max(highest, rank)
-    yield _Part(begin + 1, tuple(lines[begin:]), frozenset(ranks))
+                yield Report(figures.tree(), None, says, part.first, part.text, distortions)
 
 
 def _said(lines: tuple[str, ...]) -> dict[str, str]:
+    """In the order of lines, from which a guessed mapping takes the first level that tells reports apart."""
     says: dict[str, str] = {}
     for line in lines:
         bare = line.rstrip()
-        if match := _BANNER.match(bare):
-            says.setdefault("version", match.group(1))
-        for name, pattern in _SAYS.items():
-            if match := pattern.match(bare):
-                says.setdefault(name, match.group(1))
+        for name, words in stated([bare], {"version": _BANNER, **_SAYS}).items():
+            says.setdefault(name, words)
         for name, pattern in _TESTS.items():
-            if "test" not in says and pattern.match(bare):
-                says["test"] = name
+            if pattern.match(bare):
+                says.setdefault("test", name)
+    if queries := _queries(lines):
+        says["queries"] = queries
     return says
 
 
-def _figures(part: _Part, max_error_share: float) -> tuple[Figures, tuple[str, ...]]:
+def _queries(lines: tuple[str, ...]) -> str | None:
+    """Which queries a test of a database did: reports do not name their script."""
+    counts = stated((line.rstrip() for line in lines), _QUERIES)
+    done = [name for name, count in counts.items() if int(count)]
+    return " and ".join(sorted(done)) or None
+
+
+def _figures(part: Part, max_error_share: float) -> tuple[Figures, tuple[str, ...]]:
     lines = list(part.lines)
     if complaints := complaints_in(lines):
         raise RunFailed(f"sysbench: {complaints[0]}")
@@ -248,7 +230,10 @@ def _times(
     *,
     blind: bool,
 ) -> Times:
-    """Latencies; the mean comes from the sum, which has more digits. Raises `RunFailed` if the two disagree."""
+    """Latencies; the mean comes from the sum, which has more digits. Raises `RunFailed` if the two disagree.
+
+    A latency printed as 0.00 is below the two digits, so it is unknown.
+    """
     printed = found["avg"][0]
     total = found["sum"][0] if "sum" in found else found["taken_s"][0] * 1e3 if "taken_s" in found else None
     mean = printed if total is None else total / events
@@ -256,11 +241,12 @@ def _times(
         raise RunFailed(f"sysbench's report contradicts itself: mean {printed:g} ms, but {mean:g} ms by its sum")
 
     def percentile(number: int) -> float | None:
-        return percentiles.get(number, percentile_ms(histogram, number) if histogram else None)
+        printed = percentiles.get(number)
+        return (percentile_ms(histogram, number) if histogram else None) if printed is None else printed or None
 
     return Times(
         mean=mean,
-        least=found.get("min", (None,))[0],
+        least=found.get("min", (None,))[0] or None,
         most=found.get("max", (None,))[0],
         p50=percentile(50),
         p95=percentile(95),

@@ -11,7 +11,7 @@ from tare.analyze.metrics import METRICS
 from tare.knowledge.predictions.model_error import LATENCY
 from tare.knowledge.predictions.profile import kept_rate
 from tare.knowledge.unit_costs import FEWEST
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 MOST_BEHIND = 1
 """Most blocks in which an arm may fall behind its rate and still have a latency. The machine may cause one. If an

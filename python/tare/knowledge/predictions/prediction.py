@@ -34,7 +34,7 @@ from tare.knowledge.predictions.queueing import slowest_demand, thinking_time, t
 from tare.knowledge.predictions.storage_costs import StorageCosts, moved, same_place, storage_costs, why_no_costs
 from tare.knowledge.predictions.traffic import Traffic
 from tare.knowledge.unit_costs import UnitCosts, path_of
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
 FULL = 0.95

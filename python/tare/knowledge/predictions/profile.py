@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tare.analyze.derived import cpu_per_operation_us
-from tare.analyze.numbers import number_at, tree_at
+from tare.analyze.numbers import number_at
 from tare.analyze.validity.completeness import SHORT
 from tare.analyze.validity.load import is_alone
 from tare.knowledge.predictions.round_trips import calls_per_operation, requests_per_operation
@@ -20,7 +20,7 @@ from tare.knowledge.unit_costs import (
     in_flight,
     machine_busy_s,
 )
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord, Side
 
 Station = Literal["machine", "sut", "client"]
 QUANTITIES: Mapping[Station, Quantity] = {"machine": "machine-cpu", "sut": "sut-cpu", "client": "client-cpu"}
@@ -131,25 +131,25 @@ def kept_rate(run: RunRecord) -> bool:
 
 def _profile(run: RunRecord, sent: Sent | None) -> Profile | None:
     per_s, operations = (number_at(run.measurement, (key,)) for key in ("throughput_per_s", "operations"))
-    flying, wall = in_flight(run), number_at(run.usage, ("wall_s",))
+    flying, over_s = in_flight(run), run.usage and run.usage.over_s
     latency_ms = number_at(run.measurement, ("latency", "mean_ms"))
     requests = calls_per_operation(run) if is_alone(run) else _round_trips(run, sent)
-    if not per_s or not operations or requests is None or not wall or (flying is None and not constant_rate(run)):
+    if not per_s or not operations or requests is None or not over_s or (flying is None and not constant_rate(run)):
         return None
     if flying is None and not kept_rate(run):
         return None
     used: Mapping[Station, float | None] = {
         "machine": machine_busy_s(run),
-        "sut": number_at(run.usage, ("sut_cpu_s",)),
-        "client": number_at(run.usage, ("client_cpu_s",)),
+        "sut": run.usage and run.usage.sut_cpu_s,
+        "client": run.usage and run.usage.client_cpu_s,
     }
     cpus: Mapping[Station, float | None] = {
         "machine": number_at(run.host, ("cpu_count",)),
-        "sut": number_at(run.usage, ("saturation", "sut", "cpus")) or number_at(run.usage, ("sut_cpus",)),
-        "client": number_at(run.usage, ("saturation", "client", "cpus")) or number_at(run.usage, ("client_cpus",)),
+        "sut": _usable_cpus(run, "sut"),
+        "client": _usable_cpus(run, "client"),
     }
     stations = {
-        name: Demand(1e6 * spent / operations, room, min(1.0, spent / wall / room))
+        name: Demand(1e6 * spent / operations, room, min(1.0, spent / over_s / room))
         for name in QUANTITIES
         if (spent := used[name]) is not None and (room := cpus[name])
     }
@@ -166,6 +166,15 @@ def _profile(run: RunRecord, sent: Sent | None) -> Profile | None:
         cpu_us=cpu_per_operation_us(run),
         latency_us=None if latency_ms is None else 1e3 * latency_ms,
     )
+
+
+def _usable_cpus(run: RunRecord, side: Side) -> float | None:
+    """CPU time that a side could use, in CPUs: by the trace, else what it was allowed."""
+    if (usage := run.usage) is None:
+        return None
+    is_sut, saturation = side == "sut", usage.saturation
+    traced = saturation and (saturation.sut if is_sut else saturation.client)
+    return (traced and traced.cpus) or (usage.sut_cpus if is_sut else usage.client_cpus)
 
 
 def pipelined(run: RunRecord) -> bool:
@@ -186,14 +195,12 @@ def _round_trips(run: RunRecord, sent: Sent | None) -> float | None:
 
 def _disk(run: RunRecord, per_s: float) -> Disk | None:
     """By the utilisation law: the share of the time in which the disk was busy, over operations a second."""
-    disk = tree_at(run.usage, ("disk",))
-    busy = number_at(disk, ("busy",))
-    if busy is None:
+    disk = run.usage and run.usage.disk
+    if disk is None or disk.busy is None or disk.reads_per_s is None or disk.writes_per_s is None:
         return None
-    reads, writes = (number_at(disk, (f"{way}s_per_s",)) for way in ("read", "write"))
-    if reads is None or writes is None:
-        return None
-    each_ms = (number_at(disk, (f"{way}_ms",)) or 0.0 for way in ("read", "write"))  # nothing of that kind was done
-    read, written = (count * each for count, each in zip((reads, writes), each_ms, strict=True))
+    # Without a time, nothing of that kind was done.
+    read, written = disk.reads_per_s * (disk.read_ms or 0.0), disk.writes_per_s * (disk.write_ms or 0.0)
     share = written / (read + written) if read + written else 1.0
-    return Disk(us=1e6 * busy / per_s, written=share, reads=reads / per_s, writes=writes / per_s)
+    return Disk(
+        us=1e6 * disk.busy / per_s, written=share, reads=disk.reads_per_s / per_s, writes=disk.writes_per_s / per_s
+    )

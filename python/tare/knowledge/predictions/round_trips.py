@@ -6,7 +6,7 @@ For a program that is itself the SUT: system calls of an operation.
 from __future__ import annotations
 
 from tare.analyze.numbers import number_at, tree_at
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.workloads.ycsb.bindings import BINDING_OF, BINDINGS
 
 _CALLS = {"sysbench-cpu": 0.0, "sysbench-fileio": 1.0}

@@ -8,17 +8,20 @@ from pathlib import Path
 
 import polars as pl
 
-from tare.analyze.numbers import number_at
 from tare.errors import StoreError
 from tare.parquet import readable
-from tare.run.monitoring.monitors import trace_of
-from tare.run.record import RunRecord
+from tare.record.load_time import Span
+from tare.record.raw_files import trace_of
+from tare.record.run_record import RunRecord
+from tare.record.trace import growth
+from tare.record.turns import Measured
 from tare.store.trace import Trace, is_trace, read_trace
 
 HEADER_BYTES = 52
 """Headers that `lo` counts per packet: IPv4 20, TCP with timestamps 32. It removes Ethernet's header first.
 """
 _LOOPBACK = "host/lo"
+_COUNTERS = ("tx_bytes", "tx_packets")
 
 
 @dataclass(frozen=True)
@@ -40,28 +43,30 @@ def loopback_traffic(run: RunRecord, raw: Callable[[RunRecord, str], Path]) -> S
     if run.client_host is not None:
         return None
     path = trace_of(raw(run, ""))
-    began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
-    if began is None or ended is None or not is_trace(path):
+    phase = run.measured_time
+    if phase is None or not is_trace(path):
         return None
     try:
         with readable(f"the trace of {run.run_id}"):
-            return _sent(read_trace(path), began, ended)
+            return _sent(read_trace(path), phase)
     except StoreError:
         return None
 
 
-def _sent(trace: Trace, began: float, ended: float) -> Sent | None:
+def _sent(trace: Trace, time: Measured) -> Sent | None:
     table = trace.table("interface")
     if table is None:
         return None
-    rows = table.filter(
-        (pl.col("name") == _LOOPBACK) & pl.col("t0_ns").is_between(round(1e9 * began), round(1e9 * ended))
-    )
-    rows = rows.drop_nulls(("tx_bytes", "tx_packets")).sort("t0_ns")
-    covered = (rows["t0_ns"][-1] - rows["t0_ns"][0]) / 1e9 if rows.height else 0.0
-    if covered <= 0:
+    rows = table.filter(pl.col("name") == _LOOPBACK).drop_nulls(_COUNTERS)
+    if isinstance(time, Span):
+        rows = rows.filter(pl.col("t0_ns").is_between(round(1e9 * time.began_s), round(1e9 * time.ended_s)))
+        if len(rows) < 2:
+            return None
+        first, *_, last = rows["t0_ns"].sort() / 1e9
+        whole, time = time.seconds / (last - first), Span(first, last)
+    else:
+        whole = 1.0
+    sent, packets = (growth(rows, "t0_ns", column, time) for column in _COUNTERS)
+    if sent is None or packets is None:
         return None
-    sent = rows["tx_bytes"][-1] - rows["tx_bytes"][0]
-    packets = rows["tx_packets"][-1] - rows["tx_packets"][0]
-    whole = (ended - began) / covered
-    return Sent(max(0.0, float(sent - HEADER_BYTES * packets)) * whole, packets * whole)
+    return Sent(max(0.0, sent - HEADER_BYTES * packets) * whole, packets * whole)

@@ -20,7 +20,7 @@ MOST_MACHINES = 8
 _ROW_PX, _MACHINE_PX = 26, 14
 _LONGEST_LABEL = 64
 _MORE_LABEL_PX, _LESS_PLOT_PX = 115, 60
-"""Of a wide chart, so that the longest path stands on one line."""
+"""Widths of a wide chart's labels, so that the longest path stands on one line."""
 _LETTER = 0.55
 """Width of a letter relative to its height."""
 _LOG_STEPS = (0.001, 0.01, 0.1, 1, 10, 100, 1000, 10_000, 100_000)

@@ -13,6 +13,8 @@ WIDTH, HEIGHT, EDGE = 260, 22, 8
 _MIDDLE = HEIGHT / 2
 _STEPS = (-0.99, -0.9, -0.75, -0.5, -0.25, -0.1, -0.05, 0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 9.0, 99.0)
 """Relative changes that an axis may mark."""
+_OTHER_SIDE = 0.35
+"""Least length of an axis beyond no change, of its longer side: room for a mark with the other sign."""
 _LABEL = 40
 """Pixels that the label of a mark takes; marks are as far apart."""
 
@@ -60,6 +62,7 @@ def axis_of(marks: Sequence[Mark]) -> Axis:
     """Wide enough for all of them and for no change at all, with marks that do not run into each other."""
     ends = [end for mark in marks for end in (mark.point, mark.low, mark.high) if end is not None]
     low, high = min([*ends, -0.05]), max([*ends, 0.05])
+    low, high = min(low, -_OTHER_SIDE * high), max(high, -_OTHER_SIDE * low)
     margin = 0.04 * (high - low)
     axis = Axis(low - margin, high + margin, ())
     chosen: list[float] = [0.0]

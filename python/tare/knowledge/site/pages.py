@@ -1,4 +1,4 @@
-"""The pages of the site: an index with facets and forest plots, a page a claim, and unit costs side by side."""
+"""The pages of the site: answers of stores, claims with facets and forest plots, traps, unit costs side by side."""
 
 from __future__ import annotations
 
@@ -18,17 +18,21 @@ from tare.knowledge.dispute import all_disputes
 from tare.knowledge.kept_costs import every_cost
 from tare.knowledge.own import as_json
 from tare.knowledge.site.cost_chart import MOST_MACHINES, Drawn, drawn_costs
+from tare.knowledge.site.explorer import explorer_pages
 from tare.knowledge.site.forest import axis_of, head, mark_of, row
+from tare.knowledge.site.stores import StoreView
 from tare.knowledge.unit_costs import Load, Quantity, UnitCosts
 from tare.one_line import plain
 from tare.report.drawings import Figure
 from tare.report.write import write
 from tare.sites.layout import Layout
+from tare.traps.trap import load_traps
 from tare.version import __version__
 
-FACETS = ("database", "path", "storage", "deployment", "metric", "study")
+FACETS = ("database", "deployment", "baseline", "engine", "path", "storage", "metric", "study")
 """What claims are chosen by; `data-` attributes of a row."""
 _NOT_TOLD = "not told"
+_KINDS = {"container": "another container", "vm": "a virtual machine", "pod": "another pod"}
 _COSTS: Sequence[tuple[str, Load, Quantity, bool]] = (
     ("CPU of a request", "busy", "machine-cpu", False),
     ("of the server", "busy", "sut-cpu", False),
@@ -65,18 +69,20 @@ class CostTable:
 
 @dataclass(frozen=True)
 class Section:
-    """The claims of one metric, and their scale; `metric`: `None` of claims in words without one."""
+    """Claims of one metric against one kind of baseline, and their scale; `title`: `None` of claims in words."""
 
-    metric: str | None
+    title: str | None
     head: Markup | None
     rows: tuple[Row, ...]
 
 
-def write_site(folder: Path, claims: Sequence[ClaimFile], layout: Layout) -> tuple[Path, ...]:
+def write_site(
+    folder: Path, claims: Sequence[ClaimFile], layout: Layout, stores: Sequence[StoreView] = ()
+) -> tuple[Path, ...]:
     """Write every page into `folder`, which is made or empty. Raises `StudyError` where something is in it."""
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise StudyError(f"{folder} is not an empty directory", hint="name a new one, or remove what is in it")
-    pages = dict(pages_of(claims, every_cost(layout)))
+    pages = dict(pages_of(claims, every_cost(layout), stores))
     try:
         (folder / "claims").mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -86,7 +92,9 @@ def write_site(folder: Path, claims: Sequence[ClaimFile], layout: Layout) -> tup
     return tuple(folder / name for name in pages)
 
 
-def pages_of(claims: Sequence[ClaimFile], costs: Sequence[UnitCosts]) -> Iterator[tuple[str, str]]:
+def pages_of(
+    claims: Sequence[ClaimFile], costs: Sequence[UnitCosts], stores: Sequence[StoreView] = ()
+) -> Iterator[tuple[str, str]]:
     """File name → text."""
     disputes: dict[str, list[str]] = {}
     for each in all_disputes(claims):
@@ -97,10 +105,9 @@ def pages_of(claims: Sequence[ClaimFile], costs: Sequence[UnitCosts]) -> Iterato
     facets = {name: sorted({each.facets[name] for each in rows}, key=str.lower) for name in FACETS}
     templates = _templates()
     shared = {"version": __version__}
-    yield (
-        "index.html",
-        templates.get_template("index.html.j2").render(sections=sections, facets=facets, count=len(rows), **shared),
-    )
+    yield from explorer_pages(templates, stores, claims, load_traps())
+    listing = templates.get_template("claims.html.j2")
+    yield "claims.html", listing.render(sections=sections, facets=facets, count=len(rows), **shared)
     for known in claims:
         yield f"claims/{known.id}.html", templates.get_template("claim.html.j2").render(
             known=known, parts=_parts(known), disputed=disputes.get(known.id, ()), source=source_words(known.claim),
@@ -113,7 +120,7 @@ def pages_of(claims: Sequence[ClaimFile], costs: Sequence[UnitCosts]) -> Iterato
         ),
     )
     yield "claims.json", as_json(claims)
-    for name in ("site.css", "site.js"):
+    for name in ("site.css", "site.js", "explore.js"):
         yield name, files("tare.knowledge.site").joinpath(f"templates/{name}").read_text(encoding="utf-8")
 
 
@@ -132,16 +139,21 @@ def _templates() -> Environment:
 
 
 def _sections(claims: Sequence[ClaimFile], disputes: Mapping[str, Sequence[str]]) -> tuple[Section, ...]:
-    """By metric, those with most figures first; claims without one last."""
-    by_metric: dict[str | None, list[ClaimFile]] = {}
+    """By metric and kind of baseline, those against bare and with most figures first; claims in words last."""
+    by_title: dict[str | None, list[ClaimFile]] = {}
     for known in claims:
-        drawn = mark_of(known.claim) is not None
-        by_metric.setdefault(known.claim.effect.metric if drawn else None, []).append(known)
-    order = sorted(by_metric, key=lambda metric: (metric is None, -len(by_metric[metric]), metric or ""))
-    return tuple(_section(metric, by_metric[metric], disputes) for metric in order)
+        context, drawn = known.claim.context, mark_of(known.claim) is not None
+        against = "bare" if context is None else context.baseline.deployment
+        title = f"{known.claim.effect.metric}, against {_KINDS.get(against, against)}" if drawn else None
+        by_title.setdefault(title, []).append(known)
+    order = sorted(
+        by_title,
+        key=lambda title: (title is None, not (title or "").endswith("bare"), -len(by_title[title]), title or ""),
+    )
+    return tuple(_section(title, by_title[title], disputes) for title in order)
 
 
-def _section(metric: str | None, claims: Sequence[ClaimFile], disputes: Mapping[str, Sequence[str]]) -> Section:
+def _section(title: str | None, claims: Sequence[ClaimFile], disputes: Mapping[str, Sequence[str]]) -> Section:
     marks = [mark for known in claims if (mark := mark_of(known.claim)) is not None]
     axis = axis_of(marks) if marks else None
     rows = []
@@ -151,7 +163,7 @@ def _section(metric: str | None, claims: Sequence[ClaimFile], disputes: Mapping[
         drawn = None if mark is None or axis is None else Markup(row(mark, axis, words))  # noqa: S704 - words are escaped
         rows.append(_row(known, drawn, tuple(disputes.get(known.id, ()))))
     scale = None if axis is None else Markup(head(axis))  # noqa: S704 - numbers alone
-    return Section(metric, scale, tuple(rows))
+    return Section(title, scale, tuple(rows))
 
 
 def _row(known: ClaimFile, forest: Markup | None, disputed: tuple[str, ...]) -> Row:
@@ -169,6 +181,8 @@ def _row(known: ClaimFile, forest: Markup | None, disputed: tuple[str, ...]) -> 
             "path": (context and context.arm.network) or _NOT_TOLD,
             "storage": (context and context.arm.storage) or _NOT_TOLD,
             "deployment": _NOT_TOLD if context is None else context.arm.deployment,
+            "baseline": _NOT_TOLD if context is None else context.baseline.deployment,
+            "engine": (context and context.arm.engine) or _NOT_TOLD,
             "metric": claim.effect.metric or _NOT_TOLD,
             "study": known.study,
         },

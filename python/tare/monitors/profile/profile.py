@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,6 +10,7 @@ from tare.errors import EnvironmentLacks, RunFailed, StoreError, TareError
 from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess
 from tare.monitors.probe import targets
 from tare.monitors.profile.stacks import PROFILE, read_facts
+from tare.requirements import HostPlan, Lack, Requirement
 from tare.sites import Host
 from tare.sites.binaries import PROBE, find
 
@@ -26,28 +27,43 @@ _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
 _PREFIX, _CANNOT = "tare-probe: ", "cannot be sampled"
 
 
+def _lacks(there: HostPlan) -> Iterator[Lack]:
+    """Ask for the program and what the kernel allows."""
+    host, level = there.host, _number(there.host, _PARANOID)
+    binary = find(host, PROBE)
+    if binary is None:
+        yield Lack("stacks are sampled by tare-probe, which is missing", PROBE.hint)
+    elif level is None:
+        yield Lack("this kernel has no perf events, or a container hides them; stacks cannot be sampled")
+    elif level > _ALL_CPUS and not _is_root(host):
+        yield Lack(
+            f"kernel.perf_event_paranoid is {level}, so only root may sample the stacks of all CPUs",
+            "run as root, or set it to 0 with sysctl",
+        )
+    elif _is_confined(host) and (why := _refused(host, binary)) is not None:
+        yield Lack(why)
+
+
+STACKS = Requirement(
+    "stacks",
+    needed_by="the monitor `profile`",
+    tried_how="kernel.perf_event_paranoid; where a seccomp filter or missing capabilities may refuse it, 10 ms of "
+    "sampling",
+    hint="run as root, or set kernel.perf_event_paranoid to 0 with sysctl",
+    ask=_lacks,
+)
+
+
 class Profile:
     """tare-probe as a second program: its cost is reported separately from the trace's."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     reports_cost: ClassVar[bool] = True
+    needs: ClassVar[tuple[Requirement, ...]] = (STACKS,)
 
-    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - it has a rate
-        """Check the rate, the program, and what the kernel allows."""
-        if why := _why_not(options):
-            return why
-        binary = find(host, PROBE)
-        if binary is None:
-            return f"stacks are sampled by tare-probe, which is missing; {PROBE.hint}"
-        level = _number(host, _PARANOID)
-        if level is None:
-            return "this kernel has no perf events, or a container hides them; stacks cannot be sampled"
-        if level > _ALL_CPUS and not _is_root(host):
-            return (
-                f"kernel.perf_event_paranoid is {level}, so only root may sample the stacks of all CPUs; "
-                "run as root, or set it to 0 with sysctl"
-            )
-        return _refused(host, binary) if _is_confined(host) else None
+    def settings_fault(self, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - it has a rate
+        """Check the rate."""
+        return _rate_fault(options)
 
     def programs(self, context: MonitorContext) -> tuple[Program, ...]:
         """One program."""
@@ -104,7 +120,7 @@ def _targets_without_netns(each: WatchedProcess) -> list[tuple[str, str]]:
     return [(kind, what) for kind, what in targets(each) if kind != "netns"]
 
 
-def _why_not(options: Options) -> str | None:
+def _rate_fault(options: Options) -> str | None:
     unknown = sorted(set(options) - {"hz"})
     if unknown:
         return f"its only option is hz, not {unknown[0]}"

@@ -11,7 +11,7 @@ from tare.analyze.factorial import Effect
 from tare.report.charts.theme import ACCENT, INK, MUTED, Axis, Frame, of_rows, percent_axis, themed, x_at, x_datum
 from tare.report.figures import decimals_of, interval, percent, signed
 from tare.report.plain import distinct
-from tare.report.rows.effects import name
+from tare.report.sections.effects import name
 
 MOST_ROWS = 40
 _ROW_PX = 26

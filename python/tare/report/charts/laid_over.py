@@ -13,7 +13,7 @@ from tare.analyze.timelines.series import READ, WRITTEN
 from tare.report.charts.theme import INK, MUTED, Frame, Scale, of_rows, seconds_axis, themed, value_axis, x_at, y_at
 from tare.report.charts.timelines import bands_of, is_marked_in
 from tare.report.plain import plain
-from tare.report.rows.laid_over import PANELS, colours, means
+from tare.report.sections.runs import colours, means, panels
 from tare.report.words.marks import mark_lines
 
 _DASHES: Mapping[str, tuple[int, ...]] = {"whole": (1, 0), "dashes": (5, 3), "dots": (2, 2), "both": (8, 3, 2, 3)}
@@ -25,10 +25,12 @@ _GAPS = alt.RowColnumber(row=58, column=66)
 
 def laid_over(shown: RunOverlay, frame: Frame) -> dict[str, Any]:
     """Return the Vega-Lite specification. Marks of run N (from 0) have the description `run-N`."""
-    panels = [panel for panel in PANELS if _has_values(panel, shown.runs)]
+    shown_panels = [panel for panel in panels() if _has_values(panel, shown.runs)]
     width, columns = (320, 2) if frame.values else (220, 1)
     reach = _reach(shown.runs)
-    drawn = [_panel(shown.runs, panel, reach, frame).properties(width=width, height=_PANEL_PX) for panel in panels]
+    drawn = [
+        _panel(shown.runs, panel, reach, frame).properties(width=width, height=_PANEL_PX) for panel in shown_panels
+    ]
     return themed(alt.concat(*drawn, columns=columns, bounds="flush", spacing=_GAPS), frame)
 
 

@@ -24,7 +24,7 @@ from tare.report.charts.theme import (
     y_datum,
 )
 from tare.report.plain import plain
-from tare.report.rows.shift import label, shifted, title
+from tare.report.sections.latency import label, shifted, title
 
 MOST_ROWS = 16
 """Most rows in one chart; those left out are named beside it."""

@@ -26,6 +26,7 @@ _CLASS = re.compile(r"run-\d+\Z")
 """Descriptions that become a class, by which a page can hide the mark."""
 
 
+FONT = "system-ui, sans-serif"
 INK = "var(--ink)"
 MUTED = "var(--muted)"
 LINE = "var(--line)"
@@ -178,7 +179,7 @@ def themed(chart: Any, frame: Frame) -> dict[str, Any]:
     # refuses errors; validating against Altair's schema would take several times as long.
     spec: dict[str, Any] = chart.to_dict(validate=False)
     config = spec.setdefault("config", {})
-    config.update(background="transparent", font="system-ui, sans-serif", padding=6)
+    config.update(background="transparent", font=FONT, padding=6)
     config.setdefault("view", {})["stroke"] = None
     config["axis"] = {
         "labelColor": MUTED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tare.analyze import Analysis, Estimate, Finding, analyze
@@ -10,31 +10,30 @@ from tare.analyze.metrics import metric_named
 from tare.analyze.overhead_limit import LimitCheck, Outcome, check_limit, worst
 from tare.errors import StudyError
 from tare.plural import counted
+from tare.record.emulated import emulated_arms, shown_names, with_marks
+from tare.record.run_record import RunRecord
 from tare.report.figures import decimals_of, interval, percent
 from tare.report.plain import plain
 from tare.report.words.headlines import Headline, headlines
 from tare.report.words.notes import warnings
-from tare.run.emulated import emulated_arms, shown_names, with_marks
-from tare.run.record import RunRecord
 from tare.study.model import Study
 from tare.study.suggest import did_you_mean
 
 READING = (
-    "Overhead: for throughput the loss (+5 % is 5 % fewer operations per second); for latency, CPU time and "
-    "block I/O the increase (+5 % is 5 % more). An arm passes if its whole 95 % interval is within the limit, "
-    "and fails if all of it is beyond."
+    "Overheads are relative to the baseline, as in a report: -5 % throughput is 5 % less. An arm passes if its "
+    "whole 95 % interval is within the limit, and fails if all of it is beyond."
 )
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check. `most`: the limit, a fraction; `lenient`: whether an inconclusive check passes."""
+    """A check. `limits`: metric → limit, a fraction; `lenient`: whether an inconclusive check passes."""
 
     study: Study
     analysis: Analysis
     headlines: tuple[Headline, ...]
     checks: tuple[LimitCheck, ...]
-    most: float
+    limits: Mapping[str, float]
     lenient: bool
     notes: tuple[str, ...]
 
@@ -48,16 +47,16 @@ class Check:
         """The metrics that were checked, in the requested order."""
         return tuple(dict.fromkeys(each.metric for each in self.checks))
 
-    @property
-    def limit(self) -> str:
-        """The limit as text: `5 %`."""
-        return f"{100 * self.most:g} %"
+    def limit(self, metric: str) -> str:
+        """The limit of a metric as text: `5 %`."""
+        return f"{100 * self.limits[metric]:g} %"
 
     @property
     def sentence(self) -> str:
         """The outcome in a sentence: `FAIL: 1 of 5 overheads beyond 5 %, 2 of 5 inconclusive.`."""
         beyond, open_, of = self._count(Outcome.FAIL), self._count(Outcome.INCONCLUSIVE), len(self.checks)
-        limit = self.limit
+        same = len({self.limits[metric] for metric in self.metrics}) == 1
+        limit = self.limit(self.metrics[0]) if same else "their limits"
         if self.analysis.invalid:
             return "FAIL: the control differs from the baseline, so the study is invalid."
         if self.outcome is Outcome.PASS:
@@ -79,10 +78,9 @@ class Check:
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """What to check. `arms`: empty for all."""
+    """What to check. `limits`: metric → highest overhead, a fraction; `arms`: empty for all."""
 
-    metrics: tuple[str, ...]
-    most: float
+    limits: Mapping[str, float]
     arms: tuple[str, ...] = ()
     lenient: bool = False
 
@@ -95,7 +93,7 @@ def build_check(
     *,
     for_people: bool = True,
 ) -> Check:
-    """Analyse the records and check them against the limit. `unfinished`: why more blocks are to come.
+    """Analyse the records and check them against the limits. `unfinished`: why more blocks are to come.
 
     `for_people`: mark the names of emulated arms; else only the file's own key says so. Raises `StudyError` for a
     metric or an arm that the study does not have.
@@ -110,8 +108,8 @@ def build_check(
         study=study,
         analysis=analysis,
         headlines=headlines(study, analysis),
-        checks=check_limit(study, analysis, findings, asked.most, unfinished),
-        most=asked.most,
+        checks=check_limit(study, analysis, findings, asked.limits, unfinished),
+        limits=asked.limits,
         lenient=asked.lenient,
         notes=warnings(analysis.alarms),
     )
@@ -124,7 +122,7 @@ def _findings(study: Study, analysis: Analysis, asked: CheckRequest) -> Iterator
             hint = did_you_mean(name, [plain(each, 60) for each in compared], kind="arms")
             raise StudyError(f"no arm {plain(name, 60)} is compared with a baseline here", hint=hint)
     known = [metric.name for metric in analysis.metrics]
-    for metric in asked.metrics:
+    for metric in asked.limits:
         if metric not in known:
             raise StudyError(
                 f"there is no metric {plain(metric, 60)}",
@@ -142,10 +140,13 @@ def in_words(one: LimitCheck) -> str:
     return one.outcome.value
 
 
-def title(metric: str) -> str:
-    """Return a table's title: `Loss of throughput`, `Gain of 95th percentile latency`."""
+def title(check: Check, metric: str) -> str:
+    """Return a table's title: `Throughput: at most 5 % less`, `95th percentile latency: at most 5 % more`."""
     known = metric_named(metric)
-    return f"{'Loss' if known.more_is_better else 'Gain'} of {plain(known.title, 80)}"
+    name = plain(known.title, 80)
+    return (
+        f"{name[0].upper()}{name[1:]}: at most {check.limit(metric)} {'less' if known.more_is_better else 'more'}"
+    )
 
 
 def figures(one: LimitCheck) -> tuple[str, str]:

@@ -17,7 +17,7 @@ def render(check: Check) -> str:
     whole = JUnitXml(f"tare check: {study}")
     names = distinct(tuple(dict.fromkeys(one.arm for one in check.checks)), 120)
     for metric in check.metrics:
-        suite = TestSuite(f"{title(metric)}, at most {check.limit}")
+        suite = TestSuite(title(check, metric))
         suite.add_property("study", study)
         suite.add_property("valid", "false" if check.analysis.invalid else "true")
         cases = [_case(check, one, names[one.arm]) for one in check.checks if one.metric == metric]

@@ -37,7 +37,7 @@ def render(check: Check) -> str:
 
 def _table(check: Check, metric: str) -> Iterator[str]:
     by = widened(check, metric)
-    limit = f"{title(metric)}: at most {check.limit}"
+    limit = title(check, metric)
     yield text(limit if by is None else f"{limit}; intervals {by}", 300)
     yield ""
     yield "| arm | n | overhead | 95 % interval | |"

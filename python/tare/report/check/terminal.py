@@ -30,10 +30,10 @@ def render(check: Check, *, width: int = 100, colour: bool = False) -> str:
     study = check.study
     console.print(Text(f"{plain(study.name, 80)} at scale {plain(study.scale, 40)}", style="bold"))
     for headline in check.headlines:
-        console.print(Text(headline.text, style="bold red" if headline.grave else "dim"))
+        console.print(Text(headline.text, style=headline.style))
     for metric in check.metrics:
         console.print()
-        limit = f"{title(metric)}: at most {check.limit}"
+        limit = title(check, metric)
         by = widened(check, metric)
         console.print(Text(limit if by is None else f"{limit}; intervals {by}"))
         console.print(_table(check, metric))

@@ -9,11 +9,12 @@ from tare.analyze import Analysis
 from tare.analyze.comparison import Change, Comparison
 from tare.analyze.metrics import PRIMARY, metric_named
 from tare.plural import counted
+from tare.record.run_record import RunRecord
+from tare.report.comparison.gate import Gate
 from tare.report.comparison.surroundings import Unlike, surroundings
 from tare.report.figures import decimals_of, interval, moment, percent
 from tare.report.plain import plain
 from tare.report.words.headlines import Headline, headlines
-from tare.run.record import RunRecord
 from tare.study.model import Study
 
 READING = (
@@ -45,6 +46,7 @@ class Compared:
     comparison: Comparison
     unlike: tuple[Unlike, ...]
     answer: str
+    gate: Gate | None = None
 
     @property
     def alike(self) -> str:
@@ -59,7 +61,7 @@ class Compared:
         return (self.a, self.comparison.a), (self.b, self.comparison.b)
 
 
-def build_comparison(a: Side, b: Side, comparison: Comparison) -> Compared:
+def build_comparison(a: Side, b: Side, comparison: Comparison, gate: Gate | None = None) -> Compared:
     """Collect what is shown beside the figures."""
     arms = {
         *comparison.shared.arms,
@@ -74,6 +76,7 @@ def build_comparison(a: Side, b: Side, comparison: Comparison) -> Compared:
             *surroundings(a.records, b.records, tuple(arms), comparison.shared.differences),
         ),
         answer=answer(comparison),
+        gate=gate,
     )
 
 

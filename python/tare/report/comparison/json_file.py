@@ -2,15 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tare.analyze import Analysis, Estimate
 from tare.analyze.comparison import Change
-from tare.report.comparison.content import Compared, Side, absolutes
-from tare.report.findings_file import Entry
+from tare.analyze.overhead_limit import LimitCheck, Outcome
+from tare.report.check.json_file import LIMIT_CHECK
+from tare.report.comparison.content import Absolute, Compared, Side, absolutes
+from tare.report.comparison.gate import Gate
+from tare.report.comparison.surroundings import Unlike
+from tare.report.entries import Added, Entries, Entry, Shape
 from tare.version import __version__
+
+
+@dataclass(frozen=True)
+class MarkedEstimate:
+    """An estimate; fractions: -0.58 is -58 %."""
+
+    estimate: Estimate
+    emulated: bool
+    """Whether one of its arms ran on an emulated CPU."""
+
+
+def _marked(value: Callable[[Change], MarkedEstimate]) -> Added:
+    return Added(MarkedEstimate, value)
+
+
+_ENTRIES = Entries(
+    {
+        Estimate: Shape(rename={"method": "estimator"}),
+        MarkedEstimate: Shape(inline=("estimate",)),
+        Change: Shape(
+            without=("a", "b", "difference"),
+            added={
+                "a": _marked(lambda one: MarkedEstimate(one.a.estimate, one.a.mark is not None)),
+                "b": _marked(lambda one: MarkedEstimate(one.b.estimate, one.b.mark is not None)),
+                "difference": _marked(
+                    lambda one: MarkedEstimate(
+                        one.difference.estimate, one.a.mark is not None or one.b.mark is not None
+                    )
+                ),
+            },
+        ),
+        Gate: Shape(
+            rename={"most": "max_worse", "checks": "changes"},
+            added={"outcome": Added(Outcome, lambda gate: gate.outcome)},
+        ),
+        LimitCheck: LIMIT_CHECK,
+    }
+)
 
 
 class SideEntry(Entry):
@@ -26,93 +70,43 @@ class SideEntry(Entry):
     ended: bool
 
 
-class UnlikeEntry(Entry):
-    """One difference in what surrounds the runs."""
-
-    group: Literal["study", "machine", "engine", "images", "settings"]
-    name: str
-    a: str
-    b: str
-
-
-class EstimateEntry(Entry):
-    """An estimate; fractions: -0.58 is -58 %."""
-
-    point: float | None
-    low: float | None
-    high: float | None
-    n: int
-    confidence: float
-    estimator: str
-    why: str | None
-    emulated: bool = Field(description="Whether one of its arms ran on an emulated CPU.")
-
-
-class ChangeEntry(Entry):
-    """One arm in one metric: the overhead in A and B, and B's ratio relative to A's."""
-
-    arm: str
-    metric: str
-    a: EstimateEntry
-    b: EstimateEntry
-    difference: EstimateEntry
-    p_zero: float | None = Field(description="p value of no difference, adjusted by Holm over the family.")
-    family: int
-    below_resolution: bool
-    changed: bool
-
-
-class AbsoluteEntry(Entry):
-    """An arm's median throughput in both stores."""
-
-    arm: str
-    unit: str
-    a: float | None
-    b: float | None
-    emulated: bool = Field(description="Whether the arm ran on an emulated CPU in A or B.")
-
-
 class ComparisonFile(Entry):
     """Everything in `tare compare --format json`."""
 
-    format: Literal[1] = Field(description="Version of this layout.")
+    format: Literal[2] = Field(description="Version of this layout.")
     tare: str
     study: str
     scale: str
     answer: str
     a: SideEntry
     b: SideEntry
-    unlike: tuple[UnlikeEntry, ...]
+    unlike: tuple[Annotated[Unlike, _ENTRIES], ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
     withheld: str | None = Field(description="Why no change is reported.")
-    changes: tuple[ChangeEntry, ...]
-    absolutes: tuple[AbsoluteEntry, ...]
+    changes: tuple[Annotated[Change, _ENTRIES], ...]
+    absolutes: tuple[Annotated[Absolute, _ENTRIES], ...]
+    gate: Annotated[Gate, _ENTRIES] | None = Field(description="The decision of --fail-on.")
 
 
 def render(compared: Compared) -> str:
     """Return the file's text."""
     shared = compared.comparison.shared
     file = ComparisonFile(
-        format=1,
+        format=2,
         tare=__version__,
         study=compared.a.study.name,
         scale=compared.a.study.scale,
         answer=compared.answer,
         a=_side(compared.a, compared.comparison.a),
         b=_side(compared.b, compared.comparison.b),
-        unlike=tuple(
-            UnlikeEntry.model_validate({"group": each.group, "name": each.name, "a": each.a, "b": each.b})
-            for each in compared.unlike
-        ),
+        unlike=tuple(compared.unlike),
         only_a=shared.only_a,
         only_b=shared.only_b,
         withheld=compared.comparison.withheld,
-        changes=tuple(_change(each) for each in compared.comparison.changes),
-        absolutes=tuple(
-            AbsoluteEntry(arm=each.arm, unit=each.unit, a=each.a, b=each.b, emulated=each.emulated)
-            for each in absolutes(compared)
-        ),
+        changes=compared.comparison.changes,
+        absolutes=tuple(absolutes(compared)),
+        gate=compared.gate,
     )
     return file.model_dump_json(indent=2) + "\n"
 
@@ -127,32 +121,4 @@ def _side(side: Side, analysis: Analysis) -> SideEntry:
         attempted=analysis.attempted,
         valid=not analysis.invalid,
         ended=side.unfinished is None,
-    )
-
-
-def _change(change: Change) -> ChangeEntry:
-    a_mark, b_mark = change.a.mark, change.b.mark
-    return ChangeEntry(
-        arm=change.arm,
-        metric=change.metric,
-        a=_estimate(change.a.estimate, emulated=a_mark is not None),
-        b=_estimate(change.b.estimate, emulated=b_mark is not None),
-        difference=_estimate(change.difference.estimate, emulated=a_mark is not None or b_mark is not None),
-        p_zero=change.p_zero,
-        family=change.family,
-        below_resolution=change.below_resolution,
-        changed=change.changed,
-    )
-
-
-def _estimate(estimate: Estimate, *, emulated: bool) -> EstimateEntry:
-    return EstimateEntry(
-        point=estimate.point,
-        low=estimate.low,
-        high=estimate.high,
-        n=estimate.n,
-        confidence=estimate.confidence,
-        estimator=estimate.method,
-        why=estimate.why,
-        emulated=emulated,
     )

@@ -34,6 +34,8 @@ def render(compared: Compared) -> str:
     for metric in compared.comparison.metrics:
         lines += ["", f"## Overhead: {text(metric_named(metric).title)}", "", *_table(compared, metric)]
     lines += _notes(compared)
+    if compared.gate is not None:
+        lines += ["", "## Gate", "", *(f"- {text(line, 400)}" for line in compared.gate.lines())]
     lines += ["", "## Context: median throughput", "", *_absolute(compared), "", text(READING, 800)]
     return "\n".join(lines) + "\n"
 

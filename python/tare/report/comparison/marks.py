@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tare.analyze.comparison import Recorded
-from tare.run.emulated import MARK, emulated_arms, made_unique, mark_of, marked, renamed
+from tare.record.emulated import MARK, emulated_arms, made_unique, mark_of, marked, renamed
 
 
 def with_both_marks(sides: Sequence[Recorded]) -> list[Recorded]:

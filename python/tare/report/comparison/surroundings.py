@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tare.plan.extension import Difference
+from tare.record.run_record import RunRecord
 from tare.report.setting import Property, compare
-from tare.run.record import RunRecord
 
 _MOMENTARY = frozenset({
     "uptime_s", "load_1min", "load_5min", "load_15min", "cpu_mhz_now", "cpu_steal_s", "cpu_steal_fraction",

@@ -48,7 +48,7 @@ def render(compared: Compared, *, width: int = 100, colour: bool = False) -> str
     _unlike(console, compared)
     for side, analysis in compared.sides:
         for headline in headlines_of(side, analysis):
-            console.print(Text(headline.text, style="bold red" if headline.grave else "dim"))
+            console.print(Text(headline.text, style=headline.style))
     console.print()
     console.print(Text(compared.answer, style="bold"))
     for metric in (name for name in _SHOWN if name in compared.comparison.metrics):
@@ -69,6 +69,10 @@ def render(compared: Compared, *, width: int = 100, colour: bool = False) -> str
     console.print(_absolute(compared))
     console.print()
     console.print(Text(READING, style="dim"))
+    if compared.gate is not None:
+        console.print()
+        for number, line in enumerate(compared.gate.lines()):
+            console.print(Text(line, style="bold" if number == 0 else ""))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 

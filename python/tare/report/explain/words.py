@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tare.analyze.explain.components import DAEMONS
 from tare.plural import counted
-from tare.report.figures import NONE, amount, interval, percent
+from tare.report.figures import NONE, amount, decimals_of, interval, percent
 from tare.report.plain import plain
 
 if TYPE_CHECKING:
@@ -18,29 +18,38 @@ _NAMED = 3
 _WORTH_NAMING = 0.1
 """Share of the whole difference; smaller parts are in `other`."""
 READING = (
+    "CPU per operation: that of the server and the program that carries its bytes, as in the report. Its parts are "
     "CPU time of server, client, helpers (what carries its port, shims) and kernel per operation, by what the CPU "
-    "was doing. "
-    "Added: arm minus baseline, with a 95 % interval over blocks; points: the same in percent of the baseline's "
-    "CPU time. Waiting is time in which a thread of server or client waited; it is not part of the sum."
+    "was doing. Added: arm minus baseline, with a 95 % interval over blocks; points: the same in percent of the "
+    "baseline's CPU time with client and kernel. Waiting is time in which a thread of server or client waited; it "
+    "is not part of the sum."
 )
 
 
 def sentence(arm: ArmExplanation, *, named: int = _NAMED) -> str:
-    """`bridge: +6.4 % CPU an operation [4.0, 8.8], of which 4.1 netfilter, conntrack, NAT, 1.6 veth, 0.7 other`."""
-    name, total = plain(arm.arm, 60), arm.total
-    if total is None or arm.overhead.point is None or total.baseline_us <= 0:
-        return f"{name}: CPU time per operation is unknown{_because(arm)}"
-    shown = f"{percent(arm.overhead.point)} CPU an operation"
-    bounds = interval(arm.overhead)
-    if bounds != NONE:
-        shown += f" {bounds}"
+    """`bridge: +7.1 % CPU per operation [5.0, 9.2]; with client and kernel +6.4 points: veth 4.1, other 2.3`."""
+    name, total, known = plain(arm.arm, 60), arm.total, arm.overhead.point is not None
+    if total is None or total.baseline_us <= 0:
+        if not known:
+            return f"{name}: CPU time per operation is unknown{_because(arm)}"
+        return f"{name}: {_overhead(arm)}{_doubt(arm)}{_because(arm)}"
+    all_of_it = f"with client and kernel {_points(total.change.added_us, total, signed=True)} points"
+    shown = f"{_overhead(arm)}; {all_of_it}" if known else f"CPU per operation {all_of_it}"
     if not arm.causes:
         shown += ", by the kernel's counters"
     elif named_parts := _of_which(arm, total, named):
-        shown += f", of which {named_parts}"
-    if _not_shown(arm):
-        shown += "; not shown to differ from zero"
-    return f"{name}: {shown}{_waiting(arm, total)}"
+        shown += f": {named_parts}"
+    return f"{name}: {shown}{_doubt(arm)}{_waiting(arm, total)}"
+
+
+def _overhead(arm: ArmExplanation) -> str:
+    shown = f"{percent(arm.overhead.point, decimals_of(arm.overhead))} CPU per operation"
+    bounds = interval(arm.overhead)
+    return shown if bounds == NONE else f"{shown} {bounds}"
+
+
+def _doubt(arm: ArmExplanation) -> str:
+    return "; not shown to differ from zero" if _not_shown(arm) else ""
 
 
 def _because(arm: ArmExplanation) -> str:
@@ -58,13 +67,15 @@ def _of_which(arm: ArmExplanation, total: Part, named: int) -> str:
     by_size = sorted(arm.causes, key=lambda part: -abs(part.change.added_us))
     worth = [part for part in by_size if abs(part.change.added_us) >= _WORTH_NAMING * abs(whole)][:named]
     rest = whole - sum(part.change.added_us for part in worth)
-    listed = [f"{_points(part.change.added_us, total)} {part.title}" for part in worth]
-    return ", ".join([*listed, f"{_points(rest, total)} other"]) if listed else ""
+    if not worth:
+        return ""
+    listed = [f"{part.title} {_points(part.change.added_us, total)}" for part in worth]
+    return ", ".join([*listed, f"other {_points(rest, total)}"])
 
 
-def _points(added_us: float, total: Part) -> str:
-    text = f"{100 * added_us / total.baseline_us:.1f}"
-    return "0.0" if text == "-0.0" else text
+def _points(added_us: float, total: Part, *, signed: bool = False) -> str:
+    text = f"{100 * added_us / total.baseline_us:{'+' if signed else ''}.1f}"
+    return "0.0" if text in ("-0.0", "+0.0") else text
 
 
 def _waiting(arm: ArmExplanation, total: Part) -> str:
@@ -73,7 +84,10 @@ def _waiting(arm: ArmExplanation, total: Part) -> str:
     if most is None or most.change.added_us <= max(total.change.added_us, 0.0) or not _sure(most.change):
         return ""
     kind = most.title.removeprefix("waiting: ")
-    return f"; it waits longer: {amount(most.change.added_us)} µs an operation more, {kind}"
+    return f"; plus {amount(most.change.added_us)} µs per operation waiting{_FOR.get(kind, f' ({kind})')}"
+
+
+_FOR = {"run queue": " for a CPU"}
 
 
 def _sure(change: Change) -> bool:

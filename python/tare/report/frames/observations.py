@@ -9,8 +9,8 @@ import polars as pl
 
 from tare.analyze.metrics import PRIMARY, Metric, metrics_of, resolution_of
 from tare.analyze.runs import select_runs
+from tare.record.run_record import Phase, RunRecord
 from tare.report.frames.estimates import factor_cells, factor_columns
-from tare.run.record import Phase, RunRecord
 from tare.study.model import Study
 
 COLUMNS: dict[str, type[pl.DataType] | pl.DataType] = {

@@ -15,7 +15,7 @@ from tare.report.plain import plain
 if TYPE_CHECKING:
     import polars as pl
 
-    from tare.run.record import RunRecord
+    from tare.record.run_record import RunRecord
     from tare.store import Store
 
 

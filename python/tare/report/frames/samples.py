@@ -15,7 +15,7 @@ from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples as computed
 from tare.analyze.views.summary import read_samples
 from tare.parquet import readable
-from tare.run.record import Phase, RunRecord
+from tare.record.run_record import Phase, RunRecord
 from tare.store.read import Store
 from tare.store.trace import is_trace, read_trace
 
@@ -74,7 +74,7 @@ def _samples(store: Store, run: RunRecord, every_s: float) -> pl.DataFrame:
 
 def _windows(run: RunRecord, zero_s: float | None) -> pl.DataFrame:
     """Windows of the measure phase, as (start, end) seconds on the trace's clock."""
-    tool = run.settings.get("workload_name") or (run.imported or {}).get("parser") or "generator"
+    tool = run.settings.get("workload_name") or (run.imported and run.imported.parser) or "generator"
     rows = [
         ("generator", str(tool), name, "client", each.span.began_s, each.span.ended_s, value, True)
         for each in windows_of(run, zero_s)

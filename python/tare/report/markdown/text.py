@@ -20,11 +20,11 @@ def code(value: object, longest: int = 80) -> str:
     return plain(value, longest).replace("`", "'")
 
 
-def table(titles: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1) -> list[str]:
-    """Return a table's lines, with the first `left` columns left-aligned; nothing without rows."""
+def table(titles: Sequence[str], rows: Sequence[Sequence[object]], left: Sequence[bool]) -> list[str]:
+    """Return a table's lines; `left`: whether each column is left-aligned. Nothing without rows."""
     if not rows:
         return []
-    lines = [_line(titles), "|" + "---|" * left + "---:|" * (len(titles) - left)]
+    lines = [_line(titles), "|" + "".join("---|" if each else "---:|" for each in left)]
     return lines + [_line(row) for row in rows]
 
 

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from tare.analyze.views.model import Kind, Measure
 from tare.analyze.views.summary import Line, Views
+from tare.record.emulated import sides_text
 from tare.report.figures import NONE
 from tare.report.plain import plain
-from tare.run.emulated import sides_text
 
 _FEW = {Measure.HOST_CPU, Measure.HOST_DISK, Measure.HOST_NETWORK, Measure.PROCESS_CPU, Measure.PROCESS_MEMORY,
         Measure.PROCESS_DISK, Measure.CONTAINER_NETWORK}  # fmt: skip
@@ -29,7 +29,7 @@ def render(views: Views, *, width: int = 120, colour: bool = False, everything: 
     console = Console(file=out, width=width, force_terminal=colour, highlight=False, color_system=system)
     lines = views.lines if everything else tuple(line for line in views.lines if _tells(line))
     console.print(
-        Text(f"{views.seconds:.1f} s of counters, as tools see them that sample every {views.interval_s:g} s")
+        Text(f"{views.seconds:.1f} s of counters, as tools sampling every {views.interval_s:g} s would report them")
     )
     if views.hosts:
         console.print(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tare.analyze import Analysis, Finding
+from tare.analyze import Analysis
+from tare.analyze.answer import ArmAnswer, Kind, arm_answers
 from tare.analyze.arms import ArmSummary
-from tare.analyze.estimate import Estimate, Verdict
-from tare.analyze.metrics import PRIMARY, metric_named
+from tare.analyze.estimate import Estimate
+from tare.analyze.metrics import metric_named
 from tare.analyze.published import POOLED_WINDOWS, WELCH
 from tare.plural import counted
 from tare.protocols.registry import as_published, rule_of
-from tare.report.figures import decimals_of, percent
+from tare.report.figures import percent
 from tare.report.plain import plain
+from tare.report.words.answer_lines import listed, phrase
 from tare.study.model import Study
 from tare.study.protocol_spec import Anytime
 
@@ -45,9 +47,13 @@ def is_paired(estimate: Estimate) -> bool:
 
 def why_no_interval(analysis: Analysis, metric: str) -> str | None:
     """Return why no arm has an interval in a metric, as a clause; `None` if one has, or there is no arm."""
-    estimates = [one.estimate for one in analysis.findings if one.metric == metric]
-    if not estimates or any(each.low is not None for each in estimates):
+    findings = [one for one in analysis.findings if one.metric == metric]
+    if not findings or any(each.estimate.low is not None for each in findings):
         return None
+    good = {arm.arm for arm in analysis.arms if arm.good}
+    estimates = [one.estimate for one in findings if one.arm in good]
+    if not estimates:
+        return "there is no result: no arm has a good run"
     return "there is no interval: " + ", ".join(
         dict.fromkeys(each.why or "nothing was measured" for each in estimates)
     )
@@ -84,32 +90,57 @@ _NAMED = 3
 """Most arms that a readable sentence can name."""
 
 
-def answer(study: Study, analysis: Analysis) -> str:
-    """Answer for the primary metric of every arm against the baseline; imported results may have another one."""
-    primary = study.imported.primary if study.imported else PRIMARY
-    findings = [finding for finding in analysis.findings if finding.metric == primary and not finding.control]
+def answer(study: Study, analysis: Analysis, block_s: float | None = None) -> str:
+    """Answer for every arm against the baseline. `block_s`: machine time of a block, seconds."""
+    answers = arm_answers(study, analysis)
     baseline = against(study)
-    pointed = [finding for finding in findings if finding.estimate.point is not None]
+    pointed = [each for each in answers if each.finding.estimate.point is not None]
     if not pointed:
         return _none(analysis, baseline)
-    bounded = [finding for finding in pointed if finding.estimate.low is not None]
+    bounded = [each for each in pointed if each.kind is not Kind.UNKNOWN]
     if not bounded:
-        named = [f"{_name(one)} {percent(one.estimate.point)}" for one in _strongest(pointed)]
-        points = _listed([*named[:_NAMED], f"{len(named) - _NAMED} more"] if len(named) > _NAMED + 1 else named)
+        named = [f"{_name(each)} {percent(each.finding.estimate.point)}" for each in _strongest(pointed)]
+        points = listed([*named[:_NAMED], f"{len(named) - _NAMED} more"] if len(named) > _NAMED + 1 else named)
         few = "There are too few blocks for an interval."
-        return f"{few} Points without one, {_title(pointed[0])} against {baseline}: {points}."
-    within = [finding for finding in bounded if finding.judgement.verdict is Verdict.EQUIVALENT]
-    rest = [finding for finding in bounded if finding not in within]
-    apart = _strongest([finding for finding in rest if finding.excludes_zero])
-    alike = [finding for finding in rest if not finding.excludes_zero]
-    parts = [_apart(apart, baseline)] if apart else []
-    parts += [_within(within, baseline)] if within else []
-    parts += [_alike(alike, baseline)] if alike else []
+        title = metric_named(pointed[0].finding.metric).title
+        return f"{few} Points without one, {title} against {baseline}: {points}."
+    parts = [_group(kind, found, block_s) for kind in _ORDER if (found := [e for e in bounded if e.kind is kind])]
     if len(pointed) > len(bounded):
-        without = [_name(finding) for finding in pointed if finding.estimate.low is None]
-        parts.append(f"{_listed(without)} had too few blocks for an interval")
-    sentence = _caution(study, analysis) + "; ".join(parts)
-    return sentence[0].upper() + sentence[1:] + "."
+        without = [_name(each) for each in pointed if each.kind is Kind.UNKNOWN]
+        parts.append(f"{listed(without)} had too few blocks for an interval")
+    return f"{answer_head(study, analysis)} {'; '.join(parts)}."
+
+
+def answer_head(study: Study, analysis: Analysis) -> str:
+    """Return what precedes the arms: a caution if there is one, the baseline, what the intervals are made of."""
+    estimates = [each.finding.estimate for each in arm_answers(study, analysis) if each.kind is not Kind.UNKNOWN]
+    most = max(estimates, key=lambda estimate: estimate.n, default=None)
+    of = "" if most is None else f" ({100 * most.confidence:g} % intervals, {units(most)})"
+    head = f"{_caution(study, analysis)}against {against(study)}{of}:"
+    return head[0].upper() + head[1:]
+
+
+_ORDER = (Kind.COSTS, Kind.GAINS, Kind.BELOW, Kind.ALIKE, Kind.UNDECIDED)
+
+
+def _group(kind: Kind, answers: Sequence[ArmAnswer], block_s: float | None) -> str:
+    """Describe arms of one kind: the strongest first where they differ, else in the study's order."""
+    ordered = _strongest(answers) if kind in {Kind.COSTS, Kind.GAINS} else list(answers)
+    words = [f"{_name(each)}{_SEPARATOR[kind]} {phrase(each, block_s)}" for each in ordered[:_NAMED]]
+    hidden = len(ordered) - len(words)
+    return listed([*words, f"{hidden} more {_KIND_OF_REST[kind]}"] if hidden else words)
+
+
+_SEPARATOR: Mapping[Kind, str] = {
+    kind: "" if kind in {Kind.COSTS, Kind.GAINS, Kind.BELOW} else "," for kind in Kind
+}
+_KIND_OF_REST: Mapping[Kind, str] = {
+    Kind.COSTS: "cost less",
+    Kind.GAINS: "gain less",
+    Kind.BELOW: "cost as little",
+    Kind.ALIKE: "without a measurable difference",
+    Kind.UNDECIDED: "undecided",
+}
 
 
 def _none(analysis: Analysis, baseline: str) -> str:
@@ -135,70 +166,9 @@ def _caution(study: Study, analysis: Analysis) -> str:
     return ""
 
 
-def _apart(findings: Sequence[Finding], baseline: str) -> str:
-    """Describe arms whose interval excludes zero, the strongest effect first and in full."""
-    first, *others = findings
-    confidence = f"{100 * first.estimate.confidence:g} % interval"
-    words = [f"{_name(first)} has {_change(first)} ({confidence} {_span(first)}, {units(first.estimate)})"]
-    words += [f"{_name(one)} {_change(one, short=True)} ({_span(one)})" for one in others[: _NAMED - 1]]
-    hidden = len(findings) - _NAMED
-    if hidden > 0:
-        words.append(f"{hidden} more {'arm differs' if hidden == 1 else 'arms differ'} as well")
-    return f"against {baseline}, {_listed(words)}"
+def _name(each: ArmAnswer) -> str:
+    return plain(each.finding.arm, 60)
 
 
-def _within(findings: Sequence[Finding], baseline: str) -> str:
-    """Describe arms whose effect was shown to lie within the margin, which does not mean that there is none."""
-    margin = percent(findings[0].judgement.margin, signed=False)
-    names = _named(findings)
-    return f"{_listed(names)} {'is' if len(findings) == 1 else 'are'} equivalent to {baseline} within ±{margin}"
-
-
-def _named(findings: Sequence[Finding]) -> list[str]:
-    names = [f"{_name(one)} ({_span(one)})" for one in findings[: _NAMED + 1]]
-    hidden = len(findings) - len(names)
-    return [*names, f"{hidden} more"] if hidden > 0 else names
-
-
-def _alike(findings: Sequence[Finding], baseline: str) -> str:
-    """Describe arms whose interval includes zero, by their intervals."""
-    names = _named(findings)
-    zero = "interval includes" if len(findings) == 1 else "intervals include"
-    margin = findings[0].judgement.margin if findings[0].judgement.verdict else None
-    neither = "" if margin is None else f" nor equivalence within ±{percent(margin, signed=False)}"
-    none = "no difference from" if margin is None else "neither a difference from"
-    alone = "," if "," in baseline else ""  # "bare, all else alike" ends before the verb
-    return f"{none} {baseline}{alone}{neither} is shown for {_listed(names)}, whose {zero} zero"
-
-
-def _change(finding: Finding, *, short: bool = False) -> str:
-    effect = finding.estimate.point
-    if effect is None:
-        raise ValueError("an arm without a point has no change to speak of")
-    size = percent(abs(effect), decimals_of(finding.estimate), signed=False)
-    way = "less" if effect < 0 else "more"
-    return f"{size} {way}" if short else f"{size} {way} {_title(finding)}"
-
-
-def _span(finding: Finding) -> str:
-    """Format an interval: `-58.5 to -57.4 %`."""
-    digits = decimals_of(finding.estimate)
-    low, high = percent(finding.estimate.low, digits), percent(finding.estimate.high, digits)
-    return f"{low.removesuffix(' %')} to {high}"
-
-
-def _title(finding: Finding) -> str:
-    return metric_named(finding.metric).title
-
-
-def _name(finding: Finding) -> str:
-    return plain(finding.arm, 60)
-
-
-def _strongest(findings: Sequence[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda one: -abs(one.estimate.point or 0.0))
-
-
-def _listed(words: Sequence[str]) -> str:
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last
+def _strongest(answers: Sequence[ArmAnswer]) -> list[ArmAnswer]:
+    return sorted(answers, key=lambda each: -abs(each.finding.estimate.point or 0.0))

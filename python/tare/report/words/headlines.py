@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from tare.analyze import Analysis
 from tare.analyze.analysis import RULE, Control
+from tare.analyze.answer import Trust, arm_answers, trust
 from tare.plural import counted
 from tare.protocols.registry import PROTOCOLS, as_published
+from tare.record.emulated import sides_text
 from tare.report.figures import decimals_of, interval, percent
 from tare.report.plain import plain
-from tare.run.emulated import sides_text
+from tare.report.words.answer_lines import trust_text
 from tare.study.model import Study
 
 _NAMED = 6
@@ -23,17 +25,34 @@ class Headline:
 
     text: str
     grave: bool
+    lead: bool = False
+    """Whether it says how far the whole can be trusted."""
+
+    @property
+    def style(self) -> str:
+        """Style in a terminal."""
+        return "bold red" if self.grave else "bold" if self.lead else "dim"
 
 
-def headlines(study: Study, analysis: Analysis) -> tuple[Headline, ...]:
-    """Return the headlines: imported and emulated results, missed arrivals, the control, the protocol."""
+def headlines(study: Study, analysis: Analysis, block_s: float | None = None) -> tuple[Headline, ...]:
+    """Return the headlines: how far to trust the study, imported and emulated results, the control, the protocol.
+
+    `block_s`: machine time of a block, seconds.
+    """
     return (
+        *_trust(study, analysis, block_s),
         *_imported(study),
         *_emulated(analysis),
         *_missed(analysis),
         *_control(study, analysis.control),
         *_protocol(study),
     )
+
+
+def _trust(study: Study, analysis: Analysis, block_s: float | None) -> Iterator[Headline]:
+    trusted = trust(study, analysis, arm_answers(study, analysis))
+    if trusted is not None:
+        yield Headline(trust_text(trusted, block_s), grave=trusted.level in {Trust.NOISY, Trust.INVALID}, lead=True)
 
 
 def _imported(study: Study) -> Iterator[Headline]:
@@ -97,7 +116,10 @@ def _control(study: Study, control: Control | None) -> Iterator[Headline]:
             grave=True,
         )
     else:
-        yield Headline(f"Control: {sentence}; it includes zero, as it should.", grave=False)
+        hidden = percent(control.could_hide, 0 if (control.could_hide or 0.0) >= 0.1 else 1, signed=False)
+        yield Headline(
+            f"Control: {sentence}: no bias was detected; it could hide \N{PLUS-MINUS SIGN}{hidden}.", grave=False
+        )
 
 
 def _protocol(study: Study) -> Iterator[Headline]:

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tare.plural import counted
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 from tare.study.values import NetworkKind
+
+_MET = ("conntrack", "nat_output", "nat_prerouting")
 
 
 def on_loopback(study: Study, records: Sequence[RunRecord]) -> Iterator[str]:
@@ -22,7 +24,7 @@ def on_loopback(study: Study, records: Sequence[RunRecord]) -> Iterator[str]:
     seen = [record.host for record in bare if "netfilter_conntrack" in record.host]
     if not seen:
         return
-    known = list(dict.fromkeys(_what(host) for host in seen))
+    known = [_what(hosts) for hosts in _alike(seen)]
     if len(known) > 1:
         yield f"Between runs of the bare baseline, netfilter on the host's loopback changed: {'; '.join(known)}."
         return
@@ -46,10 +48,22 @@ def _is_bare_on_host(sut: Any) -> bool:
     )
 
 
-def _what(host: Mapping[str, Any]) -> str:
+def _alike(hosts: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """Group hosts by what every packet meets; the number of rules behind that follows the containers of the day."""
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for host in hosts:
+        groups.setdefault(tuple(host.get(f"netfilter_{key}") for key in _MET), []).append(host)
+    yield from groups.values()
+
+
+def _what(hosts: Sequence[Mapping[str, Any]]) -> str:
+    host = hosts[0]
     tracking = {True: "connection tracking", False: "no connection tracking", None: "connection tracking unknown"}
-    output, prerouting, total = (host.get(f"netfilter_{key}") for key in ("nat_output", "nat_prerouting", "rules"))
+    output, prerouting = (host.get(f"netfilter_{key}") for key in ("nat_output", "nat_prerouting"))
     if output is None or prerouting is None:
         return f"{tracking[host['netfilter_conntrack']]}, rules unknown"
-    rules = f"{output} and {prerouting} of {counted(total or 0, 'rule')} in nat OUTPUT and PREROUTING"
+    totals = [each.get("netfilter_rules") or 0 for each in hosts]
+    least, most = min(totals), max(totals)
+    of = counted(most, "rule") if least == most else f"{least} to {most} rules"
+    rules = f"{output} and {prerouting} of {of} in nat OUTPUT and PREROUTING"
     return f"{tracking[host['netfilter_conntrack']]}, {rules}"

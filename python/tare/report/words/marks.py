@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from tare.analyze.timelines.marks import Mark
 from tare.plural import counted
 from tare.report.plain import plain
+
+if TYPE_CHECKING:
+    from tare.analyze.timelines.marks import Mark  # polars is slow to import
 
 _MOST_MARKS = 8
 """Most marks of one run, beside the server's own work."""

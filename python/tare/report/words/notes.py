@@ -9,17 +9,18 @@ from statistics import median
 from typing import TypeVar
 
 from tare.analyze import Analysis, Finding
+from tare.analyze.derived import throttled_share
 from tare.analyze.metrics import PRIMARY
-from tare.analyze.numbers import number_at
 from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
 from tare.plural import counted
 from tare.protocols.pilot import BLOCKS, Choice
+from tare.protocols.turn_pilot import TurnChoice
+from tare.record.run_record import NOTHING, RunRecord
 from tare.report.figures import WITHIN_RESOLUTION, percent
 from tare.report.plain import plain
 from tare.report.words.answer import is_paired
 from tare.run.ending import Ending
-from tare.run.record import NOTHING, RunRecord
 
 _NAMED_RUNS = 6
 _NAMED_ARMS = 8
@@ -38,6 +39,9 @@ def made(records: Sequence[RunRecord]) -> tuple[str, ...]:
 def _pilot(records: Sequence[RunRecord]) -> Iterator[str]:
     chosen = next((record.pilot for record in records if record.pilot is not None), None)
     if chosen is None:
+        return
+    if "turn_ms" in chosen:
+        yield f"A pilot, which is not among the runs, chose {TurnChoice.model_validate(chosen).sentence}."
         return
     choice = Choice.model_validate(chosen)
     like = "" if choice.measure_s == choice.pilot_s else "; they count like the others"
@@ -65,7 +69,7 @@ def _throttled(records: Sequence[RunRecord]) -> Iterator[str]:
     """Yield how often a CPU quota held the server back, the arms with a quota that it did, the most first."""
     shares: dict[str, list[float]] = {}
     for record in records:
-        share = number_at(record.usage, ("saturation", "sut", "throttled"))
+        share = throttled_share(record)
         if share is not None and record.outcome.ok:
             shares.setdefault(record.arm, []).append(share)
     held = sorted(
@@ -107,6 +111,7 @@ def _sentence(group: Sequence[Alarm]) -> str:
 def notes(analysis: Analysis, planned: int) -> tuple[str, ...]:
     """Return the notes, a sentence each, the gravest first; see `failures` for failed attempts."""
     return (
+        *_without_result(analysis),
         *_unfinished(analysis, planned),
         *_sites(analysis),
         *_hosts(analysis),
@@ -185,7 +190,7 @@ def _hosts(analysis: Analysis) -> Iterator[str]:
     for finding in analysis.findings:
         over = finding.over_hosts
         if finding.metric == PRIMARY and over is not None:
-            each = ", ".join(f"{percent(host.point)} on {plain(host.site, 40)}" for host in over.hosts)
+            each = ", ".join(f"{percent(host.point)} on {plain(host.host, 40)}" for host in over.hosts)
             chance = "" if over.apart_p is None else f" (p {over.apart_p:.2g} that they do not differ)"
             yield f"Throughput of {plain(finding.arm, 60)}: {each}{chance}; both hosts have equal weight."
 
@@ -200,8 +205,23 @@ def _dropped(analysis: Analysis) -> Iterator[str]:
                 yield f"{arms.subject} {arms.verb('has', 'have')} no pair in {blocks}; its runs there still count."
 
 
+def _without_result(analysis: Analysis) -> Iterator[str]:
+    if barren := barren_arms(analysis):
+        *most, last = map(plain, barren)
+        subject = f"{', '.join(most)} and {last}" if most else last
+        yield f"{subject} {'have' if most else 'has'} no result: every attempt failed."
+
+
+def barren_arms(analysis: Analysis) -> tuple[str, ...]:
+    """Return the arms that were attempted and have no good run."""
+    return tuple(arm.arm for arm in analysis.arms if arm.attempted and not arm.good)
+
+
 def _without_interval(analysis: Analysis) -> Iterator[str]:
-    for why, arms in _alike(analysis, lambda finding: finding.estimate.why).items():
+    barren = barren_arms(analysis)
+    for why, arms in _alike(
+        analysis, lambda finding: None if finding.arm in barren else finding.estimate.why
+    ).items():
         if why is not None:
             yield f"{arms.subject} {arms.verb('is', 'are')} without an interval: {why}."
 

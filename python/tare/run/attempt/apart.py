@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from tare.errors import RunFailed
+from tare.record.run_record import to_tree
 from tare.run.at_once import at_once
 from tare.run.attempt.context import RunContext, client_workdir_for, other_workdirs, workdir_on
 from tare.run.attempt.directory import WorkDirectory, clear_later, closed_to_others, make_work_directory
@@ -18,7 +19,6 @@ from tare.run.between.clocks import must_agree, must_not_step
 from tare.run.between.sounding import clock_of_node
 from tare.run.between.wire import counters, growth, side_of
 from tare.run.machine import Machine, Tree
-from tare.run.record import to_tree
 from tare.sites import Host
 from tare.study.model import ArmSettings
 from tare.study.values import NetworkKind

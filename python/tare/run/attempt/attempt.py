@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from docker.errors import APIError
 
 from tare.databases import Secrets
 from tare.errors import NO_THREAD, NotComparable, TareError, is_thread_refused
+from tare.record.raw_files import client_trace_of, node_trace_of, trace_of
+from tare.record.run_record import Outcome, Phase, RunRecord
+from tare.record.trace import Elsewhere, Traces
+from tare.record.turns import turns_of
 from tare.run.attempt.context import other_workdirs, workdir_on
 from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
@@ -20,11 +24,8 @@ from tare.run.attempt.trees import changed_trees
 from tare.run.between.sounding import clocks_ahead
 from tare.run.events import Observer, PhaseStarted
 from tare.run.machine import Machine
-from tare.run.monitoring.monitors import Monitors, client_trace_of, node_trace_of, trace_of
-from tare.run.record import Outcome, Phase, RunRecord
-from tare.run.usage.disk import with_disk_limit, with_disk_use, with_sut_io
-from tare.run.usage.saturation import with_saturation
-from tare.run.usage.trace import Elsewhere
+from tare.run.monitoring.monitors import Monitors
+from tare.run.usage import with_traces
 from tare.sites.engine import in_words, is_no_answer
 
 T = TypeVar("T")
@@ -61,7 +62,7 @@ class Attempt:
         self._machine = machine
         self._draft = Draft(site=machine.site.labels.get("site"))
         self._secrets = secrets or new_secrets(tls=job.arm.settings.sut.tls)
-        self._draft.duet = None if job.slot is None else job.slot.tree
+        self._draft.duet = None if job.slot is None else job.slot.times
         self._stops, self._teardown = Teardown(), Teardown()
         self._watch = Stopwatch(machine.clock, lambda phase, s: observer(PhaseStarted(job.run, phase, s)))
         self._monitors = Monitors(machine)
@@ -94,6 +95,10 @@ class Attempt:
     def refuse(self, why: str) -> None:
         """Mark the attempt as not comparable with the runs that it would be compared with."""
         self.outcome = Outcome(ok=False, reason=why, failed_in=Phase.MEASURE, refused=True)
+
+    def took_turns(self, rotation: Mapping[str, Any]) -> None:
+        """Record how the attempt took turns with others."""
+        self._draft.rotation = rotation
 
     def collect(self) -> None:
         """Stop all programs and copy the raw files into the store's staging; a good run fails without raw files."""
@@ -164,13 +169,11 @@ class Attempt:
             between, ahead_s = draft.between, clocks_ahead(draft.between)
             draft.monitors = self._monitors.read(staging, draft.usage, ahead_s)
             draft.raw = raw_names(staging)
-            trace, limit = trace_of(staging), self.job.arm.settings.sut.limits.disk_iops
-            nodes = self._traces_of_nodes(ahead_s)
             client = None if between is None else Elsewhere(client_trace_of(staging), ahead_s[between.client])
-            usage = with_sut_io(draft.usage, trace, nodes)
-            usage = with_saturation(usage, trace, client, nodes)
-            usage = with_disk_use(usage, trace, nodes)
-            draft.usage = with_disk_limit(usage, trace, limit, nodes)
+            traces = Traces(trace_of(staging), client, self._traces_of_nodes(ahead_s))
+            draft.usage = with_traces(
+                draft.usage, traces, self.job.arm.settings.sut.limits.disk_iops, turns_of(draft.rotation)
+            )
         except (TareError, OSError) as error:
             if self.outcome.ok:
                 self.outcome = Outcome(ok=False, reason=str(error), failed_in=Phase.COLLECT)

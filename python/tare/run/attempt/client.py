@@ -81,6 +81,11 @@ class Started:
         self.lives()
         self.look(last=False)
 
+    def watch_client(self) -> bool:
+        """Do what `watch` does, and return whether the client lives."""
+        self.watch()
+        return self.client.lives
+
     def let_run(self, clock: Clock, deadline: Deadline) -> None:
         """Watch until the deadline or until the client ends. The caller judges how it ended."""
         while not deadline.passed and self.client.lives:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,7 +36,7 @@ from tare.run.attempt.server import BEFORE_AN_ANSWER, Node, Server, Starter, Sut
 from tare.run.machine import Machine
 from tare.sites import Host, Process
 from tare.storage import DataMount
-from tare.study.model import ArmSettings, LimitsSpec, Placement, PodSpec, VmSpec
+from tare.study.model import ArmSettings, LimitsSpec, NamedFile, Placement, PodSpec, VmSpec
 from tare.study.values import NetworkKind, size_bytes
 from tare.workloads import ClientCommand, Files, Parameters, Target, Workload
 
@@ -79,6 +79,8 @@ class RunContext:
     """Token of the attempt that started the server; `None` where this attempt starts its own."""
     client_workdir: WorkDirectory | None = None
     """The work directory on the client's host; `None` where client and SUT share a host and a directory."""
+    files: Mapping[str, NamedFile] = field(default_factory=dict)
+    """Content of the files that the study names, by path; none are checked during loading."""
 
     def workdir_of(self, node: Node) -> WorkDirectory:
         """Return the work directory on a node's host; all nodes on one host share it."""
@@ -295,6 +297,7 @@ class RunContext:
         workdir: WorkDirectory,
     ) -> Task:
         asked = command.workdir if isinstance(command, ClientCommand) else None
+        profile = self.files.get(placement.confinement.seccomp)
         return Task(
             name=self._task_name(name),
             image=image,
@@ -308,8 +311,16 @@ class RunContext:
             network=placement.network,
             cgroup=placement.cgroup,
             runtime=placement.runtime,
-            confinement=Confinement(**placement.confinement.model_dump()),
+            sysctls={} if placement is not self.settings.sut else _sysctls(self.settings.sut.sysctls),
+            confinement=Confinement(
+                **placement.confinement.model_dump(), seccomp_sha256=profile.sha256 if profile else None
+            ),
         )
+
+
+def _sysctls(given: Mapping[str, str | int]) -> Mapping[str, str]:
+    """Write values as the kernel prints them, with single blanks."""
+    return {name: " ".join(str(value).split()) for name, value in given.items()}
 
 
 def client_workdir_for(machine: Machine, settings: ArmSettings, token: str) -> WorkDirectory | None:

@@ -13,6 +13,8 @@ from tare.sites import Host, Output
 from tare.sites.process import boot_id
 from tare.sites.reading import ending
 
+OUT_OF_MEMORY = "out of memory"
+"""Words by which every such reason can be known."""
 _KILLED = int(signal.SIGKILL)
 _SHELL_BASE = 128
 _ASK_S = 5.0
@@ -52,9 +54,9 @@ def death_of(host: Host, deployment: Deployment, instance: Instance, oom_kills_b
         return _unknown_death(host, instance, error, oom_kills_before)
     number = -code if code < 0 else code - _SHELL_BASE if code > _SHELL_BASE else 0
     if number == _KILLED and _oom_killed(host, oom_kills_before):
-        return f"the kernel killed the server, out of memory ({_limit(instance)})"
+        return f"the kernel killed the server, {OUT_OF_MEMORY} ({limit_of(instance)})"
     if number == _KILLED and _kills_inside(host, instance):
-        return f"the virtual machine's kernel killed the server, out of memory ({_limit(instance)})"
+        return f"the virtual machine's kernel killed the server, {OUT_OF_MEMORY} ({limit_of(instance)})"
     with suppress(ValueError):
         if number:
             return f"the server was ended by {signal.Signals(number).name}"
@@ -66,7 +68,9 @@ def must_not_be_killed(host: Host, instance: Instance, code: int, oom_kills_befo
     if code not in (-_KILLED, _SHELL_BASE + _KILLED):
         return
     if _oom_killed(host, oom_kills_before):
-        raise RunFailed(f"the kernel killed the client {instance.task.name}, out of memory ({_limit(instance)})")
+        raise RunFailed(
+            f"the kernel killed the client {instance.task.name}, {OUT_OF_MEMORY} ({limit_of(instance)})"
+        )
     raise RunFailed(f"the client {instance.task.name} was ended by SIGKILL")
 
 
@@ -77,7 +81,7 @@ def _unknown_death(host: Host, instance: Instance, error: TareError, oom_kills_b
             return error.what
         return f"{error.what}, and the server ended" if isinstance(error, EngineSilent) else "the server ended"
     if _oom_killed(host, oom_kills_before):
-        return f"the kernel killed a process, out of memory, and {error.what}"
+        return f"the kernel killed a process, {OUT_OF_MEMORY}, and {error.what}"
     return error.what
 
 
@@ -92,7 +96,8 @@ def _oom_killed(host: Host, before: int | None) -> bool:
     return now is not None and before is not None and now > before
 
 
-def _limit(instance: Instance) -> str:
+def limit_of(instance: Instance) -> str:
+    """Describe a task's memory limit."""
     limit = instance.task.limits.memory_bytes
     return "it has no memory limit" if limit is None else f"its limit is {limit / (1 << 20):.0f} MiB"
 

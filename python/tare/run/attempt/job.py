@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,17 @@ from tare.monitors.registry import MONITORS
 from tare.plan.model import Plan, PlannedRun
 from tare.plugins import Implementations
 from tare.protocols.pilot import Choice
+from tare.protocols.turn_pilot import TurnChoice
+from tare.record.duet import DuetTimes
+from tare.record.run_record import Outcome, Phase, PhaseTime, RunRecord, Side, to_tree
+from tare.record.usage import Usage
 from tare.run.attempt.context import Images, make_token
 from tare.run.between.sounding import Between
 from tare.run.duet.placement import DuetSlot, slot_of, with_slot
-from tare.run.record import Outcome, Phase, PhaseTime, RunRecord, Side, to_tree
+from tare.run.rotation.placement import with_cpus
 from tare.storage.registry import STORAGES
-from tare.study.model import Arm, ArmSettings
+from tare.study.model import Arm, ArmSettings, NamedFile
+from tare.study.protocol_spec import RotateSpec
 from tare.workloads.registry import WORKLOADS
 
 
@@ -33,18 +38,24 @@ class Job:
     number: int
     images: Images
     staging: Path
-    choice: Choice | None = None
-    """The pilot's choice of the measure phase; `None` in a pilot, or where the study sets the length."""
+    choice: Choice | TurnChoice | None = None
+    """The pilot's choice of the measure phase or of turns; `None` in a pilot, or if the study sets the lengths."""
 
     @property
     def arm(self) -> Arm:
-        """Arm of the run, with the CPUs of its duet slot."""
-        return with_slot(self.plan.arm(self.run.arm), self.slot)
+        """Arm of the run, with the CPUs that its protocol gives it."""
+        arm, protocol = self.plan.arm(self.run.arm), self.plan.study.protocol
+        return with_cpus(arm, protocol) if isinstance(protocol, RotateSpec) else with_slot(arm, self.slot)
 
     @property
     def slot(self) -> DuetSlot | None:
         """Slot of a run in a duet; `None` if the run has the machine to itself."""
         return slot_of(self.plan, self.run)
+
+    @property
+    def files(self) -> Mapping[str, NamedFile]:
+        """Content of the files that the study names."""
+        return self.plan.study.files
 
     @property
     def token(self) -> str:
@@ -70,14 +81,19 @@ class Draft:
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`. The first node's values are
     also the fields above."""
-    usage: Mapping[str, Any] | None = None
+    usage: Usage | None = None
     monitors: Mapping[str, Any] | None = None
     chronicle: Mapping[str, Any] | None = None
     measurement: Mapping[str, Any] | None = None
     continues: str | None = None
-    duet: Mapping[str, Any] | None = None
+    rotation: Mapping[str, Any] | None = None
+    duet: DuetTimes | None = None
     raw: tuple[str, ...] = ()
     notices: list[str] = field(default_factory=list)
+    oom_kills: int | None = None
+    """OOM kills in the server's control group in warm-up and measure phase; `None` if they could not be counted."""
+    oom_kills_before: dict[str, int | None] = field(default_factory=dict)
+    """Node → the group's count when the warm-up began."""
     notes: dict[str, str] = field(default_factory=dict)
     """Raw files written by tare itself: name → text."""
 
@@ -117,13 +133,14 @@ def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Out
         parity=draft.parity,
         path=draft.path,
         nodes=draft.nodes if len(draft.nodes) > 1 else None,
-        usage=draft.usage,
+        usage=draft.usage and replace(draft.usage, sut_oom_kills=draft.oom_kills),
         monitors=draft.monitors,
         chronicle=draft.chronicle,
         pilot=None if job.choice is None else job.choice.model_dump(mode="json"),
         measurement=draft.measurement if outcome.ok else None,
         plugins=plugins_in(arm.settings) or None,
         duet=draft.duet,
+        rotation=draft.rotation,
         continues=draft.continues,
         raw=draft.raw,
         outcome=outcome,

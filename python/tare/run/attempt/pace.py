@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tare.deployments import Instance
+from tare.record.duet import DuetTimes
+from tare.record.load_time import LoadTime
+from tare.record.run_record import Phase, PhaseTime
+from tare.run.attempt.directory import WorkDirectory
 from tare.run.clock import Clock
-from tare.run.record import Phase, PhaseTime
-from tare.run.usage.driven import Driven
-from tare.workloads import Window
+from tare.workloads import ClientCommand, Files, Parameters, Target, Window, Workload
 
 Announce = Callable[[Phase, float | None], None]
 """Called as each phase begins, with its expected seconds where known."""
@@ -56,6 +58,19 @@ class Pace(Protocol):
         """Wait until the next phase may begin. Raises `RunFailed` if it never will."""
         ...
 
+    def measure(
+        self, workload: Workload[Any], parameters: Parameters, target: Target | Files, run_dir: str
+    ) -> ClientCommand:
+        """Return the command of the measure phase."""
+        ...
+
+    def warming_up(self, workdir: WorkDirectory, watch: Callable[[], bool]) -> None:
+        """Report that the client of the measure phase has started and warms up by itself first.
+
+        `watch` looks at all programs, and returns whether the client lives.
+        """
+        ...
+
     def warmed_up(self, client: Instance) -> None:
         """Report that the client of the warm-up has just ended."""
         ...
@@ -71,7 +86,7 @@ class Pace(Protocol):
         """Report that the client of the measure phase has ended."""
         ...
 
-    def share(self, windows: Sequence[Window], drove: Driven) -> Mapping[str, Any] | None:
+    def share(self, windows: Sequence[Window], load: LoadTime) -> DuetTimes | None:
         """Return the record's entry on the shared run; `None` for a run alone."""
         ...
 
@@ -80,10 +95,20 @@ class Pace(Protocol):
 class Alone:
     """Pace of an attempt that runs alone."""
 
-    moved_to: None = None
+    moved_to: str | None = None
 
     def meet(self) -> None:
         """Return at once."""
+
+    def measure(
+        self, workload: Workload[Any], parameters: Parameters, target: Target | Files, run_dir: str
+    ) -> ClientCommand:
+        """Return the workload's own."""
+        command: ClientCommand = workload.measure(parameters, target, run_dir)
+        return command
+
+    def warming_up(self, workdir: WorkDirectory, watch: Callable[[], bool]) -> None:
+        """Do nothing."""
 
     def warmed_up(self, client: Instance) -> None:
         """Do nothing."""
@@ -94,8 +119,9 @@ class Alone:
     def client_ended(self) -> None:
         """Do nothing."""
 
-    def share(self, windows: Sequence[Window], drove: Driven) -> None:
+    def share(self, windows: Sequence[Window], load: LoadTime) -> DuetTimes | None:  # noqa: ARG002 - the contract's
         """Return `None`: nothing was shared."""
+        return None
 
 
 ALONE = Alone()

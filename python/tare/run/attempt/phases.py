@@ -11,6 +11,9 @@ from tare.databases import Secrets
 from tare.deployments import Instance
 from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
+from tare.record.emulated import union_of_sides
+from tare.record.run_record import Outcome, Phase, RunRecord, Side, to_tree
+from tare.record.usage import Usage
 from tare.run.attempt.apart import (
     must_be_routed,
     note_counters,
@@ -23,9 +26,9 @@ from tare.run.attempt.apart import (
 )
 from tare.run.attempt.client import Started
 from tare.run.attempt.context import RunContext, parameters_of, ports_for
-from tare.run.attempt.disk_space import with_free_space
 from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.loading import check_output_of, contents_of, ensure_snapshot, last_output, loader_of
+from tare.run.attempt.memory_kills import explained
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
 from tare.run.attempt.peers import peers_of, unproved_pairs
 from tare.run.attempt.server import Sut
@@ -34,16 +37,14 @@ from tare.run.attempt.teardown import Teardown
 from tare.run.between.sounding import client_word_ahead_s
 from tare.run.clock import Deadline
 from tare.run.duet.placement import unpinned_work
-from tare.run.emulated import union_of_sides
 from tare.run.events import Emulated, Observer
 from tare.run.machine import Machine
 from tare.run.monitoring.chronicle import ask_all
 from tare.run.monitoring.monitors import Monitors
 from tare.run.parity.compare import KnownVariables, as_sentence, changed_during, unlike_nodes
 from tare.run.parity.declared import storage_mismatch, undeclared, undeclared_encryption, undeclared_peers
-from tare.run.parity.observed import RunObserver, by_node, observation, opened_to, some_unseen, why_unseen
+from tare.run.parity.observed import RunObserver, by_node, observation, opened_to, some_unseen, unproved, why_unseen
 from tare.run.parity.references import known_variables_of
-from tare.run.record import Outcome, Phase, RunRecord, Side, to_tree
 from tare.run.unreadable import read_or_failed
 from tare.run.usage.cpu import Meter
 from tare.storage import DataRequest
@@ -138,32 +139,34 @@ class Phases:
     def conduct(self, ready: Ready) -> None:
         """Run warm-up, measure and cool-down, in step with another attempt if the pace demands it."""
         context, sut, parameters = ready.context, ready.sut, ready.parameters
-        command = context.workload.measure(parameters, context.target(sut), context.client_run_dir("measure"))
+        run_dir = context.client_run_dir("measure")
+        command = self.pace.measure(context.workload, parameters, context.target(sut), run_dir)
         under_way = None
         self.pace.meet()
-        with self.watch.phase(Phase.WARM_UP, parameters.warmup_s), with_free_space(context, sut):
+        with self.watch.phase(Phase.WARM_UP, parameters.warmup_s), explained(context, sut, self.draft):
             self._warm_up(context, sut, parameters)
             if command.own_warmup_s:
                 under_way = self._start("measure", command, context, sut, parameters.opens)
+                self.pace.warming_up(context.workdir_for_client, under_way.watch_client)
                 warm = Deadline(self.machine.clock, command.own_warmup_s)
                 self._begin_measure(context, parameters, under_way=True)
                 under_way.let_run(self.machine.clock, warm)
         self.pace.meet()
-        with self.watch.phase(Phase.MEASURE, parameters.measure_s), with_free_space(context, sut):
+        with self.watch.phase(Phase.MEASURE, parameters.measure_s), explained(context, sut, self.draft):
             self._measure(context, sut, parameters, command, under_way)
         with self.watch.phase(Phase.COOL_DOWN, parameters.cooldown_s):
             self.machine.clock.sleep(parameters.cooldown_s)
             self.monitors.must_live()
             self.monitors.end()
             if sut is not None:
-                self._ask_chroniclers(sut)
+                self._read_server_events(sut)
             remeasure_wire(context, self.draft)
 
-    def _ask_chroniclers(self, sut: Sut) -> None:
+    def _read_server_events(self, sut: Sut) -> None:
         """Query what the servers did by themselves (compactions and the like), after monitoring has ended."""
-        chronicler = self.machine.chroniclers.get(self.job.arm.settings.sut.database or "")
+        event_source = self.machine.event_sources.get(self.job.arm.settings.sut.database or "")
         began_at, ahead_s = self.watch.times[0].began_at, wall_clocks_ahead_s(self.draft)
-        asked = ask_all(sut, chronicler, self.machine.clock, began_at, ahead_s)
+        asked = ask_all(sut, event_source, self.machine.clock, began_at, ahead_s)
         self.draft.chronicle = asked.tree
         self.draft.of_nodes("chronicle", asked.of_nodes)
         self.draft.notes.update(asked.files)
@@ -174,8 +177,8 @@ class Phases:
         job, machine, settings = self.job, self.machine, self.job.arm.settings
         workdir = take_hosts(job, machine, self.draft, self.teardown)
         ports = ports_for(machine, settings, job.token)
-        context = RunContext(machine, settings, job.images, workdir, job.token, ports, self.secrets)
-        return with_wire(context, self.draft)
+        whole = (machine, settings, job.images, workdir, job.token, ports, self.secrets)
+        return with_wire(RunContext(*whole, files=job.files), self.draft)
 
     def _load(self, context: RunContext) -> Sut | None:
         """Start the servers on the data and wait until they answer; `None` where the workload itself is the SUT."""
@@ -235,7 +238,7 @@ class Phases:
         meter = Meter(
             context.workdir.host,
             self.machine.clock,
-            _instances(sut),
+            () if sut is None else tuple(sut.instances.values()),
             proxies_of(self.draft),
             context.storages,
             client_host=None if context.client_workdir is None else context.client_workdir.host,
@@ -250,20 +253,20 @@ class Phases:
         self.monitors.end_measure()
         if sut is not None:
             sut.must_live("during the measure phase")
-        if sut is not None and (why := why_unseen(self.draft.nodes)) is not None:
-            self.draft.notices.append(f"the network path could not be observed: {why}")
-        elif (few := some_unseen(self.draft.path, opened_to(sut, started.client, parameters.opens))) is not None:
-            self.draft.notices.append(few)
         stdout, stderr = context.workdir_for_client.bring_output("measure", self.job.staging, command.output_files)
         with read_or_failed("what the load generator printed"):
             measurement = context.workload.parse(parameters, stdout, stderr, code)
+        if sut is not None and (unseen := unproved(self.draft.nodes, measurement.duration_s)) is not None:
+            self.draft.notices.append(unseen)
+        if (few := some_unseen(self.draft.path, opened_to(sut, started.client, parameters.opens))) is not None:
+            self.draft.notices.append(few)
         self._check_after(sut)
         self.draft.measurement = to_tree(measurement)
         self._check_encryption()
         between = self.draft.between
-        drove = meter.drove(measurement, None if between is None else client_word_ahead_s(between))
-        self.draft.usage = {**(self.draft.usage or {}), "driven": to_tree(drove)}
-        self.draft.duet = self.pace.share(measurement.windows, drove)
+        load = meter.load_of(measurement, None if between is None else client_word_ahead_s(between))
+        self.draft.usage = replace(self.draft.usage or Usage(), driven=load)
+        self.draft.duet = self.pace.share(measurement.windows, load)
 
     def _begin_measure(self, context: RunContext, parameters: Parameters, *, under_way: bool = False) -> None:
         self.monitors.must_live()
@@ -297,7 +300,8 @@ class Phases:
         client = started.client
         if meter is not None:
             meter.begin(client.instance)
-            self.pace.client_started(_instances(sut), client.instance, command.own_warmup_s)
+            servers = () if sut is None else tuple(sut.instances.values())
+            self.pace.client_started(servers, client.instance, command.own_warmup_s)
 
         def watch() -> None:
             started.watch()
@@ -311,7 +315,7 @@ class Phases:
         if meter is not None:
             of_nodes = [node.get("parity") for node in self.draft.nodes.values()]
             if used := meter.end(of_nodes or [self.draft.parity.get("sut")], self.draft.parity.get("client")):
-                self.draft.usage = to_tree(used)
+                self.draft.usage = used
             self.pace.client_ended()
         started.stop()
         return code
@@ -394,7 +398,3 @@ class Phases:
 
     def _variables(self) -> KnownVariables:
         return known_variables_of(self.machine.databases, self.job.arm.settings.sut.database)
-
-
-def _instances(sut: Sut | None) -> tuple[Instance, ...]:
-    return () if sut is None else tuple(sut.instances.values())

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from tare.record.run_record import RunRecord
 from tare.run.attempt.attempt import Attempt
 from tare.run.attempt.job import Job
 from tare.run.attempt.phases import Ready
 from tare.run.attempt.raw_files import new_secrets
 from tare.run.events import Observer
 from tare.run.machine import Machine
-from tare.run.record import RunRecord
 
 
 def attempt_stages(jobs: Sequence[Job], machine: Machine, observer: Observer) -> tuple[RunRecord, ...]:

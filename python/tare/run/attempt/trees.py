@@ -7,7 +7,7 @@ from functools import partial
 
 from tare.deployments import IN_TREE
 from tare.images import Image
-from tare.images.census import changed
+from tare.images.inodes import changed
 from tare.run.at_once import at_once
 from tare.run.attempt.context import Images
 from tare.run.machine import Machine

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from tare.deployments.cgroup.removal import send
 from tare.deployments.directories import remove_tree
 from tare.errors import RunFailed, TimedOut
 from tare.run.clock import Clock, Deadline
 from tare.sites import Host, Output, Process
-from tare.sites.abilities import SoundsWire, TellsTime
+from tare.sites.abilities import NetworkProbe
 from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, to_ident
 
@@ -35,7 +36,7 @@ class SoundsByProgram:
 
     @contextmanager
     def echo(self, address: str) -> Iterator[int]:
-        """Do what `SoundsWire.echo` does. The program ends by itself if nothing ends it."""
+        """Do what `NetworkProbe.echo` does. The program ends by itself if nothing ends it."""
         host, directory = self.host, f"{self.work}/wire-{os.getpid()}"
         output = Output(f"{directory}/sounder.stdout", f"{directory}/sounder.stderr")
         self.ledger.note(Kind.PATH, directory, host=host.name)
@@ -47,18 +48,18 @@ class SoundsByProgram:
             try:
                 yield self._port_of(address, process, output)
             finally:
-                host.run(["kill", "-s", "KILL", str(process.pid)], timeout_s=_CALL_S, check=False)
+                send(host, process, "KILL")
                 self.ledger.forget(Kind.PROCESS, to_ident(process), host=host.name)
         finally:
             remove_tree(host, directory)
             self.ledger.forget(Kind.PATH, directory, host=host.name)
 
     def sound(self, address: str, port: int) -> Mapping[str, Any]:
-        """Do what `SoundsWire.sound` does."""
+        """Do what `NetworkProbe.sound` does."""
         return cast("Mapping[str, Any]", self._answer("ask", address, str(port)))
 
     def fill(self, address: str, port: int, seconds: float) -> Mapping[str, float]:
-        """Do what `SoundsWire.fill` does."""
+        """Do what `NetworkProbe.fill` does."""
         return cast("Mapping[str, float]", self._answer("fill", address, str(port), f"{seconds:g}"))
 
     def _answer(self, *words: str) -> object:
@@ -91,15 +92,14 @@ class Clocks:
 
 def clocks_of(host: Host) -> Clocks:
     """Read a host's clocks, from the host's agent or else by a program."""
-    if isinstance(host, TellsTime):
-        read = host.clocks()
+    if (read := host.clocks()) is not None:
         return Clocks(read.monotonic_ns, read.monotonic_ns, read.wall_ns - read.monotonic_ns)
     return Clocks(**json.loads(_python(host, "now")))
 
 
-def sounder_of(host: Host, ledger: Ledger, work: str, clock: Clock) -> SoundsWire:
+def sounder_of(host: Host, ledger: Ledger, work: str, clock: Clock) -> NetworkProbe:
     """Return what measures the network from a host: its agent if it can, else a program."""
-    return host if isinstance(host, SoundsWire) else SoundsByProgram(host, ledger, work, clock)
+    return host.network_probe() or SoundsByProgram(host, ledger, work, clock)
 
 
 def _python(host: Host, *words: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,21 +13,29 @@ from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.errors import EnvironmentLacks, StudyError
 from tare.images.image_store import ImageStore
 from tare.plan.model import Plan
-from tare.run.between.lacks import Knowledge, lacking_on, shares
-from tare.run.between.site import Home, Reached, refuse_between, refuse_swap, site_machine, with_swapped_hosts
+from tare.requirements import HostPlan
+from tare.run.between.site import (
+    LOCAL,
+    Home,
+    Reached,
+    refuse_between,
+    refuse_swap,
+    site_machine,
+    with_swapped_hosts,
+)
 from tare.run.interrupts import Interrupts
-from tare.run.local import local_engine, looks_into_images, why_no_image
+from tare.run.local import local_engine
 from tare.run.machine import Machine
-from tare.run.rights import placements_of
+from tare.run.requirements import PlugIns, uses_of, uses_on
 from tare.sites import Host
 from tare.sites.connected import ConnectedSite, connected, session_of
 from tare.sites.engine import connect
+from tare.sites.engines import Engines
 from tare.sites.facts import host_facts
 from tare.sites.file import SiteSpec
 from tare.sites.in_use import only_user
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
-from tare.sites.sqlite_ledger import SqliteLedger
 
 _PING_S = 60.0
 
@@ -53,40 +61,46 @@ class ReachedSite:
         if self.connection.spec.swap:
             facts = {name: host_facts(each.host) for name, each in self.reached.items()}
             refuse_swap(plan, self.connection.site, facts)
-        if problems := list(self._lacking(plan, disk_bytes)):
+        if problems := list(self._blockers(plan, disk_bytes)):
             listed = "".join(f"\n  - {problem}" for problem in problems)
             name = self.connection.spec.name
             raise EnvironmentLacks(f"the site {name} cannot run {plan.study.name}; nothing was started:{listed}")
 
     def machine(self, plan: Plan, here: Machine, interrupts: Interrupts) -> Machine:
         """Return the site as a machine. `here`: the machine that tare runs on, where images are prepared."""
-        home = Home(here.prepare, ImageStore(here.layout, here.ledger), self.connection.ledger)
+        home = Home(here.own.prepare, ImageStore(here.layout, here.ledger), self.connection.ledger)
         site, known = self.connection.site, (self.reached, home, interrupts, self.deployments)
         machine = site_machine(plan, site, *known)
         if not self.connection.spec.swap:
             return machine
         return replace(machine, swapped=site_machine(plan, with_swapped_hosts(site), *known, swapped=True))
 
-    def _lacking(self, plan: Plan, disk_bytes: float | None) -> Iterator[str]:
+    def _blockers(self, plan: Plan, disk_bytes: float | None) -> Iterator[str]:
         """Yield each obstacle in a sentence, with the host's name and what to do."""
-        own = self.connection.site
+        own, plug_ins, arms = self.connection.site, PlugIns(self.deployments), len(plan.study.arms)
         a_node = None if disk_bytes is None else disk_bytes / len(own.sut_hosts)
-        known = Knowledge(self.no_engine, a_node, own.addresses, self.deployments)
-        for name, share in shares(
-            plan, (own, with_swapped_hosts(own)) if self.connection.spec.swap else (own,)
-        ).items():
-            yield from (f"{name}: {problem}" for problem in lacking_on(self.reached[name], share, known))
-        if looks_into_images(plan, self.deployments):
-            yield from _lacking_images(plan, default_layout())
-
-
-def _lacking_images(plan: Plan, layout: Layout) -> Iterator[str]:
-    """Yield each unavailable image; images are prepared for all hosts on the machine that tare runs on."""
-    host, ledger = LocalHost(), SqliteLedger(layout.ledger)
-    with local_engine() as engine:
-        for reference in sorted({placement.image for placement in placements_of(plan)}):
-            if (why := why_no_image(reference, host, engine.client, ledger, layout)) is not None:
-                yield f"here: the image {reference} is not available: {why}"
+        sites = (own, with_swapped_hosts(own)) if self.connection.spec.swap else (own,)
+        for name, uses in uses_on(plan, sites).items():
+            reached = self.reached[name]
+            with closing(Engines(reached.host)) as engines:
+                # Named engines belong to the machine that tare runs on, and there to its servers.
+                named = name == LOCAL and all(use.settings is not None for use in uses)
+                there = HostPlan(
+                    reached.host,
+                    reached.layout,
+                    uses,
+                    plan.study,
+                    engine=reached.engine,
+                    no_engine=self.no_engine.get(name),
+                    engines=engines if named else None,
+                    in_sites=True,
+                    address=own.addresses.get(name),
+                    data_bytes=a_node,
+                )
+                yield from (f"{name}: {problem}" for problem in plug_ins.blockers(there, arms))
+        with local_engine() as engine:  # images are prepared here for all hosts
+            here = HostPlan(LocalHost(), default_layout(), uses_of(plan), engine=engine.client)
+            yield from (f"here: {problem}" for problem in plug_ins.blockers_of_images(here, arms))
 
 
 def refuse_site(spec: SiteSpec) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tare.errors import StudyError
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.sites import Site
 
 Parts = tuple[tuple[str, ...], str]

@@ -21,21 +21,20 @@ from tare.images.image_store import ImageStore
 from tare.images.ship import ImageDestination, ship
 from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS
+from tare.record.run_record import to_tree
 from tare.run.between.clocks import SiteClock
 from tare.run.between.sounding import Wire
 from tare.run.clock import SystemClock
 from tare.run.interrupts import Interrupts
 from tare.run.machine import EndHosts, HostPart, Machine, Tree, facts_reader
 from tare.run.parity.declared import promised_between
-from tare.run.record import to_tree
-from tare.run.rights import needs_engine
+from tare.run.requirements import needs_engine
 from tare.sites import Host, Site
 from tare.sites.facts import host_facts
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
 from tare.sites.read_ahead import ReadAhead
-from tare.sites.sidecar.host import SshUserHost
 from tare.sites.unfinished import BESIDE_OTHERS_S, unfinished
 from tare.study.model import Arm
 from tare.study.values import OWN_ADDRESS, NetworkKind
@@ -57,10 +56,10 @@ class Reached:
 
 def refuse_between(plan: Plan, site: Site) -> None:
     """Raise `StudyError` for the first part of a plan that is impossible between a site's hosts."""
-    if PROTOCOLS[plan.study.protocol.name].at_once:
+    if PROTOCOLS[plan.study.protocol.name].as_one:
         raise StudyError(
-            f"study {plan.study.name}: a duet runs both arms on one machine at once, and this site has "
-            f"{len(site.hosts)}",
+            f"study {plan.study.name}: `{plan.study.protocol.name}` runs arms on one machine at once, and this "
+            f"site has {len(site.hosts)}",
             hint="use another protocol, or run it without --sites",
         )
     for arm in plan.study.arms:
@@ -155,16 +154,11 @@ def site_machine(  # noqa: PLR0913, PLR0917 - all that a site's machine is made 
     own = parts.pop(site.sut.name)
     return Machine(
         site=site,
-        layout=sut.layout,
-        ledger=ledger,
-        engine=own.engine,
+        own=own,
         deployments=deployments,
         databases=DATABASES,
         workloads=WORKLOADS,
-        prepare=own.prepare,
         observe_path=lambda server, started, hosts: _path(site, wire, (server, started), hosts),
-        host_facts=own.host_facts,
-        engine_facts=own.engine_facts,
         sweep=lambda: sweep_site(reached, ledger),
         set_cpus=lambda instance, cpus: set_cpus(sut.host, instance, cpus),
         clock=wire.clock,
@@ -218,7 +212,7 @@ def _part(reached: Reached, home: Home, *, needed: bool) -> HostPart:
         image = home.prepare(reference)
         if host.name == LOCAL:
             return image
-        bare = not isinstance(host, SshUserHost)
+        bare = not host.by_sidecar
         return ship(image, home.image_store, ImageDestination(host, layout, ledger, engine, bare=bare))
 
     ahead = ReadAhead(host)

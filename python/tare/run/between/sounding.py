@@ -16,7 +16,7 @@ from tare.run.between.clocks import Exchange, Offset, SiteClock, offset_of
 from tare.run.between.wire import Side, side_of
 from tare.run.clock import Clock
 from tare.sites import Host
-from tare.sites.abilities import SoundsWire, TellsTime
+from tare.sites.abilities import NetworkProbe
 from tare.sites.ledger import Ledger
 from tare.sites.process import boot_id
 
@@ -201,7 +201,7 @@ class Wire:
     def _set_clock(self) -> None:
         """Align tare's own clock with the SUT's host, from the fastest of several exchanges."""
         exchanges, ahead_s = [], 0.0
-        for _ in range(_TRIES if isinstance(self.sut, TellsTime) else _PROGRAMS):
+        for _ in range(_TRIES if self.sut.clocks() is not None else _PROGRAMS):
             sent = self.clock.own.monotonic()
             answer = clocks_of(self.sut)
             returned = self.clock.own.monotonic()
@@ -245,7 +245,7 @@ class Wire:
             self.carried[pair] = Throughput(answer["to_bytes_per_s"], answer["from_bytes_per_s"])
         return self.carried[pair]
 
-    def _sounder(self, host: Host) -> SoundsWire:
+    def _sounder(self, host: Host) -> NetworkProbe:
         return sounder_of(host, self.ledgers[host.name], self.works[host.name], self.clock.own)
 
 

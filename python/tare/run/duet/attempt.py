@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tare.errors import TareError
+from tare.record.run_record import RunRecord
+from tare.record.swap_halves import Swap
 from tare.run.attempt.attempt import Attempt
 from tare.run.attempt.job import Job
 from tare.run.attempt.phases import Ready
-from tare.run.duet.barrier import ArmUnderLoad, BreakableClock, DuetBarrier, Swap
+from tare.run.duet.barrier import INTERRUPTED, ArmUnderLoad, Barrier, BreakableClock, DuetBarrier
 from tare.run.duet.side import DuetPace
 from tare.run.events import Event, Observer
 from tare.run.machine import Machine
 from tare.run.parity.compare import as_sentence, differences
 from tare.run.parity.references import known_variables_of
-from tare.run.record import RunRecord
 from tare.workloads import Parameters
 
 MOST_BYTES_PER_S = 1 << 20
@@ -28,10 +29,10 @@ _POLL_S = 0.02
 
 def bytes_per_s(record: RunRecord) -> float | None:
     """Return the SUT's disk traffic in the measure phase (bytes a second); `None` if the trace has no figures."""
-    usage = record.usage or {}
-    moved = [usage.get(key) for key in ("sut_read_bytes", "sut_write_bytes")]
-    known = [float(part) for part in moved if part is not None]
-    return sum(known) / float(usage["monotonic_s"]) if known and usage.get("monotonic_s") else None
+    if (usage := record.usage) is None:
+        return None
+    known = [part for part in (usage.sut_read_bytes, usage.sut_write_bytes) if part is not None]
+    return sum(known) / usage.monotonic_s if known and usage.monotonic_s else None
 
 
 def why_too_much_io(record: RunRecord) -> str | None:
@@ -47,7 +48,7 @@ def why_too_much_io(record: RunRecord) -> str | None:
 
 def attempt_duet(jobs: Sequence[Job], machine: Machine, observer: Observer) -> tuple[RunRecord, ...]:
     """Attempt both runs of a block at once: both are good, or neither. Only an interruption leaves no records."""
-    barrier, in_turn = DuetBarrier(), _serial(observer)
+    barrier, in_turn = DuetBarrier(), serial(observer)
     breakable = replace(machine, clock=BreakableClock(machine.clock, barrier))
     both = [
         Attempt(job, breakable, in_turn, DuetPace(barrier, number, job.slot, machine))
@@ -56,7 +57,7 @@ def attempt_duet(jobs: Sequence[Job], machine: Machine, observer: Observer) -> t
     ]
     try:
         with machine.interrupts.allowed():
-            _drive(both, barrier, machine)
+            drive(both, barrier, lambda threads, ready: _conduct(threads, barrier, machine, ready))
         for each in both:
             each.collect()
         _both_or_neither(both, machine)
@@ -69,21 +70,25 @@ def attempt_duet(jobs: Sequence[Job], machine: Machine, observer: Observer) -> t
     return records
 
 
-def _drive(both: Sequence[Attempt], barrier: DuetBarrier, machine: Machine) -> None:
-    """Run both attempts up to the cool-down."""
+Conduct = Callable[[Sequence[threading.Thread], Sequence[Ready]], None]
+"""What the conducting thread does until all threads have ended."""
+
+
+def drive(attempts: Sequence[Attempt], barrier: Barrier, conduct: Conduct) -> None:
+    """Make all attempts ready, one after the other, then run them at once up to the cool-down."""
     ready = []
-    for each in both:
+    for each in attempts:
         made = each.take(each.phases.make_ready)
         if made is None:
             return
         ready.append(made)
-    threads = [_AttemptThread(each, made, barrier) for each, made in zip(both, ready, strict=True)]
+    threads = [_AttemptThread(each, made, barrier) for each, made in zip(attempts, ready, strict=True)]
     try:
         for thread in threads:
             thread.start()
-        _conduct(threads, barrier, machine, [made.parameters for made in ready])
+        conduct(threads, ready)
     except BaseException:
-        barrier.cancel("the duet was interrupted")
+        barrier.cancel(INTERRUPTED)
         raise
     finally:
         for thread in threads:
@@ -96,9 +101,9 @@ def _drive(both: Sequence[Attempt], barrier: DuetBarrier, machine: Machine) -> N
 
 
 class _AttemptThread(threading.Thread):
-    """Thread of one attempt's warm-up, measure and cool-down; an early end cancels the duet."""
+    """Thread of one attempt's warm-up, measure and cool-down; an early end cancels the others."""
 
-    def __init__(self, attempt: Attempt, ready: Ready, barrier: DuetBarrier) -> None:
+    def __init__(self, attempt: Attempt, ready: Ready, barrier: Barrier) -> None:
         super().__init__(name=f"tare-{attempt.job.run.id}")
         self._attempt, self._ready, self._barrier = attempt, ready, barrier
         self.error: BaseException | None = None
@@ -111,14 +116,14 @@ class _AttemptThread(threading.Thread):
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that joins this one
             self.error = error
         if self.error is not None or not attempt.outcome.ok:
-            self._barrier.cancel(_partner_failed(attempt))
+            self._barrier.cancel(partner_failed(attempt))
 
 
 def _conduct(
-    threads: Sequence[_AttemptThread], barrier: DuetBarrier, machine: Machine, parameters: Sequence[Parameters]
+    threads: Sequence[threading.Thread], barrier: DuetBarrier, machine: Machine, ready: Sequence[Ready]
 ) -> None:
     """Swap the CPU sets half-way, and wait for the end."""
-    clock = machine.clock
+    clock, parameters = machine.clock, [made.parameters for made in ready]
     while any(thread.is_alive() for thread in threads):
         under_load = barrier.under_load
         due = under_load is not None and clock.monotonic() >= half_way_s(under_load, parameters)
@@ -171,14 +176,15 @@ def _both_or_neither(both: Sequence[Attempt], machine: Machine) -> None:
             second.refuse(as_sentence(unlike))
     for one, other in ((first, second), (second, first)):
         if not other.outcome.ok:
-            one.void(_partner_failed(other))
+            one.void(partner_failed(other))
 
 
-def _partner_failed(failed: Attempt) -> str:
+def partner_failed(failed: Attempt) -> str:
+    """Return why an attempt that shared time with a failed one is void."""
     return f"{failed.job.run.arm}, which ran at the same time, failed: {failed.outcome.reason}"
 
 
-def _serial(observer: Observer) -> Observer:
+def serial(observer: Observer) -> Observer:
     """Wrap an observer so that only one thread calls it at a time."""
     lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Synchronisation of the two threads of a duet and the conducting thread; whoever fails first cancels it."""
+"""Synchronisation of attempts at the same time and the conducting thread; whoever fails first cancels them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from tare.deployments import Instance
 from tare.errors import RunFailed
+from tare.record.load_time import Bounds
+from tare.record.swap_halves import Swap
 from tare.run.clock import Clock
-from tare.run.usage.driven import Bounds
 
 _SLICE_S = 0.1
+INTERRUPTED = "the runs at the same time were interrupted"
 
 
 @dataclass(frozen=True)
@@ -29,35 +31,22 @@ class ArmUnderLoad:
     own_warmup_s: float = 0.0
 
 
-@dataclass(frozen=True)
-class Swap:
-    """Start and end of the swap of the CPU sets, on the monotonic clock."""
+class Barrier:
+    """Barrier for the threads of attempts that share time."""
 
-    began_s: float
-    ended_s: float
-
-
-class DuetBarrier:
-    """Barrier for two threads, with what each must know of the other. Slots are 0 and 1."""
-
-    def __init__(self) -> None:
-        self._barrier = threading.Barrier(2)
+    def __init__(self, threads: int) -> None:
+        self._barrier = threading.Barrier(threads)
         self._lock = threading.Lock()
         self._why: str | None = None
-        self._under_load: dict[int, ArmUnderLoad] = {}
-        self._measured: dict[int, Bounds] = {}
-        self.swap: Swap | None = None
-        self.over = False
-        """Whether one of the clients has ended: too late to swap."""
         self.driven = False
-        """Whether both attempts are back in the conducting thread; teardown follows, which nothing cancels."""
+        """Whether all attempts are back in the conducting thread; teardown follows, which nothing cancels."""
 
     def meet(self) -> None:
-        """Wait for the other thread. Raises `RunFailed` if the duet was cancelled."""
+        """Wait for the other threads. Raises `RunFailed` if the attempts were cancelled."""
         try:
             self._barrier.wait()
         except threading.BrokenBarrierError:
-            raise RunFailed(self.why or "the duet was interrupted") from None
+            raise RunFailed(self.why or INTERRUPTED) from None
 
     def cancel(self, why: str) -> None:
         """Wake all waiting threads; the first reason counts."""
@@ -67,8 +56,20 @@ class DuetBarrier:
 
     @property
     def why(self) -> str | None:
-        """Why the duet was cancelled; `None` while it was not."""
+        """Why the attempts were cancelled; `None` while they were not."""
         return self._why
+
+
+class DuetBarrier(Barrier):
+    """Barrier for two threads, with what each must know of the other. Slots are 0 and 1."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self._under_load: dict[int, ArmUnderLoad] = {}
+        self._measured: dict[int, Bounds] = {}
+        self.swap: Swap | None = None
+        self.over = False
+        """Whether one of the clients has ended: too late to swap."""
 
     def client_started(self, slot: int, under_load: ArmUnderLoad) -> None:
         """Record that the client of a slot has started."""
@@ -91,10 +92,10 @@ class DuetBarrier:
 
 @dataclass(frozen=True)
 class BreakableClock:
-    """A clock whose sleepers wake when the duet is cancelled, up to the teardown."""
+    """A clock whose sleepers wake when the attempts are cancelled, up to the teardown."""
 
     clock: Clock
-    barrier: DuetBarrier
+    barrier: Barrier
 
     def wall(self) -> float:
         """Return the underlying clock's wall time."""
@@ -105,7 +106,7 @@ class BreakableClock:
         return self.clock.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Sleep in slices. Raises `RunFailed` when the duet is cancelled."""
+        """Sleep in slices. Raises `RunFailed` when the attempts are cancelled."""
         end = self.clock.monotonic() + seconds
         while True:
             if self.barrier.why is not None and not self.barrier.driven:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tare.deployments.network.path import Hop
 from tare.plan.model import Plan, PlannedRun
+from tare.record.duet import DuetTimes
 from tare.study.model import Arm, Placement
 from tare.study.protocol_spec import DuetSpec
 
@@ -25,9 +26,9 @@ class DuetSlot:
     partner: str
 
     @property
-    def tree(self) -> Mapping[str, Any]:
-        """The record's `duet` entry of a run that did not complete."""
-        return {"partner": self.partner, "cpus": list(self.cpus)}
+    def times(self) -> DuetTimes:
+        """The record's `duet` of a run that did not complete."""
+        return DuetTimes(self.partner, self.cpus)
 
 
 def slot_of(plan: Plan, run: PlannedRun) -> DuetSlot | None:

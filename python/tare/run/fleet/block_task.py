@@ -16,14 +16,14 @@ from typing import Any, Protocol
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.plan.model import Plan
 from tare.protocols.pilot import Choice
+from tare.record.run_record import RunRecord
 from tare.run.attempt.context import Images
 from tare.run.events import Event, RunEnded
-from tare.run.execute import Destination, execute_block, place_of, prepare
+from tare.run.execute import Destination, execute_block, image_key, prepare
 from tare.run.fleet.handover import hand_over
 from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine
 from tare.run.parity.references import References
-from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 from tare.sites.file import SiteSpec
 from tare.version import __version__
@@ -82,7 +82,7 @@ class ConnectedMaker:
         self._images: dict[tuple[str, str], Images] = {}
 
     def make(self, task: BlockTask, send: Send) -> int:
-        """See `Maker`."""
+        """Connect where needed, and make what remains of the block."""
         spool = spool_of(task)
 
         def observer(event: Event) -> None:
@@ -106,7 +106,7 @@ class ConnectedMaker:
         return times
 
     def leave(self) -> None:
-        """See `Maker`."""
+        """Disconnect; the next block connects anew."""
         self._machine, self._images = None, {}
         stack, self._stack = self._stack, ExitStack()
         stack.close()
@@ -126,7 +126,7 @@ class ConnectedMaker:
         self, task: BlockTask, machine: Machine, destination: Destination, observer: Callable[[Event], None]
     ) -> None:
         """Prepare images and data of arms that this site has not run yet."""
-        new = [run for run in task.plan.runs if place_of(machine, run) not in self._images]
+        new = [run for run in task.plan.runs if image_key(machine, run) not in self._images]
         if new:
             self._images |= prepare(task.plan, machine, destination, observer, new)
 

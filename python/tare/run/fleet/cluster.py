@@ -77,7 +77,7 @@ class _SiteWorker:
     away_since: float = field(default_factory=time.monotonic)
 
 
-class ClusterCrew:
+class ClusterWorkers:
     """Sites whose workers tare did not start: tare does not end them and shares no disk with them."""
 
     def __init__(self, sites: Sequence[str], scheduler: Scheduler) -> None:
@@ -90,23 +90,23 @@ class ClusterCrew:
 
     @property
     def shares_disk(self) -> bool:
-        """See `Crew`: workers may run on other machines."""
+        """Never: workers may run on other machines."""
         return False
 
     def ready(self, site: str) -> bool:
-        """See `Crew`."""
+        """Whether the scheduler knows a worker of the site."""
         site_worker = self._workers.get(site)
         return site_worker is not None and site_worker.worker is not None
 
     def bring(self, site: str, task: str, spool: Path) -> None:
-        """See `Crew`. Raises `EnvironmentLacks` if the worker is unavailable."""
+        """Fetch from the worker. Raises `EnvironmentLacks` if it is unavailable."""
         site_worker = self._workers.get(site)
         if site_worker is None or site_worker.line is None:
             raise EnvironmentLacks(f"the worker of {site} has disappeared")
         Delivery(task, spool, site_worker.line.ask).fetch()
 
     def lost(self) -> Mapping[str, str]:
-        """See `Crew`: sites whose worker disappeared, and again for each third of the time that it may be away."""
+        """Sites whose worker disappeared, and again each third of the time it may be away."""
         now = time.monotonic()
         if self.client.status == "running":
             self._running_at = now
@@ -119,11 +119,11 @@ class ClusterCrew:
         return self._look()
 
     def dismiss(self, site: str) -> None:
-        """See `Crew`: the worker stays, for other studies."""
+        """Stop using the site; its worker stays, for other studies."""
         self._workers.pop(site, None)
 
     def close(self) -> None:
-        """See `Crew`: blocks in progress are released, which makes their workers interrupt them."""
+        """Release blocks in progress, which makes their workers interrupt them."""
         self.client.close()
 
     def _look(self) -> dict[str, str]:

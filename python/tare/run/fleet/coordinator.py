@@ -8,11 +8,11 @@ from contextlib import suppress
 
 from tare.errors import StudyError
 from tare.plan.model import Plan
+from tare.record.run_record import RunRecord
 from tare.run.events import Observer, RunEnded
 from tare.run.execute import Destination, Kept
-from tare.run.fleet.board import Board
+from tare.run.fleet.block_schedule import BlockSchedule
 from tare.run.fleet.dispatcher import Dispatcher, Fleet, Over, Report
-from tare.run.record import RunRecord
 from tare.study.protocol_spec import FixedSpec
 
 
@@ -29,7 +29,7 @@ def execute_on(
     """
     try:
         refuse_one_order(plan, made)
-        dispatcher = Dispatcher(fleet, plan, destination, Board(plan, destination.done, made, fleet.sites))
+        dispatcher = Dispatcher(fleet, plan, destination, BlockSchedule(plan, destination.done, made, fleet.sites))
         with dispatcher.at_work():
             over: Over | None = None
             while over is None:
@@ -42,7 +42,7 @@ def execute_on(
         if over.error is not None:
             raise over.error
     finally:
-        fleet.crew.close()
+        fleet.workers.close()
 
 
 def _next_events(fleet: Fleet, dispatcher: Dispatcher) -> list[Report]:

@@ -11,12 +11,14 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future as Delivered
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+from weakref import WeakSet
 
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
@@ -24,11 +26,11 @@ from tare.run.attempt.job import unmade_record
 from tare.run.clock import Clock, SystemClock
 from tare.run.events import BlockEnded, Event, FromSite, MeasureChosen, Notice, SiteStands, Standing
 from tare.run.execute import Destination, Kept
+from tare.run.fleet.block_schedule import BlockSchedule
 from tare.run.fleet.block_task import BlockTask, make_block
-from tare.run.fleet.board import Board
-from tare.run.fleet.crew import Crew
 from tare.run.fleet.handover import handed_over, staged_name
 from tare.run.fleet.site_process import resource_of
+from tare.run.fleet.workers import Workers
 from tare.run.interrupts import Interrupts
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ _LOOK_S = 0.5
 _BLOCKS_AHEAD = 2
 """Blocks per site that may wait for their commit before no further block starts."""
 _END_S = 60.0
+_TIDY_S = 5.0
+"""How long the end waits for deliveries that came too late, whose files are removed."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Fleet:
     """Sites by name, their workers, and the store of the study."""
 
     sites: Sequence[str]
-    crew: Crew
+    workers: Workers
     store: Path
     interrupts: Interrupts = field(default_factory=Interrupts)
     clock: Clock = field(default_factory=SystemClock)
@@ -91,9 +95,9 @@ class _Site:
 class Dispatcher:
     """Dispatches the blocks of one study on one fleet."""
 
-    def __init__(self, fleet: Fleet, plan: Plan, destination: Destination, board: Board) -> None:
+    def __init__(self, fleet: Fleet, plan: Plan, destination: Destination, schedule: BlockSchedule) -> None:
         self.events: queue.SimpleQueue[Report] = queue.SimpleQueue()
-        self._fleet, self._plan, self._destination, self._board = fleet, plan, destination, board
+        self._fleet, self._plan, self._destination, self._schedule = fleet, plan, destination, schedule
         self._sites = {name: _Site() for name in fleet.sites}
         self._tasks: dict[str, tuple[str, Path]] = {}
         """Task in progress → its site and spool; also read by the threads that fetch files."""
@@ -101,6 +105,7 @@ class Dispatcher:
         self._topic = f"tare-{uuid4().hex}"
         self._couriers = {name: ThreadPoolExecutor(1, f"from-{name}") for name in fleet.sites}
         """One thread for each site, so that a long delivery delays no other site, and messages stay in order."""
+        self._deliveries: WeakSet[Delivered[None]] = WeakSet()
         self._to_commit, self._commits_lock = 0, threading.Lock()
         self._most_to_commit = _BLOCKS_AHEAD * len(fleet.sites) * max(1, len(plan.study.arms))
         self._reported_blocks, self._chosen, self._ended = 0, False, False
@@ -119,6 +124,7 @@ class Dispatcher:
             thread.join(_END_S)
             for courier in self._couriers.values():
                 courier.shutdown(wait=False, cancel_futures=True)
+            wait(list(self._deliveries), timeout=_TIDY_S)
 
     def committed(self, records: int) -> None:
         """Report that this many of the announced records are committed. Called in any thread."""
@@ -135,32 +141,32 @@ class Dispatcher:
             self.events.put(Over())
 
     def _dispatch(self) -> None:
-        self._fleet.crew.client.subscribe_topic(self._topic, self._receive)
+        self._fleet.workers.client.subscribe_topic(self._topic, self._receive)
         while not self._ended:
-            self._give_up_stranded()
+            self._give_up_orphaned()
             self._start_blocks()
             self._announce_states()
             submitted = self._blocks_in_progress()
-            if not submitted and not self._board.can_start(submitted):
+            if not submitted and not self._schedule.can_start(submitted):
                 break
             self._take_next()
-        self.events.put(BlockEnded(self._board.decided))
+        self.events.put(BlockEnded(self._schedule.decided))
 
     # Starting blocks
 
     def _start_blocks(self) -> None:
         now = self._fleet.clock.monotonic()
-        if self._board.choice is not None and not self._chosen:
+        if self._schedule.choice is not None and not self._chosen:
             self._chosen = True
-            self.events.put(MeasureChosen(self._board.choice))
+            self.events.put(MeasureChosen(self._schedule.choice))
         if self._to_commit > self._most_to_commit:
             return
         idle = {
             name
             for name, site in self._sites.items()
-            if site.submitted is None and site.not_before <= now and self._fleet.crew.ready(name)
+            if site.submitted is None and site.not_before <= now and self._fleet.workers.ready(name)
         }
-        for name, block in list(self._board.next_blocks(idle, self._blocks_in_progress())) if idle else ():
+        for name, block in list(self._schedule.next_blocks(idle, self._blocks_in_progress())) if idle else ():
             self._submit(name, self._sites[name], block)
 
     def _blocks_in_progress(self) -> set[int]:
@@ -170,7 +176,7 @@ class Dispatcher:
         key = f"block-{block}-{uuid4().hex[:8]}"
         spool = self._destination.staging / key
         spool.mkdir()
-        plan, done = self._board.task_of(block)
+        plan, done = self._schedule.task_of(block)
         task = BlockTask(
             name=key,
             topic=self._topic,
@@ -178,12 +184,12 @@ class Dispatcher:
             block=block,
             store=str(self._fleet.store),
             store_id=self._destination.store_id,
-            spool=str(spool) if self._fleet.crew.shares_disk else None,
+            spool=str(spool) if self._fleet.workers.shares_disk else None,
             done=done,
-            choice=self._board.choice,
-            references=self._board.references_on(name) if site.fresh else None,
+            choice=self._schedule.choice,
+            references=self._schedule.references_on(name) if site.fresh else None,
         )
-        future = self._fleet.crew.client.submit(
+        future = self._fleet.workers.client.submit(
             make_block, task, key=task.name, resources={resource_of(name): 1}, pure=False, retries=0
         )
         site.submitted, site.fresh = _Submitted(task, spool, future), False
@@ -194,7 +200,7 @@ class Dispatcher:
         for name, site in self._sites.items():
             if site.submitted is not None:
                 self._announce_state(name, site, Standing.AT_WORK)
-            elif not self._fleet.crew.ready(name):
+            elif not self._fleet.workers.ready(name):
                 self._announce_state(name, site, Standing.AWAY)
             elif not site.strikes:
                 self._announce_state(name, site, Standing.IDLE)
@@ -219,20 +225,23 @@ class Dispatcher:
         if (found := self._tasks.get(task)) is None:
             return
         name, spool = found
-        if self._fleet.crew.shares_disk:
+        if self._fleet.workers.shares_disk:
             self._messages.put((what, task, None))
             return
 
         def brought() -> None:
             try:
-                self._fleet.crew.bring(name, task, spool)
+                self._fleet.workers.bring(name, task, spool)
             except Exception as error:  # noqa: BLE001 - the dispatcher's thread handles it
                 self._messages.put(("failed", task, error))
             else:
                 self._messages.put((what, task, None))
+            finally:
+                if task not in self._tasks:  # given up meanwhile: files may have come after its spool was removed
+                    shutil.rmtree(spool, ignore_errors=True)
 
         with suppress(RuntimeError):  # the study is over
-            self._couriers[name].submit(brought)
+            self._deliveries.add(self._couriers[name].submit(brought))
 
     def _take_next(self) -> None:
         """Wait for a message, then handle all that are there."""
@@ -243,7 +252,7 @@ class Dispatcher:
         if time.monotonic() - self._looked_at < _LOOK_S:
             return
         self._looked_at = time.monotonic()
-        for lost, why in self._fleet.crew.lost().items():
+        for lost, why in self._fleet.workers.lost().items():
             self._take_over_from(lost)
             self._strike(lost, why)
 
@@ -267,7 +276,7 @@ class Dispatcher:
             return
         for path, kept in handed_over(site.submitted.spool):
             path.unlink()
-            if any(self._board.known(record) for record in kept):
+            if any(self._schedule.known(record) for record in kept):
                 continue
             for record in kept:
                 if (source := path.parent / staged_name(record)).exists():
@@ -275,13 +284,13 @@ class Dispatcher:
             self._note(name, kept)
 
     def _note(self, name: str, kept: Kept) -> None:
-        self._board.note(name, kept)
+        self._schedule.note(name, kept)
         with self._commits_lock:
             self._to_commit += len(kept)
         self.events.put(kept)
-        if self._board.decided.blocks > self._reported_blocks:
-            self._reported_blocks = self._board.decided.blocks
-            self.events.put(BlockEnded(self._board.decided))
+        if self._schedule.decided.blocks > self._reported_blocks:
+            self._reported_blocks = self._schedule.decided.blocks
+            self.events.put(BlockEnded(self._schedule.decided))
 
     def _over(self, name: str) -> None:
         site = self._sites[name]
@@ -291,7 +300,7 @@ class Dispatcher:
         # Ask the scheduler for more only if the task failed.
         error = None if submitted.future.status == "finished" else submitted.future.exception()
         if error is None:
-            self._board.tried(submitted.task.block)
+            self._schedule.tried(submitted.task.block)
             site.strikes = 0
             self._forget(site)
         elif type(error).__name__ == "KilledWorker":
@@ -324,8 +333,8 @@ class Dispatcher:
             return
         del self._sites[name]
         self._announce_state(name, site, Standing.SET_ASIDE, why)
-        self._board.remove_site(name)
-        self._fleet.crew.dismiss(name)
+        self._schedule.remove_site(name)
+        self._fleet.workers.dismiss(name)
         self.events.put(Notice(f"{name} is set aside after {STRIKES} failures in a row: {why}"))
         if not self._sites:
             raise EnvironmentLacks(
@@ -333,12 +342,12 @@ class Dispatcher:
                 hint="fix the sites, then repeat the command to resume",
             )
 
-    def _give_up_stranded(self) -> None:
+    def _give_up_orphaned(self) -> None:
         """Record failed attempts for blocks that started on an unavailable site: they cannot be made elsewhere."""
-        for stranded in self._board.stranded():
-            why = f"the site {stranded.site}, which started block {stranded.block}, is not available"
-            attempts = self._board.done.attempts
+        for orphaned in self._schedule.orphaned():
+            why = f"the site {orphaned.site}, which started block {orphaned.block}, is not available"
+            attempts = self._schedule.done.attempts
             kept = tuple(
-                unmade_record(self._plan, run, attempts[run.id] + 1, stranded.site, why) for run in stranded.runs
+                unmade_record(self._plan, run, attempts[run.id] + 1, orphaned.site, why) for run in orphaned.runs
             )
-            self._note(stranded.site, kept)
+            self._note(orphaned.site, kept)

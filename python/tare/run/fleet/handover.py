@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tare.record.run_record import RunRecord
 from tare.run.execute import Kept
-from tare.run.record import RunRecord
 
 KEPT = "kept-*.json"
 

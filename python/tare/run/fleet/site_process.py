@@ -28,13 +28,13 @@ from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.run.between.reaching import reached_site
 from tare.run.fleet.block_task import ConnectedMaker, Maker
-from tare.run.fleet.nursery import is_nursery, tend
+from tare.run.fleet.fork_server import is_fork_server, tend
 from tare.run.fleet.outbox import Outbox
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import local_engine, local_machine
 from tare.run.machine import Machine
 from tare.sites.file import SiteSpec
-from tare.sites.layout import default_layout
+from tare.sites.layout import default_layout, make_directory
 from tare.sites.scratch import scratch_directory
 from tare.sites.sqlite_ledger import SqliteLedger
 
@@ -277,7 +277,7 @@ def _home_of(spec: SiteSpec, what: str) -> Path:
 def _site_lock(spec: SiteSpec) -> Iterator[None]:
     """Hold the site's lock on this machine: an earlier process may still be clearing up."""
     path = _home_of(spec, "lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         end = time.monotonic() + _FREE_S
@@ -333,9 +333,9 @@ def end_with_parent() -> None:
 def main(makers: Makers = by_ssh) -> int:
     """Run the process as tare starts it: a line of JSON on standard input gives its orders.
 
-    If standard input is a socket, the process is a nursery of site processes.
+    If standard input is a socket, the process is a fork server of site processes.
     """
-    if is_nursery() and not tend(_prepare):
+    if is_fork_server() and not tend(_prepare):
         return 0
     orders = Orders(**json.loads(sys.stdin.buffer.readline()))
     end_with_parent()

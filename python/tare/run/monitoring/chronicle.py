@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tare.databases.extensions import Chronicle, Chronicler, Event
+from tare.databases.extensions import Chronicle, Event, EventSource
 from tare.errors import TareError
+from tare.record.run_record import to_tree
 from tare.run.attempt.server import Server, Sut
 from tare.run.clock import Clock
-from tare.run.record import to_tree
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Reports:
 
 def ask_all(
     sut: Sut,
-    chronicler: Chronicler | None,
+    event_source: EventSource | None,
     clock: Clock,
     since: float,
     wall_ahead_s: Mapping[str, float] | None = None,
@@ -40,7 +40,7 @@ def ask_all(
     A failure is only a notice, since the run was measured all the same. If a node gives no report, there is no
     common report.
     """
-    if chronicler is None:
+    if event_source is None:
         return Reports()
     offset_s = clock.monotonic() - clock.wall()
     began_s = since + offset_s
@@ -48,7 +48,7 @@ def ask_all(
     for server in sut.servers:
         name = server.node.name
         try:
-            chronicle = chronicler.tell(server.plan, server.inside)
+            chronicle = event_source.tell(server.plan, server.inside)
         except (TareError, OSError, ValueError, TypeError, LookupError) as error:
             trees[name] = None
             notices.append(f"the server's own work could not be read{_which(server)}: {error}")

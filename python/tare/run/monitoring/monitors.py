@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,9 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from tare.deployments import Instance
-from tare.monitors import SUT, Monitor, MonitorContext, WatchedProcess
-from tare.monitors.probe import TRACE
-from tare.plan.model import Plan
+from tare.monitors import SUT, MonitorContext, WatchedProcess, why_unavailable
+from tare.record.raw_files import (
+    CLIENT,
+    CLIENT_TRACER,
+    DIRECTORY,
+    ON_CLIENT,
+    TRACER,
+    is_tracer,
+    node_tracer,
+    on_node,
+    trace_of,
+)
+from tare.record.trace import cpu_of
+from tare.record.usage import Usage
 from tare.run.at_once import at_once
 from tare.run.attempt.context import RunContext
 from tare.run.attempt.directory import WorkDirectory
@@ -22,8 +32,7 @@ from tare.run.attempt.server import Node
 from tare.run.clock import Clock
 from tare.run.machine import Machine
 from tare.run.monitoring.processes import ENGINE, processes_of, processes_on
-from tare.run.monitoring.watch import CLIENT, DIRECTORY, Watch
-from tare.run.usage.trace import cpu_of, span_of
+from tare.run.monitoring.watch import Watch
 from tare.sites import Host
 from tare.study.model import ArmSettings, MonitorSpec
 from tare.workloads import Parameters
@@ -34,16 +43,7 @@ _LOOK_S, _LOOK_FAR_S = 0.2, 1.0
 """How often a waiting loop looks whether monitors live, here and on hosts over SSH."""
 
 
-TRACER = "probe"
-"""The monitor of every run, from before its warm-up to the end of its cool-down; other monitors watch the measure
-phase only."""
-CLIENT_TRACER = "client-host"
-"""The trace of the client's host if that is not the SUT's; on the client host's own clock."""
-_NODE_TRACER = re.compile(r"sut-\d+-host")
-"""The trace of the host of a cluster's further node (`sut-2-host`), if it has one; on that host's clock."""
 INTERVAL_S = 1.0
-ON_CLIENT = "client-"
-"""Prefix of monitors on the client's host: `client-profile`."""
 OF_HOSTS = frozenset({"iostat", "mpstat", "pidstat", "profile", "sar"})
 """Monitors of a whole host; the client's host gets them too if it is not the SUT's."""
 MOST_SAMPLES = 6000
@@ -201,7 +201,7 @@ class Monitors:
     def _why_unavailable(self, name: str, spec: MonitorSpec) -> str | None:
         """Return why a host of the SUT cannot run the monitor; `None` if all hosts can."""
         reasons = (
-            self.machine.monitors[name].why_unavailable(host, interval_of(name, spec, 0.0), spec.options)
+            why_unavailable(self.machine.monitors[name], host, interval_of(name, spec, 0.0), spec.options)
             for host in self.machine.site.sut_hosts
         )
         return next((why for why in reasons if why is not None), None)
@@ -238,14 +238,12 @@ class Monitors:
         """Stop all running monitors; safe to call again."""
         self._stop(reversed(tuple(self.running)))
 
-    def read(
-        self, raw: Path, usage: Mapping[str, Any] | None, ahead_s: Mapping[str, float] | None = None
-    ) -> Mapping[str, Any]:
+    def read(self, raw: Path, usage: Usage | None, ahead_s: Mapping[str, float] | None = None) -> Mapping[str, Any]:
         """Return the record's entry: monitor → its interval, samples, cost and its report on itself.
 
         `ahead_s`: host → seconds by which its clock is ahead of the SUT's or first node's clock.
         """
-        phase, figures = span_of(usage), dict[str, Any]()
+        phase, figures = usage and usage.phase, dict[str, Any]()
         trace = trace_of(raw)
         for watch in self.ended:
             _, reading = watch.read(raw, phase, (ahead_s or {}).get(watch.context.host.name, 0.0))
@@ -272,7 +270,8 @@ class Monitors:
         if context.client_workdir is None or name not in OF_HOSTS:
             return
         workdir = context.workdir_for_client
-        why = self.machine.monitors[name].why_unavailable(workdir.host, interval_of(name, spec, 0.0), spec.options)
+        monitor = self.machine.monitors[name]
+        why = why_unavailable(monitor, workdir.host, interval_of(name, spec, 0.0), spec.options)
         if why is None:
             place = Place(workdir, processes_on(workdir.host, {}, with_tare=False), name, CLIENT)
             self._start(context, parameters, f"{ON_CLIENT}{name}", spec, place)
@@ -328,36 +327,6 @@ def of_client_host(name: str) -> bool:
     return name.startswith(ON_CLIENT)
 
 
-def trace_of(raw: Path) -> Path:
-    """Return the path of a run's trace below its raw files."""
-    return raw / DIRECTORY / TRACER / TRACE
-
-
-def client_trace_of(raw: Path) -> Path:
-    """Return the path of the trace of the client's host."""
-    return raw / DIRECTORY / CLIENT_TRACER / TRACE
-
-
-def node_tracer(node: str) -> str:
-    """Return the name of the trace of a further node's host: `sut-2-host`."""
-    return f"{node}-host"
-
-
-def node_trace_of(raw: Path, node: str) -> Path:
-    """Return the path of the trace of a further node's host."""
-    return raw / DIRECTORY / node_tracer(node) / TRACE
-
-
-def on_node(name: str, node: str) -> str:
-    """Return the name of a study's monitor on the host of a further node: `sar-sut-2`."""
-    return f"{name}-{node}"
-
-
-def is_tracer(name: str) -> bool:
-    """Whether a monitor is the trace of a host, and not one that the study names."""
-    return name in (TRACER, CLIENT_TRACER) or _NODE_TRACER.fullmatch(name) is not None
-
-
 def tracer_of(settings: ArmSettings) -> MonitorSpec:
     """Return how the trace of an arm's runs is recorded."""
     return settings.monitors.get(TRACER, MonitorSpec())
@@ -380,12 +349,7 @@ def interval_of(name: str, spec: MonitorSpec, seconds: float) -> float:
     return next((each for each in _INTERVALS_S if seconds / each <= MOST_SAMPLES), _INTERVALS_S[-1])
 
 
-def lacking_monitors(plan: Plan, monitors: Mapping[str, Monitor], host: Host) -> Mapping[str, str]:
-    """Required monitor of the plan's runs → why it is unavailable on this host."""
-    lacking = {}
-    for settings in (arm.settings for arm in plan.study.arms):
-        for name, spec in {TRACER: tracer_of(settings), **others_of(settings)}.items():
-            why = monitors[name].why_unavailable(host, interval_of(name, spec, 0.0), spec.options)
-            if why is not None and not (spec.optional and name != TRACER):
-                lacking[name] = why
-    return lacking
+def required_monitors(settings: ArmSettings) -> Mapping[str, MonitorSpec]:
+    """Return the monitors that an arm's runs cannot do without, the trace first."""
+    others = {name: spec for name, spec in others_of(settings).items() if not spec.optional}
+    return {TRACER: tracer_of(settings), **others}

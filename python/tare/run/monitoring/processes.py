@@ -13,6 +13,7 @@ from tare.errors import TareError
 from tare.monitors import OF_SUT, WatchedProcess
 from tare.sites import Host, Process
 from tare.sites.local import own_process
+from tare.sites.process import named
 from tare.study.values import OWN_ADDRESS, POD_NETWORKS, ROOTLESS_NETWORKS, NetworkKind
 
 _DAEMONS = ("dockerd", "containerd", "podman")
@@ -25,7 +26,6 @@ letters."""
 ENGINE = frozenset({*_DAEMONS, "shim", "client-shim"})
 """Names in traces of what an engine keeps running for its containers, docker-proxies aside."""
 _ISOLATED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS, *OWN_ADDRESS)
-_CALL_S = 10.0
 
 
 def processes_on(
@@ -35,7 +35,10 @@ def processes_on(
 
     `storages`: processes that serve the servers' data. `with_tare`: tare runs on this host.
     """
-    running = dict(_running(host))
+    try:
+        running = named(host, (*_DAEMONS, _PROXY, *_USERS))
+    except TareError:
+        running = {}  # no pgrep: the engine's processes cannot be identified
     daemons = [WatchedProcess(command, pid) for pid, command in running.items() if command in _DAEMONS]
     others = (*daemons, *([WatchedProcess("tare", own_process().pid)] if with_tare else ()))
     servers = [watched for name, instance in sut.items() for watched in processes_of(host, name, instance)]
@@ -76,18 +79,6 @@ def processes_of(host: Host, name: str, instance: Instance) -> tuple[WatchedProc
         if shim is None
         else (watched, WatchedProcess("shim" if re.match(OF_SUT, name) else f"{name}-shim", shim))
     )
-
-
-def _running(host: Host) -> Iterator[tuple[int, str]]:
-    """Yield pid and command of the engine's processes."""
-    wanted = "|".join(re.escape(name) for name in (*_DAEMONS, _PROXY, *_USERS))
-    try:
-        listed = host.run(["pgrep", "-l", "-x", wanted], timeout_s=_CALL_S, check=False).text
-    except TareError:
-        return  # no pgrep: the engine's processes cannot be identified
-    for line in listed.splitlines():
-        pid, _, command = line.partition(" ")
-        yield int(pid), command.strip()
 
 
 def _carries(host: Host, pid: int, sut: Instance) -> bool:

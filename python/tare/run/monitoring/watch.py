@@ -9,38 +9,23 @@ from typing import Any
 
 import polars as pl
 
+from tare.deployments.cgroup.removal import send
 from tare.errors import RunFailed, TareError, TimedOut
 from tare.monitors import Monitor, MonitorContext, Program, Reading, WatchedProcess
+from tare.record.load_time import Span
+from tare.record.raw_files import DIRECTORY
+from tare.record.run_record import NOTHING
+from tare.record.trace import on_sut_clock
 from tare.run.clock import Clock, Deadline
-from tare.run.record import NOTHING
 from tare.run.unreadable import read_or_failed
-from tare.run.usage.driven import Span
 from tare.sites import Output, Process
 from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, to_ident
+from tare.sites.reading import last_line_of
 from tare.study.model import MonitorSpec
 
-DIRECTORY = "monitors"
-"""Below a run's raw files, a directory for each monitor."""
-CLIENT = "client"
-"""Value of `Watch.of` for a host that is the client's alone."""
-_OF_A_SIDE = r"^(sut|client|warm-up)\b"
-"""Subjects that no two hosts of a run share."""
 _START_S, _STOP_S, _CALL_S = 15.0, 120.0, 60.0
 _POLL_S = 0.005
-
-
-def on_sut_clock(samples: pl.DataFrame, of: str, ahead_s: float) -> pl.DataFrame:
-    """Put another host's samples on the clock of the SUT's (or first node's) host, by subtracting `ahead_s`.
-
-    Subjects of the host itself get `of` in their names, since the SUT's host also has a CPU `all` and perhaps a
-    disk `sda`.
-    """
-    if not of:
-        return samples
-    own = pl.col("subject").str.contains(_OF_A_SIDE)
-    named = pl.when(own).then(pl.col("subject")).otherwise(pl.col("subject") + f" of {of}")
-    return samples.with_columns(pl.col("from_ns", "to_ns") - round(ahead_s * 1e9), named.alias("subject"))
 
 
 def with_kept_column(samples: pl.DataFrame, spec: MonitorSpec, phase: Span | None) -> pl.DataFrame:
@@ -102,7 +87,7 @@ class Watch:
         host = self.context.host
         host.put(update.content.encode(), f"{self.context.directory}/{update.file}")
         for _, process in self.running.values():
-            host.run(["kill", "-s", update.signal, str(process.pid)], timeout_s=_CALL_S, check=False)
+            send(host, process, update.signal)
 
     def fetch_reports(self) -> None:
         """Fetch reports that are available only while the monitor runs."""
@@ -118,8 +103,7 @@ class Watch:
             for signal_name in (program.stop, "KILL"):
                 if not alive(host, process):
                     break
-                group = f"-{process.pid}"
-                host.run(["kill", "-s", signal_name, "--", group], timeout_s=_CALL_S, check=False)
+                send(host, process, signal_name, group=True)
                 self._wait(process)
             if alive(host, process):
                 raise TimedOut(f"the monitor's program {name} does not end even after SIGKILL")
@@ -179,6 +163,6 @@ class Watch:
                 text = self.context.host.read(f"{self.context.directory}/{program}.{end}") or b""
             except TareError:
                 continue
-            if lines := text.decode(errors="replace").strip().splitlines():
-                return lines[-1]
+            if line := last_line_of(text):
+                return line
         return "it printed nothing"

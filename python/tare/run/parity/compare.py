@@ -10,11 +10,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from tare.record.run_record import RunRecord
 from tare.run.parity.exchanged import exchanged
 from tare.run.parity.properties import (
     BY_NATURE,
     ENVIRONMENT,
     LATER,
+    NETWORK_SETTING,
     OF_ARM,
     PLUGIN,
     SIDES,
@@ -28,7 +30,6 @@ from tare.run.parity.properties import (
     tls_readings,
     variables,
 )
-from tare.run.record import RunRecord
 from tare.study.model import Study
 from tare.study.protocol_spec import DuetSpec
 from tare.study.values import cpu_set
@@ -154,7 +155,7 @@ def _readings(record: RunRecord, server: KnownVariables) -> dict[str, Reading]:
 
 
 def _without_host(seen: Mapping[str, Reading]) -> dict[str, Reading]:
-    return {name: reading for name, reading in seen.items() if not of_host(name)}
+    return {name: each for name, each in seen.items() if not of_host(name) and NETWORK_SETTING not in name}
 
 
 def _unequal(before: Mapping[str, Reading], later: Mapping[str, Reading], there: str, here: str) -> tuple[str, ...]:
@@ -171,7 +172,7 @@ def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
     That also holds for an environment that the program has overwritten, for facts that older records lack, and for
     a plug-in that only one arm uses. The encryption of connections is known only once they have been measured.
     """
-    if of_host(name) or name.startswith((PLUGIN, TLS)) or name.endswith(LATER):
+    if of_host(name) or name.startswith((PLUGIN, TLS)) or name.endswith(LATER) or NETWORK_SETTING in name:
         return True
     if name.startswith("variable "):
         return reference.effective is None or record.effective is None

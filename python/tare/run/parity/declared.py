@@ -12,7 +12,7 @@ from tare.deployments.defaults import cpu_shares
 from tare.deployments.network.path import Hop
 from tare.run.parity.properties import NAMES, parent_cgroup
 from tare.storage import DataMount
-from tare.study.model import ArmSettings, Placement, StorageSpec
+from tare.study.model import ArmSettings, Placement, StorageSpec, SutSpec
 from tare.study.rules.placement import REACHES_OTHERS, SERVES_OTHERS
 from tare.study.values import (
     POD_NETWORKS,
@@ -148,6 +148,7 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
     if limits.disk_iops != iops:
         yield f"disk operations: {limits.disk_iops or 'no limit'} declared, {iops or 'none'} in force"
     yield from _confinement(placement, seen)
+    yield from _sysctls(placement, seen.get("network_settings"))
     if placement.deployment == POD:
         yield from _kubelets(seen)
         return
@@ -156,6 +157,15 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
     inside = any(token in path for path in seen["cgroups"].values())
     if (placement.cgroup is CgroupPlace.RUN) != inside:
         yield f"parent cgroup: cgroup {placement.cgroup.value} declared, {parent} in force"
+
+
+def _sysctls(placement: Placement, seen: Mapping[str, str] | None) -> Iterator[str]:
+    """Check the settings of the network namespace that the study gives."""
+    if isinstance(placement, SutSpec) and seen is not None:
+        for name, value in placement.sysctls.items():
+            wanted, in_force = " ".join(str(value).split()), seen.get(name)
+            if in_force != wanted:
+                yield f"{name}: {wanted} declared, {in_force or 'nothing'} in force"
 
 
 def _by_containerd(placement: Placement, seen: Mapping[str, Any]) -> Iterator[str]:

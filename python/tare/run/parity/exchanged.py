@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 _SERVER = "<address of the SUT's host>"
 _NO_WORD = ".:-_"
-
-
-def is_swapped(record: RunRecord) -> bool:
-    """Whether server and client ran on the host that the sites file gives to the other."""
-    return bool((record.between or {}).get("swapped", False))
 
 
 def exchanged(reference: RunRecord, record: RunRecord) -> tuple[RunRecord, RunRecord]:
@@ -22,7 +17,7 @@ def exchanged(reference: RunRecord, record: RunRecord) -> tuple[RunRecord, RunRe
     Otherwise, swap the facts of the reference's hosts, and mask the SUT's own address in the settings of both,
     since it differs between the hosts.
     """
-    if is_swapped(reference) == is_swapped(record):
+    if reference.is_swapped == record.is_swapped:
         return reference, record
     return _swapped(_without_address(reference)), _without_address(record)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tare.deployments import Deployment, Instance
-from tare.errors import HostSilent, PodLost, TareError
+from tare.errors import HostSilent, PodLost, RunFailed, TareError
+from tare.record.run_record import RunRecord, to_tree
 from tare.run.attempt.client import Client
 from tare.run.attempt.server import Server, Sut
 from tare.run.machine import EndHosts, Machine, Tree
-from tare.run.record import RunRecord, to_tree
 
 _WHOLE = "sut"
 
@@ -161,6 +161,25 @@ class RunObserver:
             return None
 
 
+_NOTHING_SEEN = "there was no connection to observe"
+LOOKED_AT_S = 5.0
+"""A phase that is shorter may end before anyone looks at its connections."""
+
+
+def unproved(nodes: Mapping[str, Mapping[str, Any]], measured_s: float) -> str | None:
+    """Say that a short phase ended before its connections were seen; `None` if the path is known.
+
+    Raises `RunFailed` for any other path that is not known: such a run is not good.
+    """
+    why = why_unseen(nodes)
+    if why is None:
+        return None
+    unseen = f"the network path could not be observed: {why}"
+    if why == _NOTHING_SEEN and measured_s < LOOKED_AT_S:
+        return unseen
+    raise RunFailed(unseen)
+
+
 def why_unseen(nodes: Mapping[str, Mapping[str, Any]]) -> str | None:
     """Return why the path of the connections to a node is unknown; `None` if all are known."""
     return next((why for node in nodes.values() if (why := _why_unseen(node.get("path"))) is not None), None)
@@ -168,7 +187,7 @@ def why_unseen(nodes: Mapping[str, Mapping[str, Any]]) -> str | None:
 
 def _why_unseen(path: Tree | None) -> str | None:
     if path is None:
-        return "there was no connection to observe"
+        return _NOTHING_SEEN
     return "the connections could not be matched" if path.get("hop", "") is None else None
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tare.deployments import CONTAINERD, POD
-from tare.run.record import RunRecord
+from tare.deployments.cgroup.hierarchy import limited
+from tare.record.run_record import RunRecord
 
 SIDES = ("sut", "client")
 NAMES = {"sut": "SUT", "client": "client"}
@@ -74,6 +75,9 @@ TOKEN = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}(?![0-9a-f])")
 """Token in the names of everything that tare makes for a run."""
 ENVIRONMENT = "environment variable "
 """Prefix of the names of these properties."""
+NETWORK_SETTING = "network setting "
+"""Prefix of the names of these properties, which belong to the network namespace."""
+_NAMESPACE = ("network", "deployment", "engine", "runtime", "sysctls", "pod.sandbox", "pod.cni")
 _OWN_VARIABLES = frozenset({"HOSTNAME", "container", "TERM"})
 """The run's own name, and what Podman tells a program about its place."""
 _OF_CLUSTER = "KUBERNETES_"
@@ -150,14 +154,25 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     yield from _confinement(seen, one)
     for name, value in (seen.get("limits") or {}).items():
         yield one(f"ulimit {name!r}", value, *_ULIMITS.get(name, ()))
-    for name, value in (seen.get("environment") or {}).items():
-        if name not in _OWN_VARIABLES and not name.startswith(_OF_CLUSTER):
-            yield one(f"{ENVIRONMENT}{name}", value, "image", "database")
+    yield from _environment(seen, one)
+    if side == "sut" and record.between is None:  # else hosts may swap, each with settings of its own
+        yield from _network_settings(seen, one)
     for name, value in (seen.get("guest") or {}).items():
         if name in _GUEST:
             yield one(f"virtual machine: {name}", value, "deployment", *_GUEST[name])
     for target, mount in (seen.get("mounts") or {}).items():
         yield one(f"file system of {target}", lies_on(mount), "image", *_STORAGE)
+
+
+def _environment(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
+    for name, value in (seen.get("environment") or {}).items():
+        if name not in _OWN_VARIABLES and not name.startswith(_OF_CLUSTER):
+            yield one(f"{ENVIRONMENT}{name}", value, "image", "database")
+
+
+def _network_settings(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
+    for name, value in (seen.get("network_settings") or {}).items():
+        yield one(f"{NETWORK_SETTING}{name}", value, *_NAMESPACE, f"sysctls.{name}")
 
 
 def _made_by(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
@@ -289,7 +304,7 @@ def parent_cgroup(cgroups: Mapping[str, str]) -> str | None:
     parents: dict[str, list[str]] = {}
     for names, path in cgroups.items():
         if _CONTROLLERS & set(names.split(",")) or (not names and len(cgroups) == 1):
-            parent = path.rstrip("/").rpartition("/")[0] or "/"
+            parent = limited(path.rstrip("/")).rpartition("/")[0] or "/"
             parents.setdefault(TOKEN.sub("RUN", _UID.sub("podUID", parent)), []).append(names)
     if len(parents) < 2:
         return next(iter(parents), None)

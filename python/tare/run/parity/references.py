@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tare.databases import Database
 from tare.errors import NotComparable
+from tare.record.run_record import RunRecord
 from tare.run.events import Observer, RunEnded
 from tare.run.parity.compare import Difference, KnownVariables, differences
-from tare.run.parity.exchanged import is_swapped
-from tare.run.record import RunRecord
 from tare.study.model import Study
 
 
@@ -35,7 +34,7 @@ class References:
         never swap hosts within a block.
         """
         beside = self._of_block.get(record.block)
-        if beside is not None and is_swapped(beside) != is_swapped(record):
+        if beside is not None and beside.is_swapped != record.is_swapped:
             there, here = ((each.between or {}).get("sut") for each in (beside, record))
             return (Difference(f"the SUT's host in block {record.block}", there, beside.arm, here, record.arm),)
         own, baseline = self._first.get(record.arm), self._first.get(study.baseline_of(record.arm))

@@ -14,8 +14,9 @@ from typing import Any
 from tare.deployments import Instance
 from tare.deployments.cgroup.hierarchy import Cgroups, parse_cgroups, parse_proc_cgroup
 from tare.errors import TareError
+from tare.record.load_time import LoadTime, ReportedStart, Span, locate_load
+from tare.record.usage import CpuModes, Usage
 from tare.run.clock import Clock
-from tare.run.usage.driven import Driven, ReportedStart, Span, driven
 from tare.sites import Host, Process
 from tare.sites.process import TICKS_PER_S, boot_id, parse_stat
 from tare.study.values import cpu_set
@@ -29,46 +30,6 @@ _COVERED = 0.8
 then the last figure is not of the whole."""
 _MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 """Columns of the line `cpu` of /proc/stat (proc_stat(5)); guest time is part of user and nice."""
-
-
-@dataclass(frozen=True)
-class Usage:
-    """CPU use in the measure phase, in seconds. `None`: could not be read, or does not exist.
-
-    `wall_s` and `monotonic_s`: length of the phase by two clocks. `proxy_cpu_s`: of docker-proxy, if it carried the
-    connections; `storage_cpu_s`: of processes that serve the SUT's data. `machine`: CPU mode → seconds summed over
-    CPUs. `client_cpus`, `sut_cpus`, `sut_node_cpus`: CPUs' worth of time that each side, and each node, may use.
-    `sut_over_s`: seconds between the first and last reading of `sut_cpu_s`, if not the whole phase: a program that
-    is itself the SUT takes its counter along when it ends. `began_monotonic_s`, `ended_monotonic_s`: place of the
-    phase in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and block devices, added from the trace;
-    `sut_io_source`: their source; `saturation`: side → a `Saturation` (saturation.py); `disk`: a `DiskUse`
-    (disk.py); `driven`: a `Driven` (driven.py).
-    """
-
-    wall_s: float
-    monotonic_s: float
-    sut_cpu_s: float | None
-    client_cpu_s: float | None
-    proxy_cpu_s: float | None
-    sut_cpus: float | None
-    client_cpus: float | None
-    machine: Mapping[str, float]
-    storage_cpu_s: float | None = None
-    sut_node_cpus: float | None = None
-    sut_over_s: float | None = None
-    began_monotonic_s: float | None = None
-    ended_monotonic_s: float | None = None
-    sut_read_bytes: float | None = None
-    sut_write_bytes: float | None = None
-    sut_io_source: str | None = None
-    saturation: Mapping[str, Any] | None = None
-    disk: Mapping[str, Any] | None = None
-    driven: Mapping[str, Any] | None = None
-    client_machine: Mapping[str, float] | None = None
-    """Like `machine`, for the client's host if that is not the SUT's."""
-    machines: Mapping[str, Mapping[str, float]] | None = None
-    """For a SUT whose nodes have hosts of their own: host → like `machine`, which then is the sum over their
-    kernels."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +53,8 @@ class _Moment:
     sut: float | None
     proxy: float | None
     storage: float | None
-    machines: Mapping[str, Mapping[str, float]]
-    client_machine: Mapping[str, float] | None
+    machines: Mapping[str, CpuModes]
+    client_machine: CpuModes | None
 
 
 @dataclass
@@ -175,7 +136,7 @@ class Meter:
             sut_over_s=client.over_s if is_sut and client.cpu_s is not None else None,
         )
 
-    def drove(self, measurement: Measurement, ahead_s: float | None = None) -> Driven:
+    def load_of(self, measurement: Measurement, ahead_s: float | None = None) -> LoadTime:
         """Return when the client drove load, by its own report; called after the phase.
 
         `ahead_s`: seconds by which the client's wall clock is ahead of the SUT's monotonic clock; `None`: as on
@@ -186,7 +147,7 @@ class Meter:
         phase = Span(self._began.monotonic, self._ended.monotonic)
         own_s = self._began.wall - self._began.monotonic
         word = ReportedStart(measurement.started_at, own_s if ahead_s is None else ahead_s)
-        return driven(phase, measurement.duration_s, word)
+        return locate_load(phase, measurement.duration_s, word)
 
     def _client_use(self, gone_s: float | None) -> _ClientUse:
         """CPU time between the client's readings, which beside a SUT must span `_COVERED` of its life.
@@ -258,7 +219,7 @@ class Meter:
     def _host_of(self, number: int) -> Host:
         return self.hosts[number] if self.hosts else self.host
 
-    def _of_kernels(self, machines: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
+    def _of_kernels(self, machines: Mapping[str, CpuModes]) -> Mapping[str, float]:
         """Sum over hosts; a kernel that several hosts share counts once, since they all read the same figures."""
         if not self.hosts:
             return machines[self.host.name]

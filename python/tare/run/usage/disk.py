@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tare.monitors import OF_SUT
-from tare.run.usage.driven import Span, driving
-from tare.run.usage.trace import Elsewhere, growth, read_all, span_of
+from tare.record.load_time import Span
+from tare.record.trace import SOURCES, IoSource, Traces, growth
+from tare.record.turns import Measured
+from tare.record.usage import DiskLimit, DiskUse
 
 _HOST_AT = "t0_ns"
 _TIMES = ("read_ms", "write_ms", "discard_ms", "flush_ms")
@@ -30,40 +28,13 @@ _SLACK_S = 1.0
 """Tolerated time without samples at the ends of the phase."""
 
 
-@dataclass(frozen=True)
-class DiskUse:
-    """A block device of the host over the measure phase; `None`: the trace has no figure.
-
-    `busy`: share of the time with any request in flight. `depth`: mean number of requests in flight, by Little's
-    law their summed times over the length of the phase. `read_ms`, `write_ms`: mean time of one request.
-    """
-
-    name: str
-    busy: float
-    depth: float
-    reads_per_s: float | None
-    writes_per_s: float | None
-    read_bytes_per_s: float | None
-    written_bytes_per_s: float | None
-    read_ms: float | None
-    write_ms: float | None
+def disk_use_in(traces: Traces, phase: Measured) -> DiskUse | None:
+    """Return the use of the busiest device in a phase; `None` if the trace has none."""
+    disks = traces.read("disk")
+    return None if disks is None else busiest(disks, phase)
 
 
-def with_disk_use(
-    usage: Mapping[str, Any] | None, trace: Path, nodes: Sequence[Elsewhere] = ()
-) -> Mapping[str, Any] | None:
-    """Add `disk` to `usage`: the `DiskUse` of the busiest device; unchanged if the trace has none.
-
-    `nodes`: the traces of further nodes' hosts.
-    """
-    phase = span_of(usage)
-    if usage is None or phase is None or (disks := read_all(trace, nodes, "disk")) is None:
-        return usage
-    busiest_disk = busiest(disks, phase)
-    return usage if busiest_disk is None else {**usage, "disk": dataclasses.asdict(busiest_disk)}
-
-
-def busiest(disks: pl.DataFrame, phase: Span) -> DiskUse | None:
+def busiest(disks: pl.DataFrame, phase: Measured) -> DiskUse | None:
     """Return the device that was busy for most of the time; for equal ones, the one with more requests in flight.
 
     Which device holds the SUT's data does not matter: if the busiest was idle, all were.
@@ -73,12 +44,12 @@ def busiest(disks: pl.DataFrame, phase: Span) -> DiskUse | None:
     return max(known, key=lambda use: (use.busy, use.depth), default=None)
 
 
-def _use(name: str, rows: pl.DataFrame, phase: Span) -> DiskUse | None:
+def _use(name: str, rows: pl.DataFrame, phase: Measured) -> DiskUse | None:
     """Return the use of one device; `busy` is at most `depth`: kernels may count a tick for a short request.
 
     A device that appeared during the phase is left out, since its counters may have started long before.
     """
-    seconds, first = phase.ended_s - phase.began_s, rows[_HOST_AT].min()
+    seconds, first = phase.seconds, rows[_HOST_AT].min()
     if not isinstance(first, int) or first > phase.began_s * _NS:
         return None
     grown = {column: growth(rows, _HOST_AT, column, phase) for column in (*_COUNTERS, *_TIMES)}
@@ -109,34 +80,13 @@ def _each(total: float | None, count: float | None) -> float | None:
     return total / count if total is not None and count else None
 
 
-@dataclass(frozen=True)
-class DiskLimit:
-    """A limit on reads a second and as many writes a second, and the share of the time in which it held the SUT up.
-
-    `used`: share of the time under load in which reads or writes waited for the limit or passed at its rate; of
-    several nodes, the highest. Cgroup v1 counts operations as they reach the limit (`blk_should_throtl` in
-    block/blk-throttle.h): a burst of a hundred delays everything behind it, so arrivals are modelled as a queue
-    that drains at the limit's rate. V2 counts behind the limit, where that queue is short. In each 0.2 s, the
-    higher share of reads and writes counts, so turns within that time are underestimated. The disk does not see
-    what waits for a limit: it may be idle (`DiskUse`) while everything waits.
-    """
-
-    per_s: int
-    used: float
-
-
-def with_disk_limit(
-    usage: Mapping[str, Any] | None, trace: Path, per_s: int | None, nodes: Sequence[Elsewhere] = ()
-) -> Mapping[str, Any] | None:
-    """Add `disk_limit` to `usage`, a `DiskLimit`; unchanged without a limit or figures in the trace."""
-    phase = driving(usage) or span_of(usage)
-    if usage is None or per_s is None or phase is None:
-        return usage
-    groups = read_all(trace, nodes, "cgroup", ["name", "target", _GROUP_AT, *_WAYS])
-    if groups is None:
-        return usage
+def disk_limit_in(traces: Traces, phase: Span, per_s: int | None) -> DiskLimit | None:
+    """Return how much of a phase the limit held the SUT up; `None` without a limit or figures in the trace."""
+    groups = None if per_s is None else traces.read("cgroup", ["name", "target", _GROUP_AT, *_WAYS])
+    if per_s is None or groups is None:
+        return None
     used = share_used(groups.filter(pl.col("name").str.contains(OF_SUT)), phase, per_s)
-    return usage if used is None else {**usage, "disk_limit": dataclasses.asdict(DiskLimit(per_s, used))}
+    return None if used is None else DiskLimit(per_s, used)
 
 
 def share_used(groups: pl.DataFrame, phase: Span, per_s: int) -> float | None:
@@ -175,53 +125,35 @@ def _share_held_up(came: np.ndarray, allowance: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Source:
-    """Columns of a table in the trace that count the same bytes. `at`: when they were read."""
+class SutIo:
+    """Bytes between the SUT and block devices, and their source; `None`: no source has values, which is not 0."""
 
-    name: str
-    table: str
-    at: str
-    read: str
-    written: str
+    read_bytes: float | None = None
+    written_bytes: float | None = None
+    source: str | None = None
 
 
-SOURCES = (
-    Source("tp_btf/block_rq_issue", "cgroup", "block_at_ns", "block_read_bytes", "block_written_bytes"),
-    Source("control group", "cgroup", "io_t0_ns", "read_bytes", "written_bytes"),
-    Source("BFQ", "cgroup", "bfq_t0_ns", "bfq_read_bytes", "bfq_written_bytes"),
-    Source("/proc/PID/io", "process", "io_t0_ns", "read_bytes", "written_bytes"),
-)
-"""In order of trust; the first with values counts. On control groups v1, the second is empty until a throttle rule
-exists, and the last counts what a process dirtied, whether or not it has reached a device."""
-
-
-def with_sut_io(
-    usage: Mapping[str, Any] | None, trace: Path, nodes: Sequence[Elsewhere] = ()
-) -> Mapping[str, Any] | None:
-    """Add the SUT's bytes to `usage`; they stay `None` if no source has values: empty is not zero."""
-    phase = span_of(usage)
-    if usage is None or phase is None or not trace.is_dir():
-        return usage
-    for source in SOURCES:
-        table = _rows(trace, nodes, source)
+def sut_io_in(traces: Traces, phase: Measured) -> SutIo:
+    """Return the SUT's bytes in a phase, by the first source with values."""
+    for source in SOURCES if traces.trace.is_dir() else ():
+        table = _rows(traces, source)
         read = _of_all(table, source.at, source.read, phase)
         written = _of_all(table, source.at, source.written, phase)
         if read is not None or written is not None:
-            figures = {"sut_read_bytes": read, "sut_write_bytes": written, "sut_io_source": source.name}
-            return {**usage, **figures}
-    return usage
+            return SutIo(read, written, source.name)
+    return SutIo()
 
 
-def _of_all(table: pl.DataFrame, at: str, column: str, phase: Span) -> float | None:
+def _of_all(table: pl.DataFrame, at: str, column: str, phase: Measured) -> float | None:
     """Growth over all nodes together; `None` if one is unknown."""
     each = [growth(rows, at, column, phase) for _, rows in table.group_by("name")]
     known = [grown for grown in each if grown is not None]
     return sum(known) if known and len(known) == len(each) else None
 
 
-def _rows(trace: Path, nodes: Sequence[Elsewhere], source: Source) -> pl.DataFrame:
+def _rows(traces: Traces, source: IoSource) -> pl.DataFrame:
     wanted = ("target", "name", source.at, source.read, source.written)
-    table = read_all(trace, nodes, source.table, wanted)
+    table = traces.read(source.table, wanted)
     if table is None:
         return pl.DataFrame(schema=dict.fromkeys(wanted, pl.Int64))
     return table.filter(pl.col("name").str.contains(OF_SUT))

@@ -2,62 +2,39 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from tare.monitors import OF_SUT
-from tare.run.usage.driven import Span, shifted
-from tare.run.usage.trace import Elsewhere, growth, read_all, span_of
+from tare.record.load_time import Span
+from tare.record.trace import Traces, growth, read_all
+from tare.record.turns import Measured, Turns
+from tare.record.usage import Saturation, SaturationOfSides, Usage
 
 SIDES = {"sut": OF_SUT, "client": "^client$"}
 """Side → pattern of its name, or its nodes' names, in traces."""
 _NS, _US = 1e9, 1e6
 
 
-@dataclass(frozen=True)
-class Saturation:
-    """CPU use of a side while it ran in the measure phase; `None`: the trace has no figure.
-
-    `cpus`: CPUs' worth of time that it could use: what it is allowed, but no more than its threads. `busy`: the
-    part of `cpus` that it used. `waiting`: share of the time in which one of its threads waited for a CPU (PSI,
-    Documentation/accounting/psi.rst). `throttled`: share of its active enforcement periods in which its quota ran
-    out. `waiting_io`: share of the time in which one of its threads waited for I/O (PSI).
-    """
-
-    cpus: float | None
-    busy: float | None
-    waiting: float | None
-    throttled: float | None
-    waiting_io: float | None = None
-
-
-def with_saturation(
-    usage: Mapping[str, Any] | None,
-    trace: Path,
-    client: Elsewhere | None = None,
-    nodes: Sequence[Elsewhere] = (),
-) -> Mapping[str, Any] | None:
-    """Add `saturation` to `usage`: side → a `Saturation`; unchanged without a trace of the measure phase.
-
-    `client`, `nodes`: traces of the client and of further nodes on hosts of their own.
-    """
-    phase = span_of(usage)
-    if usage is None or phase is None or not (trace / "process.parquet").is_file():
-        return usage
+def saturation_in(traces: Traces, usage: Usage, phase: Measured) -> SaturationOfSides | None:
+    """Return the saturation of both sides in a phase; `None` without a trace."""
+    if not (traces.trace / "process.parquet").is_file():
+        return None
+    allowed = {
+        "sut": Allowed(usage.sut_cpus, usage.sut_cpus if usage.sut_node_cpus is None else usage.sut_node_cpus),
+        "client": Allowed(usage.client_cpus, usage.client_cpus),
+    }
     figures = {}
     for side, names in SIDES.items():
-        away = client if side == "client" else None
-        ahead_s = 0.0 if away is None else away.ahead_s
-        span = shifted(phase, ahead_s)
-        place = trace if away is None else away.trace
-        tables = Tables(*(read_all(place, nodes if side == "sut" else (), name) for name in ("cgroup", "process")))
-        figures[side] = dataclasses.asdict(_of_trace(tables, names, usage, side, span))
-    return {**usage, "saturation": figures}
+        away = traces.client if side == "client" else None
+        span = phase.shifted(0.0 if away is None else away.ahead_s)
+        place = traces.trace if away is None else away.trace
+        nodes = traces.nodes if side == "sut" else ()
+        tables = Tables(*(read_all(place, nodes, name) for name in ("cgroup", "process")))
+        figures[side] = _of_trace(tables, names, allowed[side], span)
+    return SaturationOfSides(**figures)
 
 
 @dataclass(frozen=True)
@@ -68,14 +45,14 @@ class Tables:
     processes: pl.DataFrame | None
 
 
-def _of_trace(tables: Tables, names: str, usage: Mapping[str, Any], side: str, phase: Span) -> Saturation:
+def _of_trace(tables: Tables, names: str, allowed: Allowed, phase: Measured) -> Saturation:
     groups, processes = tables.groups, tables.processes
     if processes is None:
-        return Saturation(None, None, None, None)
+        return Saturation()
     return of_side(
         None if groups is None else groups.filter(pl.col("name").str.contains(names)),
         processes.filter(pl.col("name").str.contains(names)),
-        Allowed(usage.get(f"{side}_cpus"), usage.get(f"{side}_node_cpus", usage.get(f"{side}_cpus"))),
+        allowed,
         phase,
     )
 
@@ -88,7 +65,7 @@ class Allowed:
     each: float | None
 
 
-def of_side(groups: pl.DataFrame | None, processes: pl.DataFrame, allowed: Allowed, phase: Span) -> Saturation:
+def of_side(groups: pl.DataFrame | None, processes: pl.DataFrame, allowed: Allowed, phase: Measured) -> Saturation:
     """Return the saturation of the whole side or of its busiest node, whichever is higher.
 
     Nodes may share CPUs; then all together can reach the limit of these while no single node does.
@@ -120,7 +97,7 @@ def _most(values: Iterable[float | None]) -> float | None:
 
 
 def saturation(
-    groups: pl.DataFrame | None, processes: pl.DataFrame, allowed: float | None, phase: Span
+    groups: pl.DataFrame | None, processes: pl.DataFrame, allowed: float | None, phase: Measured
 ) -> Saturation:
     """Return the saturation of one side; `allowed`: CPUs by its CPU set and quota."""
     has_group = groups is not None and len(groups) > 0
@@ -128,13 +105,13 @@ def saturation(
     assert table is not None  # noqa: S101 - either is there
     ran = _overlap(table, at, phase)
     if ran is None:
-        return Saturation(None, None, None, None)
-    seconds = ran.ended_s - ran.began_s
+        return Saturation()
+    seconds = ran.seconds
     cpus = _usable_cpus(allowed, _most_threads(groups if has_group else None, processes))
     used_ns = growth(table, at, used, ran)
     busy = None if used_ns is None or not cpus else used_ns / _NS / seconds / cpus
     if not has_group or groups is None:
-        return Saturation(cpus, busy, None, None)
+        return Saturation(cpus, busy)
     waited_us, waited_io_us = (growth(groups, "pressure_t0_ns", f"{kind}_some_us", ran) for kind in ("cpu", "io"))
     periods, throttled = (
         growth(groups, "throttle_t0_ns", column, ran) for column in ("periods", "throttled_periods")
@@ -148,8 +125,10 @@ def saturation(
     )
 
 
-def _overlap(table: pl.DataFrame, at: str, phase: Span) -> Span | None:
-    """Return the part of the phase with samples: a client starts after it and ends before it."""
+def _overlap(table: pl.DataFrame, at: str, phase: Measured) -> Measured | None:
+    """Return the part of the phase with samples: a client starts after it and ends before it; all of turns."""
+    if isinstance(phase, Turns):
+        return phase
     times = table[at].drop_nulls().to_numpy()
     if len(times) < 2:
         return None

@@ -24,7 +24,7 @@ from tare.sites.cloud.blueprint import HostPlace, places, resource_name
 from tare.sites.cloud.keys import SshKey, new_key
 from tare.sites.cloud.plan import MachinePlan
 from tare.sites.file import SshSpec
-from tare.sites.layout import Layout, make_directory
+from tare.sites.layout import Layout, make_home
 from tare.sites.ledger import Made
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import alive, from_ident, to_ident
@@ -155,7 +155,7 @@ class Rentals:
     @cached_property
     def ledger(self) -> SqliteLedger:
         """Ledger of the resources of all rentals; `host` of a resource is the ID of its rental."""
-        return SqliteLedger(self.folder / "ledger.sqlite")
+        return SqliteLedger(self.folder / "ledger.sqlite", home=self.layout.home)
 
     def entries(self, rental: str) -> tuple[Made, ...]:
         """Ledger entries of one rental, in the order of removal."""
@@ -186,7 +186,7 @@ class Rentals:
             owner=to_ident(own_process()),
         )
         rental = Rental(name := f"{plan.name}-{secrets.token_hex(3)}", self.folder / name, about)
-        make_directory(self.folder.parent)
+        make_home(self.layout.home)
         self.folder.mkdir(exist_ok=True, mode=0o700)
         draft = self.folder / f".{name}"
         draft.mkdir(mode=0o700)

@@ -20,8 +20,9 @@ from requests.exceptions import ReadTimeout, RequestException
 
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Host
-from tare.sites.engine import LABEL, in_words, labels
+from tare.sites.engine import in_words, labels
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.marks import LABEL
 from tare.sites.sidecar import server
 from tare.sites.sidecar.calls import CGROUPS
 
@@ -52,6 +53,8 @@ done
 """
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SYS_PTRACE")
 """Rights to give files away, to access and change others' files, and to read others' processes in /proc."""
+_UNCONFINED = "apparmor=unconfined"
+"""AppArmor's profile of engines hides all processes outside of containers, docker-proxy among them."""
 _TO_BECOME_THE_USER = ("SETUID", "SETGID", "SETPCAP")
 
 
@@ -173,14 +176,14 @@ class Sidecar:
             read_only=True,
             cap_drop=["ALL"],
             cap_add=[*CAPABILITIES, *_TO_BECOME_THE_USER],
-            security_opt=["no-new-privileges"],
+            security_opt=["no-new-privileges", _UNCONFINED],
             mounts=list(_mounts(around, self._home)),
         )
         wanted: Mapping[str, Any] = engine.api.create_container_config(
             self._image,
             program,
             entrypoint=_become_user(around),
-            labels=labels("tare/sidecar"),
+            labels=labels("tare/sidecar", self._ledger.owner_on(self._host.name)),
             stdin_open=attached,
             host_config=settings,
             working_dir="/",
@@ -257,6 +260,7 @@ class _Line:
 
     def close(self) -> None:
         """Close the container's standard input, which ends it."""
+        self._connection._response.close()  # first, as it flushes its reader
         self._connection.close()
         self._plain.close()
 

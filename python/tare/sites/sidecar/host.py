@@ -8,11 +8,10 @@ from pathlib import Path
 from docker import DockerClient
 
 from tare.errors import TareError
-from tare.sites import Completed, Host
+from tare.sites import Completed, Host, NewFile
 from tare.sites.engine import engine_facts
 from tare.sites.layout import Layout
 from tare.sites.local import LocalHost
-from tare.sites.put_all import NewFile
 from tare.sites.sidecar.calls import CGROUPS, Answers, SidecarCalls
 from tare.sites.ssh.host import SshHost
 from tare.sites.ssh.link import Link
@@ -23,9 +22,15 @@ _TRY_S = 30.0
 class UserHost(LocalHost):
     """As `LocalHost`, except for runs' directories, control groups and others' processes."""
 
+    by_sidecar = True
+
     def __init__(self, sidecar: Answers, layout: Layout, name: str = "local") -> None:
         super().__init__(name)
         self.calls = SidecarCalls(sidecar, layout, name)
+
+    def rest(self) -> None:
+        """Remove the sidecar until the next request."""
+        self.calls.rest()
 
     def run(
         self,
@@ -66,9 +71,15 @@ class UserHost(LocalHost):
 class SshUserHost(SshHost):
     """As `SshHost`, with the exceptions of `UserHost`; `sidecar` is a container of that host's engine."""
 
+    by_sidecar = True
+
     def __init__(self, link: Link, sidecar: Answers, layout: Layout) -> None:
         super().__init__(link)
         self.calls = SidecarCalls(sidecar, layout, link.name)
+
+    def rest(self) -> None:
+        """Remove the sidecar until the next request."""
+        self.calls.rest()
 
     def run(
         self,
@@ -115,7 +126,7 @@ class SshUserHost(SshHost):
 
 def why_no_sidecar(host: Host, engine: DockerClient | None) -> str | None:
     """Why the engine gives this user no access to files and processes of its containers, determined by a trial."""
-    if not isinstance(host, UserHost | SshUserHost) or engine is None:
+    if not host.by_sidecar or engine is None:
         return None
     if engine_facts(engine).get("engine_rootless"):
         return "it also runs as a user, and tare needs root to set limits of its containers; run tare with sudo"
@@ -124,5 +135,5 @@ def why_no_sidecar(host: Host, engine: DockerClient | None) -> str | None:
     except TareError as error:
         return str(error)
     finally:
-        host.calls.rest()
+        host.rest()
     return None

@@ -23,7 +23,7 @@ class Carried:
         self._link = link
         self._there: dict[str, str] = {}
 
-    def place_of(self, program: str) -> str:
+    def path_there(self, program: str) -> str:
         """Path of a program on the host; for programs that are not tare's, the given path."""
         binary = _CARRIED.get(Path(program).name)
         if binary is None or program not in candidates(binary) or not Path(program).is_file():

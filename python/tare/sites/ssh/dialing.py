@@ -34,7 +34,8 @@ _NOT_THERE, _OTHER_MACHINE, _NOT_COPIED = 97, 96, 95
 _PLACE = 'if [ "$(id -u)" = 0 ]; then d=/var/lib/tare; else d=${XDG_DATA_HOME:-$HOME/.local/share}/tare; fi'
 _COPY = (
     'umask 077; {place}; p=$d/agent/{name}; m=$(uname -m); [ "$m" = {machine} ] || {{ echo "$m"; exit 96; }}; '
-    'mkdir -p "$d/agent" && cat >"$p.$$" && echo "{digest}  $p.$$" | sha256sum -c >/dev/null && chmod 700 "$p.$$" '
+    'mkdir -p "$d"; [ -n "$(ls -A "$d")" ] || stat -c %i "$d" >"$d/.tare"; mkdir -p "$d/agent" && cat >"$p.$$" '
+    '&& echo "{digest}  $p.$$" | sha256sum -c >/dev/null && chmod 700 "$p.$$" '
     '&& mv "$p.$$" "$p" || {{ rm -f "$p.$$"; exit 95; }}'
 )
 _CONNECT = '{place}; p=$d/agent/{name}; [ -x "$p" ] || exit 97; exec {sudo}"$p" connect {words}'

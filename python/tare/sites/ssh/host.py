@@ -1,4 +1,4 @@
-"""A host over SSH: the agent there carries out the five methods of `Host`."""
+"""A host over SSH: the agent there carries out the methods of `Host`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tare.errors import NO_FILE, RunFailed, TimedOut, host_failed
-from tare.sites import Completed, Output, Process
-from tare.sites.abilities import ClockReading
-from tare.sites.put_all import NewFile
+from tare.sites import Completed, Host, NewFile, Output, Process
+from tare.sites.abilities import ClockReading, NetworkProbe
+from tare.sites.reading import last_line
 from tare.sites.ssh.carried import Carried
 from tare.sites.ssh.frames import MOST_DATA
 from tare.sites.ssh.link import Link, Refused, Request
@@ -26,12 +26,14 @@ _SMALL, _ABSENT = 1 << 18, -1
 _PSEUDO = ("/proc/", "/sys/")
 
 
-class SshHost:
+class SshHost(Host):
     """Errors and limits are those of `LocalHost`. `python3` is the host's own, from $PATH.
 
     tare's own programs, named by their local paths, are copied to the host when they are first run. A call without
     a time limit of its own has the link's; a connection that comes back in time goes unnoticed.
     """
+
+    is_remote = True
 
     def __init__(self, link: Link) -> None:
         self.name = link.name
@@ -72,11 +74,11 @@ class SshHost:
         split = answer.fields["stdout"]
         done = Completed(tuple(argv), answer.fields["code"], answer.data[:split], answer.data[split:])
         if check and done.code != 0:
-            raise RunFailed(f"{_short_command(argv)} ended with {done.code} on {self.name}: {_last_line(done)}")
+            raise RunFailed(f"{_short_command(argv)} ended with {done.code} on {self.name}: {last_line(done)}")
         return done
 
     def _program(self, argv: Sequence[str], env: Mapping[str, str] | None) -> dict[str, Any]:
-        place = self._carried.place_of(argv[0])
+        place = self._carried.path_there(argv[0])
         return {"argv": [place, *argv[1:]], "env": None if env is None else dict(env)}
 
     def _late(self, argv: Sequence[str], timeout_s: float) -> TimedOut:
@@ -130,7 +132,7 @@ class SshHost:
             raise RunFailed(f"{target} cannot be written on {self.name}: {_reason(refused)}") from refused
 
     def put_all(self, files: Sequence[NewFile]) -> None:
-        """See `PutsTogether.put_all`; long files are written one by one."""
+        """See `Host.put_all`; long files are written one by one."""
         small = [file for file in files if len(file.content) <= _SMALL]
         for file in files:
             if file not in small:
@@ -219,7 +221,7 @@ class SshHost:
             raise host_failed(what, refused.errno, _reason(refused), spent=NO_FILE) from refused
 
     def read_all(self, paths: Sequence[str]) -> Mapping[str, bytes | None]:
-        """See `ReadsAhead.read_all`."""
+        """See `Host.read_all`."""
         return self._read_all(paths, regular=False)
 
     def _read_all(self, paths: Sequence[str], *, regular: bool) -> Mapping[str, bytes | None]:
@@ -240,6 +242,10 @@ class SshHost:
         """The agent's clocks, which the answer to a ping contains."""
         fields = self._link.ask("ping").fields
         return ClockReading(fields["monotonic_ns"], fields["wall_ns"])
+
+    def network_probe(self) -> NetworkProbe:
+        """The agent's own."""
+        return self
 
     @contextmanager
     def echo(self, address: str) -> Iterator[int]:
@@ -303,8 +309,3 @@ def _reason(refused: Refused) -> str:
 def _short_command(argv: Sequence[str]) -> str:
     """The program and its first argument: enough to identify it, too little to reveal a password."""
     return " ".join([Path(argv[0]).name, *argv[1:2]])
-
-
-def _last_line(done: Completed) -> str:
-    lines = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()
-    return lines[-1] if lines else "it printed nothing"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tare.errors import EnvironmentLacks
+from tare.sites import Process
 from tare.sites.ledger import Kind, Ledger, Made
 from tare.sites.process import from_ident
 from tare.sites.ssh.link import Link, Refused
@@ -19,11 +20,11 @@ class AgentLedger:
         self._link = link
 
     def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:  # noqa: ARG002 - the one host
-        """See `Ledger.note`."""
+        """Note it in the ledger that the agent keeps."""
         self._ask("note", kind=kind.value, ident=ident, keep=keep)
 
     def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:  # noqa: ARG002 - the one host
-        """See `Ledger.forget`."""
+        """Delete it from the ledger that the agent keeps."""
         self._ask("forget", kind=kind.value, ident=ident)
 
     def entries(self) -> tuple[Made, ...]:
@@ -34,8 +35,12 @@ class AgentLedger:
         """Entries whose agent is dead."""
         return tuple(self._made(entry) for entry in self._entries() if not entry["keep"] and not entry["living"])
 
+    def owner_on(self, host: str) -> Process:  # noqa: ARG002 - the one host
+        """Owner of what this process notes for that host."""
+        return from_ident(self._link.agent.ident)
+
     def home(self, host: str) -> str:  # noqa: ARG002 - the one host
-        """See `Ledger.home`."""
+        """Home on the agent's host."""
         return str(self._link.agent.home)
 
     def _entries(self) -> list[dict[str, Any]]:
@@ -67,11 +72,11 @@ class SiteLedger:
         self._there = there
 
     def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:
-        """See `Ledger.note`."""
+        """Note it in the ledger of its host."""
         self._of(host).note(kind, ident, host=host, keep=keep)
 
     def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:
-        """See `Ledger.forget`."""
+        """Delete it from the ledger of its host."""
         self._of(host).forget(kind, ident, host=host)
 
     def entries(self) -> tuple[Made, ...]:
@@ -82,8 +87,12 @@ class SiteLedger:
         """Entries of all hosts whose owner is dead."""
         return self._ordered([made for ledger in self._all() for made in ledger.abandoned()])
 
+    def owner_on(self, host: str) -> Process:
+        """Owner of what this process notes for that host."""
+        return self._of(host).owner_on(host)
+
     def home(self, host: str) -> str:
-        """See `Ledger.home`."""
+        """Home on that host."""
         return self._of(host).home(host)
 
     def _of(self, host: str) -> Ledger:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tare.deployments.mounts import Mount, covering, mount_under, mountinfo_of, parse_mountinfo
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.requirements import HostPlan, Lack, Requirement
 from tare.sites import Host
 from tare.storage.nfs.server import GANESHA, PORT
 from tare.study.values import size_bytes
@@ -31,19 +33,31 @@ class NfsMount:
     wsize: str | None = None
 
 
-def why_no_nfs(host: Host) -> str | None:
-    """Why NFS storage is not available, with a way forward; `None` if no obstacle is known."""
+def _lacks(there: HostPlan) -> Iterator[Lack]:
+    host = there.host
     try:
         host.run([GANESHA, "-v"], timeout_s=_CALL_S)
         host.run(["ip", "-V"], timeout_s=_CALL_S)
     except RunFailed as error:
-        return f"{error.what} (apt-get install nfs-ganesha nfs-ganesha-vfs iproute2)"
+        yield Lack(f"{error.what} (apt-get install nfs-ganesha nfs-ganesha-vfs iproute2)")
+        return
     if not _has_client(host):
         try:
             host.run(["modprobe", "--quiet", "nfsv4"], timeout_s=_CALL_S, check=False)
         except RunFailed:
-            return f"{_NO_CLIENT}, and there is no modprobe that could load one ({_ELSE})"
-    return None if _has_client(host) else f"{_NO_CLIENT}, and `modprobe nfsv4` loads none ({_ELSE})"
+            yield Lack(f"{_NO_CLIENT}, and there is no modprobe that could load one ({_ELSE})")
+            return
+    if not _has_client(host):
+        yield Lack(f"{_NO_CLIENT}, and `modprobe nfsv4` loads none ({_ELSE})")
+
+
+NFS = Requirement(
+    "NFS",
+    needed_by="the storage `nfs`",
+    tried_how="`ganesha.nfsd -v`, `ip -V`, nfs4 in /proc/filesystems after `modprobe nfsv4`",
+    hint="apt-get install nfs-ganesha nfs-ganesha-vfs iproute2",
+    ask=_lacks,
+)
 
 
 def _has_client(host: Host) -> bool:

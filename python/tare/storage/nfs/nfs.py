@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tare.deployments import Right
 from tare.deployments.directories import force_unmount, remove_tree
 from tare.deployments.mounts import describe_mount
 from tare.errors import EnvironmentLacks
+from tare.requirements import HostPlan, Requirement
+from tare.requirements.rights import ROOT
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
 from tare.storage import DataMount, DataRequest
 from tare.storage.mounting import CALL_S, data_below
-from tare.storage.nfs.client import NfsMount, mount_export, verify_export, why_no_nfs
+from tare.storage.nfs.client import NFS, NfsMount, mount_export, verify_export
 from tare.storage.nfs.server import GaneshaServer
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class NfsStorage:
 
     deployments: ClassVar[frozenset[str] | None] = frozenset({"bare", "container"})
     options: ClassVar[frozenset[str]] = frozenset({"sync", "rsize", "wsize"})
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+    needs: ClassVar[tuple[Requirement, ...]] = (ROOT, NFS)
 
     host: Host
     ledger: Ledger
@@ -39,7 +40,7 @@ class NfsStorage:
 
         Data is copied to the served directory, so the client has not seen it yet.
         """
-        if (why := why_no_nfs(self.host)) is not None:
+        if (why := NFS.why_not(HostPlan(self.host))) is not None:
             raise EnvironmentLacks(f"storage `nfs` is not available: {why}")
         self.clear(request)
         ganesha = self._server(request)

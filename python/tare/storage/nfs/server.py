@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tare.deployments.cgroup.placement import warden
+from tare.deployments.cgroup.removal import warden
 from tare.deployments.network.bridge import free_network
 from tare.deployments.vm.network import remove_link
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host, Output, Process
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.marks import digits_of
 from tare.sites.process import alive, from_ident, to_ident
 
 GANESHA = "ganesha.nfsd"
@@ -52,8 +52,8 @@ class GaneshaServer:
 
     @property
     def link(self) -> str:
-        """The host's end of the link; the name of an interface has at most 15 characters."""
-        return f"tarn{hashlib.sha256(self.name.encode()).hexdigest()[:9]}"
+        """The host's end of the link."""
+        return f"tarn{digits_of(self.name, self.ledger.owner_on(self.host.name), 9)}"
 
     @property
     def process(self) -> Process | None:

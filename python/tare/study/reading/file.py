@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from tare.study.model import Margin, MarginMetric, Name, PublishedMetric, Scalar, Source
+from tare.study.model import Margin, MarginMetric, MaxOverhead, Name, PublishedMetric, Scalar, Source
 from tare.study.protocol_spec import InterleaveSpec, ProtocolSpec
 from tare.study.values import MOST, PublishedBy, Quantities, Strict
 
@@ -147,4 +147,5 @@ class StudyFile(Strict):
     published: tuple[PublishedSpec, ...] = ()
     quantities: Quantities | None = None
     margins: Annotated[Mapping[MarginMetric, Margin], Field(min_length=1)] | None = None
+    max_overhead: Annotated[Mapping[MarginMetric, MaxOverhead], Field(min_length=1)] | None = None
     deviations: tuple[Text, ...] = ()

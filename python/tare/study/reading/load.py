@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from tare.study.reading.baselines import FileArms, baselines
 from tare.study.reading.document import Document, KeyPath, dotted, parse, read
 from tare.study.reading.factors import NamedLevels, arms, level_names, only, varies, with_levels
 from tare.study.reading.file import DEFAULT_SCALE, ScaleSpec, StudyFile
+from tare.study.reading.named_files import absolute, check_files, is_image, named_files, with_absolute_paths
 from tare.study.reading.patches import SCALABLE, apply_all
 from tare.study.reading.problems import check_key, checked, shown
 from tare.study.reading.unused import AtScale, check_unused_levels, idle_values
@@ -33,12 +33,10 @@ from tare.study.rules.placement import (
     vm_settings,
 )
 from tare.study.rules.repetition import check_looks, check_measuring, check_stages, margins_of, refuse_duet
+from tare.study.rules.rotation import check_rotation, refuse_rotation
 from tare.study.rules.server_settings import check_setting_value
 from tare.study.rules.tls import refuse_tls
 from tare.study.suggest import did_you_mean
-
-_DOCKER = re.compile(r"docker://[a-z0-9][\w.:/-]*(@sha256:[0-9a-f]{64})?")
-_FILES = re.compile(r"(oci|tar):.+")
 
 
 def load(path: Path, registry: Registry, scale: str | None = None) -> Study:
@@ -127,6 +125,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     _refuse_idle_patches(scaled, source, spec, tuple(whole_arms.values()))
     check_measuring(scaled, file.protocol, resolved)
     check_looks(scaled, file)
+    check_rotation(scaled, file, resolved)
     study = Study(
         name=file.name,
         scale=scale,
@@ -146,8 +145,10 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         disk_bound=disk_bound_levels(scaled, file, names),
         quantities=file.quantities,
         margins=margins_of(file),
+        max_overhead=file.max_overhead or {},
         deviations=(*file.deviations, *spec.deviations),
         text=document.text,
+        files=named_files(resolved, registry),
     )
     return AtScale(study, scaled, file, every, tuple(whole_arms.values()))
 
@@ -206,6 +207,7 @@ def _check_arm(document: Document, registry: Registry, file: StudyFile, arm: Arm
                 _key_to_blame(document, (("workload", "name"), ("sut", "database"))), what, hint=error.hint
             ) from error
     refusal = refuse_duet(file.protocol, settings, parameters)
+    refusal = refusal or refuse_rotation(file.protocol, settings, parameters)
     refusal = refusal or refuse_tls(settings, registry.tls_servers, registry.tls_clients)
     if refusal := refusal or refuse_cluster(settings, parameters, registry.clusters):
         what = f"{refusal.why} (arm {arm.name!r})"
@@ -224,9 +226,9 @@ def _arm(document: Document, registry: Registry, arm: NamedLevels, protocol: Rep
     if refusal is not None:
         what = f"{refusal.why} (arm {arm.name!r})"
         raise document.error(_key_to_blame(document, refusal.keys), what, hint=refusal.hint)
-    sut = sut.model_copy(update={"image": _with_absolute_image(document, sut.image), "vm": vm_settings(sut)})
+    sut = with_absolute_paths(document, sut).model_copy(update={"vm": vm_settings(sut)})
     if client is not None:
-        client = client.model_copy(update={"image": _with_absolute_image(document, client.image)})
+        client = with_absolute_paths(document, client)
     settings = ArmSettings(
         sut=sut,
         client=client,
@@ -258,6 +260,7 @@ def _sides(document: Document, registry: Registry, workload: str) -> tuple[SutSp
                 registry.refused,
             )
         _check_image(document, (side, "image"), spec.image, registry)
+        check_files(document, (side,), spec, registry)
     kind = sut.storage.kind
     if kind not in registry.storages:
         raise _unknown(document, ("sut", "storage", "kind"), "storage", kind, registry.storages, registry.refused)
@@ -301,18 +304,18 @@ def _workload(document: Document, registry: Registry, name: str) -> Mapping[str,
     without_name = _without_name(document)
     parameters = without_name.tree["workload"]
     for key in registry.workloads[name].paths:
-        parameters = _with_absolute_path(Path(document.file).parent.absolute(), parameters, tuple(key.split(".")))
+        parameters = _with_absolute_path(document, parameters, tuple(key.split(".")))
     whole = replace(without_name, tree={**without_name.tree, "workload": parameters})
     return checked(registry.workloads[name], whole, ("workload",)).model_dump(mode="json")
 
 
-def _with_absolute_path(folder: Path, parameters: Any, key: Sequence[str]) -> Any:
+def _with_absolute_path(document: Document, parameters: Any, key: Sequence[str]) -> Any:
     """Return `parameters` with the path at `key`, if any, made absolute."""
     if not key:
-        return str(folder / parameters) if isinstance(parameters, str) else parameters
+        return absolute(document, parameters) if isinstance(parameters, str) else parameters
     if not isinstance(parameters, Mapping) or key[0] not in parameters:
         return parameters
-    return {**parameters, key[0]: _with_absolute_path(folder, parameters[key[0]], key[1:])}
+    return {**parameters, key[0]: _with_absolute_path(document, parameters[key[0]], key[1:])}
 
 
 def _check_database(document: Document, sut: SutSpec, registry: Registry) -> None:
@@ -341,20 +344,12 @@ def _check_setting(document: Document, name: str, value: Scalar) -> None:
 
 
 def _check_image(document: Document, where: KeyPath, image: str, registry: Registry) -> None:
-    if image in registry.recipes or _DOCKER.fullmatch(image) or _FILES.fullmatch(image):
+    if is_image(image, registry.recipes):
         return
     if ":" in image or "/" in image:
-        hint = "a recipe's name, docker://REF, oci:PATH or tar:PATH"
+        hint = "a recipe's name, the path of a recipe (.yaml), docker://REF, oci:PATH or tar:PATH"
         raise document.error(where, f"{shown(image)} is not an image reference", hint=hint)
     raise _unknown(document, where, "image recipe", image, registry.recipes)
-
-
-def _with_absolute_image(document: Document, image: str) -> str:
-    """Resolve a path of an image relative to the study file, wherever `tare` is called from."""
-    kind, _, path = image.partition(":")
-    if kind not in {"oci", "tar"} or Path(path).is_absolute():
-        return image
-    return f"{kind}:{Path(document.file).parent.absolute() / path}"
 
 
 def _key_to_blame(document: Document, keys: Sequence[KeyPath]) -> KeyPath:

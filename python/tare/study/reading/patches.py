@@ -12,10 +12,10 @@ TEMPLATE = ("sut", "client", "workload", "monitors")
 """Sections that a level may patch."""
 SCALABLE = (*TEMPLATE, "protocol", "quantities")
 """Sections that a scale may patch."""
-WHOLE_ROOT = "workload"
-"""Section that a patch may set as a whole, since other generators have other keys."""
-_FLAT = (("sut", "settings"), ("workload", "properties"))
-"""The database's own settings and a generator's own properties are flat: their names may contain dots."""
+WHOLE_ROOTS = ("workload", "protocol")
+"""Sections that a patch may set as a whole, since other generators and protocols have other keys."""
+_FLAT = (("sut", "settings"), ("sut", "sysctls"), ("workload", "properties"))
+"""The database's own settings, sysctls and a generator's own properties are flat: their names may contain dots."""
 
 
 _NAME = r"""(?:"[^"]+"|'[^']+'|[^.'"]+)"""
@@ -25,8 +25,8 @@ _WHOLE, _PART = re.compile(rf"{_NAME}(?:\.{_NAME})*"), re.compile(_NAME)
 def split(key: str) -> KeyPath:
     """Split a dotted key: `workload.threads`. A quoted part is one name with dots: `workload.properties."a.b"`.
 
-    What follows `sut.settings.` or `workload.properties.` is one name without quotes, too. Raises `ValueError` if a
-    part is empty or a quotation is not closed.
+    What follows `sut.settings.`, `sut.sysctls.` or `workload.properties.` is one name without quotes, too. Raises
+    `ValueError` if a part is empty or a quotation is not closed.
     """
     head = key.split(".")[:2]
     rest = key[len(".".join(head)) + 1 :]
@@ -55,7 +55,7 @@ def apply(document: Document, source: KeyPath, key: str, roots: Collection[str])
     """Return `document` with the value at `source` placed at the dotted `key`."""
     if "." not in key.strip("."):
         _must_be_root(document, source, key.strip("."), roots)
-        if key == WHOLE_ROOT and isinstance(document.at(source), Mapping):
+        if key in WHOLE_ROOTS and isinstance(document.at(source), Mapping):
             return document.patched((key,), source)
         raise document.error(source, "a patch sets one dotted key", hint=f"such as {key.strip('.')}.KEY: VALUE")
     target = path_of(document, source, key)

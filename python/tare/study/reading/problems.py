@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from tare.errors import StudyError
-from tare.study.model import MARGIN_METRIC, PER_OPERATION, PUBLISHED_METRIC
+from tare.study.metrics import COMPARED_METRIC, LATENCIES, PRIMARY, PUBLISHED_METRIC, SPECS
 from tare.study.reading.document import Document, KeyPath, dotted
 from tare.study.suggest import did_you_mean
 
@@ -44,10 +44,9 @@ _PATTERNS = {
     r"^[1-9]\d*[KMG]?$": "a size in bytes, or with K, M or G: 512M",
 }
 
-_LATENCIES = ("latency_mean", "latency_p50", "latency_p95", "latency_p99", "read_latency_mean")
 _CHOICES = {
-    PUBLISHED_METRIC: ("throughput", *_LATENCIES),
-    MARGIN_METRIC: ("throughput", *_LATENCIES, *PER_OPERATION),
+    PUBLISHED_METRIC: (PRIMARY, *LATENCIES, "read_latency_mean"),
+    COMPARED_METRIC: (*SPECS, "read_latency_mean"),
 }
 """Patterns that stand for names, with the names to offer."""
 

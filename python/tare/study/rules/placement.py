@@ -119,6 +119,12 @@ def _cgroup(side: str, placed: Placement, *, bare: bool) -> Refusal | None:
 
 def _sut_alone(sut: SutSpec, *, isolates: bool) -> Refusal | None:
     keys = (("sut", "network"), ("sut", "deployment"))
+    if sut.sysctls and (sut.deployment != "container" or sut.network is NetworkKind.HOST or sut.pod is not None):
+        at: tuple[KeyPath, ...] = (("sut", "sysctls"), *keys)
+        why = f"tare sets no sysctls for `{sut.deployment}` on `{sut.network}`: they would be those of the host"
+        if sut.pod is not None:
+            why = "tare sets no sysctls for a container in a pod, whose sandbox has the network namespace"
+        return Refusal(at, why, "use `deployment: container` with a network of its own, such as `bridge`")
     if sut.network is NetworkKind.SHARED:
         return Refusal(keys, "the SUT has no other namespace to share", "`shared` is for the client")
     if sut.network is NetworkKind.UNTRACKED:

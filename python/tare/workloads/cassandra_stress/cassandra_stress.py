@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -19,6 +20,7 @@ from tare.workloads.cassandra_stress.histograms import read_histograms
 from tare.workloads.cassandra_stress.measurement import Expected, Logged, measurement, must_have_done
 from tare.workloads.cassandra_stress.output import read_output
 from tare.workloads.cassandra_stress.parameters import CassandraStressParameters
+from tare.workloads.output_text import output_text
 
 KEYSPACE = "tare"
 HOME = "/opt/cassandra"
@@ -29,7 +31,7 @@ _NO_JMX = 9
 _MARGIN_S = 120.0
 """Time for the JVM's start, connecting, its sleep of 2 s, and operations that wait for their time limit."""
 _LOAD_BASE_S, _LOAD_RECORDS_PER_S = 300.0, 200.0
-_LARGEST_OUTPUT = 256 << 20
+_text = partial(output_text, tool="cassandra-stress", most_mib=256)
 _ENV: Mapping[str, str] = {"LC_ALL": "C.UTF-8"}
 
 
@@ -182,11 +184,3 @@ def _judge(asked: Expected) -> Callable[[str, str], None]:
         must_have_done(read_output(stdout, stderr), asked)
 
     return judge
-
-
-def _text(path: Path) -> str:
-    with path.open("rb") as file:
-        content = file.read(_LARGEST_OUTPUT + 1)
-    if len(content) > _LARGEST_OUTPUT:
-        raise RunFailed(f"{path.name} of cassandra-stress is larger than {_LARGEST_OUTPUT >> 20} MiB")
-    return content.decode(errors="replace")

@@ -6,6 +6,7 @@ import math
 import signal
 from collections.abc import Mapping, Sequence
 from errno import errorcode
+from functools import partial
 from pathlib import Path
 
 from tare.errors import RunFailed
@@ -13,6 +14,7 @@ from tare.workloads import Latency, Measurement, Operation, Window
 from tare.workloads.fio.output import DIRECTIONS, Entry, Job, Timed, ended_by, entries_in, jobs_in, printed_at
 from tare.workloads.fio.parameters import FioParameters
 from tare.workloads.merged import merge_histograms, merge_latencies, percentile
+from tare.workloads.output_text import output_text
 from tare.workloads.sysbench.measurement import due_s
 
 RESOLUTION = 1 / 64
@@ -20,7 +22,7 @@ RESOLUTION = 1 / 64
 _SHORT = 0.01
 """fio reads its clock only now and then; a job that lacks a larger share of its time was cut short."""
 _OFF_GRID = 0.25
-_LARGEST_OUTPUT = 64 << 20
+_text = partial(output_text, tool="fio", most_mib=64)
 _MIB = 1 << 20
 
 
@@ -93,14 +95,6 @@ def _because(complaints: str) -> str:
     """First complaint of fio; later ones follow from it."""
     words = next((line for line in complaints.splitlines() if line.startswith("fio:")), None)
     return "" if words is None else f": {words.removeprefix('fio:').strip()}"
-
-
-def _text(path: Path) -> str:
-    with path.open("rb") as file:
-        content = file.read(_LARGEST_OUTPUT + 1)
-    if len(content) > _LARGEST_OUTPUT:
-        raise RunFailed(f"{path.name} of fio is larger than {_LARGEST_OUTPUT >> 20} MiB")
-    return content.decode(errors="replace")
 
 
 def _entries(log: Path) -> tuple[Entry, ...]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import RunFailed
-from tare.workloads import ClientCommand, Latency, Measurement, Parameters, Window
-from tare.workloads.sysbench.measurement import RESOLUTION, due_s, must_have_ended_well, percentile_ms, text_of
+from tare.workloads import ClientCommand, Measurement, Parameters, Window
+from tare.workloads.sysbench.measurement import due_s, latency_of, must_agree_on_p95, must_have_ended_well, text_of
 from tare.workloads.sysbench.output import (
     STATISTICS,
     Bucket,
@@ -27,8 +27,6 @@ from tare.workloads.sysbench.output import (
 _ENV: Mapping[str, str] = {"LC_ALL": "C"}
 _FORCED_SHUTDOWN_S = 30
 _MARGIN_S = 60.0
-_PRINTED_HALF = 0.0051
-"""Half of the last digit of figures with two decimals."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ def measurement_of(report: Report, form: Form, details: Mapping[str, float]) -> 
         queries_per_s=None,
         errors=0,
         reconnects=0,
-        latency=_latency(report, events),
+        latency=latency_of(report),
         histogram=tuple((bucket.value_ms, bucket.count) for bucket in report.histogram),
         windows=report.windows,
         details={
@@ -145,22 +143,4 @@ def _must_agree(report: Report) -> None:
     events, counted = report.figure("events"), sum(bucket.count for bucket in report.histogram)
     if counted != events:
         raise RunFailed(f"sysbench's report contradicts itself: {counted} events in the histogram of {events:.0f}")
-    p95, printed_p95 = percentile_ms(report.histogram, 95), report.figure("latency_p95_ms")
-    if p95 is not None and abs(p95 - printed_p95) > _PRINTED_HALF:
-        raise RunFailed(
-            f"sysbench's report contradicts itself: p95 {p95} ms by the histogram, but {printed_p95} ms"
-        )
-
-
-def _latency(report: Report, events: int) -> Latency:
-    """Latency of the report. The mean comes from the sum, as the printed mean has only two decimals."""
-    return Latency(
-        mean_ms=report.figure("latency_sum_ms") / events,
-        min_ms=report.figure("latency_min_ms"),
-        max_ms=report.figure("latency_max_ms"),
-        p50_ms=percentile_ms(report.histogram, 50),
-        p95_ms=percentile_ms(report.histogram, 95),
-        p99_ms=percentile_ms(report.histogram, 99),
-        resolution=RESOLUTION,
-        blind_to_stalls=True,
-    )
+    must_agree_on_p95(report)

@@ -6,10 +6,13 @@ import math
 import re
 import signal
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Literal, Protocol
 
 from tare.errors import RunFailed
 from tare.workloads import Latency, Measurement, Parameters, Window
+from tare.workloads.output_text import output_text
 from tare.workloads.sysbench.output import Bucket, Printed, Queue, read_output
 from tare.workloads.sysbench.parameters import SysbenchParameters
 
@@ -17,10 +20,12 @@ BUCKETS, LOWEST_MS, HIGHEST_MS = 1024, 0.001, 100_000.0
 RESOLUTION = math.exp(math.log(HIGHEST_MS / LOWEST_MS) / (BUCKETS - 1)) - 1
 """Relative width of a bucket, 1.8 %: 1024 buckets at equal ratios from 0.001 to 100,000 ms (sb_logger.c)."""
 
-_LARGEST_OUTPUT = 64 << 20
+text_of = partial(output_text, tool="sysbench", most_mib=64)
+"""Read a file of output. Raises `RunFailed` if it is too large for a report."""
 _LONGEST_REASON = 300
 _PRINTED_HALF = 0.0051
 """Half of the last digit of figures with two decimals."""
+TimedFrom = Literal["intended-send", "actual-send"]
 _CAUSE = re.compile(r"error:? \d+|event queue is full|forcing shutdown|Cannot find benchmark")
 
 
@@ -101,11 +106,7 @@ def _must_agree(printed: Printed) -> None:
     for what, (actual, expected) in checks.items():
         if actual != expected:
             raise RunFailed(f"sysbench's report contradicts itself: {actual} {what}, but {expected} elsewhere")
-    p95, printed_p95 = percentile_ms(printed.histogram, 95), printed.figure("latency_p95_ms")
-    if p95 is not None and abs(p95 - printed_p95) > _PRINTED_HALF:
-        raise RunFailed(
-            f"sysbench's report contradicts itself: p95 {p95} ms by the histogram, but {printed_p95} ms"
-        )
+    must_agree_on_p95(printed)
 
 
 def _must_be_free_of_errors(printed: Printed, max_error_share: float) -> None:
@@ -129,7 +130,7 @@ def _measurement(printed: Printed, parameters: SysbenchParameters) -> Measuremen
         queries_per_s=printed.count("queries") / seconds,
         errors=printed.count("ignored_errors"),
         reconnects=printed.count("reconnects"),
-        latency=_latency(printed, closed_loop=parameters.rate is None),
+        latency=latency_of(printed, "actual-send" if parameters.rate is None else "intended-send"),
         histogram=tuple((bucket.value_ms, bucket.count) for bucket in printed.histogram),
         windows=_windows(printed),
         details={
@@ -145,18 +146,40 @@ def _measurement(printed: Printed, parameters: SysbenchParameters) -> Measuremen
     )
 
 
-def _latency(printed: Printed, *, closed_loop: bool) -> Latency:
+class Summary(Protocol):
+    """The end of a report of any test of sysbench."""
+
+    @property
+    def histogram(self) -> tuple[Bucket, ...]:
+        """Buckets in order."""
+        ...
+
+    def figure(self, name: str) -> float:
+        """First figure of a line."""
+        ...
+
+
+def must_agree_on_p95(printed: Summary) -> None:
+    """Raise `RunFailed` unless the 95th percentile of the histogram is the printed one."""
+    p95, printed_p95 = percentile_ms(printed.histogram, 95), printed.figure("latency_p95_ms")
+    if p95 is not None and abs(p95 - printed_p95) > _PRINTED_HALF:
+        raise RunFailed(
+            f"sysbench's report contradicts itself: p95 {p95} ms by the histogram, but {printed_p95} ms"
+        )
+
+
+def latency_of(printed: Summary, timed_from: TimedFrom | None = None) -> Latency:
     """Latency of the report. The mean comes from the sum, as the printed mean has only two decimals."""
     return Latency(
-        mean_ms=printed.figure("latency_sum_ms") / printed.count("events"),
+        mean_ms=printed.figure("latency_sum_ms") / printed.figure("events"),
         min_ms=printed.figure("latency_min_ms"),
         max_ms=printed.figure("latency_max_ms"),
         p50_ms=percentile_ms(printed.histogram, 50),
         p95_ms=percentile_ms(printed.histogram, 95),
         p99_ms=percentile_ms(printed.histogram, 99),
         resolution=RESOLUTION,
-        blind_to_stalls=closed_loop,
-        timed_from="actual-send" if closed_loop else "intended-send",
+        blind_to_stalls=timed_from != "intended-send",
+        timed_from=timed_from,
     )
 
 
@@ -175,15 +198,6 @@ def _windows(printed: Printed) -> tuple[Window, ...]:
         )
         for interval in printed.intervals
     )
-
-
-def text_of(path: Path) -> str:
-    """Read a file of output. Raises `RunFailed` if it is too large for a report."""
-    with path.open("rb") as file:
-        content = file.read(_LARGEST_OUTPUT + 1)
-    if len(content) > _LARGEST_OUTPUT:
-        raise RunFailed(f"{path.name} of sysbench is larger than {_LARGEST_OUTPUT >> 20} MiB")
-    return content.decode(errors="replace")
 
 
 def _one_line(text: str) -> str:

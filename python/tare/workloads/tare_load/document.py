@@ -20,16 +20,16 @@ class _Reported(BaseModel):
 
 
 class Quantiles(_Reported):
-    """Quantiles in nanoseconds."""
+    """Quantiles in nanoseconds; `None`: too few values for one to lie beyond it."""
 
     count: int
     mean: float
     min: int
     max: int
     p50: int
-    p95: int
-    p99: int
-    p999: int = Field(alias="p99.9")
+    p95: int | None
+    p99: int | None
+    p999: int | None = Field(alias="p99.9")
 
 
 class Kind(_Reported):
@@ -44,6 +44,11 @@ class Kind(_Reported):
     lost: int
     latency_ns: Quantiles | None
     service_ns: Quantiles | None
+
+    @property
+    def timed(self) -> int:
+        """Operations with a latency: right ones, and lost ones with at least the limit of a reply."""
+        return self.right + self.lost
 
     @property
     def failures(self) -> Mapping[str, int]:
@@ -120,16 +125,45 @@ class Measured(_Reported):
 
 
 class Window(_Reported):
-    """One window; seconds from the beginning of the measurement."""
+    """One window; seconds from the beginning of the measurement.
+
+    `completed`: right replies in it, also to operations of the warm-up; older programs do not say.
+    """
 
     phase: Literal["warm-up", "measure", "drain"]
     start_s: float
     end_s: float
     right: int
     failed: int
+    completed: int | None = None
     scheduled: int
     missed: int
     latency_ns: Quantiles | None
+    driven_s: float | None = None
+
+    @property
+    def done(self) -> int:
+        """Operations that make up the throughput."""
+        return self.right if self.completed is None else self.completed
+
+    @property
+    def counted_s(self) -> float:
+        """Seconds in which operations counted; with turns, those of the turns within the window."""
+        return self.end_s - self.start_s if self.driven_s is None else self.driven_s
+
+
+class Turns(_Reported):
+    """Turns as columns: times are nanoseconds from the end of the warm-up."""
+
+    warm_up: int
+    settled_ns: tuple[int, ...]
+    end_ns: tuple[int, ...]
+    right: tuple[int, ...]
+    first_half: tuple[int, ...]
+    failed: tuple[int, ...]
+    latency_ns: tuple[int, ...]
+    last_ns: tuple[int | None, ...]
+    slices: tuple[tuple[int, ...], ...] | None = None
 
 
 class End(_Reported):
@@ -184,6 +218,7 @@ class Document(_Reported):
     measure: Measured
     client: Client
     windows: tuple[Window, ...]
+    turns: Turns | None = None
 
     def must_be_complete(self) -> None:
         """Raise `RunFailed` unless the run went on to its end."""

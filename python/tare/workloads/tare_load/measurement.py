@@ -6,9 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tare.errors import RunFailed
-from tare.workloads import Encryption, Latency, LatencyParts, Measurement, Operation, Sustained, Window, output_path
+from tare.workloads import (
+    Encryption,
+    Latency,
+    LatencyParts,
+    Measurement,
+    Operation,
+    Sustained,
+    TurnCounts,
+    Window,
+    output_path,
+)
 from tare.workloads.merged import merge_histograms
-from tare.workloads.tare_load.document import Document, Kind, Quantiles, Split, Tls
+from tare.workloads.tare_load.document import Document, Kind, Quantiles, Split, Tls, Turns
 from tare.workloads.tare_load.document import Window as DocumentWindow
 from tare.workloads.tare_load.logs import LATENCY, RESOLUTION, Buckets, read_log
 from tare.workloads.tare_load.parameters import TareLoadParameters
@@ -31,20 +41,26 @@ def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Me
     document.must_be_complete()
     _must_be_right(document, own)
     _must_be_what_was_asked(document, own)
-    windows = tuple(_window(window) for window in document.windows if window.phase == "measure")
+    windows = tuple(
+        _window(window) for window in document.windows if window.phase == "measure" and window.counted_s > 0
+    )
     _must_be_all_windows(document, own)
     logged = read_log(output_path(stdout, LATENCY))
     _must_be_logged(measured.kinds, logged)
-    within = sum(window.right for window in document.windows if window.phase == "measure")
+    within = sum(window.done for window in document.windows if window.phase == "measure")
     if own.sustainable is not None:
         return _climb_measurement(document, own, sustained(own.sustainable, _measured_rungs(own, document)))
-    histogram = merge_histograms(logged[kind.name] for kind in measured.kinds if kind.right)
+    turns = None if document.turns is None else _turns(document.turns)
+    if turns is not None:
+        within = sum(turns.operations)
+    counted_s = measured.seconds if turns is None else turns.seconds
+    histogram = merge_histograms(logged[kind.name] for kind in measured.kinds if kind.timed)
     return Measurement(
         operations=measured.right,
         unit=own.work.unit,
         duration_s=measured.seconds,
-        throughput_per_s=within / measured.seconds,
-        queries_per_s=measured.requests / measured.seconds,
+        throughput_per_s=within / counted_s,
+        queries_per_s=None if turns is not None else measured.requests / measured.seconds,
         errors=measured.failed,
         reconnects=measured.reconnects,
         latency=_latency(measured.latency_ns, open_loop=own.open_loop),
@@ -55,6 +71,25 @@ def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Me
         started_at=measured.mark_realtime_ns / _NS_PER_S,
         parts=_parts(measured.parts),
         encryption=_encryption(document.set_up.tls),
+        turns=turns,
+    )
+
+
+def _turns(turns: Turns) -> TurnCounts:
+    """Convert the turns after the warm-up. Raises `RunFailed` if one has no correct answer at all."""
+    first = turns.warm_up
+    counted = turns.right[first:]
+    if not any(counted):
+        raise RunFailed("the server did not answer in any turn")
+    sums = zip(turns.latency_ns[first:], counted, strict=True)
+    return TurnCounts(
+        settled_s=tuple(at / _NS_PER_S for at in turns.settled_ns[first:]),
+        ends_s=tuple(at / _NS_PER_S for at in turns.end_ns[first:]),
+        operations=counted,
+        first_half=turns.first_half[first:],
+        latency_ms=tuple(total / count / _NS_PER_MS if count else None for total, count in sums),
+        last_s=tuple(None if at is None else at / _NS_PER_S for at in turns.last_ns[first:]),
+        slices=None if turns.slices is None else turns.slices[first:],
     )
 
 
@@ -112,6 +147,9 @@ def _must_be_what_was_asked(document: Document, own: TareLoadParameters) -> None
 
 def _must_be_all_windows(document: Document, own: TareLoadParameters) -> None:
     measured, windows = document.measure, document.windows
+    if document.turns is not None:
+        _must_count_all_turns(document, document.turns)
+        return
     if (count := own.work.ends_after) is not None:
         ended = measured.right + measured.failed
         if ended < count:
@@ -130,11 +168,19 @@ def _must_be_all_windows(document: Document, own: TareLoadParameters) -> None:
         raise RunFailed(f"the windows of tare-load hold {counted} operations of {measured.right}")
 
 
+def _must_count_all_turns(document: Document, turns: Turns) -> None:
+    counted = sum(turns.right[turns.warm_up :])
+    if counted != document.measure.right:
+        raise RunFailed(f"the turns of tare-load hold {counted} operations of {document.measure.right}")
+    if turns.end_ns[-1] > document.measure.seconds * _NS_PER_S + _SLACK_S * _NS_PER_S:
+        raise RunFailed(f"cut short: the turns of tare-load last longer than its {document.measure.seconds:g} s")
+
+
 def _must_be_logged(kinds: tuple[Kind, ...], logged: Mapping[str, Buckets]) -> None:
     for kind in kinds:
         counted = sum(count for _, count in logged.get(kind.name, ()))
-        if counted != kind.right:
-            raise RunFailed(f"{LATENCY} of tare-load holds {counted} of {kind.right} {kind.name}")
+        if counted != kind.timed:
+            raise RunFailed(f"{LATENCY} of tare-load holds {counted} of {kind.timed} {kind.name}")
 
 
 def _operation(kind: Kind, logged: Mapping[str, Buckets], own: TareLoadParameters) -> Operation:
@@ -158,20 +204,24 @@ def _latency(quantiles: Quantiles | None, *, open_loop: bool) -> Latency:
         min_ms=quantiles.min / _NS_PER_MS,
         max_ms=quantiles.max / _NS_PER_MS,
         p50_ms=quantiles.p50 / _NS_PER_MS,
-        p95_ms=quantiles.p95 / _NS_PER_MS,
-        p99_ms=quantiles.p99 / _NS_PER_MS,
+        p95_ms=_ms(quantiles.p95),
+        p99_ms=_ms(quantiles.p99),
         resolution=RESOLUTION,
         blind_to_stalls=not open_loop,
         timed_from="intended-send" if open_loop else "actual-send",
     )
 
 
+def _ms(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / _NS_PER_MS
+
+
 def _window(window: DocumentWindow) -> Window:
-    seconds = window.end_s - window.start_s
+    seconds = window.counted_s
     return Window(
         end_s=window.end_s,
-        throughput_per_s=window.right / seconds,
-        latency_p95_ms=None if window.latency_ns is None else window.latency_ns.p95 / _NS_PER_MS,
+        throughput_per_s=window.done / seconds,
+        latency_p95_ms=None if window.latency_ns is None else _ms(window.latency_ns.p95),
         errors_per_s=window.failed / seconds,
         reconnects_per_s=None,
     )
@@ -200,8 +250,8 @@ def _measured_rungs(own: TareLoadParameters, document: Document) -> list[Measure
         found.append(
             MeasuredRung(
                 rate_per_s=rate,
-                done_per_s=window.right / seconds,
-                latency_ms=None if quantile is None else quantile / _NS_PER_MS,
+                done_per_s=window.done / seconds,
+                latency_ms=_ms(quantile),
                 missed=window.missed,
             )
         )
@@ -227,7 +277,7 @@ def _details(document: Document, own: TareLoadParameters, within: int) -> dict[s
     measured, cost = document.measure, document.measure.per_operation
     details: dict[str, float | None] = {"set_up_s": document.set_up.seconds}
     if measured.latency_ns is not None:
-        details["latency_p999_ms"] = measured.latency_ns.p999 / _NS_PER_MS
+        details["latency_p999_ms"] = _ms(measured.latency_ns.p999)
     if cost is not None:
         details["client_cpu_us"] = cost.cpu_ns / _NS_PER_US
         details["client_run_queue_us"] = None if cost.run_queue_ns is None else cost.run_queue_ns / _NS_PER_US
@@ -236,9 +286,10 @@ def _details(document: Document, own: TareLoadParameters, within: int) -> dict[s
         details["client_peak_resident_kib"] = document.client.peak_resident_kib
     if own.open_loop:
         details["scheduled"], details["missed"] = measured.scheduled, measured.missed
-        details["target_per_s"] = measured.scheduled / measured.seconds
-        details["delivered_share"] = within / measured.scheduled if measured.scheduled else None
+        if document.turns is None:
+            details["target_per_s"] = measured.scheduled / measured.seconds
+            details["delivered_share"] = within / measured.scheduled if measured.scheduled else None
         polled_ns = None if measured.usage is None else measured.usage.polled_ns
         details["client_polled_s"] = None if polled_ns is None else polled_ns / _NS_PER_S
-        details["lag_p99_ms"] = None if measured.lag_ns is None else measured.lag_ns.p99 / _NS_PER_MS
+        details["lag_p99_ms"] = None if measured.lag_ns is None else _ms(measured.lag_ns.p99)
     return {name: float(value) for name, value in details.items() if value is not None}

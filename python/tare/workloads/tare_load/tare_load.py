@@ -30,6 +30,8 @@ PROGRAM, SECRET_FILE, TRACE_FILE, AUTHORITY_FILE = "tare-load", "secret", "arriv
 _LOAD_BASE_S, _LOAD_RECORDS_PER_S = 300.0, 2000.0
 """A slower load counts as dead."""
 _CONNECT_S, _DRAIN_S, _MARGIN_S = 30.0, 10.0, 60.0
+_NOTHING_RIGHT = 5
+"""Exit code of a run without a right reply; its document says why."""
 _NO_DOCUMENT: Mapping[int, str] = {1: "the client's machine failed", 2: "its arguments were wrong", 3: "no server"}
 
 
@@ -110,7 +112,7 @@ class TareLoad:
             name = signal.Signals(by).name if by in signal.valid_signals() else f"signal {by}"
             raise RunFailed(f"tare-load was ended by {name}")
         document = read_document(printed, last)
-        if code != 0 and document.end.how == "complete":
+        if code not in (0, _NOTHING_RIGHT) and document.end.how == "complete":
             raise RunFailed(f"tare-load ended with {code}: {last or 'it printed nothing'}")
         return measurement(document, own, stdout)
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 from tare.errors import RunFailed, StudyError
 from tare.workloads import ClientCommand, Measurement, Parameters, Target
+from tare.workloads.output_text import output_text
 from tare.workloads.ycsb.bindings import BINDING_OF, BINDINGS, OWN_CLASSPATH, Binding
 from tare.workloads.ycsb.measurement import Expected, measurement
 from tare.workloads.ycsb.output import read_output
@@ -27,7 +29,7 @@ _MARGIN_S = 60.0
 """Time for the JVM's start, connecting and the report."""
 _LOAD_BASE_S, _LOAD_RECORDS_PER_S = 300.0, 200.0
 """A slower load counts as dead."""
-_LARGEST_OUTPUT = 256 << 20
+_text = partial(output_text, tool="YCSB", most_mib=256)
 _ENV: Mapping[str, str] = {"LC_ALL": "C"}
 _GC: Mapping[str, str] = {"serial": "UseSerialGC", "parallel": "UseParallelGC", "g1": "UseG1GC"}
 
@@ -190,11 +192,3 @@ def _judge(asked: Expected) -> Callable[[str, str], None]:
         measurement(read_output(stdout, stderr), asked)
 
     return judge
-
-
-def _text(path: Path) -> str:
-    with path.open("rb") as file:
-        content = file.read(_LARGEST_OUTPUT + 1)
-    if len(content) > _LARGEST_OUTPUT:
-        raise RunFailed(f"{path.name} of YCSB is larger than {_LARGEST_OUTPUT >> 20} MiB")
-    return content.decode(errors="replace")

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
+from tare.analyze import Estimate, analyze
 from tare.analyze.explain.components import DAEMONS, USER
 from tare.analyze.explain.explanation import HELPERS, ArmExplanation, Pairing, change, explain, explain_arm
 from tare.analyze.explain.run_times import RunTimes
 from tare.analyze.explain.sampled import CpuSide
 from tare.analyze.explain.waiting import Wait
-from tare.analyze.statistics.intervals import paired_log_ratio_t
+from tare.record.run_record import RunRecord
 from tare.report.explain.words import sentence
-from tare.run.record import RunRecord
 from tare.study.model import Study
 
 BASE = {
@@ -24,6 +24,7 @@ BASE = {
     (CpuSide.CLIENT, USER): 20.0,
     (CpuSide.OTHER, USER): 500.0,
 }
+UNKNOWN = Estimate(None, None, None, 0, 0.95, "paired-log-ratio-t")
 NOISE = (0.98, 1.01, 1.0, 1.02, 0.99)
 """Of each block, the same in all its arms: pairing takes it out."""
 
@@ -63,7 +64,14 @@ def test_what_was_added_comes_first_with_its_size_and_the_parts_add_up() -> None
     assert answer.total.baseline_us == pytest.approx(100.0)
     assert sum(part.change.added_us for part in answer.causes) == pytest.approx(answer.total.change.added_us)
     assert sum(part.change.added_us for part in answer.sides) == pytest.approx(answer.total.change.added_us)
-    assert answer.overhead.point == pytest.approx(0.09)
+
+
+def test_an_arm_s_overhead_is_that_of_the_metric_cpu_per_operation() -> None:
+    study, records = synthetic.study(("bare", "bridge")), synthetic.records(("bare", "bridge"), 5)
+    (answer,) = explain(study, records, lambda _: None).arms
+    expected = analyze(study, records).finding("bridge", "cpu_per_operation").estimate
+    assert expected.point is not None
+    assert answer.overhead == expected
 
 
 def test_time_of_others_is_no_part_of_an_operation() -> None:
@@ -81,7 +89,7 @@ def test_the_engine_s_daemons_are_told_beside_an_operation_and_charge_no_arm() -
     assert [part.title for part in answer.causes if part.change.added_us > 0] == ["its shim"]
     assert "engine" not in {part.name for part in answer.sides}
     blocks = [times(BASE, daemons_us=50.0)] * 4, [times(BASE, daemons_us=10.0)] * 4
-    beside = explain_arm("bridge", "bare", Pairing(*blocks), paired_log_ratio_t)
+    beside = explain_arm("bridge", "bare", Pairing(*blocks), UNKNOWN)
     (daemons,) = [part for part in beside.rest if part.name == DAEMONS]
     assert (daemons.us, daemons.baseline_us, daemons.change.added_us) == (50.0, 10.0, 40.0)
 
@@ -116,10 +124,10 @@ def test_the_title_names_the_programs_that_carried_the_bytes(
 ) -> None:
     carried = {**BASE, (CpuSide.HELPER, "copying"): 50.0}
     blocks = [times(carried, carriers_us=mine)] * 3, [times(BASE, carriers_us=theirs)] * 3
-    answer = explain_arm("published", "bare", Pairing(*blocks), paired_log_ratio_t)
+    answer = explain_arm("published", "bare", Pairing(*blocks), UNKNOWN)
     assert answer.first is not None
     assert (answer.first.name, answer.first.title) == (HELPERS, title)
-    assert f"50.0 {title}" in sentence(answer)
+    assert f"{title} 50.0" in sentence(answer)
 
 
 def test_waiting_is_first_where_it_added_more_than_any_cpu_time() -> None:
@@ -150,7 +158,7 @@ def test_without_stacks_the_sides_are_told_by_counters_and_what_lacks_is_said() 
 
 def test_sampled_and_counted_runs_are_not_compared_with_each_other() -> None:
     answer = explained({"bare": times(None), "bridge": times(BASE)})
-    assert answer.overhead.point is None
+    assert answer.total is None
     assert answer.causes == ()
 
 
@@ -181,7 +189,7 @@ def test_a_sure_part_stands_before_a_wild_one_of_a_larger_mean() -> None:
 
     baseline = [run(100.0, 0.0) for _ in range(4)]
     arm = [run(100.0 + wild, 5.0 + small) for wild, small in ((60, 0.1), (-40, -0.1), (50, 0.0), (-10, 0.1))]
-    answer = explain_arm("bridge", "bare", Pairing(arm, baseline), paired_log_ratio_t)
+    answer = explain_arm("bridge", "bare", Pairing(arm, baseline), UNKNOWN)
     assert answer.causes[0].name == "user:server"
     assert answer.first is not None
     assert answer.first.name == "netfilter"
@@ -190,4 +198,4 @@ def test_a_sure_part_stands_before_a_wild_one_of_a_larger_mean() -> None:
 def test_nothing_stands_first_where_nothing_is_shown() -> None:
     run = [times({(CpuSide.SERVER, USER): used}) for used in (100.0, 120.0, 90.0)]
     again = [times({(CpuSide.SERVER, USER): used}) for used in (105.0, 100.0, 110.0)]
-    assert explain_arm("bridge", "bare", Pairing(run, again), paired_log_ratio_t).first is None
+    assert explain_arm("bridge", "bare", Pairing(run, again), UNKNOWN).first is None

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from tare.analyze.explain.components import NOT_NAMED, components
 from tare.analyze.explain.sampled import OF_OPERATION, CpuSide, between_hosts, sampled, side_of
 from tare.monitors.profile.stacks import ProfileFacts, StackProfile, read_profile
-from tare.run.usage.driven import Span
+from tare.record.load_time import Span
+from tare.record.turns import Turns
 
 REAL = Path(__file__).resolve().parents[3] / "data" / "explain" / "nat.parquet"
 """Six seconds of redis-benchmark and Redis (`sut`) behind a bridge and DNAT, on two CPUs that others used too."""
@@ -96,3 +98,20 @@ def test_a_real_profile_tells_netfilter_and_the_bridge_and_hides_little() -> Non
     # Two CPUs at 199 Hz for as long as it lasted; 5 % for a timer that is late on a busy machine.
     everything = sum(shares.cpu_s.values()) + shares.idle_s
     assert everything == pytest.approx(2 * shares.seconds, rel=0.05)
+
+
+def test_samples_of_turns_are_told_from_those_between_them() -> None:
+    began = np.array([10.05, 10.95, 12.03, 12.88, 13.42]) * S
+    turns = Turns(began, began + 0.3 * S, 5 * 0.2, (10.0 * S, 14.0 * S))
+    slots = np.arange(10 * S, 14 * S, S // 10).astype(np.float64)
+    within = turns.within(slots, slots + S // 10) / S
+    # In its turns, the server uses 0.9 CPUs, and another arm's 0; between them, 0.02 and 0.9.
+    rows = [
+        (int(at), round(1e5 * used), subject, "db", NETFILTER)
+        for at, driven in zip(slots, within, strict=True)
+        for subject, used in (("sut", 0.9 * driven + 0.02 * (0.1 - driven)), ("other", 0.9 * (0.1 - driven)))
+    ]
+    shares = sampled(profile(*rows, slot_ns=S // 10, period_ns=10_000), turns, components())
+    assert shares.seconds == pytest.approx(1.0)
+    assert shares.of_side(CpuSide.SERVER) == pytest.approx(0.9, rel=1e-3)
+    assert shares.of_side(CpuSide.OTHER) == pytest.approx(0.0, abs=1e-3)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from tare.analyze.explain.waiting import Wait, waited
-from tare.run.usage.driven import Span
+from tare.record.load_time import Span
 
 S = 1_000_000_000
 

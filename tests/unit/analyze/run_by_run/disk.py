@@ -7,26 +7,27 @@ from functools import partial
 from statistics import median
 
 from tests.unit.analyze.run_by_run.load import busy, limit_reached
+from tests.unit.record.parts import as_tree
 
 from tare.analyze.bottleneck import Bottleneck
 from tare.analyze.numbers import number_at
 from tare.analyze.validity.disk import LIMITS, Limit
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share
 from tare.analyze.validity.load import BUSY, WAITING
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.rules.levels import is_disk_bound
 
 
 def disk_busy(run: RunRecord) -> float | None:
-    return number_at(run.usage, ("disk", "busy"))
+    return number_at(as_tree(run.usage), ("disk", "busy"))
 
 
 def waiting_io(run: RunRecord) -> float | None:
-    return number_at(run.usage, ("saturation", "sut", "waiting_io"))
+    return number_at(as_tree(run.usage), ("saturation", "sut", "waiting_io"))
 
 
 def limit_used(run: RunRecord) -> float | None:
-    return number_at(run.usage, ("disk_limit", "used"))
+    return number_at(as_tree(run.usage), ("disk_limit", "used"))
 
 
 def disk_reached(run: RunRecord) -> bool | None:
@@ -69,7 +70,7 @@ def _by_disk_alone(run: RunRecord) -> bool:
 
 
 def _evidence_text(runs: Sequence[RunRecord]) -> str:
-    disks = sorted({str(run.usage["disk"]["name"]) for run in runs if run.usage and disk_busy(run) is not None})
+    disks = sorted({str(as_tree(run.usage)["disk"]["name"]) for run in runs if disk_busy(run) is not None})
     figures = (
         (f"the busiest disk ({', '.join(disks)}) was busy", "of the time", disk_busy),
         ("the limit on disk operations delayed the SUT", "of the time", limit_used),
@@ -105,7 +106,7 @@ def bottleneck_of(good: Sequence[RunRecord]) -> Bottleneck:
 
 
 def _of_disk(run: RunRecord, key: str) -> float | None:
-    return number_at(run.usage, ("disk", key))
+    return number_at(as_tree(run.usage), ("disk", key))
 
 
 def _median(runs: Sequence[RunRecord], read: Callable[[RunRecord], float | None]) -> float | None:

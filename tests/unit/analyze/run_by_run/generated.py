@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.unit.analyze import synthetic
 
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
 SEEDS = range(60)
@@ -89,11 +89,11 @@ def _usage(usage: dict[str, Any], random: Random) -> dict[str, Any]:
     times = ("sut_cpu_s", "client_cpu_s", "proxy_cpu_s", "sut_cpus", "client_cpus", "storage_cpu_s", "wall_s")
     return {
         **usage,
-        **{name: figure(random, 4.0, 4.2, "much") for name in times if random.random() < 0.3},
+        **{name: figure(random, 4.0, 4.2) for name in times if random.random() < 0.3},
         "sut_over_s": figure(random, 3.9) if random.random() < 0.2 else None,
         "saturation": random.choice((None, saturation, saturation)),
         "disk": random.choice((None, disk)),
-        "disk_limit": random.choice((None, {"used": figure(random)})),
+        "disk_limit": random.choice((None, {"per_s": 500, "used": figure(random)})),
         "machine": random.choice((None, {}, machine, busy_machine, busy_machine, usage["machine"])),
         "client_machine": random.choice((None, machine, busy_machine)),
         "sut_io_source": random.choice((None, "a", "b")),

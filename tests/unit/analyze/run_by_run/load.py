@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+from tests.unit.record.parts import as_tree
 
 from tare.analyze.derived import sut_cpu_s
 from tare.analyze.metrics import METRICS, PRIMARY
@@ -20,7 +21,7 @@ from tare.analyze.numbers import number_at
 from tare.analyze.validity.blocks import ORDER
 from tare.analyze.validity.evidence import Alarm, Evidence, Slope, ids, share, shift
 from tare.analyze.validity.load import BUSY, NOISE, OTHERS, STEAL, THROTTLED, WAITING, between
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 
 def client_bottleneck(evidence: Evidence) -> Iterator[Alarm]:
@@ -92,18 +93,18 @@ def clock_step(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def _stepped(run: RunRecord) -> bool:
-    wall, monotonic = (number_at(run.usage, (key,)) for key in ("wall_s", "monotonic_s"))
+    wall, monotonic = (number_at(as_tree(run.usage), (key,)) for key in ("wall_s", "monotonic_s"))
     return wall is not None and monotonic is not None and abs(wall - monotonic) > 0.05 + 5e-4 * monotonic
 
 
 def _use(run: RunRecord, side: str) -> float | None:
-    used, cpus = _used(run, side), number_at(run.usage, (f"{side}_cpus",))
-    seconds = number_at(run.usage, ("monotonic_s",))
+    used, cpus = _used(run, side), number_at(as_tree(run.usage), (f"{side}_cpus",))
+    seconds = number_at(as_tree(run.usage), ("monotonic_s",))
     return used / (cpus * seconds) if used is not None and cpus and seconds else None
 
 
 def _used(run: RunRecord, side: str) -> float | None:
-    return sut_cpu_s(run) if side == "sut" else number_at(run.usage, (f"{side}_cpu_s",))
+    return sut_cpu_s(run) if side == "sut" else number_at(as_tree(run.usage), (f"{side}_cpu_s",))
 
 
 def _sides(run: RunRecord) -> tuple[str, ...]:
@@ -111,7 +112,7 @@ def _sides(run: RunRecord) -> tuple[str, ...]:
 
 
 def _saturation(run: RunRecord, side: str, key: str) -> float | None:
-    return number_at(run.usage, ("saturation", side, key))
+    return number_at(as_tree(run.usage), ("saturation", side, key))
 
 
 def busy(run: RunRecord, side: str) -> float | None:
@@ -120,7 +121,7 @@ def busy(run: RunRecord, side: str) -> float | None:
     if used is None or side == "sut":
         return used
     polled_s = number_at(run.measurement, ("details", "client_polled_s"))
-    cpus = _saturation(run, side, "cpus") if traced is not None else number_at(run.usage, ("client_cpus",))
+    cpus = _saturation(run, side, "cpus") if traced is not None else number_at(as_tree(run.usage), ("client_cpus",))
     seconds = number_at(run.measurement, ("duration_s",))
     return max(0.0, used - polled_s / (cpus * seconds)) if polled_s and cpus and seconds else used
 
@@ -151,7 +152,7 @@ def _limit_of(runs: Sequence[RunRecord], side: str) -> str:
 
 
 def part_of_machine(run: RunRecord, kind: str) -> float | None:
-    machine: Mapping[str, Any] = (run.usage or {}).get("machine") or {}
+    machine: Mapping[str, Any] = as_tree(run.usage).get("machine") or {}
     total = sum(machine.values())
     if not total or "steal" not in machine:
         return None
@@ -163,8 +164,8 @@ def part_of_machine(run: RunRecord, kind: str) -> float | None:
     apart = run.between is not None and not run.between.get("one_boot")
     own = [_used(run, side) for side in _sides(run) if not (apart and side == "client")]
     if (run.path or {}).get("hop") in ("docker-proxy", "rootlessport", "slirp4netns", "pasta"):
-        own.append(number_at(run.usage, ("proxy_cpu_s",)))
-    if (served := number_at(run.usage, ("storage_cpu_s",))) is not None:
+        own.append(number_at(as_tree(run.usage), ("proxy_cpu_s",)))
+    if (served := number_at(as_tree(run.usage), ("storage_cpu_s",))) is not None:
         own.append(served)
     known = [each for each in own if each is not None]
     if len(known) < len(own):
@@ -219,5 +220,5 @@ def order_effect(evidence: Evidence) -> Iterator[Alarm]:
             None,
             f"the last run of a block is {share(abs(whole))} {way} than the first, whatever its arm",
             (),
-            "let the machine rest between runs (workload.cooldown_s), and check what a run leaves behind",
+            "let the machine rest between runs (workload.cooldown_s); look for leftover processes or dirty pages",
         )

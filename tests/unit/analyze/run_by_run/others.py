@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from statistics import fmean
 
 from tests.unit.analyze.run_by_run.load import part_of_machine
+from tests.unit.record.parts import as_tree
 
 from tare.analyze.derived import sut_cpu_s
 from tare.analyze.estimate import Dropped
@@ -18,7 +19,7 @@ from tare.analyze.validity.completeness import FAILING, SHORT
 from tare.analyze.validity.cpus import IDLE, MORE
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share
 from tare.analyze.validity.load import BUSY, OTHERS
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 
 def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
@@ -108,8 +109,8 @@ def _took_more(run: RunRecord, baseline: RunRecord) -> bool:
 
 
 def _cpu_rate(run: RunRecord) -> float | None:
-    sut, seconds = sut_cpu_s(run), number_at(run.usage, ("monotonic_s",))
-    proxy = number_at(run.usage, ("proxy_cpu_s",)) if _proxied(run) else 0.0
+    sut, seconds = sut_cpu_s(run), number_at(as_tree(run.usage), ("monotonic_s",))
+    proxy = number_at(as_tree(run.usage), ("proxy_cpu_s",)) if _proxied(run) else 0.0
     return None if sut is None or proxy is None or not seconds else (sut + proxy) / seconds
 
 

@@ -14,8 +14,8 @@ from tare.analyze.estimate import Estimate
 from tare.analyze.metrics import PRIMARY
 from tare.analyze.statistics.hosts import Placed, machines_apart, over_hosts
 from tare.analyze.statistics.intervals import paired_log_ratio_t
+from tare.record.run_record import RunRecord
 from tare.report.words.notes import notes
-from tare.run.record import RunRecord
 
 ARM, NOISE = 0.93, 0.01
 NONE = Estimate(None, None, None, 0, 0.95, "none")

@@ -10,7 +10,7 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze.estimator import paired
 from tare.analyze.statistics.quantile_shift import QuantileShift, quantile_shifts
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.protocol_spec import InterleaveSpec
 
 ARMS = ("bare", "bridge")

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.timelines.test_timelines import S, group, trace
 from tests.unit.analyze.views.test_of_run import store_with
+from tests.unit.record.parts import as_tree, with_parts
 
 from tare.analyze.timelines.marks import Mark, TimedRun, marks_of
 from tare.analyze.timelines.runs import (
@@ -23,11 +24,11 @@ from tare.analyze.timelines.runs import (
 )
 from tare.analyze.timelines.series import READ, WRITTEN, Point, series
 from tare.errors import StoreError
+from tare.record.run_record import Phase, RunRecord
 from tare.report.charts import laid_over as chart
 from tare.report.charts.theme import NARROW, WIDE, draw
-from tare.report.rows.laid_over import PANELS, colours, hiding, laid_rows, placed
+from tare.report.sections.runs import colours, hiding, panels, picks, placed
 from tare.report.words.marks import mark_lines
-from tare.run.record import Phase, RunRecord
 from tare.store.trace import Trace
 
 
@@ -63,10 +64,10 @@ def test_errors_of_windows_in_a_row_are_one_mark() -> None:
 
 
 def test_a_duet_is_marked_where_its_sides_exchanged_their_cpus() -> None:
-    duet = {"started_s": 101.0, "swap_began_s": 102.5, "swap_ended_s": 102.75}
+    duet = {"partner": "b01-2", "started_s": 101.0, "swap_began_s": 102.5, "swap_ended_s": 102.75}
     assert marks(run_with(duet=duet)) == [("duet", 2.5, 2.75, "the CPU sets were swapped")]
     assert marks_of(TimedRun(run_with(duet=duet, measurement=None), None, zero_s=0.0, over_s=None)) == ()
-    assert marks(run_with(duet={"partner": "b01-2", "cpus": None})) == []
+    assert marks(run_with(duet={"partner": "b01-2", "cpus": []})) == []
 
 
 def compacted(*events: dict[str, Any]) -> RunRecord:
@@ -149,9 +150,9 @@ def test_windows_and_their_marks_lie_where_the_generator_drove(tmp_path: Path) -
     first = store.records()[0]
     zero_s = dict(spans(first))[Phase.MEASURE][0]
     driven = {"began_monotonic_s": zero_s + 3.5, "ended_monotonic_s": zero_s + 5.5, "by": "end"}
-    usage = {**(first.usage or {}), "driven": driven}
+    usage = {**as_tree(first.usage), "driven": driven}
     measured = {**(first.measurement or {}), **(late.measurement or {})}
-    over = overlay(store.plan.study, store, [first.model_copy(update={"measurement": measured, "usage": usage})])
+    over = overlay(store.plan.study, store, [with_parts(first, measurement=measured, usage=usage)])
     points = [point for point in over.runs[0].points if point.panel == THROUGHPUT]
     assert [point.second for point in points] == [4.0, 5.0]
     assert over.runs[0].placed_by == "end"
@@ -211,10 +212,10 @@ def test_as_many_runs_as_there_is_room_for_stay_far_below_three_megabytes() -> N
 def test_a_run_that_is_not_ticked_is_hidden_without_a_script() -> None:
     over = many(2, 2)
     svg = draw(chart.laid_over(over, NARROW), "l", "label")
-    assert svg.count('class="run-3"') == 2 * len([each for each in PANELS if f">{each}<" in svg]) > 0
+    assert svg.count('class="run-3"') == 2 * len([each for each in panels() if f">{each}<" in svg]) > 0
     assert f">{READ}<" not in svg  # nothing was read
-    assert ".laid:has(#pick-3:not(:checked)) .run-3 { display: none; }" in hiding(over)
-    assert [[(row.number, row.shown) for row in arm.rows] for arm in laid_rows(over)] == [
+    assert "#runs:has(#pick-3:not(:checked)) .run-3 { display: none; }" in hiding(over)
+    assert [[(pick.number, pick.shown) for pick in arm.picks] for arm in picks(over)] == [
         [(0, True), (1, False)],
         [(2, True), (3, False)],
     ]

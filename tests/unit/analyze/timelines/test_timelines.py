@@ -18,9 +18,9 @@ from tare.analyze.timelines.marks import Mark
 from tare.analyze.timelines.runs import Span, representative
 from tare.analyze.timelines.series import CLIENT, CPU, HOST, MEMORY, MOST_STEPS, NETWORK, READ, SUT, WRITTEN
 from tare.plan.expand import expand
+from tare.record.run_record import RunRecord
 from tare.report.charts import timelines as chart
 from tare.report.charts.theme import FRAMES, WIDE, draw
-from tare.run.record import RunRecord
 from tare.store import open_store, resume_store
 from tare.store.trace import Trace, read_trace
 

@@ -13,7 +13,7 @@ from tare.analyze.analysis import Control, control_of
 from tare.analyze.runs import select_runs
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.protocols.stopping import Rule, reach
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.model import Study
 
 AGAIN = "baseline-again"

@@ -13,7 +13,7 @@ from tare.analyze.bottleneck import bottleneck_of
 from tare.analyze.columns import Columns
 from tare.analyze.runs import select_runs
 from tare.analyze.validity import Alarm, check
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 
 ARMS = ("bare", "bridge")
 DISK = {"name": "vda", "busy": 0.97, "depth": 6.0, "reads_per_s": 2000.0, "writes_per_s": 700.0}

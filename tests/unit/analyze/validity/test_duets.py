@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.validity.test_rules import alarms, only, study
+from tests.unit.record.parts import as_tree, with_parts
 
-from tare.run.duet.swap import windows_kept
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
+from tare.record.swap_halves import windows_kept
 
 
 def duets(factor: float, blocks: int = 12, noise: float = 0.01) -> list[RunRecord]:
@@ -22,7 +23,7 @@ def duets(factor: float, blocks: int = 12, noise: float = 0.01) -> list[RunRecor
         speed = {"0": 1.0, "1": factor}
         rates = [1900 * speed[cpu] * (1 - 0.05 * n) * math.exp(rng.normal(0, noise)) for n, cpu in enumerate(cpus)]
         halves = [{"windows": 9, "throughput_per_s": rate} for rate in rates]
-        return run.model_copy(update={"duet": {"cpus": cpus, "halves": halves}})
+        return with_parts(run, duet={"partner": "other", "cpus": cpus, "halves": halves})
 
     return [with_slot(run) for run in study(blocks)]
 
@@ -55,7 +56,8 @@ def swapped(*rates: float, step: float = 1.0) -> list[RunRecord]:
             for n, rate in enumerate(results)
         ]
         tree["duet"] = {
-            "started_s": 99.0, "began_from_s": 100.0, "began_until_s": 100.2, "both_from_s": 100.3,
+            "partner": "other", "started_s": 99.0,
+            "began_from_s": 100.0, "began_until_s": 100.2, "both_from_s": 100.3,
             "swap_began_s": 130.5, "swap_ended_s": 130.6, "both_until_s": 159.8,
             "halves": [{"windows": 31 - n, "throughput_per_s": rate} for n, rate in enumerate(rates, 2)],
         }  # fmt: skip
@@ -68,8 +70,8 @@ def test_of_a_duet_the_windows_that_count_are_told_by_the_record() -> None:
     first, second = windows_kept(run) or ([], [])
     assert [window["end_s"] for window in (first[0], first[-1], second[0], second[-1])] == [2.0, 30.0, 32.0, 59.0]
     assert windows_kept(synthetic.records()[0]) is None
-    older = {key: value for key, value in (run.duet or {}).items() if not key.startswith("began")}
-    first, second = windows_kept(run.model_copy(update={"duet": older})) or ([], [])
+    older = {key: value for key, value in as_tree(run.duet).items() if not key.startswith("began")}
+    first, second = windows_kept(with_parts(run, duet=older)) or ([], [])
     assert [window["end_s"] for window in (first[0], first[-1], second[0], second[-1])] == [3.0, 31.0, 33.0, 60.0]
 
 

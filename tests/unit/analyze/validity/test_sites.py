@@ -10,9 +10,9 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze import Analysis, analyze
+from tare.record.run_record import RunRecord
 from tare.report import EXPORTERS
 from tare.report.content import build_report
-from tare.run.record import RunRecord
 
 BLOCKS = 8
 

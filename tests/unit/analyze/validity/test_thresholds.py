@@ -18,7 +18,7 @@ from tare.analyze.validity import check
 from tare.analyze.validity.blocks import grubbs_share
 from tare.analyze.validity.evidence import shift
 from tare.analyze.validity.series import pettitt
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.study.protocol_spec import FixedSpec, InterleaveSpec
 
 BARE, BRIDGE = "bare", "bridge"
@@ -93,7 +93,13 @@ def test_an_arm_whose_runs_all_failed_is_told_and_not_passed_over() -> None:
     lost = [synthetic.record(block, BRIDGE, None, attempt=n, position=1) for block in range(8) for n in (1, 2)]
     found = [*(run for run in runs(noisy(8)) if run.arm == BARE), *lost]
     assert "16 of 16 attempts failed, so this arm has no result" in only(found, "errors").what
-    assert only(found, "few-blocks").what.startswith("0 blocks; with fewer than 8")
+    assert not warns(found, "few-blocks")
+
+
+def test_a_single_failed_attempt_is_told_where_it_leaves_an_arm_without_a_result() -> None:
+    lost = [synthetic.record(1, BRIDGE, None, position=1)]
+    found = [*(run for run in runs(noisy(8)) if run.arm == BARE), *lost]
+    assert only(found, "errors").what == "1 of 1 attempts failed, so this arm has no result"
 
 
 @pytest.mark.parametrize(
@@ -246,7 +252,8 @@ def test_cpu_sets_of_a_duet_are_apart_from_two_percent_on(faster: float, apart: 
     def with_slot(tree: dict[str, Any]) -> None:
         cpus = ["0", "1"] if tree["position"] == 0 else ["1", "0"]
         rates = [1900 * (faster if cpu == "1" else 1.0) * (1 + 1e-4 * (tree["block"] % 3)) for cpu in cpus]
-        tree["duet"] = {"cpus": cpus, "halves": [{"windows": 3, "throughput_per_s": rate} for rate in rates]}
+        halves = [{"windows": 3, "throughput_per_s": rate} for rate in rates]
+        tree["duet"] = {"partner": "other", "cpus": cpus, "halves": halves}
 
     assert warns(runs(noisy(8), with_slot), "core-effect") is apart
 
@@ -360,7 +367,7 @@ def test_a_run_whose_surroundings_nobody_saw_is_told(change: Change, words: str)
         if (tree["arm"], tree["block"]) == (BRIDGE, 2):
             change(tree)
 
-    alarm = only(runs(noisy(8), in_one), "unwitnessed")
+    alarm = only(runs(noisy(8), in_one), "unobserved")
     assert words in alarm.what
     assert len(alarm.runs) == 1
 
@@ -369,7 +376,7 @@ def test_a_program_that_is_itself_the_sut_has_no_client_and_no_path_to_see() -> 
     def alone(tree: dict[str, Any]) -> None:
         tree["settings"]["client"], tree["parity"]["client"], tree["path"] = None, None, None
 
-    assert not warns(runs(noisy(8), alone), "unwitnessed")
+    assert not warns(runs(noisy(8), alone), "unobserved")
 
 
 @pytest.mark.parametrize("before", [7, 8])
@@ -379,3 +386,14 @@ def test_pettitt_counts_the_values_before_the_change(before: int) -> None:
     k = before * (15 - before)
     assert at == before
     assert p == pytest.approx(2 * math.exp(-6 * k**2 / (15**3 + 15**2)))
+
+
+def test_one_process_killed_for_memory_in_a_good_run_is_told_with_its_run() -> None:
+    def change(tree: dict[str, Any]) -> None:
+        tree["usage"] = usage() | {"sut_oom_kills": 2 if tree["block"] == 3 else 0}
+
+    alarm = only(runs(noisy(8), in_bridge(change)), "oom-kills")
+    assert alarm.arm == BRIDGE
+    assert "(2 in all)" in alarm.what
+    assert [run[:3] for run in alarm.runs] == ["b03"]
+    assert not warns(runs(noisy(8)), "oom-kills")

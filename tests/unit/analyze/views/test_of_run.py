@@ -14,9 +14,9 @@ from tests.unit.analyze.views.traces import S, trace, write
 from tare.analyze.views.summary import has_trace, observed, telling, views_of, views_of_run
 from tare.errors import StoreError
 from tare.plan.expand import expand
-from tare.report.rows.views import monitors
+from tare.record.run_record import Phase, PhaseTime, RunRecord
+from tare.report.sections.views import groups
 from tare.report.views.table import render
-from tare.run.record import Phase, PhaseTime, RunRecord
 from tare.store import Store, open_store, resume_store
 from tare.store.trace import Trace
 
@@ -151,7 +151,7 @@ def test_every_host_of_a_run_is_shown_under_its_name(tmp_path: Path) -> None:
     assert {"all", "all of sut-2", "all of client"} <= subjects
     ends = views.views.samples.group_by("subject").agg(pl.col("to_ns").max())
     assert set(ends.filter(pl.col("subject").str.starts_with("all"))["to_ns"]) == {8 * S}
-    titles = [group.title for group in monitors(views).groups]
+    titles = [title for title, _ in groups(views)]
     assert "CPU of a control group: sut-2 on h2" in titles
     assert {title for title in titles if title.startswith("CPU of the host")} == {
         f"CPU of the host: {host}" for host in ("h1", "h2", "h3")

@@ -70,7 +70,7 @@ def test_lines_are_as_wide_as_the_terminal_and_no_wider(width: int, monkeypatch:
     lines = shown.stdout.splitlines()
     assert max(map(len, lines)) <= width
     assert max(map(len, lines)) > width - 20
-    (first,) = [n for n, line in enumerate(lines) if line.startswith("  ranking        only if    alternatives")]
+    (first,) = [n for n, line in enumerate(lines) if line.startswith("  ranking        no         cannot rank")]
     assert len(lines[first + 1]) - len(lines[first + 1].lstrip()) == 28
 
 
@@ -92,7 +92,8 @@ def test_json_has_all_of_it() -> None:
         "ranking", "production", "mixing", "configurations", "repetitions",
     ]  # fmt: skip
     (port,) = [each for each in tree["forecasts"] if each["arm"] == "published-loopback"]
-    assert port["range"] == [pytest.approx(-0.69, abs=2e-3), pytest.approx(-0.554, abs=2e-3)]
+    assert port["published"]["range"] == [pytest.approx(-0.69, abs=2e-3), pytest.approx(-0.69, abs=2e-3)]
+    assert port["range"] == [pytest.approx(-0.554, abs=2e-3), pytest.approx(-0.554, abs=2e-3)]
     assert port["pooled"] is None
     assert (tree["unknown"], tree["not_measured"]) == ([], ["published-address"])
     (address,) = [each for each in tree["forecasts"] if each["arm"] == "published-address"]

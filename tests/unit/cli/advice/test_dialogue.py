@@ -182,3 +182,23 @@ def test_why_there_is_no_study_is_told(answers: tuple[str, ...], why: str) -> No
 def test_answers_that_end_too_early_and_options_beside_the_dialogue_are_refused() -> None:
     for raised in (asked(*START)[2], asked(words=("--comparing", "systems"))[2]):
         assert isinstance(raised, StudyError)
+
+
+@pytest.mark.parametrize(
+    ("answers", "arm", "expected"),
+    [
+        (("pod", "pod"), "pod-pod-1", ("pod", None, "pod")),
+        (("pod", "cluster-ip"), "pod-cluster-ip-1", ("pod", None, "cluster-ip")),
+        (("podman", "bridge", "bind", "bare"), "podman-bridge-1", ("container", "podman", "bridge")),
+    ],
+)
+def test_pods_and_podman_are_asked_for_and_have_a_study(
+    answers: tuple[str, ...], arm: str, expected: tuple[str, str | None, str], tmp_path: Path
+) -> None:
+    target = tmp_path / "mine.yaml"
+    code, output, _ = asked("systems", "postgresql", "pod", "0", "same", *answers, "n", str(target))
+    assert code == 0, output
+    assert f"{arm}, throughput: " in " ".join(output.split())
+    study = load(target, installed())
+    sut = next(each.settings.sut for each in study.arms if each.name == arm)
+    assert (sut.deployment, sut.engine, sut.network) == expected

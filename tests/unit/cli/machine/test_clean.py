@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tare.cli import app
 from tare.cli.machine.clean import NOT_ALL_REMOVED
-from tare.sites.layout import default_layout
+from tare.sites.layout import default_layout, make_home
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
 
@@ -36,8 +36,9 @@ def test_what_stayed_is_named_and_fails() -> None:
 
 def test_files_that_a_killed_tare_was_writing_are_removed() -> None:
     """Found by reading: one of an initial file system, some MiB, stayed for ever."""
+    make_home(default_layout().home)
     machines = default_layout().machines
-    machines.mkdir(parents=True)
+    machines.mkdir()
     kept, half = machines / "accelerator.json", machines / f"accelerator.json.{'0a' * 16}"
     for path in (kept, half):
         path.write_text("{}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from junitparser import JUnitXml
 from tests.unit.analyze import synthetic
+from tests.unit.report.printed import keys_of
 from tests.unit.stores import known, store_of
 from typer.testing import CliRunner, Result
 
@@ -17,7 +18,7 @@ from tare.cli import app
 from tare.cli.results.check import limit
 from tare.errors import StoreError, StudyError
 from tare.report.check.content import CheckRequest, build_check
-from tare.report.check.json_file import CheckFile, HeldEntry
+from tare.report.check.json_file import CheckFile
 from tare.report.check.junit import render as as_junit
 from tare.report.check.markdown import render as as_markdown
 from tare.report.check.terminal import render as as_text
@@ -85,9 +86,7 @@ def test_a_study_whose_control_could_hide_more_than_the_limit_passes_and_fails_n
         assert (tree["valid"], tree["outcome"]) == (True, "too-noisy")
         assert "could hide " in tree["overheads"][0]["why"]
         assert 'type="too-noisy"' in as_junit(
-            build_check(
-                open_store(path).plan.study, open_store(path).records(), CheckRequest(("throughput",), 0.05)
-            )
+            build_check(open_store(path).plan.study, open_store(path).records(), CheckRequest({"throughput": 0.05}))
         )
 
 
@@ -112,12 +111,18 @@ def test_a_store_without_a_good_run_is_inconclusive(tmp_path: Path) -> None:
     assert check(store_of(tmp_path / "store", failed)).exit_code == 4
 
 
-def test_json_has_the_overhead_with_its_sign(tmp_path: Path) -> None:
-    tree = json.loads(check(made(tmp_path / "store", bridge=LARGE), "--json").stdout)
-    (one,) = tree["overheads"]
-    assert one["point"] == pytest.approx(0.2986, abs=5e-4)
-    assert 0.29 < one["low"] < one["point"] < one["high"] < 0.31
-    assert tree["max_overhead"] == 0.05
+def test_json_has_the_overhead_with_the_sign_of_a_report(tmp_path: Path) -> None:
+    path = made(tmp_path / "store", bridge=LARGE)
+    tree = json.loads(check(path, "--metric", "throughput", "--metric", "latency_mean", "--json").stdout)
+    report = json.loads(CliRunner().invoke(app, ["report", str(path), "--format", "json"]).stdout)
+    reported = {(each["arm"], each["metric"]): each["point"] for each in report["findings"]}
+    assert [(one["metric"], one["point"]) for one in tree["overheads"]] == [
+        (metric, reported["bridge", metric]) for metric in ("throughput", "latency_mean")
+    ]
+    throughput = tree["overheads"][0]
+    assert throughput["point"] == pytest.approx(-0.2986, abs=5e-4)
+    assert -0.31 < throughput["low"] < throughput["point"] < throughput["high"] < -0.29
+    assert {each["max_overhead"] for each in tree["overheads"]} == {0.05}
 
 
 def test_junit_has_a_suite_a_metric_and_a_case_an_arm(tmp_path: Path) -> None:
@@ -128,7 +133,7 @@ def test_junit_has_a_suite_a_metric_and_a_case_an_arm(tmp_path: Path) -> None:
     assert (whole.tests, whole.failures, whole.skipped, whole.errors) == (6, 4, 0, 0)
     suites = list(whole)
     assert [suite.name for suite in suites] == [
-        "Loss of throughput, at most 5 %", "Gain of mean latency, at most 5 %",
+        "Throughput: at most 5 % less", "Mean latency: at most 5 % more",
     ]  # fmt: skip
     kinds = {case.name: [each.type for each in case.result] for case in suites[0]}
     assert kinds == {"host": [], "bridge": ["overhead"], "shared": ["inconclusive"]}
@@ -141,8 +146,8 @@ def test_markdown_has_a_row_an_arm(tmp_path: Path) -> None:
     check(made(tmp_path / "store", host=SMALL, bridge=LARGE), "--markdown", str(target))
     text = target.read_text(encoding="utf-8")
     assert text.startswith("### \u274c FAIL: 1 of 2 overheads beyond 5 %.")
-    assert re.search(r"\| bridge \| 5 \| \+29\.\d+? % \| .* \| \u274c fail \|", text)
-    assert re.search(r"\| host \| 5 \| \+1\.\d+? % \| .* \| \u2705 pass \|", text)
+    assert re.search(r"\| bridge \| 5 \| -29\.\d+? % \| .* \| \u274c fail \|", text)
+    assert re.search(r"\| host \| 5 \| -1\.\d+? % \| .* \| \u2705 pass \|", text)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +193,9 @@ HOSTILE = "<script>alert(1)</script>\n# | \x1b[31m\u202e\x00" + "x" * 10_000
 def test_hostile_names_break_no_format() -> None:
     arms = ("bare", HOSTILE, f"{HOSTILE}2")
     study = synthetic.study(arms).model_copy(update={"name": f"{HOSTILE}s"})
-    made_up = build_check(study, synthetic.records(arms, 4), CheckRequest(("throughput", "latency_p95"), 0.05))
+    made_up = build_check(
+        study, synthetic.records(arms, 4), CheckRequest({"throughput": 0.05, "latency_p95": 0.05})
+    )
     xml = as_junit(made_up)
     cases = [case.name for suite in JUnitXml.fromstring(xml) for case in suite]
     assert len(set(cases)) == 2
@@ -205,4 +212,30 @@ def test_hostile_names_break_no_format() -> None:
 def test_every_key_of_the_json_is_documented() -> None:
     page = (Path(__file__).resolve().parents[4] / "docs" / "reference" / "check.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`([^`]+)`", page.split("## JSON")[1]))
-    assert set(CheckFile.model_fields) | set(HeldEntry.model_fields) <= documented
+    assert keys_of(CheckFile) <= documented
+
+
+def limited(tmp_path: Path, limits: Mapping[str, float]) -> Path:
+    arms = ("bare", "host", "bridge", "baseline-again")
+    study = synthetic.study(("bare", "host", "bridge"), blocks=5).model_copy(update={"max_overhead": limits})
+    rates = {"bare": BASE, "host": SMALL, "bridge": LARGE, "baseline-again": AGAIN}
+    return store_of(tmp_path / "store", known({arm: rates[arm] for arm in arms}), study)
+
+
+def test_without_an_option_the_study_s_own_limits_hold_each_for_its_metric(tmp_path: Path) -> None:
+    path = limited(tmp_path, {"throughput": 0.4, "latency_mean": 0.001})
+    whole = CliRunner().invoke(app, ["check", str(path), "--json"])
+    assert whole.exit_code == 1
+    rows = json.loads(whole.stdout)["overheads"]
+    assert {(each["metric"], each["max_overhead"]) for each in rows} == {
+        ("throughput", 0.4), ("latency_mean", 0.001)
+    }  # fmt: skip
+    assert CliRunner().invoke(app, ["check", str(path), "--metric", "throughput"]).exit_code == 0
+    stricter = CliRunner().invoke(app, ["check", str(path), "--max-overhead", "5%"])
+    assert stricter.exit_code == 1
+
+
+def test_without_any_limit_it_says_where_to_give_one(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="there is no limit to check") as refused:
+        CliRunner().invoke(app, ["check", str(made(tmp_path / "store", host=SMALL))], catch_exceptions=False)
+    assert "max_overhead" in str(refused.value.hint)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.report.printed import keys_of
 from tests.unit.stores import known, store_of
 from typer.testing import CliRunner, Result
 
@@ -19,9 +20,9 @@ from tare.analyze.comparison import Recorded, compare
 from tare.cli import app
 from tare.errors import NotComparable, StoreError, StudyError
 from tare.plan.expand import expand
+from tare.record.run_record import RunRecord
 from tare.report.comparison import json_file, markdown, terminal
 from tare.report.comparison.content import Compared, Side, build_comparison
-from tare.run.record import RunRecord
 from tare.store import open_store, resume_store
 from tare.store.schema import FORMAT, connect
 from tare.study.model import Study
@@ -228,10 +229,49 @@ def test_markdown_has_a_table_a_metric(a: Path, b: Path) -> None:
 
 
 def test_every_key_of_the_json_is_documented() -> None:
-    page = (Path(__file__).resolve().parents[4] / "docs" / "reference" / "compare.md").read_text(encoding="utf-8")
-    documented = set(re.findall(r"`([^`]+)`", page.split("## JSON")[1]))
-    entries = (json_file.ComparisonFile, json_file.SideEntry, json_file.UnlikeEntry, json_file.ChangeEntry)
-    keys = {
-        key for each in (*entries, json_file.AbsoluteEntry, json_file.EstimateEntry) for key in each.model_fields
-    }
+    reference = Path(__file__).resolve().parents[4] / "docs" / "reference"
+    pages = [(reference / name).read_text(encoding="utf-8") for name in ("compare.md", "check.md")]
+    documented = {key for page in pages for key in re.findall(r"`([^`]+)`", page.split("## JSON")[1])}
+    keys = keys_of(json_file.ComparisonFile)
+    assert {"difference", "unit", "group", "max_worse", "estimator"} < keys
     assert keys <= documented
+
+
+@pytest.mark.parametrize(
+    ("most", "code", "word"), [("3%", 1, "FAIL"), ("11.16%", 4, "INCONCLUSIVE"), ("15%", 0, "PASS")]
+)
+def test_the_gate_fails_where_an_arm_became_worse_by_more(
+    a: Path, b: Path, most: str, code: int, word: str
+) -> None:
+    done = run(a, b, "--fail-on", most)
+    assert done.exit_code == code
+    assert (
+        f"{word}: {2 if code == 0 else 1} of 2 changes from A to B are at most {most[:-1]} % worse." in done.stdout
+    )
+
+
+def test_the_gate_says_which_arm_and_by_how_much(a: Path, b: Path) -> None:
+    done = run(a, b, "--fail-on", "3%", "--format", "json")
+    assert done.exit_code == 1
+    gate = json.loads(done.stdout)["gate"]
+    assert (gate["outcome"], gate["max_worse"]) == ("fail", 0.03)
+    bridge = next(each for each in gate["changes"] if each["arm"] == "bridge")
+    assert bridge["low"] < 799.6 / 900 - 1 < bridge["high"]  # the means of WORSE and BRIDGE
+    assert bridge["high"] < -0.03
+
+
+def test_what_became_better_passes_the_gate(a: Path, b: Path) -> None:
+    assert run(b, a, "--fail-on", "3%").exit_code == 0
+
+
+def test_a_control_that_could_hide_more_than_the_limit_decides_nothing(a: Path, tmp_path: Path) -> None:
+    wide = [1000.0, 1100.0, 900.0, 1050.0, 950.0]
+    noisy = store_of(tmp_path / "store", known(rates(BRIDGE, again=wide)))
+    assert run(a, noisy, "--fail-on", "3%").exit_code == 6
+
+
+def test_the_gate_refuses_a_metric_that_no_store_has(a: Path, b: Path) -> None:
+    with pytest.raises(StudyError, match="do not both have a metric 'througput'"):
+        CliRunner().invoke(
+            app, ["compare", str(a), str(b), "--fail-on", "3%", "--metric", "througput"], catch_exceptions=False
+        )

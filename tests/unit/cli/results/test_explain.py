@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from tare.cli import app
 from tare.errors import StoreError, StudyError
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store import open_store
 
 BARE = [1000.0, 1010.0, 990.0]
@@ -72,8 +72,10 @@ def call(*arguments: object) -> Result:
 def test_each_arm_has_its_sentence_and_what_was_added_is_named(store: Path) -> None:
     result = call(store)
     assert result.exit_code == 0, result.output
-    assert "bridge: +10.0 % CPU an operation, of which 10.0 netfilter" in " ".join(result.output.split())
-    assert "baseline-again: 0.0 % CPU an operation" in result.output
+    assert "bridge: 0.0 % CPU per operation; with client and kernel +10.0 points: netfilter" in " ".join(
+        result.output.split()
+    )
+    assert "baseline-again: 0.0 % CPU per operation" in result.output
 
 
 def test_one_arm_is_told_in_full_as_json(store: Path) -> None:

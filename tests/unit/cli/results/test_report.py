@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from tare.cli import app
 from tare.errors import StudyError
 from tare.plan.expand import expand
-from tare.run.record import RunRecord
+from tare.record.run_record import RunRecord
 from tare.store import resume_store
 
 ARMS = ("bare", "bridge")

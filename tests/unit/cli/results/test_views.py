@@ -50,7 +50,7 @@ def test_what_is_no_trace_is_told(tmp_path: Path) -> None:
 
 def test_no_tool_is_shown_more_often_than_the_trace_has_readings() -> None:
     done = CliRunner().invoke(app, ["views", str(RECORDED), "--every", "1e-9"])
-    assert "as tools see them that sample every 0.5 s" in done.stdout
+    assert "as tools sampling every 0.5 s would report them" in done.stdout
 
 
 def test_a_trace_too_short_for_a_rate_says_so() -> None:

@@ -56,13 +56,20 @@ def plan(*arguments: str) -> Result:
 
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_the_plan_is_shown_as_it_always_was(study: Path, output: str) -> None:
-    shown = plan(str(study), "--format", output)
+    shown = plan(str(study), "--format", output, "--verbose")
     assert shown.exit_code == 0, shown.output
     assert shown.stdout == (GOLDEN / f"paths.{'txt' if output == 'text' else 'json'}").read_text()
 
 
 def test_the_plan_fits_80_columns(study: Path) -> None:
     assert max(len(line) for line in plan(str(study)).stdout.splitlines()) <= 80
+
+
+def test_time_disk_and_arms_come_first_and_the_rest_is_for_those_who_ask(study: Path) -> None:
+    lines = plan(str(study)).stdout.splitlines()
+    starts = ("Blocks:", "Estimated time:", "Estimated disk:", "arm ")
+    assert [next(n for n, line in enumerate(lines) if line.startswith(start)) for start in starts] == [3, 4, 6, 9]
+    assert not [line for line in lines if "runs in order" in line or "sut.limits.memory" in line]
 
 
 def test_a_question_cannot_turn_the_terminal_s_writing_or_end_its_line(study: Path) -> None:
@@ -106,7 +113,7 @@ def test_least_expected_and_most_blocks_are_told(study: Path, protocol: str, sen
 
 def test_runs_that_are_kept_together_are_shown_by_arm(study: Path) -> None:
     study.write_text(STUDY.replace("{blocks: 3, seed: 7}", "{name: fixed, blocks: 9, sequence: together}"))
-    assert "1 to 9 bare-clients-1" in " ".join(plan(str(study)).stdout.split())
+    assert "1 to 9 bare-clients-1" in " ".join(plan(str(study), "--verbose").stdout.split())
 
 
 def test_a_wrong_study_is_an_error_and_prints_no_plan(study: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from tare.cli.study.progress import Tally, display, progress, spoken
+from tare.record.run_record import Phase
 from tare.run.events import Notice, PhaseStarted, Preparing, RunEnded, RunStarted
-from tare.run.record import Phase
 from tare.run.resume import StudyState
 from tare.study.protocol_spec import InterleaveSpec
 

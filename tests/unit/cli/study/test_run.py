@@ -33,7 +33,10 @@ def test_a_home_that_cannot_be_made_is_told_before_there_is_a_store(
     assert isinstance(actual.exception, EnvironmentLacks)
     (result,) = [line for line in str(actual.exception).splitlines() if str(file) in line]
     why = f"{file}/home cannot be made: {file} is not a directory"
-    assert result == f"  - {why}; set TARE_HOME to a directory that you may write to"
+    assert (
+        result
+        == f"  - home, needed by every run (all 7 arms): {why}; set TARE_HOME to a directory that you may write to"
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
@@ -58,7 +61,7 @@ def test_what_an_interrupted_study_could_not_remove_is_named(
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(running, "_site_for", lambda *_, fleet: nullcontext())
     monkeypatch.setattr(running, "_run", interrupted)
-    with pytest.raises(typer.Exit) as ended, running.carried_out(plan_of(), tmp_path / "store", quiet=True):
+    with pytest.raises(typer.Exit) as ended, running.run_plan(plan_of(), tmp_path / "store", quiet=True):
         pass
     assert ended.value.exit_code == 128 + signal.SIGTERM
     assert message in capsys.readouterr().err
@@ -75,7 +78,7 @@ def test_a_study_of_two_hosts_does_not_go_on_on_one_machine(
     monkeypatch.setattr(running, "execute", lambda *_: pytest.fail("a run was begun"))
     with (
         pytest.raises(StudyError, match="were made on the site rack, not on this machine alone"),
-        running.carried_out(plan, store, quiet=True),
+        running.run_plan(plan, store, quiet=True),
     ):
         pass
     assert len(open_store(store).records()) == 1

@@ -37,7 +37,7 @@ def test_nobody_else_may_write_where_events_are_measured(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(weigh, "measured_events", measured)
     monkeypatch.setattr(weigh, "local_engine", lambda: nullcontext(SimpleNamespace(client=None)))
-    monkeypatch.setattr(weigh, "place_of", lambda *_: tmp_path / "machine")
+    monkeypatch.setattr(weigh, "costs_dir", lambda *_: tmp_path / "machine")
     before = os.umask(0o000)
     try:
         weigh._events(Layout(tmp_path), cast("Identity", None))

@@ -196,7 +196,7 @@ def answering(*frames: tuple[int, bytes]) -> Iterator[int]:
         thread = threading.Thread(target=serve)
         thread.start()
         yield listening.getsockname()[1]
-        thread.join(timeout=10)
+        thread.join(timeout=60)
 
 
 def short(text: str) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 from tare.databases import Secrets, ServerPlan
 from tare.databases.cassandra.cassandra import Cassandra
 from tare.databases.cassandra.chronicle import (
-    CassandraChronicler,
+    CassandraEvents,
     Logged,
     parse_history,
     parse_log,
@@ -106,7 +106,7 @@ def test_all_of_it_is_asked_by_one_jvm_with_what_was_printed_kept() -> None:
         assert argv[-6:] == (*chronicle, "CompactionHistory", "TableStats", "TpStats")
         return Completed(tuple(argv), 0, printed.encode())
 
-    chronicle = CassandraChronicler().tell(PLAN, inside)
+    chronicle = CassandraEvents().tell(PLAN, inside)
     assert asked == ["java"]
     assert [(event.name, event.began_at is None) for event in chronicle.events] == [("tare.standard1", False)]
     assert chronicle.files == {
@@ -123,7 +123,7 @@ def test_all_of_it_is_asked_by_one_jvm_with_what_was_printed_kept() -> None:
 )
 def test_what_cannot_be_asked_is_told_with_the_reason(done: Completed, reason: str) -> None:
     with pytest.raises(RunFailed, match=reason):
-        CassandraChronicler().tell(PLAN, lambda _argv, _timeout, _stdin: done)
+        CassandraEvents().tell(PLAN, lambda _argv, _timeout, _stdin: done)
 
 
 def test_an_image_without_tare_s_entry_is_asked_by_a_jvm_a_command() -> None:
@@ -141,7 +141,7 @@ def test_an_image_without_tare_s_entry_is_asked_by_a_jvm_a_command() -> None:
         asked.append(argv[-3])
         return Completed(tuple(argv), 0, answers[argv[-3]].encode())
 
-    chronicle = CassandraChronicler().tell(PLAN, inside)
+    chronicle = CassandraEvents().tell(PLAN, inside)
     assert sorted(asked) == list(WORDS)
     assert [event.name for event in chronicle.events] == ["tare.standard1"]
     assert set(chronicle.files) == {f"nodetool-{word}.json" for word in WORDS}

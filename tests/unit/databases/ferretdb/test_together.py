@@ -30,7 +30,7 @@ class Together:
 
     def end(self) -> None:
         argv = [sys.executable, "-I", together.__file__, "end", str(self.steps)]
-        subprocess.run(argv, check=True, timeout=30)
+        subprocess.run(argv, check=True, timeout=60)
 
     def wait(self) -> tuple[int, str]:
         _, output = self.process.communicate(timeout=60)

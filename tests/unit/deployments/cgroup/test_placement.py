@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +14,9 @@ import pytest
 from tare.deployments import Limits, Task
 from tare.deployments.cgroup.hierarchy import parse_cgroups
 from tare.deployments.cgroup.placement import (
+    _MOVE,
     PlainCgroups,
+    RuncCgroup,
     SystemdSlices,
     placement_of,
     scope_properties,
@@ -23,10 +27,11 @@ from tare.deployments.cgroup.placement import (
 from tare.deployments.defaults import cpu_shares
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image, ImageConfig
-from tare.sites import Output
+from tare.sites import Completed, Output
 from tare.sites.fake import FakeHost
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.values import CgroupPlace
 
 DATA = Path(__file__).parents[3] / "data"
 TASK = Task(
@@ -131,6 +136,7 @@ def test_systemd_takes_bare_tasks_where_its_engine_puts_containers(host: FakeHos
     placement = placement_of(host, ledger, cast("Any", FakeEngine("systemd")))
     assert placement.make(TASK) == ()
     assert placement.engine_parent("tare/r") == "tare-r.slice"
+    assert placement.runc_cgroup(TASK) == RuncCgroup("tare-r.slice:tare:r-sut", by_systemd=True)
     words = placement.prefix(TASK)
     assert words[:2] == ("systemd-run", "--scope")
     assert "--slice=tare-r.slice" in words
@@ -194,3 +200,56 @@ def test_a_container_is_weighed_and_one_that_has_ended_is_not(host: FakeHost, le
     host.files["/proc/42/cgroup"] = b"4:cpu:/tare/r/container\n"
     set_cpu_weight(host, cgroups, 42, Limits(cpu_weight=50))
     assert host.files["/sys/fs/cgroup/cpu/tare/r/container/cpu.shares"] == str(cpu_shares(50)).encode()
+    host.files["/proc/43/cgroup"] = b"4:cpu:/tare.slice/libpod-1.scope/container\n"
+    set_cpu_weight(host, cgroups, 43, Limits(cpu_weight=50))
+    assert "/sys/fs/cgroup/cpu/tare.slice/libpod-1.scope/cpu.shares" in host.files
+
+
+def test_only_the_task_itself_enters_the_scope_that_systemd_makes(host: FakeHost, ledger: SqliteLedger) -> None:
+    """The launcher and its supervisor ran in it, too: 6.5 MB of a bare task's memory limit were theirs."""
+    placement = placement_of(host, ledger, cast("Any", FakeEngine("systemd")))
+    before, shell = placement.mover(TASK)[:-4], placement.mover(TASK)[-4:]
+    assert before == placement.prefix(TASK)
+    assert (shell[0], shell[1], shell[3]) == ("sh", "-c", "sh")
+    assert "/sys/fs/cgroup/cpu/tare.slice/tare-r.slice/tare-r-sut.scope/cgroup.procs" in shell[2]
+    assert placement.mover(replace(TASK, cgroup=CgroupPlace.ROOT)) == ()
+
+
+def test_the_shell_in_a_scope_moves_the_process_and_reports_what_the_kernel_refuses(tmp_path: Path) -> None:
+    there, absent, refused = tmp_path / "cgroup.procs", tmp_path / "absent", tmp_path / "directory"
+    there.touch()
+    refused.mkdir()
+    for files, code in (((there, absent), 0), ((there, refused), 2)):
+        script = _MOVE.format(procs=" ".join(str(file) for file in files))
+        done = subprocess.run(["sh", "-c", script, "sh", "4711"], capture_output=True, check=False)
+        assert (done.returncode != 0) is (code != 0)
+        assert there.read_text() == "4711\n"
+        assert not absent.exists()
+
+
+def test_an_empty_slice_is_stopped_with_those_above_it(host: FakeHost, ledger: SqliteLedger) -> None:
+    """systemd makes the cgroup of an active slice again: `tare.slice` remained after `tare clean`."""
+    placement = placement_of(host, ledger, cast("Any", FakeEngine("systemd")))
+    assert placement.prune_parent("tare/r")
+    stopped = [argv[-1] for argv in host.ran() if argv[:2] == ("systemctl", "stop")]
+    assert stopped == ["tare-r.slice", "tare.slice"]
+
+
+def test_a_slice_that_others_use_is_not_stopped(host: FakeHost, ledger: SqliteLedger) -> None:
+    host.files["/sys/fs/cgroup/cpu/tare.slice/cgroup.procs"] = b""
+    placement = placement_of(host, ledger, cast("Any", FakeEngine("systemd")))
+    assert placement.prune_parent("tare/r")
+    assert [argv[-1] for argv in host.ran() if argv[:2] == ("systemctl", "stop")] == ["tare-r.slice"]
+
+
+@pytest.mark.parametrize(("code", "kept"), [(0, False), (5, False), (4, False), (1, True)])
+def test_a_slice_that_systemd_does_not_stop_stays_in_the_ledger(
+    code: int, host: FakeHost, ledger: SqliteLedger, *, kept: bool
+) -> None:
+    placement = placement_of(host, ledger, cast("Any", FakeEngine("systemd")))
+    placement.make_parent("tare/r")
+    host.answers[("systemctl", "stop")] = Completed((), code, b"", b"Failed to stop: timed out\n")
+    refusal = pytest.raises(RunFailed, match=r"does not stop tare-r\.slice: Failed to stop: timed out")
+    with refusal if kept else nullcontext():
+        placement.prune_parent("tare/r")
+    assert bool(ledger.entries()) is kept

@@ -18,9 +18,9 @@ from tare.deployments.container.container import Container
 from tare.errors import EngineSilent, RunFailed, TimedOut
 from tare.images import Image, ImageConfig
 from tare.sites import Completed, Output
-from tare.sites.engine import RUN_LABEL
 from tare.sites.fake import FakeHost
 from tare.sites.ledger import Kind
+from tare.sites.marks import RUN_LABEL
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.values import NetworkKind
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+import requests
 from docker.errors import APIError
+from urllib3.connection import HTTPConnection
+from urllib3.response import HTTPResponse
 
 from tare.deployments.container import engine_exec as module
 from tare.errors import EngineSilent, RunFailed
@@ -64,3 +69,27 @@ def test_an_engine_that_refuses_an_exec_for_its_containerd_does_not_answer(
     with pytest.raises(RunFailed) as raised:
         module.engine_exec(engine, FakeHost(), "0123456789abcdef", ["true"], timeout_s=9, user="", stdin=b"")
     assert isinstance(raised.value, EngineSilent) is silent
+
+
+def test_an_exec_leaves_no_answer_that_fails_when_it_is_freed() -> None:
+    """Python 3.13 prints such a failure: `Exception ignored in: <http.client.HTTPResponse …>`, after each exec."""
+    engine_side, own_side = socket.socketpair()
+    engine_side.sendall(b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n" + framed(b"PONG\n"))
+    engine_side.shutdown(socket.SHUT_WR)
+    http = HTTPConnection("engine")
+    http.sock = own_side
+    http.putrequest("POST", "/exec/1/start")
+    http.endheaders()
+    answer = http.response_class(own_side, method="POST")
+    answer.begin()
+    response = requests.Response()
+    response.raw = HTTPResponse(answer, preload_content=False, original_response=answer)
+    connection: Any = answer.fp.raw  # as docker-py hands it out
+    connection._response = response
+    engine = MagicMock()
+    engine.api.exec_start.return_value = connection
+    engine.api.exec_inspect.return_value = {"ExitCode": 0, "Running": False}
+    done = module.engine_exec(engine, FakeHost(), "0123", ["redis-cli"], timeout_s=9, user="", stdin=b"")
+    assert done.stdout == b"PONG\n"
+    answer.close()  # what the interpreter does when it is freed
+    engine_side.close()

@@ -61,7 +61,7 @@ def test_an_output_is_read_whole_wherever_its_frames_are_cut() -> None:
 
 def test_an_engine_that_stops_in_the_middle_is_not_waited_for() -> None:
     going = threading.Event()
-    with engine(GOOD, chunk(frame(b"one\n")), before_close=lambda: going.wait(20)) as container:
+    with engine(GOOD, chunk(frame(b"one\n")), before_close=lambda: going.wait(60)) as container:
         with pytest.raises(RequestException):
             printed(container, stdout=True)
         going.set()

@@ -15,17 +15,19 @@ from tare.deployments.containerd import containerd as deployment
 from tare.deployments.containerd.client import NAMESPACE, Client, remove_container
 from tare.deployments.containerd.containerd import Containerd
 from tare.deployments.containerd.ctr import ADDRESS, SOCKETS, find_socket
-from tare.deployments.containerd.lacks import FAR, why_no_containerd
+from tare.deployments.containerd.requirement import CONTAINERD_SERVICE, FAR
 from tare.deployments.kube.node_image import remove_node_image
 from tare.deployments.pod.cni import DIRECTORIES
 from tare.deployments.sweep import sweep
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.images import Image, ImageConfig
-from tare.sites import Completed, Output
+from tare.requirements import HostPlan, Use
+from tare.sites import Completed, Host, Output
 from tare.sites.fake import FakeHost
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.sites.ssh.host import SshHost
+from tare.study.model import SutSpec
 from tare.study.values import NetworkKind
 
 SOCKET = SOCKETS[0]
@@ -43,6 +45,8 @@ SPEC: dict[str, Any] = {
     },
 }
 NONE = Completed((), 1)
+
+STAT = b"4711 (containerd-shim) S 1" + 17 * b" 0" + b" 77" + 30 * b" 0"
 
 
 def a_task(**given: Any) -> Task:
@@ -113,6 +117,12 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return Bench(tmp_path)
 
 
+def lack(host: Host, *networks: NetworkKind) -> str | None:
+    """What the host lacks for containers on these networks."""
+    uses = tuple(Use("boxed", SutSpec(image="i", deployment=CONTAINERD, network=network)) for network in networks)
+    return CONTAINERD_SERVICE.why_not(HostPlan(host, uses=uses))
+
+
 def test_a_container_is_begun_by_ctr_in_a_namespace_of_its_own(bench: Bench) -> None:
     instance = bench.deployment.start(a_task(listen="127.0.0.3"))
     assert (instance.deployment, instance.address, instance.container_id) == (CONTAINERD, "127.0.0.3", None)
@@ -140,6 +150,16 @@ def test_its_configuration_is_containerds_own_around_the_task(bench: Bench) -> N
     assert config["linux"]["cgroupsPath"] == "/tare/x/tare-x-sut"
     assert [each["type"] for each in config["linux"]["namespaces"]] == ["pid"]
     assert config["root"] == {"path": "/run/tare-task.tare-x-sut/root", "readonly": True}
+
+
+def test_where_systemd_runs_it_makes_the_container_s_group_as_a_scope(bench: Bench) -> None:
+    """A directory made by hand in a slice loses its limits when a neighbour ends."""
+    bench.host.files["/proc/1/comm"] = b"systemd\n"
+    bench.deployment.start(a_task())
+    (run,) = (argv for argv in bench.host.ran() if "run" in argv)
+    cgroup = "tare-x.slice:tare:x-sut"
+    assert run[run.index("--runc-systemd-cgroup") :][:3] == ("--runc-systemd-cgroup", "--cgroup", cgroup)
+    assert bench.config["linux"]["cgroupsPath"] == cgroup
 
 
 def test_the_root_is_the_overlay_that_the_snapshotter_names(bench: Bench) -> None:
@@ -203,11 +223,11 @@ def test_a_plug_in_that_fails_is_told_and_leaves_nothing(bench: Bench) -> None:
 
 def test_only_a_bridge_needs_plug_ins(bench: Bench) -> None:
     bench.host.answers["test", "-x"] = NONE
-    assert why_no_containerd(bench.host, {NetworkKind.HOST}) is None
-    assert "the CNI plug-in bridge is in none of" in str(why_no_containerd(bench.host, {NetworkKind.BRIDGE}))
+    assert lack(bench.host, NetworkKind.HOST) is None
+    assert "the CNI plug-in bridge is in none of" in str(lack(bench.host, NetworkKind.BRIDGE))
     del bench.host.answers["test", "-x"]
     bench.host.answers["sh", "-c", "command -v nsenter"] = NONE
-    assert "nsenter is missing on fake" in str(why_no_containerd(bench.host, {NetworkKind.BRIDGE}))
+    assert "nsenter is missing on fake" in str(lack(bench.host, NetworkKind.BRIDGE))
 
 
 def test_volumes_are_refused(bench: Bench) -> None:
@@ -240,9 +260,10 @@ def test_what_containerd_refuses_fails_the_run_in_its_words(bench: Bench) -> Non
 
 def test_a_shim_that_containerd_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_SETTLE_S", 0.2)
-    host = FakeHost(answers={("pgrep", "-f"): text("4711\n")}, files={"/proc/self/mountinfo": b""})
+    files = {"/proc/self/mountinfo": b"", "/proc/4711/stat": STAT}
+    host = FakeHost(answers={("pgrep", "-f"): text("4711\n")}, files=files)
     remove_container(host, f"t@{SOCKET}")
-    assert ("kill", "-KILL", "4711") in host.ran()
+    assert ("python3", "-I", "-S", "-", "send", "4711", "77", "KILL") in host.ran()
 
 
 def test_a_user_that_the_image_does_not_know_is_told(bench: Bench) -> None:
@@ -275,11 +296,11 @@ def test_without_a_socket_it_is_told_where_one_was_looked_for(bench: Bench) -> N
     bench.host.answers["test", "-S"] = NONE
     with pytest.raises(EnvironmentLacks, match=r"no containerd runs on fake: /run/containerd/containerd\.sock and"):
         bench.deployment.start(a_task())
-    assert "no containerd runs" in str(why_no_containerd(bench.host))
+    assert "no containerd runs" in str(lack(bench.host))
 
 
 def test_a_host_over_ssh_is_refused_before_anything_is_asked_of_it() -> None:
-    assert why_no_containerd(object.__new__(SshHost)) == FAR
+    assert lack(object.__new__(SshHost)) == FAR
 
 
 def test_ctrs_own_variable_names_another_socket(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def test_the_program_begins_when_the_fifo_is_written_to_and_is_the_same_process(
     assert process.poll() is None
     assert Path(f"/proc/{process.pid}/exe").resolve() == tmp_path / "gate"
     (tmp_path / "open").write_bytes(b"\n")
-    out, _ = process.communicate(timeout=10)
+    out, _ = process.communicate(timeout=60)
     assert out.decode() == f"hello a b {process.pid}\n"
     assert process.returncode == 0
 
@@ -43,7 +43,7 @@ def test_the_program_begins_when_the_fifo_is_written_to_and_is_the_same_process(
 def test_a_program_that_cannot_be_executed_ends_as_in_a_shell(tmp_path: Path, argv: tuple[str, ...]) -> None:
     process = _begun(tmp_path, *argv)
     (tmp_path / "open").write_bytes(b"\n")
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert process.returncode == NO_PROGRAM
 
 
@@ -51,7 +51,7 @@ def test_a_program_that_cannot_be_executed_ends_as_in_a_shell(tmp_path: Path, ar
 def test_a_fifo_that_is_closed_without_a_word_lets_nothing_in(tmp_path: Path) -> None:
     process = _begun(tmp_path, "true")
     (tmp_path / "open").write_bytes(b"")
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert process.returncode == NO_PROGRAM
 
 

@@ -23,6 +23,7 @@ from tare.deployments.pod.services import (
     nft_rules,
 )
 from tare.errors import EnvironmentLacks
+from tare.sites.local import own_process
 from tare.study.values import Qos
 
 BLOCK = ipaddress.IPv4Network("10.232.0.0/18")
@@ -58,7 +59,7 @@ def test_the_pause_program_sleeps_until_it_is_killed(tmp_path: Path) -> None:
     program = tmp_path / "pause"
     program.write_bytes(pause_program("x86_64"))
     program.chmod(0o755)
-    machine = subprocess.run(["uname", "-m"], capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    machine = subprocess.run(["uname", "-m"], capture_output=True, text=True, check=True, timeout=60).stdout.strip()
     if machine != "x86_64":
         pytest.skip(f"this machine is {machine}")
     running = subprocess.Popen([program])
@@ -66,7 +67,7 @@ def test_the_pause_program_sleeps_until_it_is_killed(tmp_path: Path) -> None:
         running.wait(0.2)
     status = Path(f"/proc/{running.pid}/status").read_text()
     running.kill()
-    assert running.wait(10) == -9
+    assert running.wait(60) == -9
     assert "State:\tS (sleeping)" in status
 
 
@@ -156,19 +157,22 @@ def test_nftables_have_maps_in_place_of_a_list() -> None:
     assert chain("0123456789ab", "SVC-00001") not in text
 
 
+LINKS = links_of("task", own_process())
+
+
 def test_a_bridge_with_a_port_is_two_plugins_and_macvlan_is_one() -> None:
-    first, second = configurations("bridge", "task", "/run/x", PODS, ("10.231.0.1", 6379))
+    first, second = configurations("bridge", "task", LINKS, "/run/x", PODS, ("10.231.0.1", 6379))
     assert (first["type"], first["bridge"], first["ipam"]["type"]) == (
         "bridge",
-        links_of("task").bridge,
+        LINKS.bridge,
         "host-local",
     )
     assert second["runtimeConfig"]["portMappings"] == [
         {"hostPort": 6379, "containerPort": 6379, "protocol": "tcp", "hostIP": "10.231.0.1"}
     ]
-    (only,) = configurations("macvlan", "task", "/run/x", PODS, None)
-    assert (only["type"], only["master"], only["mode"]) == ("macvlan", links_of("task").master, "bridge")
-    assert all(len(name) <= 15 for name in vars(links_of("t" * 80)).values())
+    (only,) = configurations("macvlan", "task", LINKS, "/run/x", PODS, None)
+    assert (only["type"], only["master"], only["mode"]) == ("macvlan", LINKS.master, "bridge")
+    assert all(len(name) <= 15 for name in vars(links_of("t" * 80, own_process())).values())
 
 
 def test_portmaps_own_chains_go_when_its_last_pod_has_gone() -> None:

@@ -28,7 +28,7 @@ def test_every_header_begins_at_a_multiple_of_four() -> None:
 def test_another_cpio_unpacks_it(tmp_path: Path) -> None:
     packed = archive([directory("bin"), program("bin/abc", b"12345"), link("init", "bin/abc")])
     subprocess.run(
-        ["busybox", "cpio", "-i"], input=packed, cwd=tmp_path, check=True, capture_output=True, timeout=30
+        ["busybox", "cpio", "-i"], input=packed, cwd=tmp_path, check=True, capture_output=True, timeout=60
     )
     assert (tmp_path / "bin" / "abc").read_bytes() == b"12345"
     assert (tmp_path / "bin" / "abc").stat().st_mode & 0o777 == 0o755

@@ -331,7 +331,7 @@ def test_a_base_is_used_for_as_long_as_the_mirror_has_its_packages(
         (tmp_path / name).write_text(program)
         (tmp_path / name).chmod(0o755)
     base = tmp_path / "base.tar"
-    subprocess.run(["tar", "-cf", base, "-C", tmp_path / "base", "."], check=True, timeout=30)
+    subprocess.run(["tar", "-cf", base, "-C", tmp_path / "base", "."], check=True, timeout=60)
     given = {"TARE_BASE": str(base), "TARE_SUITE": "bookworm", "MMDEBSTRAP_APT_CONFIG": "/of/mmdebstrap"}
     done = subprocess.run(
         ["sh", "-c", hook, "exec", root],
@@ -339,7 +339,7 @@ def test_a_base_is_used_for_as_long_as_the_mirror_has_its_packages(
         check=False,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
     )
     shown = [line for line in done.stderr.splitlines() if line.startswith("E: ")]
     assert (done.returncode, shown) == (

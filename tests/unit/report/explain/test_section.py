@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from tests.unit.analyze import synthetic
 from tests.unit.report.explain.test_words import arm, estimate, explanation, part
+from tests.unit.report.printed import texts, titles
 
 from tare.report import html_page, terminal
 from tare.report.charts import components
 from tare.report.charts.theme import NARROW, WIDE, draw
 from tare.report.content import Report, build_report
-from tare.report.explain.section import explained
+from tare.report.sections.explained import explained
 
 OTHER_ARM = arm(
     (part("docker-proxy", 40.0, 0.0), part("TCP/IP", 20.0, 20.0)),
@@ -27,17 +28,16 @@ def report() -> Report:
 
 
 def test_arms_stand_side_by_side_with_the_largest_cause_first() -> None:
-    section = explained(report())
-    assert section is not None
-    assert section.columns == ("percent", "bridge", "published-loopback")
-    assert section.rows[0] == ("docker-proxy", "—", "+40.0")
-    assert section.rows[-1] == ("all together", "+6.4", "+40.0")
-    assert section.sentences[1].startswith("published-loopback: +40.0 % CPU an operation")
+    sentences, causes = explained(report())
+    assert sentences.items[1].startswith("published-loopback: +40.0 % CPU per operation")
+    assert titles(causes) == ("percent", "bridge", "published-loopback")
+    assert texts(causes)[0] == ("docker-proxy", "—", "+40.0")
+    assert texts(causes)[-1] == ("all together", "+6.4", "+40.0")
 
 
 def test_a_report_whose_runs_sampled_nothing_has_no_section() -> None:
     plain = replace(report(), explanation=None)
-    assert explained(plain) is None
+    assert list(explained(plain)) == []
     assert "Where the time goes" not in html_page.render(plain)
     assert "Where the time goes" not in terminal.render(plain)
 
@@ -46,7 +46,7 @@ def test_pages_and_terminals_show_the_sentence_of_each_arm() -> None:
     page = html_page.render(report())
     assert 'id="h-explained"' in page
     assert "docker-proxy" in page
-    assert "bridge: +6.4 % CPU an operation" in " ".join(terminal.render(report(), width=80).split())
+    assert "bridge: +7.1 % CPU per operation" in " ".join(terminal.render(report(), width=80).split())
 
 
 def test_the_chart_has_a_bar_for_the_baseline_and_each_arm_at_every_width() -> None:

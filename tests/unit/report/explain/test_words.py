@@ -40,7 +40,7 @@ def arm(causes: Sequence[Part] = CAUSES, waits: Sequence[Part] = (), **changes: 
         arm="bridge",
         baseline="bare",
         total=part("total", 106.4, 100.0),
-        overhead=estimate(0.064),
+        overhead=estimate(0.071),
         causes=tuple(causes),
         cells=(),
         sides=(part("server", 86.4, 80.0),),
@@ -57,14 +57,14 @@ def arm(causes: Sequence[Part] = CAUSES, waits: Sequence[Part] = (), **changes: 
 
 def test_the_sentence_names_the_largest_parts_and_what_is_left() -> None:
     assert sentence(arm()) == (
-        "bridge: +6.4 % CPU an operation [+4.4, +8.4], of which 4.1 netfilter, conntrack, NAT, "
-        "1.6 veth and bridge, 0.7 other"
+        "bridge: +7.1 % CPU per operation [+5.1, +9.1]; with client and kernel +6.4 points: "
+        "netfilter, conntrack, NAT 4.1, veth and bridge 1.6, other 0.7"
     )
 
 
 def test_a_part_that_fell_is_named_with_its_sign() -> None:
     fell = part("scheduler and wake-ups", 7.0, 10.0)
-    assert "-3.0 scheduler and wake-ups" in sentence(arm((*CAUSES, fell)))
+    assert "scheduler and wake-ups -3.0" in sentence(arm((*CAUSES, fell)))
 
 
 def test_a_difference_that_is_not_shown_is_said_to_be_so() -> None:
@@ -73,14 +73,24 @@ def test_a_difference_that_is_not_shown_is_said_to_be_so() -> None:
 
 def test_more_waiting_than_computing_is_said() -> None:
     waits = (part("waiting: throttled", 310.0, 0.0), part("waiting: disk", 3.0, 3.0))
-    assert sentence(arm(waits=waits)).endswith("; it waits longer: 310 µs an operation more, throttled")
-    assert "waits" not in sentence(arm(waits=(part("waiting: disk", 5.0, 3.0),)))
+    assert sentence(arm(waits=waits)).endswith("; plus 310 µs per operation waiting (throttled)")
+    assert "waiting" not in sentence(arm(waits=(part("waiting: disk", 5.0, 3.0),)))
     unsure = (part("waiting: throttled", 310.0, 0.0, reach=400.0),)
-    assert "waits" not in sentence(arm(waits=unsure))
+    assert "waiting" not in sentence(arm(waits=unsure))
 
 
 def test_without_stacks_or_any_figure_it_says_so() -> None:
-    assert sentence(arm(())) == "bridge: +6.4 % CPU an operation [+4.4, +8.4], by the kernel's counters"
+    assert sentence(arm(())) == (
+        "bridge: +7.1 % CPU per operation [+5.1, +9.1]; with client and kernel +6.4 points, "
+        "by the kernel's counters"
+    )
+    assert sentence(arm(overhead=estimate(None))).startswith(
+        "bridge: CPU per operation with client and kernel +6.4"
+    )
+    assert (
+        sentence(arm((), total=None, lacks=("no trace",)))
+        == "bridge: +7.1 % CPU per operation [+5.1, +9.1]: no trace"
+    )
     nothing = arm((), total=None, overhead=estimate(None), lacks=("no stacks were sampled",))
     assert sentence(nothing) == "bridge: CPU time per operation is unknown: no stacks were sampled"
 

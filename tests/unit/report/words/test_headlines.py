@@ -29,7 +29,8 @@ def flat(text: str) -> str:
 def test_the_control_s_interval_stands_above_the_answer(style: str) -> None:
     text = flat(EXPORTERS[style](SOUND))
     assert "Control: baseline-again, a second instance of bare:" in text
-    assert text.index("second instance of bare") < text.index("gainst bare, bridge has")
+    assert text.index("second instance of bare") < text.index("% intervals, ")
+    assert "it could hide ±" in text
     assert "INVALID" not in text
 
 
@@ -37,7 +38,7 @@ def test_the_control_s_interval_stands_above_the_answer(style: str) -> None:
 def test_an_invalid_study_says_so_above_everything_else(style: str) -> None:
     text = flat(EXPORTERS[style](INVALID))
     assert "INVALID (control-differs)" in text
-    assert text.index("INVALID") < text.index("gainst bare, bridge has")
+    assert text.index("INVALID") < text.index("% intervals, ")
 
 
 def test_programs_are_told_as_well() -> None:
@@ -77,7 +78,8 @@ def test_without_a_control_that_is_said() -> None:
 
 
 def test_before_an_interval_the_control_says_why_there_is_none() -> None:
-    (headline,) = build_report(controlled(), records(0.0, blocks=2)).headlines
+    trust, headline = build_report(controlled(), records(0.0, blocks=2)).headlines
+    assert trust.text.startswith("Too noisy to decide: no arm has an interval.")
     assert "no interval for baseline-again against bare, 2 blocks only" in headline.text
     assert not headline.grave
 
@@ -90,7 +92,7 @@ def test_why_it_ended_is_told_and_blocks_that_are_not_needed_are_not_missing() -
     report = build_report(controlled(), records(0.0), planned=120, ending=ending)
     assert report.planned == 24
     assert report.notes[0] == (
-        "The cap on machine time ended it after 8 blocks, with bridge at ±3 %; the target was ±2 %."
+        "Stopped at the time limit after 8 blocks; widest interval ±3 % (bridge), the target was ±2 %."
     )
     assert not any("resumes with the rest" in note for note in report.notes)
 
@@ -99,4 +101,4 @@ def test_why_it_ended_is_told_and_blocks_that_are_not_needed_are_not_missing() -
 def test_a_wide_interval_is_written_out(half_width: float, text: str) -> None:
     arm = ArmWidth(n=3, low=-half_width, high=half_width, half_width=half_width)
     ending = Ending(reason="time", blocks=3, machine_s=60.0, target=0.02, arms={"bridge": arm})
-    assert f"with bridge at {text}; the target" in ending.why
+    assert f"widest interval {text} (bridge), the target" in ending.why

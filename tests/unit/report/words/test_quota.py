@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from tests.unit.analyze.synthetic import record
+from tests.unit.record.parts import with_parts
 
+from tare.record.run_record import RunRecord
 from tare.report.words.notes import made
-from tare.run.record import RunRecord
 
 
 def held_back(arm: str, block: int, share: float | None, tps: float | None = 100.0) -> RunRecord:
     saturation = {"sut": {"throttled": share}, "client": {"throttled": 0.9}}
-    return record(block, arm, tps).model_copy(update={"usage": {"saturation": saturation}})
+    return with_parts(record(block, arm, tps), usage={"saturation": saturation})
 
 
 def test_the_share_of_throttled_periods_is_told_of_each_arm_with_a_quota() -> None:

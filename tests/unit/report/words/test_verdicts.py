@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.approved import assert_as_approved
 
 from tare.report import EXPORTERS, terminal
 from tare.report.content import build_report
@@ -37,19 +38,19 @@ def test_how_verdicts_come_about_is_said_with_the_family() -> None:
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_terminal_with_verdicts_is_as_it_was_approved(width: int) -> None:
     text = terminal.render(REPORT, width=width)
-    assert text == (GOLDEN / f"verdicts-{width}.txt").read_text(encoding="utf-8")
+    assert_as_approved(text, GOLDEN / f"verdicts-{width}.txt")
     assert max(map(len, text.splitlines())) <= width
 
 
 def test_the_answer_says_what_was_shown_and_never_that_there_is_no_overhead() -> None:
-    assert "are equivalent to bare within ±5.0 %" in REPORT.answer
-    assert "bridge has" in REPORT.answer
+    assert "host, no measurable difference in throughput (within ±1.2 %)" in REPORT.answer
+    assert "bridge costs 6.2 to 7.8 % of throughput" in REPORT.answer
     assert all("no overhead" not in EXPORTERS[style](REPORT) for style in EXPORTERS)
 
 
-def test_inconclusive_arms_are_told_as_neither() -> None:
+def test_an_undecided_arm_is_told_with_what_would_decide_it() -> None:
     noisy = build_report(STUDY, synthetic.records(ARMS, 4, noise=0.05))
-    assert "either a difference from bare nor equivalence within ±5.0 % is shown for host (" in noisy.answer
+    assert "host, undecided (-15 to +14 % throughput; about 35 more blocks would decide, 17 min)" in noisy.answer
 
 
 def test_tables_and_data_carry_the_verdict() -> None:

@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 import pytest
 from tests.unit.run.conftest import Plans, Rig
 
-from tare.deployments import Right
 from tare.deployments.fake import FakeDeployment
+from tare.requirements import Requirement
+from tare.requirements.engines import ENGINE
 from tare.run.attempt.directory import WorkDirectory, closed_to_others, make_work_directory
 from tare.sites.engines import Engines
 from tare.sites.layout import close_caches
@@ -60,7 +61,7 @@ def test_a_set_uid_program_in_its_data_is_out_of_others_reach(open_place: Path, 
     program.chmod(0o4755)
     drop = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
     by_shell = ["sh", "-c", 'exec "$0"', str(program)]  # setpriv itself still has its capabilities
-    ran = subprocess.run([*drop, *by_shell], timeout=30, check=False, capture_output=True)
+    ran = subprocess.run([*drop, *by_shell], timeout=60, check=False, capture_output=True)
     assert (ran.returncode == 0) is not closed
 
 
@@ -88,7 +89,7 @@ class NamedEngines(Engines):
 class ByEngine(FakeDeployment):
     """A fake whose tasks an engine makes."""
 
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
+    needs: ClassVar[tuple[Requirement, ...]] = (ENGINE,)
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,19 @@ from docker.errors import APIError, DockerException
 from requests.exceptions import ConnectionError as Broken
 from urllib3.exceptions import ProtocolError
 
-from tare.deployments import Instance, Right, Task
+from tare.deployments import Instance, Task
 from tare.deployments.fake import FakeDeployment
 from tare.errors import EngineSilent, EnvironmentLacks
 from tare.plan.model import Plan
+from tare.record.run_record import RunRecord
+from tare.requirements import Requirement
+from tare.requirements.engines import ENGINE
 from tare.run.execute import execute
-from tare.run.record import RunRecord
 from tare.sites.engine import Client
 
 
 class NeedsEngine(FakeDeployment):
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
+    needs: ClassVar[tuple[Requirement, ...]] = (ENGINE,)
 
 
 def _take(rig: Any, plan: Plan, into: list[RunRecord]) -> None:

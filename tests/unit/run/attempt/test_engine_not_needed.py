@@ -9,16 +9,18 @@ import pytest
 from docker import DockerClient
 from requests.exceptions import ConnectionError as Broken
 
-from tare.deployments import Instance, Right, Task
+from tare.deployments import Instance, Task
 from tare.deployments.fake import FakeDeployment
 from tare.deployments.network.bridge import network_name, remove_bridge
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EngineSilent
 from tare.images.image_store import ImageStore
+from tare.record.run_record import RunRecord
+from tare.requirements import Requirement
+from tare.requirements.engines import ENGINE
 from tare.run.between.site import Home, Reached, site_machine
 from tare.run.local import Engine, local_machine
 from tare.run.machine import facts_reader
-from tare.run.record import RunRecord
 from tare.sites import Host, Site
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
@@ -72,14 +74,14 @@ class Unneeding(FakeDeployment):
 
 
 class Needing(FakeDeployment):
-    needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
+    needs: ClassVar[tuple[Requirement, ...]] = (ENGINE,)
 
 
 def test_later_runs_go_on_without_it_and_keep_its_facts(rig: Any, plans: Any) -> None:
     engine, plan = Leaving(), plans(blocks=3)
     deployments = {"fake": Unneeding}
     machine = local_machine(plan, Engine(client(engine), None), None, rig.machine.layout, deployments)
-    rig.swap(engine=machine.engine, engine_facts=machine.engine_facts, deployments=deployments)
+    rig.swap(engine=machine.own.engine, engine_facts=machine.own.engine_facts, deployments=deployments)
     rig.events = Leave(engine)
     records: list[RunRecord] = rig.execute(plan)
     assert [(record.outcome.ok, record.outcome.reason) for record in records] == [(True, None)] * 3
@@ -102,7 +104,7 @@ class Leave(list[Any]):
 def test_it_is_given_to_deployments_where_an_arm_needs_it(rig: Any, plans: Any) -> None:
     engine = client(Leaving())
     machine = local_machine(plans(), Engine(engine, None), None, rig.machine.layout, {"fake": Needing})
-    assert machine.engine is engine
+    assert machine.own.engine is engine
 
 
 @pytest.mark.parametrize(("deployment", "given"), [(Needing, True), (Unneeding, False)])
@@ -113,7 +115,7 @@ def test_the_same_holds_between_hosts(deployment: Any, *, given: bool, plans: An
     reached = {host.name: Reached(host, layout, engine) for host in hosts}
     home = Home(lambda _: pytest.fail("no image is wanted"), ImageStore(layout, ledger), ledger)
     machine = site_machine(plans(), site, reached, home, None, {"fake": deployment})
-    assert [machine.engine is engine, machine.parts["b"].engine is engine] == [given, given]
+    assert [machine.own.engine is engine, machine.parts["b"].engine is engine] == [given, given]
 
 
 def test_one_that_is_needed_is_asked_for_its_facts_each_time() -> None:

@@ -13,11 +13,11 @@ from tests.unit.run.test_faults import At
 from tare.deployments import Task
 from tare.deployments.fake import FakeDeployment
 from tare.plan.model import Plan
+from tare.record.run_record import Phase
 from tare.run.attempt.server import nodes_of
 from tare.run.execute import execute
 from tare.run.parity.compare import unlike_nodes
 from tare.run.parity.observed import by_node
-from tare.run.record import Phase
 
 NAMES = ["sut-1", "sut-2", "sut-3"]
 

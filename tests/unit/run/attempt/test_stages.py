@@ -10,7 +10,7 @@ from tests.unit.run.test_emulated import emulating
 from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.expand import expand
 from tare.plan.model import Plan
-from tare.run.record import Phase, RunRecord
+from tare.record.run_record import Phase, RunRecord
 from tare.run.resume import StudyState, finished, remaining
 from tare.study.model import Arm
 from tare.study.protocol_spec import FixedSpec
@@ -74,14 +74,14 @@ def test_stages_of_an_arm_follow_each_other(rig: Any, staged: Any) -> None:
         assert begun.began_at >= ended.began_at + ended.seconds
 
 
-def test_both_are_served_by_one_process_that_ends_with_the_last(rig: Any, staged: Any) -> None:
+def test_both_are_served_by_one_process_that_ends_with_the_last(empty_rig: Any, staged: Any) -> None:
     started: list[str] = []
-    rig.swap(deployments={"fake": counting(rig.machine.deployments["fake"], started)})
-    records = rig.execute(staged())
+    empty_rig.swap(deployments={"fake": counting(empty_rig.machine.deployments["fake"], started)})
+    records = empty_rig.execute(staged())
     assert all(record.outcome.ok for record in records), [record.outcome for record in records]
     assert [name for name in started if name == "sut"] == ["sut", "sut", "sut"], "one of them to load the data"
     assert started.count("measure") == 4
-    assert rig.leftovers == []
+    assert empty_rig.leftovers == []
 
 
 def counting(deployment: Any, started: list[str]) -> Any:

@@ -11,7 +11,7 @@ from tests.unit.run.conftest import Plans, Rig
 
 from tare.deployments.fake import FakeDeployment
 from tare.images import Image, ImageConfig
-from tare.images.census import take
+from tare.images.inodes import take
 from tare.plan.model import Plan
 from tare.sites import Site
 from tare.sites.local import LocalHost

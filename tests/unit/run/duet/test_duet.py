@@ -5,20 +5,22 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.unit.record.parts import as_tree
 
 from tare.deployments import Instance
 from tare.errors import RunFailed
 from tare.plan.model import Plan
+from tare.record.run_record import Phase, RunRecord
+from tare.record.swap_halves import throughput_of
 from tare.run.duet.attempt import half_way_s
 from tare.run.duet.barrier import ArmUnderLoad
-from tare.run.duet.swap import rates_around_swap, throughput_of
 from tare.run.events import Event, PhaseStarted
 from tare.run.execute import execute
 from tare.run.interrupts import Interrupted, Interrupts
-from tare.run.record import Phase, RunRecord
 from tare.run.resume import StudyState, finished
 from tare.study.protocol_spec import DuetSpec
 from tare.workloads.fake import FakeParameters
@@ -86,34 +88,35 @@ def test_each_tells_its_partner_its_cpus_and_both_halves(rig: Any, duet: Any) ->
     for first, second in blocks_of(rig.execute(duet())):
         assert first.duet is not None
         assert second.duet is not None
-        assert (first.duet["partner"], second.duet["partner"]) == (second.run_id, first.run_id)
-        assert (first.duet["cpus"], second.duet["cpus"]) == (["0", "1"], ["1", "0"])
+        assert (first.duet.partner, second.duet.partner) == (second.run_id, first.run_id)
+        assert (first.duet.cpus, second.duet.cpus) == (("0", "1"), ("1", "0"))
         assert first.settings["sut"]["limits"]["cpus"] == first.settings["client"]["limits"]["cpus"] == "0"
         for record in (first, second):
             assert record.outcome.ok, record.outcome
             assert record.duet is not None
-            rates = rates_around_swap(record)
+            rates = record.duet.rates
             assert rates is not None
             assert throughput_of(record) == pytest.approx((rates[0] * rates[1]) ** 0.5)
-            counted = sum(half["windows"] for half in record.duet["halves"])
-            assert counted + record.duet["windows_dropped"] == 25
-            started_s = max(each.duet["started_s"] for each in (first, second) if each.duet is not None)
-            assert 1.2 < record.duet["swap_began_s"] - started_s < 2.4
-            assert record.duet["began_by"] == "generator"
-            assert started_s <= record.duet["both_from_s"] < record.duet["swap_began_s"]
+            counted = sum(half.windows for half in record.duet.halves or ())
+            assert counted + (record.duet.windows_dropped or 0) == 25
+            started_s = max(each.duet.started_s or 0.0 for each in (first, second) if each.duet is not None)
+            assert 1.2 < as_tree(record.duet)["swap_began_s"] - started_s < 2.4
+            assert record.duet.began_by == "generator"
+            assert started_s <= as_tree(record.duet)["both_from_s"] < as_tree(record.duet)["swap_began_s"]
 
 
-@pytest.mark.parametrize(("fault", "by"), [("late", "generator"), ("late-untold", "end")])
+@pytest.mark.parametrize(("fault", "by"), [("late", "generator"), ("late-unreported", "end")])
 def test_clients_that_begin_late_are_swapped_half_way_and_cut_where_they_drove(
     rig: Any, duet: Any, fault: str, by: str
 ) -> None:
     rig.swap(set_cpus=Moves())
     for pair in blocks_of(rig.execute(duet(warmup_s=0.3, fault=fault, measure_s=5.0))):
-        started_s = max((record.duet or {}).get("started_s", 0.0) for record in pair)
+        started_s = max(as_tree(record.duet).get("started_s", 0.0) for record in pair)
         for record in pair:
-            times = record.duet or {}
-            assert times.get("began_by") == by == (record.usage or {})["driven"]["by"], record.outcome
-            latest = (record.usage or {})["driven"]["began_monotonic_s"]
+            times, load = as_tree(record.duet), record.usage and record.usage.driven
+            assert load is not None, record.outcome
+            assert times.get("began_by") == by == load.by, record.outcome
+            latest = load.began_monotonic_s
             assert 0.6 < latest - times["started_s"] < 1.6
             assert times["began_from_s"] <= latest <= times["began_until_s"]
             assert (times["began_from_s"] == times["started_s"]) is (by == "end")
@@ -264,8 +267,8 @@ def test_servers_that_differ_in_what_no_factor_names_are_refused_in_their_first_
 def test_a_server_that_works_the_disk_is_refused(rig: Any, duet: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tare.run.duet.attempt.MOST_BYTES_PER_S", -1)
     monkeypatch.setattr(
-        "tare.run.attempt.attempt.with_sut_io",
-        lambda usage, *_: {**usage, "sut_read_bytes": 0.0, "sut_write_bytes": None},
+        "tare.run.attempt.attempt.with_traces",
+        lambda usage, *_: replace(usage, sut_read_bytes=0.0),
     )
     rig.swap(set_cpus=Moves())
     records = rig.execute(duet())

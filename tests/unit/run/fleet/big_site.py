@@ -7,11 +7,11 @@ import sys
 import time
 
 from bench.fleet.made_up import made_up
+from tare.record.run_record import Phase, PhaseTime
 from tare.run.fleet.block_task import BlockTask, Send, spool_of
 from tare.run.fleet.handover import hand_over, staged_name
 from tare.run.fleet.site_process import main
 from tare.run.interrupts import Interrupts
-from tare.run.record import Phase, PhaseTime
 from tare.sites.file import SiteSpec
 
 

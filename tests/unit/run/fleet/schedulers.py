@@ -64,7 +64,7 @@ def ended(processes: list[subprocess.Popen[bytes]]) -> Iterator[list[subprocess.
             process.terminate()
         for process in processes:
             with suppress(subprocess.TimeoutExpired):
-                process.wait(30)
+                process.wait(60)
             process.kill()
             process.wait()
 

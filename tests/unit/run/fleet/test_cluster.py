@@ -18,13 +18,13 @@ from tests.unit.run.fleet.schedulers import FAKES, ended, started_scheduler, sta
 
 from tare.errors import EnvironmentLacks, StudyError
 from tare.plan.model import Plan
+from tare.record.run_record import Phase, RunRecord
 from tare.run.events import Event, FromSite, Notice, PhaseStarted
 from tare.run.execute import Destination
-from tare.run.fleet.cluster import ClusterCrew, Scheduler
+from tare.run.fleet.cluster import ClusterWorkers, Scheduler
 from tare.run.fleet.coordinator import execute_on
 from tare.run.fleet.delivery import WorkerLink
 from tare.run.fleet.dispatcher import Fleet
-from tare.run.record import Phase, RunRecord
 from tare.run.resume import StudyState
 from tare.store import open_store, resume_store, verify
 
@@ -59,12 +59,12 @@ class Cluster:
         """Each record once it is committed. `between`: called before the first block, with workers there."""
         with resume_store(self.store, plan) as writer:
             made = writer.records()
-            crew = ClusterCrew(SITES, scheduler or self.scheduler)
-            while not any(crew.ready(site) for site in SITES):
-                crew.lost()
+            workers = ClusterWorkers(SITES, scheduler or self.scheduler)
+            while not any(workers.ready(site) for site in SITES):
+                workers.lost()
                 time.sleep(0.1)
             between()
-            fleet = Fleet(SITES, crew, self.store, patience_s=0.05)
+            fleet = Fleet(SITES, workers, self.store, patience_s=0.05)
             destination = Destination(writer.id, StudyState.from_records(made), writer.staging)
             for kept in execute_on(fleet, plan, destination, made, self.events.append):
                 writer.commit_all(kept)
@@ -122,7 +122,7 @@ def test_a_killed_worker_loses_nothing_once_another_one_comes(clusters: Any, pla
 def test_a_block_that_nobody_waits_for_any_more_is_broken_off_and_its_worker_serves_the_next(
     room: Path, clusters: Any, plans: Any
 ) -> None:
-    cluster, plan = clusters(), plans(blocks=2, arms=("a",), measure_s=40.0)
+    cluster, plan = clusters(), plans(blocks=2, arms=("a",), measure_s=900.0)
     workers = [cluster.worker(site) for site in SITES]
     short = plans(blocks=2, arms=("a",))
     script = "import sys; from tests.unit.run.fleet import test_cluster as t; t.run_as_process(*sys.argv[1:])"
@@ -135,9 +135,7 @@ def test_a_block_that_nobody_waits_for_any_more_is_broken_off_and_its_worker_ser
     tare.kill()
     tare.wait()
     tare.stdout.close()
-    began = time.monotonic()
     assert len(list(cluster.run(short))) == 2
-    assert time.monotonic() - began < 30
     cluster.check(short)
     assert [worker.poll() for worker in workers] == [None, None]
 
@@ -152,7 +150,7 @@ def run_as_process(store: str, address: str, plan_json: str) -> None:
             os.write(1, b"measuring\n")
 
     with resume_store(Path(store), plan) as writer:
-        fleet = Fleet(SITES, ClusterCrew(SITES, Scheduler(address)), writer.path)
+        fleet = Fleet(SITES, ClusterWorkers(SITES, Scheduler(address)), writer.path)
         for kept in execute_on(fleet, plan, Destination(writer.id, StudyState(), writer.staging), (), tell):
             writer.commit_all(kept)
 
@@ -188,7 +186,7 @@ def test_a_scheduler_that_goes_ends_the_study_with_a_way_on_and_nothing_is_lost(
 
 def test_a_scheduler_out_of_reach_is_one_sentence(room: Path) -> None:
     with pytest.raises(EnvironmentLacks, match=r"tcp://127\.0\.0\.1:1 cannot be reached"):
-        ClusterCrew(SITES, Scheduler("tcp://127.0.0.1:1"))
+        ClusterWorkers(SITES, Scheduler("tcp://127.0.0.1:1"))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:8786", "http://a:1", "tcp://a", "tls://:1", "tcp://a:b"])

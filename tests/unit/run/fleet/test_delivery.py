@@ -10,12 +10,12 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.errors import EnvironmentLacks
+from tare.record.run_record import RunRecord
 from tare.run.fleet import delivery, outbox
 from tare.run.fleet.delivery import Delivery
 from tare.run.fleet.handover import hand_over, handed_over, staged_name
 from tare.run.fleet.outbox import Outbox
 from tare.run.interrupts import Interrupts
-from tare.run.record import RunRecord
 
 PIECE = 1000
 

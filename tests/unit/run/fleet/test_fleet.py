@@ -15,13 +15,13 @@ import pytest
 from tare.analyze import analyze
 from tare.errors import EnvironmentLacks, StudyError
 from tare.plan.model import Plan
+from tare.record.run_record import RunRecord
 from tare.run.events import Event, Notice
 from tare.run.execute import Destination
+from tare.run.fleet.assignment import site_of_block
 from tare.run.fleet.coordinator import execute_on
-from tare.run.fleet.crew import OwnCrew
-from tare.run.fleet.dealing import site_of_block
 from tare.run.fleet.dispatcher import Fleet
-from tare.run.record import RunRecord
+from tare.run.fleet.workers import OwnWorkers
 from tare.run.resume import StudyState
 from tare.sites.file import SiteSpec
 from tare.store import open_store, resume_store
@@ -38,16 +38,16 @@ class Run:
     def __init__(self, room: Path, plan: Plan, sites: tuple[str, ...], command: tuple[str, ...] = FAKES) -> None:
         self.store, self.plan, self.sites, self.command = room / "store", plan, sites, command
         self.events: list[Event] = []
-        self.crew: OwnCrew | None = None
+        self.workers: OwnWorkers | None = None
 
     def go(self) -> Generator[RunRecord]:
         """Each record once it is committed."""
         with resume_store(self.store, self.plan) as writer:
             made = writer.records()
-            self.crew = OwnCrew(
+            self.workers = OwnWorkers(
                 [SiteSpec(name=site, sut="local", client="local") for site in self.sites], self.command
             )
-            fleet = Fleet(self.sites, self.crew, self.store, patience_s=0.05)
+            fleet = Fleet(self.sites, self.workers, self.store, patience_s=0.05)
             destination = Destination(writer.id, StudyState.from_records(made), writer.staging)
             for kept in execute_on(fleet, self.plan, destination, made, self.events.append):
                 writer.commit_all(kept)
@@ -91,8 +91,8 @@ def test_a_killed_process_loses_no_run_and_its_block_goes_on_at_its_site(room: P
     run = Run(room, plan, ("north", "south"))
     for n, record in enumerate(run.go()):
         if n == 0:
-            assert run.crew is not None
-            os.kill(run.crew.pids[record.site or ""], signal.SIGKILL)
+            assert run.workers is not None
+            os.kill(run.workers.pids[record.site or ""], signal.SIGKILL)
     assert good(run.records) == Counter(each.id for each in plan.runs)
     assert all(len({one.site for one in run.records if one.block == block}) == 1 for block in (1, 2))
     assert any("1 of 3" in text for text in run.notices), run.notices
@@ -143,8 +143,8 @@ def test_nothing_is_left_running_when_the_study_is_broken_off(room: Path, plans:
     run = Run(room, plans(blocks=4, arms=("a", "b")), ("north", "south"))
     going = run.go()
     next(going)
-    assert run.crew is not None
-    pids = list(run.crew.pids.values())
+    assert run.workers is not None
+    pids = list(run.workers.pids.values())
     going.close()
     assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
 

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
@@ -11,13 +12,15 @@ from tests.unit.run.conftest import fake_image, make_plan
 from tare.errors import RunFailed
 from tare.monitors import MonitorContext, Program, Reading
 from tare.monitors.fake import FakeMonitor
+from tare.record.load_time import Span
+from tare.record.run_record import Phase
+from tare.record.trace import Traces, growth
+from tare.record.usage import Usage
+from tare.requirements import HostPlan, Lack, Requirement
 from tare.run.machine import HostPart
 from tare.run.monitoring.monitors import interval_of
 from tare.run.monitoring.watch import with_kept_column
-from tare.run.record import Phase
-from tare.run.usage.disk import with_sut_io
-from tare.run.usage.driven import Span
-from tare.run.usage.trace import growth
+from tare.run.usage import with_traces
 from tare.sites import Site
 from tare.sites.layout import Layout
 from tare.sites.local import LocalHost
@@ -157,30 +160,30 @@ def _record(trace: Path, **columns: Any) -> None:
     pl.DataFrame({**whole, **columns}).write_parquet(trace / "cgroup.parquet")
 
 
-USAGE = {"began_monotonic_s": 1.0, "ended_monotonic_s": 2.0, "sut_cpu_s": 0.5}
+USAGE = Usage(began_monotonic_s=1.0, ended_monotonic_s=2.0, sut_cpu_s=0.5)
 
 
 def test_io_of_the_sut_comes_from_the_first_source_that_has_values(tmp_path: Path) -> None:
     at = [0, 3_000_000_000]
     _record(tmp_path, read_bytes=[0, 3000], io_t0_ns=at, written_bytes=[0, 6000])
-    with_io = with_sut_io(USAGE, tmp_path)
+    with_io = with_traces(USAGE, Traces(tmp_path), None)
     assert with_io is not None
-    assert (with_io["sut_read_bytes"], with_io["sut_write_bytes"]) == (1000.0, 2000.0)
-    assert with_io["sut_io_source"] == "control group"
-    assert with_io["sut_cpu_s"] == 0.5
+    assert (with_io.sut_read_bytes, with_io.sut_write_bytes) == (1000.0, 2000.0)
+    assert with_io.sut_io_source == "control group"
+    assert with_io.sut_cpu_s == 0.5
 
 
 def test_empty_is_not_zero(tmp_path: Path) -> None:
     _record(tmp_path, read_bytes=pl.Series([None, None], dtype=pl.Int64), io_t0_ns=[0, 3_000_000_000])
-    with_io = with_sut_io(USAGE, tmp_path)
+    with_io = with_traces(USAGE, Traces(tmp_path), None)
     assert with_io is not None
-    assert with_io.get("sut_read_bytes") is None
-    assert with_io.get("sut_io_source") is None
+    assert with_io.sut_read_bytes is None
+    assert with_io.sut_io_source is None
 
 
 def test_a_run_without_a_trace_or_a_measure_phase_has_no_io(tmp_path: Path) -> None:
-    assert with_sut_io(USAGE, tmp_path) == USAGE
-    assert with_sut_io(None, tmp_path) is None
+    assert with_traces(USAGE, Traces(tmp_path), None) == USAGE
+    assert with_traces(None, Traces(tmp_path), None) is None
 
 
 def _samples(*spans: tuple[float, float]) -> pl.DataFrame:
@@ -211,6 +214,11 @@ def test_without_a_measure_phase_no_sample_counts() -> None:
     assert not with_kept_column(_samples((0, 1)), MonitorSpec(), None)["kept"].any()
 
 
+def requirement(why: Callable[[HostPlan], str | None]) -> Requirement:
+    """A requirement that fails for the reason that `why` gives."""
+    return Requirement("eye", "nobody", "not at all", "", lambda there: [Lack(it)] if (it := why(there)) else [])
+
+
 def two_hosts(rig: Any, directory: Path, *, lacks: str | None = None) -> None:
     """Put the client onto another host, with a monitor of hosts beside the trace. `lacks`: why it has none."""
 
@@ -224,8 +232,9 @@ def two_hosts(rig: Any, directory: Path, *, lacks: str | None = None) -> None:
             )
 
     class There(Untold):
-        def why_unavailable(self, host: Any, interval_s: float, options: Any) -> str | None:
-            return lacks if host.name == "h2" else super().why_unavailable(host, interval_s, options)
+        needs: ClassVar[tuple[Requirement, ...]] = (
+            requirement(lambda there: lacks if there.host.name == "h2" else None),
+        )
 
     machine, layout = rig.machine, Layout(directory / "far")
     client = LocalHost("h2")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from tare.run.monitoring.watch import on_sut_clock, with_kept_column
-from tare.run.usage.driven import Span
+from tare.record.load_time import Span
+from tare.record.trace import on_sut_clock
+from tare.run.monitoring.watch import with_kept_column
 from tare.study.model import MonitorSpec
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.run.parity.test_compare import SERVER, record, study
 
+from tare.record.run_record import RunRecord
 from tare.run.parity.compare import differences
-from tare.run.record import RunRecord
 
 
 def wired(**changes: Any) -> RunRecord:

@@ -9,13 +9,13 @@ import pytest
 
 from tare.deployments.network.path import Hop
 from tare.errors import NotComparable
+from tare.record.run_record import Outcome, RunRecord
 from tare.run.events import RunEnded
 from tare.run.execute import execute
 from tare.run.parity.compare import KnownVariables, changed_during, differences
 from tare.run.parity.declared import promised_hops, undeclared
 from tare.run.parity.properties import parent_cgroup
 from tare.run.parity.references import References, until_refused
-from tare.run.record import Outcome, RunRecord
 from tare.run.usage.cpu import both_clocks
 from tare.study.model import Arm, ArmSettings, ClientSpec, LimitsSpec, Study, SutSpec
 from tare.study.protocol_spec import InterleaveSpec
@@ -249,6 +249,7 @@ def test_what_changes_during_a_run_is_named() -> None:
     [
         ({"": "/tare.slice/tare-0123456789ab.slice/x.scope"}, "/tare.slice/tare-RUN.slice"),
         ({"cpu": "/", "memory": "/", "": "/system.slice/ssh.service"}, "/"),
+        ({"": "/tare.slice/tare-0123456789ab.slice/libpod-4f.scope/container"}, "/tare.slice/tare-RUN.slice"),
         ({"cpu": "/a/x", "memory": "/b/x"}, "/a (cpu), /b (memory)"),
         ({}, None),
     ],
@@ -346,7 +347,7 @@ def test_an_arm_with_another_variable_ends_the_study_after_one_refused_attempt(r
     assert rig.leftovers == []
 
 
-def test_a_way_that_cannot_be_told_is_looked_for_again_and_is_a_notice_in_the_end(rig: Any, plans: Any) -> None:
+def test_a_path_that_cannot_be_proved_is_looked_for_again_and_makes_no_good_run(rig: Any, plans: Any) -> None:
     looks = []
 
     def unmatched(server: Any, client: Any, host: Any) -> dict[str, Any]:
@@ -355,17 +356,17 @@ def test_a_way_that_cannot_be_told_is_looked_for_again_and_is_a_notice_in_the_en
 
     rig.swap(observe_path=unmatched)
     (one, *_) = rig.execute(plans(warmup_s=0.1))
-    assert one.outcome.ok
-    assert "the network path could not be observed: the connections could not be matched" in one.notices
+    assert (one.outcome.ok, one.outcome.failed_in) == (False, "measure")
+    assert "the network path could not be observed: the connections could not be matched" in str(one.outcome.reason)
     assert len({client.task.name for client in looks}) == 2
 
 
 def test_a_good_run_tells_the_cpu_time_of_its_measure_phase(rig: Any, plans: Any) -> None:
     (one, *_) = rig.execute(plans())
     assert one.usage is not None
-    assert one.usage["monotonic_s"] == pytest.approx(one.usage["wall_s"], abs=0.05)
-    assert set(one.usage["machine"]) >= {"user", "idle", "steal"}
-    assert one.usage["proxy_cpu_s"] is None
+    assert one.usage.monotonic_s == pytest.approx(one.usage.wall_s, abs=0.05)
+    assert set(one.usage.machine) >= {"user", "idle", "steal"}
+    assert one.usage.proxy_cpu_s is None
     assert one.parity["sut_after"] is not None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.unit.run.parity.test_compare import record, study
 
+from tare.record.run_record import RunRecord
 from tare.run.parity.compare import differences
-from tare.run.record import RunRecord
 
 
 def test_the_version_of_a_plugin_is_held_equal_between_runs() -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from tare.run.usage.disk import share_used, with_disk_limit
-from tare.run.usage.driven import Span
+from tare.record.load_time import LoadTime, Span
+from tare.record.trace import Traces
+from tare.record.usage import Usage
+from tare.run.usage.disk import disk_limit_in, share_used
 
 S = 1_000_000_000
 PHASE = Span(10.0, 20.0)
-USAGE = {"began_monotonic_s": 10.0, "ended_monotonic_s": 20.0}
+USAGE = Usage(began_monotonic_s=10.0, ended_monotonic_s=20.0)
 
 
 def group(
@@ -68,29 +71,31 @@ def test_the_node_nearest_to_its_limit_is_told_where_all_are_known() -> None:
     assert used(busy, group(lambda at: at, name="sut-1", last=17)) is None
 
 
-def test_without_a_limit_or_a_trace_nothing_is_told(tmp_path: Path) -> None:
-    assert with_disk_limit(USAGE, tmp_path, 500) == USAGE
+def test_without_a_limit_or_a_trace_the_use_of_a_limit_is_unknown(tmp_path: Path) -> None:
+    traces = Traces(tmp_path)
+    assert disk_limit_in(traces, PHASE, 500) is None
     client = group(lambda at: 480 * at, name="client", target=2)
     pl.concat([group(lambda at: 250 * at), client]).write_parquet(tmp_path / "cgroup.parquet")
-    assert with_disk_limit(USAGE, tmp_path, None) == USAGE
-    assert with_disk_limit(None, tmp_path, 500) is None
-    usage = with_disk_limit(USAGE, tmp_path, 500)
-    assert usage is not None
-    assert usage["disk_limit"] == {"per_s": 500, "used": pytest.approx(0.5)}
+    assert disk_limit_in(traces, PHASE, None) is None
+    limit = disk_limit_in(traces, PHASE, 500)
+    assert limit is not None
+    assert limit.per_s == 500
+    assert limit.used == pytest.approx(0.5)
 
 
 def test_time_in_which_no_generator_drove_is_not_unused(tmp_path: Path) -> None:
     """A JVM that starts for 3 s and ends for 2 s, and keeps the limit at its end in between."""
     group(lambda at: 500 * max(0.0, min(at, 18) - 13)).write_parquet(tmp_path / "cgroup.parquet")
-    driven = {"began_monotonic_s": 13.0, "ended_monotonic_s": 18.0, "by": "generator"}
-    whole, part = (with_disk_limit(each, tmp_path, 500) for each in (USAGE, {**USAGE, "driven": driven}))
+    load = LoadTime(13.0, 18.0, "generator")
+    spans = (USAGE.phase, replace(USAGE, driven=load).load)
+    whole, part = (disk_limit_in(Traces(tmp_path), span, 500) for span in spans if span is not None)
     assert whole is not None
+    assert whole.used == pytest.approx(0.5)
     assert part is not None
-    assert whole["disk_limit"]["used"] == pytest.approx(0.5)
-    assert part["disk_limit"]["used"] == pytest.approx(1.0)
+    assert part.used == pytest.approx(1.0)
 
 
 def test_counters_that_are_empty_are_not_zero(tmp_path: Path) -> None:
     empty = group(lambda at: at).with_columns(reads=pl.lit(None, dtype=pl.Int64))
     empty.write_parquet(tmp_path / "cgroup.parquet")
-    assert with_disk_limit(USAGE, tmp_path, 500) == USAGE
+    assert disk_limit_in(Traces(tmp_path), PHASE, 500) is None

@@ -9,8 +9,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tare.run.usage.disk import busiest, with_disk_use
-from tare.run.usage.driven import Span
+from tare.record.load_time import Span
+from tare.record.trace import Traces
+from tare.record.usage import Usage
+from tare.run.usage import with_traces
+from tare.run.usage.disk import busiest, disk_use_in
 
 S = 1_000_000_000
 PHASE = Span(10.0, 20.0)
@@ -59,14 +62,18 @@ def test_a_disk_that_came_in_between_is_left_out() -> None:
     assert busiest(disk(first=12, busy_ms=999, write_ms=5000), PHASE) is None
 
 
-def test_usage_tells_of_a_disk_only_where_the_trace_does(tmp_path: Path) -> None:
-    usage = {"began_monotonic_s": 10.0, "ended_monotonic_s": 20.0}
-    assert with_disk_use(usage, tmp_path) == usage
-    assert with_disk_use(None, tmp_path) is None
+def test_a_disk_is_known_only_where_the_trace_has_figures(tmp_path: Path) -> None:
+    traces = Traces(tmp_path)
+    assert disk_use_in(traces, PHASE) is None
     disk(busy_ms=500, read_ms=700).write_parquet(tmp_path / "disk.parquet")
-    result = with_disk_use(usage, tmp_path)
-    assert result is not None
-    assert result["disk"]["busy"] == pytest.approx(0.5)
-    assert with_disk_use({"monotonic_s": 10.0}, tmp_path) == {"monotonic_s": 10.0}
+    use = disk_use_in(traces, PHASE)
+    assert use is not None
+    assert use.busy == pytest.approx(0.5)
     disk().with_columns(pl.lit(None, dtype=pl.Int64).alias("busy_ms")).write_parquet(tmp_path / "disk.parquet")
-    assert with_disk_use(usage, tmp_path) == usage
+    assert disk_use_in(traces, PHASE) is None
+
+
+def test_without_a_measure_phase_traces_add_nothing(tmp_path: Path) -> None:
+    disk(busy_ms=500, read_ms=700).write_parquet(tmp_path / "disk.parquet")
+    assert with_traces(None, Traces(tmp_path), None) is None
+    assert with_traces(Usage(monotonic_s=10.0), Traces(tmp_path), None) == Usage(monotonic_s=10.0)

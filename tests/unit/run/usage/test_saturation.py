@@ -6,8 +6,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tare.run.usage.driven import Span
-from tare.run.usage.saturation import Allowed, Saturation, of_side, saturation, with_saturation
+from tare.record.load_time import Span
+from tare.record.trace import Traces
+from tare.record.usage import Saturation, Usage
+from tare.run.usage.saturation import Allowed, of_side, saturation, saturation_in
 
 S = 1_000_000_000
 PHASE = Span(10.0, 20.0)
@@ -74,18 +76,18 @@ def test_without_a_control_group_its_processes_tell() -> None:
 
 def test_a_side_that_is_not_in_the_trace_is_unknown() -> None:
     nothing = process().clear()
-    assert saturation(group().clear(), nothing, 1.0, PHASE) == Saturation(None, None, None, None)
+    assert saturation(group().clear(), nothing, 1.0, PHASE) == Saturation()
 
 
-def test_usage_is_left_alone_without_a_trace_of_the_phase(tmp_path: Path) -> None:
-    usage = {"began_monotonic_s": 10.0, "ended_monotonic_s": 20.0, "client_cpus": 2.0}
-    assert with_saturation(usage, tmp_path) == usage
-    assert with_saturation(None, tmp_path) is None
+def test_sides_are_unknown_without_a_trace_of_them(tmp_path: Path) -> None:
+    usage, traces = Usage(client_cpus=2.0), Traces(tmp_path)
+    assert saturation_in(traces, usage, PHASE) is None
     process(cpu_rate=1.0, threads=2).write_parquet(tmp_path / "process.parquet")
-    result = with_saturation(usage, tmp_path)
-    assert result is not None
-    assert result["saturation"]["client"]["busy"] == pytest.approx(0.5)
-    assert result["saturation"]["sut"] == dict.fromkeys(("cpus", "busy", "waiting", "throttled", "waiting_io"))
+    sides = saturation_in(traces, usage, PHASE)
+    assert sides is not None
+    assert sides.client is not None
+    assert sides.client.busy == pytest.approx(0.5)
+    assert sides.sut == Saturation()
 
 
 def nodes(*rates: float | None) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -7,10 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tare.run.usage.disk import with_sut_io
+from tare.record.load_time import Span
+from tare.record.trace import Traces
+from tare.run.usage.disk import SutIo, sut_io_in
 
 S = 1_000_000_000
-USAGE = {"began_monotonic_s": 10.0, "ended_monotonic_s": 20.0}
+PHASE = Span(10.0, 20.0)
 
 
 def record(trace: Path, **written_per_s: int | None) -> None:
@@ -36,16 +38,16 @@ def record(trace: Path, **written_per_s: int | None) -> None:
 
 def test_what_nodes_write_adds_up(tmp_path: Path) -> None:
     record(tmp_path, sut_1=100, sut_2=20, sut_10=3, client=5000)
-    usage = with_sut_io(USAGE, tmp_path) or {}
-    assert usage["sut_write_bytes"] == pytest.approx(1230.0)
-    assert usage["sut_read_bytes"] == 0.0
+    moved = sut_io_in(Traces(tmp_path), PHASE)
+    assert moved.written_bytes == pytest.approx(1230.0)
+    assert moved.read_bytes == 0.0
 
 
 def test_one_server_is_told_of_as_ever(tmp_path: Path) -> None:
     record(tmp_path, sut=100, shim=7)
-    assert (with_sut_io(USAGE, tmp_path) or {})["sut_write_bytes"] == pytest.approx(1000.0)
+    assert sut_io_in(Traces(tmp_path), PHASE).written_bytes == pytest.approx(1000.0)
 
 
 def test_a_node_that_is_not_told_of_leaves_the_sum_unknown(tmp_path: Path) -> None:
     record(tmp_path, sut_1=100, sut_2=None)
-    assert "sut_write_bytes" not in (with_sut_io(USAGE, tmp_path) or {})
+    assert sut_io_in(Traces(tmp_path), PHASE) == SutIo()

@@ -123,7 +123,7 @@ class Aws:
         """Tell moto something about itself."""
         plain = {"Content-Type": "text/plain"}
         with urllib.request.urlopen(
-            urllib.request.Request(f"{self.url}{path}", body, plain, method="POST"), timeout=20
+            urllib.request.Request(f"{self.url}{path}", body, plain, method="POST"), timeout=60
         ):
             pass
 

@@ -58,7 +58,7 @@ def test_ssh_keygen_reads_the_keys(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(key.private)
     (tmp_path / "key").chmod(0o600)
     argv = ["ssh-keygen", "-y", "-f", str(tmp_path / "key")]
-    shown = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=True)
+    shown = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
     assert shown.stdout.strip() == key.public
 
 
@@ -71,7 +71,7 @@ def units_in(place: Path, when: datetime) -> dict[str, str]:
     script = end_of_life_script(when).replace("/etc/systemd", f"{place}/etc/systemd")
     env = {"PATH": f"{place}/bin:/usr/bin:/bin"}
     for _ in range(2):  # it comes at each start of the machine
-        subprocess.run(["sh", "-eu", "-c", script], env=env, timeout=20, check=True)
+        subprocess.run(["sh", "-eu", "-c", script], env=env, timeout=60, check=True)
     return {path.name: path.read_text() for path in (place / "etc/systemd/system").iterdir()}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from pathlib import Path
 
 import pytest
@@ -55,12 +54,10 @@ def test_what_is_not_one_plain_mapping_is_refused(text: str, message: str) -> No
         tree(text)
 
 
-def test_a_billion_laughs_are_refused_at_once() -> None:
+def test_a_billion_laughs_are_refused() -> None:
     lines = ['a0: &a0 ["lol"]'] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    began = time.monotonic()
     with pytest.raises(StudyError, match="YAML anchors and aliases are not supported"):
         tree("\n".join(lines))
-    assert time.monotonic() - began < 2
 
 
 def test_scalars_mean_what_yaml_1_2_says() -> None:
@@ -91,10 +88,8 @@ def test_what_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None:
 def test_a_file_too_long_for_a_study_is_not_parsed(tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_bytes(b"a: 1\n" * 2_000_000)
-    began = time.monotonic()
     with pytest.raises(StudyError, match=f"longer than {MAX_BYTES // 1024} KiB"):
         read(file)
-    assert time.monotonic() - began < 1
 
 
 @pytest.mark.parametrize("name", ["missing.yaml", "."])

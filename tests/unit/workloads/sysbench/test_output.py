@@ -6,6 +6,7 @@ percentiles counted off with awk.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from tare.errors import RunFailed
 from tare.workloads import Measurement
+from tare.workloads.output_text import output_text
 from tare.workloads.sysbench.measurement import RESOLUTION, percentile_ms
 from tare.workloads.sysbench.output import Bucket, Interval, read_output
 from tare.workloads.sysbench.parameters import SysbenchParameters
@@ -258,7 +260,8 @@ def test_carriage_returns_and_bytes_that_are_no_text_do_no_harm(tmp_path: Path) 
 
 
 def test_an_output_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tare.workloads.sysbench.measurement._LARGEST_OUTPUT", 5000)
+    limited = partial(output_text, tool="sysbench", most_mib=0)
+    monkeypatch.setattr("tare.workloads.sysbench.measurement.text_of", limited)
     with pytest.raises(RunFailed, match="larger than"):
         parse(tmp_path, captured("closed"), measure_s=4)
 

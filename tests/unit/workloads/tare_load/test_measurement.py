@@ -30,6 +30,43 @@ def test_a_closed_loop_is_read_whole_and_marked_blind(tmp_path: Path) -> None:
     assert measurement.by_operation["get"].service_time is None
 
 
+def test_throughput_is_of_what_was_completed_in_the_phase_whenever_it_began(tmp_path: Path) -> None:
+    def complete(tree: dict[str, Any]) -> None:
+        for window in tree["windows"]:
+            window["completed"] = 1_000 if window["phase"] == "measure" else 77
+
+    measurement = parse(tmp_path, "closed", document=changed("closed", complete), **CLOSED)
+    assert measurement.throughput_per_s == 2_000
+    assert [window.throughput_per_s for window in measurement.windows] == [2_000] * 4
+    assert measurement.operations > 4_000
+
+
+def test_a_lost_operation_is_one_of_those_with_a_latency(tmp_path: Path) -> None:
+    def lose(tree: dict[str, Any]) -> None:
+        get = next(kind for kind in tree["measure"]["kinds"] if kind["name"] == "get")
+        get.update(right=get["right"] - 1, lost=1)
+        tree["measure"].update(right=tree["measure"]["right"] - 1, failed=1)
+        window = next(window for window in tree["windows"] if window["phase"] == "measure")
+        window.update(right=window["right"] - 1, failed=1)
+
+    document = changed("closed", lose)
+    measurement = parse(tmp_path, "closed", document=document, **{**CLOSED, "max_error_share": 0.01})
+    assert sum(count for _, count in measurement.histogram) == measurement.operations + 1
+    assert measurement.by_operation["get"].answers["lost"] == 1
+
+
+def test_a_quantile_that_no_value_lies_beyond_stays_missing(tmp_path: Path) -> None:
+    def shorten(tree: dict[str, Any]) -> None:
+        tree["measure"]["latency_ns"].update({"p99": None, "p99.9": None})
+        tree["windows"][-2]["latency_ns"]["p95"] = None
+
+    measurement = parse(tmp_path, "closed", document=changed("closed", shorten), **CLOSED)
+    assert measurement.latency.p95_ms is not None
+    assert measurement.latency.p99_ms is None
+    assert "latency_p999_ms" not in measurement.details
+    assert measurement.windows[-1].latency_p95_ms is None
+
+
 def test_percentiles_of_document_and_histogram_are_one(tmp_path: Path) -> None:
     measurement = parse(tmp_path, "closed", **CLOSED)
     for percent, message in (
@@ -115,6 +152,17 @@ def test_missing_rows_are_no_successes(tmp_path: Path) -> None:
     with pytest.raises(RunFailed, match=r"had no correct reply \(13663 get missing\)") as refusal:
         parse(tmp_path, "missing", **given)
     assert "were the data loaded?" in (refusal.value.hint or "")
+
+
+def test_a_run_without_a_right_reply_is_told_by_its_errors(tmp_path: Path) -> None:
+    def refuse(tree: dict[str, Any]) -> None:
+        for kind in tree["measure"]["kinds"]:
+            kind.update(errors=kind["right"], right=0)
+        tree["measure"].update(failed=tree["measure"]["right"], right=0)
+        tree["measure"]["errors"] = [{"kind": "get", "code": "OOM", "count": 9, "message": "OOM no memory"}]
+
+    with pytest.raises(RunFailed, match=r"operations had no correct reply .* errors.*: OOM no memory"):
+        parse(tmp_path, "closed", code=5, document=changed("closed", refuse), **CLOSED)
 
 
 def test_a_server_that_goes_away_is_the_reason(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::super::connection::Route;
+use super::super::connection::can_send;
 use super::super::flight::Pending;
 use super::{Reading, Worker};
 use crate::clock::{monotonic_ns, realtime_ns};
 use crate::error::Fault;
+use crate::measure::Phase;
 use crate::measure::window::Outcome;
-use crate::measure::{Parts, Phase};
 use crate::protocol::{Protocol, REST_LIMIT, Reply};
 use crate::sys;
 
@@ -22,7 +22,10 @@ impl<P: Protocol> Worker<'_, P> {
         let routes = &mut self.routes[first..first + self.nodes];
         let connection = &mut self.connections[index];
         connection.ready = false;
-        if !routes.iter().all(Route::is_clear) {
+        if !can_send(routes) {
+            while let Some(arrival) = connection.given.pop_back() {
+                self.waiting.push_front(arrival);
+            }
             return;
         }
         self.outputs.iter_mut().for_each(Vec::clear);
@@ -30,10 +33,10 @@ impl<P: Protocol> Worker<'_, P> {
             let mut pending = if let Some(pending) = connection.continuing.pop_front() {
                 pending
             } else if open_loop {
-                let Some(arrival) = connection.waiting.pop_front() else { break };
+                let Some(arrival) = connection.given.pop_front() else { break };
                 Pending {
                     intended_ns: arrival.intended_ns,
-                    noticed_ns: arrival.noticed_ns,
+                    lag_ns: arrival.lag_ns(connection.freed_ns, now_ns),
                     sent_ns: now_ns,
                     operation: match arrival.kind {
                         None => self.plan.workload.draw(&mut connection.operations),
@@ -42,7 +45,8 @@ impl<P: Protocol> Worker<'_, P> {
                     ..Pending::default()
                 }
             } else {
-                if now_ns >= self.timeline.end_ns {
+                let may_start = self.taking.as_ref().is_none_or(|taking| taking.may_start(now_ns));
+                if now_ns >= self.timeline.end_ns || !may_start {
                     break;
                 }
                 if now_ns >= self.timeline.mark_ns {
@@ -55,7 +59,6 @@ impl<P: Protocol> Worker<'_, P> {
                 self.outstanding += 1;
                 Pending {
                     intended_ns: now_ns,
-                    noticed_ns: now_ns,
                     sent_ns: now_ns,
                     operation: self.plan.workload.draw(&mut connection.operations),
                     ..Pending::default()
@@ -65,15 +68,16 @@ impl<P: Protocol> Worker<'_, P> {
             let request = self.plan.workload.request(&mut pending.operation, &mut self.values);
             pending.expect = request.expect;
             pending.last = request.last;
-            pending.step_sent_ns = now_ns;
+            pending.step(now_ns);
             if self.nodes > 1 {
-                let replicas = match (self.cluster, &mut routes[0].line) {
+                let mut up = routes.iter_mut().filter_map(|route| route.line.as_mut());
+                let replicas = match (self.cluster, up.next()) {
                     (Some(cluster), Some(line)) => {
                         line.protocol.replicas(request.statement, &self.values, cluster)
                     }
                     _ => &[], // nobody knows: each node in turn
                 };
-                pending.node = connection.node(replicas, self.nodes);
+                pending.node = connection.node(replicas, routes).unwrap_or_default();
             }
             let slot = connection.flight.next_slot();
             let node = usize::from(pending.node);
@@ -82,13 +86,13 @@ impl<P: Protocol> Worker<'_, P> {
                 line.protocol.encode(request.statement, &self.values, slot, output);
             }
             connection.flight.put(pending);
-            self.window.counts.requests += 1;
+            self.window.counts.requests += u64::from(self.span.phase != Phase::Drain);
         }
         for node in 0..self.nodes {
             if !self.outputs[node].is_empty() {
                 std::mem::swap(&mut self.output, &mut self.outputs[node]);
                 self.seal(first + node);
-                self.write(first + node);
+                self.write_behind(first + node);
             }
         }
     }
@@ -133,6 +137,7 @@ impl<P: Protocol> Worker<'_, P> {
             Err(error) => return self.lose(route, &Fault::from(std::io::Error::from(error))),
         }
         if way.unsent.is_empty() {
+            self.connections[route / self.nodes].freed_ns = monotonic_ns();
             self.watch_again(route);
             self.make_ready(route / self.nodes);
         }
@@ -161,6 +166,7 @@ impl<P: Protocol> Worker<'_, P> {
                 Ok((count, received_ns)) => {
                     let read_ns = monotonic_ns();
                     let unread_ns = received_ns.map(|at_ns| realtime_ns().saturating_sub(at_ns));
+                    self.turn_over(read_ns); // a reply counts in the window in which it was read
                     self.window.counts.bytes_received += count as u64;
                     let taken = if sealed {
                         self.unseal(route, count, read_ns, unread_ns)
@@ -207,14 +213,13 @@ impl<P: Protocol> Worker<'_, P> {
             let bytes = if carried { &rest[at..] } else { &self.input[at..count] };
             let Some(line) = &mut self.routes[route].line else { return Ok(()) };
             let decoded = line.protocol.decode(bytes).map_err(malformed)?;
-            let whole = decoded.consumed == bytes.len();
             at += decoded.consumed;
             let Some(reply) = decoded.reply else { break };
             let node = (route % self.nodes) as u16;
             let pending = self.connections[route / self.nodes].flight.take(reply.slot, node);
             let pending = pending.ok_or_else(|| malformed("a reply that nobody asked for"))?;
-            // The kernel's time is the one of the last bytes.
-            self.settle(route, pending, &reply, read_ns, unread_ns.filter(|_| whole));
+            // The kernel's time is the one of the last bytes, so for earlier replies it is a lower bound.
+            self.settle(route, pending, &reply, read_ns, unread_ns);
         }
         if carried {
             rest.drain(..at);
@@ -225,6 +230,7 @@ impl<P: Protocol> Worker<'_, P> {
             return Err(malformed("a piece without an end"));
         }
         self.routes[route].rest = rest;
+        self.connections[route / self.nodes].freed_ns = read_ns;
         self.follow_up(route);
         self.make_ready(route / self.nodes);
         Ok(())
@@ -238,7 +244,7 @@ impl<P: Protocol> Worker<'_, P> {
         if self.output.is_empty() {
             return;
         }
-        self.window.counts.requests += 1;
+        self.window.counts.requests += u64::from(self.span.phase != Phase::Drain);
         self.seal(route);
         self.write_behind(route);
     }
@@ -257,8 +263,7 @@ impl<P: Protocol> Worker<'_, P> {
         if pending.outcome == Outcome::Right {
             pending.outcome = outcome;
         }
-        let in_warm_up = pending.intended_ns < self.timeline.mark_ns;
-        let counts = !in_warm_up || self.span.phase == Phase::WarmUp;
+        let counts = self.counts(&pending);
         let connection = &mut self.connections[route / self.nodes];
         let line = &self.routes[route].line;
         if let (Outcome::Error(code), Some(line), true) = (outcome, line, counts) {
@@ -268,33 +273,51 @@ impl<P: Protocol> Worker<'_, P> {
             if matches!(outcome, Outcome::Error(_)) {
                 self.plan.workload.failed(&mut pending.operation);
             }
+            pending.step_read_ns = read_ns;
             connection.continuing.push_back(pending);
             return;
         }
+        let outcome = pending.outcome;
+        let counts = self.conclude(&pending, outcome, read_ns);
+        if let (Some(unread_ns), Outcome::Right, true) = (unread_ns, outcome, counts) {
+            self.window.parts(&pending.parts(read_ns, unread_ns));
+        }
+    }
+
+    /// Whether an operation counts in the current window: those of the warm-up do not count after it.
+    fn counts(&self, pending: &Pending) -> bool {
+        pending.intended_ns >= self.timeline.mark_ns || self.span.phase == Phase::WarmUp
+    }
+
+    /// Counts an operation that ended; returns whether it counts in the phase, and in its turn if there are turns.
+    pub(super) fn conclude(&mut self, pending: &Pending, outcome: Outcome, at_ns: u64) -> bool {
         self.outstanding -= 1;
         self.plan.workload.ended(&pending.operation);
-        if !counts {
+        let (right, in_phase) = (outcome == Outcome::Right, self.counts(pending));
+        let in_turn = self
+            .taking
+            .as_mut()
+            .map(|taking| in_phase && taking.ended(pending.intended_ns, at_ns, right));
+        if right && in_turn.unwrap_or(true) && self.span.phase != Phase::Drain {
+            self.window.counts.completed += 1;
+        }
+        if !in_phase {
             self.window.counts.late_warm_up += 1;
-            return;
+            return false;
         }
-        let latency_ns = read_ns.saturating_sub(pending.intended_ns);
-        if self.arriving.is_none() {
-            self.window.end(kind, pending.outcome, latency_ns, None);
-        } else {
-            let service_ns = read_ns.saturating_sub(pending.sent_ns);
-            self.window.end(kind, pending.outcome, latency_ns, Some(service_ns));
-            self.window.lag.saturating_record(pending.noticed_ns - pending.intended_ns);
-            self.window.waiting.saturating_record(pending.sent_ns - pending.noticed_ns);
+        let measured = pending.intended_ns >= self.timeline.mark_ns;
+        if right && measured && in_turn == Some(false) {
+            self.window.counts.settling += 1;
+            return false;
         }
-        if let Some(unread_ns) = unread_ns {
-            let service_ns = read_ns.saturating_sub(pending.sent_ns);
-            let unread_ns = unread_ns.min(service_ns);
-            self.window.parts(&Parts {
-                lag_ns: pending.noticed_ns - pending.intended_ns,
-                waiting_ns: pending.sent_ns - pending.noticed_ns,
-                server_ns: service_ns - unread_ns,
-                unread_ns,
-            });
+        let open_loop = self.arriving.is_some();
+        let latency_ns = at_ns.saturating_sub(pending.intended_ns);
+        let service_ns = open_loop.then(|| at_ns.saturating_sub(pending.sent_ns));
+        self.window.end(pending.operation.kind, outcome, latency_ns, service_ns);
+        if open_loop && outcome.has_time() {
+            self.window.lag.saturating_record(pending.lag_ns);
+            self.window.waiting.saturating_record(pending.waiting_ns());
         }
+        true
     }
 }

@@ -1,13 +1,12 @@
 //! Losing, reopening and watching of connections.
 
-use std::collections::VecDeque;
-
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::super::flight::Pending;
 use super::super::shared::Notice;
 use super::{OF_CONNECTIONS, Worker};
+use crate::clock::monotonic_ns;
 use crate::error::Fault;
+use crate::measure::window::Outcome;
 use crate::protocol::{Label, Protocol};
 
 impl<P: Protocol> Worker<'_, P> {
@@ -24,16 +23,15 @@ impl<P: Protocol> Worker<'_, P> {
         way.rest.clear();
         way.unsent.clear();
         let mut begun = connection.flight.drain(node as u16);
-        let (lost, rest): (VecDeque<Pending>, VecDeque<Pending>) =
-            std::mem::take(&mut connection.continuing)
-                .into_iter()
-                .partition(|pending| usize::from(pending.node) == node);
-        begun.extend(lost);
-        connection.continuing = rest;
+        // In a cluster the next step of an operation can go to another node.
+        if self.nodes == 1 {
+            begun.extend(connection.continuing.drain(..));
+        }
+        let (now_ns, limit_ns) = (monotonic_ns(), self.plan.limits.reply.as_nanos() as u64);
         for pending in begun {
-            self.window.lost(pending.operation.kind);
-            self.plan.workload.ended(&pending.operation);
-            self.outstanding -= 1;
+            // Nobody knows when its reply would have come: as late as is waited for, or later.
+            let at_ns = now_ns.max(pending.step_sent_ns.saturating_add(limit_ns));
+            self.conclude(&pending, Outcome::Lost, at_ns);
         }
         self.window.counts.disconnects += 1;
         let sentence = format!("{}: {fault}", self.plan.address_of(node));
@@ -41,6 +39,9 @@ impl<P: Protocol> Worker<'_, P> {
         let _ = self.channels.notices.send(Notice::Lost(sentence.clone()));
         if fault.passes() {
             let _ = self.channels.lost.send(route);
+            if self.nodes > 1 {
+                self.make_ready(route / self.nodes);
+            }
         } else {
             self.shared.stop(sentence);
         }
@@ -48,16 +49,19 @@ impl<P: Protocol> Worker<'_, P> {
 
     pub(super) fn take_reopened(&mut self) {
         while let Ok(reopened) = self.channels.found.try_recv() {
+            self.reopening.add(&reopened.usage);
             match reopened.line {
                 Ok(line) => {
                     self.window.counts.reconnects += 1;
                     self.window.connects.saturating_record(line.took.as_nanos() as u64);
                     self.routes[reopened.route].line = Some(line);
+                    self.connections[reopened.route / self.nodes].freed_ns = monotonic_ns();
                     match self.watch(reopened.route) {
                         Ok(()) => self.make_ready(reopened.route / self.nodes),
-                        Err(error) => self.lose(reopened.route, &Fault::Io(error)),
+                        Err(error) => self.shared.fail(error),
                     }
                 }
+                Err(Fault::Io(error)) if Fault::is_own_error(&error) => self.shared.fail(error),
                 Err(fault) => {
                     let address = self.plan.address_of(reopened.route % self.nodes);
                     self.shared.stop(format!("{address}: {fault}"));
@@ -83,7 +87,7 @@ impl<P: Protocol> Worker<'_, P> {
         let data = EventData::new_u64(route as u64);
         let wanted = interest(!way.unsent.is_empty());
         if let Err(error) = epoll::modify(&self.epoll, &line.socket, data, wanted) {
-            self.lose(route, &Fault::from(std::io::Error::from(error)));
+            self.shared.fail(error.into());
         }
     }
 }

@@ -1,9 +1,13 @@
 //! The loop of one thread, which sends what is due and reads what has arrived.
 
+mod deal;
 mod exchange;
 mod lines;
 mod sealed;
 mod wakes;
+
+use std::collections::VecDeque;
+use std::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
@@ -14,10 +18,10 @@ use rustix::time::{
 };
 
 use self::wakes::Wakes;
-use super::connect::HEARTBEAT;
 use super::connection::{Arrival, Connection, Route};
 use super::pace::{Arriving, Span, Timeline};
 use super::shared::{Channels, Notice, Shared};
+use super::turns::{Taking, Turns};
 use crate::clock::monotonic_ns;
 use crate::error::Fault;
 use crate::measure::usage::Meter;
@@ -26,8 +30,6 @@ use crate::plan::Plan;
 use crate::protocol::cluster::Cluster;
 use crate::protocol::{Protocol, Values};
 
-/// How often time limits and a stop are checked; the only timer of a closed loop.
-const HEARTBEAT_NS: u64 = HEARTBEAT.as_nanos() as u64;
 /// Size of one read; one buffer serves all connections.
 const INPUT_BYTES: usize = 256 * 1024;
 /// Number under which errors of connections are counted, which have no kind of operation.
@@ -48,11 +50,12 @@ const OF_HEARTBEAT: u64 = u64::MAX;
 const OF_BELL: u64 = u64::MAX - 1;
 
 /// Connections of one thread to the server, or to each node of a cluster.
-pub(super) struct Ways<'a, P> {
+pub(super) struct ThreadConnections<'a, P> {
     pub(super) cluster: Option<&'a Cluster>,
     pub(super) connections: Vec<Connection>,
-    /// Of each connection, one to each node.
+    /// Routes of each connection, one to each node.
     pub(super) routes: Vec<Route<P>>,
+    pub(super) turns: Option<&'a Turns>,
 }
 
 pub(super) struct Worker<'a, P: Protocol> {
@@ -61,14 +64,18 @@ pub(super) struct Worker<'a, P: Protocol> {
     channels: Channels<P>,
     timeline: Timeline,
     connections: Vec<Connection>,
-    /// Of each connection, one to each node: route `c * nodes + n` of connection `c`.
+    /// Routes of each connection, one to each node: route `c * nodes + n` of connection `c`.
     routes: Vec<Route<P>>,
     nodes: usize,
     cluster: Option<&'a Cluster>,
     /// `None` in a closed loop.
-    arriving: Option<Arriving>,
-    /// Connection for the next arrival.
-    turn: usize,
+    arriving: Option<Arriving<'a>>,
+    turns: Option<&'a Turns>,
+    taking: Option<Taking<'a>>,
+    /// Arrivals for which no connection has had room yet.
+    waiting: VecDeque<Arrival>,
+    /// Connections that may take an arrival, in turn.
+    free: VecDeque<usize>,
     most_waiting: usize,
     /// Operations that may still be started, by all connections together.
     budget: u64,
@@ -92,6 +99,8 @@ pub(super) struct Worker<'a, P: Protocol> {
     wakes: Wakes,
     /// Time in the current window that was spent polling clock and sockets until an arrival was due.
     polled_ns: u64,
+    /// Cost of reopening connections in the current window, by other threads.
+    reopening: Usage,
     last_check_ns: u64,
     epoll: OwnedFd,
     heartbeat: OwnedFd,
@@ -104,10 +113,10 @@ impl<'a, P: Protocol> Worker<'a, P> {
         shared: &'a Shared<'a>,
         channels: Channels<P>,
         timeline: Timeline,
-        ways: Ways<'a, P>,
+        of_thread: ThreadConnections<'a, P>,
         bell: OwnedFd,
     ) -> std::io::Result<Self> {
-        let Ways { cluster, connections, routes } = ways;
+        let ThreadConnections { cluster, connections, routes, turns } = of_thread;
         let span = timeline.first();
         let mut window = Window::new(plan.workload.kinds().len());
         begin(&mut window, &span);
@@ -117,11 +126,14 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let mut worker = Self {
             plan,
             shared,
-            arriving: Arriving::new(plan, timeline, channels.share),
+            arriving: Arriving::new(plan, timeline, turns, channels.share),
+            turns,
+            taking: turns.map(Taking::new),
             channels,
             timeline,
-            turn: 0,
-            most_waiting: (plan.most_waiting / plan.connections).max(1),
+            waiting: VecDeque::new(),
+            free: VecDeque::with_capacity(connections.len()),
+            most_waiting: plan.most_waiting.div_ceil(plan.threads).max(1),
             budget,
             outstanding: 0,
             ready: Vec::with_capacity(connections.len()),
@@ -142,9 +154,10 @@ impl<'a, P: Protocol> Worker<'a, P> {
             usage,
             wakes: Wakes::new(plan.most_polled),
             polled_ns: 0,
+            reopening: Usage::default(),
             last_check_ns: 0,
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
-            heartbeat: heartbeat()?,
+            heartbeat: heartbeat(plan.heartbeat())?,
             bell,
         };
         worker.listen()?;
@@ -166,14 +179,13 @@ impl<'a, P: Protocol> Worker<'a, P> {
         // By default, the kernel may delay a timer by 50 µs.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         sleep_until(self.timeline.start_ns);
-        if self.arriving.is_none() {
-            (0..self.connections.len()).for_each(|index| self.make_ready(index));
-        }
+        (0..self.connections.len()).for_each(|index| self.make_ready(index));
         let mut events = Vec::with_capacity(512);
         loop {
             let now_ns = monotonic_ns();
             self.turn_over(now_ns);
-            self.admit(now_ns);
+            self.take_turn(now_ns);
+            self.admit(now_ns, now_ns);
             while let Some(index) = self.ready.pop() {
                 self.send(index);
             }
@@ -193,6 +205,14 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
         self.finish();
         Ok(())
+    }
+
+    /// In a closed loop, starts operations once a turn has begun.
+    fn take_turn(&mut self, now_ns: u64) {
+        let begins = self.taking.as_mut().is_some_and(|taking| taking.begins(now_ns));
+        if begins && self.arriving.is_none() {
+            (0..self.connections.len()).for_each(|index| self.make_ready(index));
+        }
     }
 
     fn serve(&mut self, source: u64, flags: EventFlags) {
@@ -224,9 +244,12 @@ impl<'a, P: Protocol> Worker<'a, P> {
             && self.connections.first().is_some_and(|one| one.flight.len() > 0)
     }
 
-    /// Waits for input or the next arrival; the heartbeat wakes it for everything else.
+    /// Waits for input, the next arrival or turn; the heartbeat wakes it for everything else.
     fn wait(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
-        let due_ns = self.arriving.as_ref().and_then(Arriving::next_ns);
+        let due_ns = match &self.arriving {
+            Some(arriving) => arriving.next_ns(),
+            None => self.taking.as_ref().and_then(Taking::next_ns),
+        };
         let asked_ns = due_ns.map_or(0, |_| monotonic_ns());
         let left_ns = due_ns.map(|due_ns| due_ns.saturating_sub(asked_ns));
         let sleep_ns = left_ns.map(|left_ns| self.wakes.sleep_ns(left_ns));
@@ -250,46 +273,22 @@ impl<'a, P: Protocol> Worker<'a, P> {
         Ok(())
     }
 
+    /// Notes that a connection may send: what it has, in a closed loop the next operation, else an arrival.
     fn make_ready(&mut self, index: usize) {
         let connection = &mut self.connections[index];
-        if !connection.ready {
+        if self.arriving.is_some() && !connection.offered {
+            connection.offered = true;
+            self.free.push_back(index);
+        }
+        if !connection.ready && (self.arriving.is_none() || !connection.continuing.is_empty()) {
             connection.ready = true;
             self.ready.push(index);
         }
     }
 
-    /// Gives due arrivals to the connections, in turn.
-    fn admit(&mut self, now_ns: u64) {
-        let Some(arriving) = &mut self.arriving else { return };
-        while let Some(intended_ns) = arriving.next_ns().filter(|&next_ns| next_ns <= now_ns) {
-            let kind = arriving.next_kind();
-            arriving.advance();
-            if intended_ns >= self.timeline.mark_ns {
-                if self.budget == 0 {
-                    return;
-                }
-                self.budget -= 1;
-            }
-            let index = self.turn;
-            self.turn = (self.turn + 1) % self.connections.len();
-            self.window.counts.scheduled += 1;
-            let connection = &mut self.connections[index];
-            if connection.waiting.len() >= self.most_waiting {
-                self.window.counts.missed += 1;
-                continue;
-            }
-            connection.waiting.push_back(Arrival { intended_ns, noticed_ns: now_ns, kind });
-            self.outstanding += 1;
-            if !connection.ready {
-                connection.ready = true;
-                self.ready.push(index);
-            }
-        }
-    }
-
     /// Checks for overdue replies, once per heartbeat.
     fn check(&mut self, now_ns: u64) {
-        if now_ns - self.last_check_ns < HEARTBEAT_NS {
+        if now_ns - self.last_check_ns < self.plan.heartbeat().as_nanos() as u64 {
             return;
         }
         self.last_check_ns = now_ns;
@@ -315,7 +314,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
     /// Ends windows whose time is over.
     fn turn_over(&mut self, now_ns: u64) {
         while now_ns >= self.span.end_ns {
-            self.admit(self.span.end_ns - 1);
+            self.admit(self.span.end_ns - 1, now_ns);
             let end_ns = self.span.end_ns;
             self.span = self.timeline.after(&self.span);
             self.hand_over(end_ns);
@@ -325,7 +324,11 @@ impl<'a, P: Protocol> Worker<'a, P> {
     fn finish(&mut self) {
         self.window.counts.unfinished = self.outstanding as u64;
         self.hand_over(monotonic_ns());
-        let _ = self.channels.notices.send(Notice::Done);
+        if let Some(taking) = self.taking.take() {
+            let _ = self.channels.notices.send(Notice::Turns(taking.figures));
+        }
+        let share = self.channels.share;
+        let _ = self.channels.notices.send(Notice::Done { share });
     }
 
     /// Sends the current window and begins the next one.
@@ -337,7 +340,9 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let usage = self.meter.read();
         full.usage = usage.since(&self.usage);
         full.usage.polled_ns = std::mem::take(&mut self.polled_ns);
+        full.usage.add(&std::mem::take(&mut self.reopening));
         full.end_ns = end_ns;
+        full.driven_ns = self.turns.map(|turns| turns.measured_ns(full.start_ns, end_ns));
         self.usage = usage;
         let share = self.channels.share;
         let _ = self.channels.notices.send(Notice::Window { share, window: Box::new(full) });
@@ -351,10 +356,11 @@ fn begin(window: &mut Window, span: &Span) {
     window.end_ns = span.end_ns;
 }
 
-fn heartbeat() -> std::io::Result<OwnedFd> {
+/// The only timer of a closed loop.
+fn heartbeat(every: Duration) -> std::io::Result<OwnedFd> {
     let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
     let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-    let every = Timespec { tv_sec: 0, tv_nsec: HEARTBEAT_NS as i64 };
+    let every = Timespec { tv_sec: 0, tv_nsec: every.as_nanos() as i64 };
     let setting = Itimerspec { it_interval: every, it_value: every };
     timerfd_settime(timer.as_fd(), TimerfdTimerFlags::empty(), &setting)?;
     Ok(timer)
@@ -362,5 +368,5 @@ fn heartbeat() -> std::io::Result<OwnedFd> {
 
 fn sleep_until(at_ns: u64) {
     let left_ns = at_ns.saturating_sub(monotonic_ns());
-    std::thread::sleep(std::time::Duration::from_nanos(left_ns));
+    std::thread::sleep(Duration::from_nanos(left_ns));
 }

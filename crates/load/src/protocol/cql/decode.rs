@@ -56,7 +56,7 @@ pub(super) struct Decoder {
     digest: Digest,
     reply: Reply,
     message: Vec<u8>,
-    said: String,
+    error_text: String,
 }
 
 const MOST_MESSAGE: usize = 512;
@@ -74,12 +74,12 @@ impl Decoder {
             digest: Digest::default(),
             reply: Reply::default(),
             message: Vec::new(),
-            said: String::new(),
+            error_text: String::new(),
         }
     }
 
     pub(super) fn message(&self) -> &str {
-        &self.said
+        &self.error_text
     }
 
     pub(super) fn take(&mut self, input: &[u8]) -> Result<Decoded, &'static str> {
@@ -277,8 +277,8 @@ impl Decoder {
         let left = left - there as u16;
         self.next = Next::Message { left };
         if left == 0 {
-            self.said.clear();
-            self.said.push_str(&String::from_utf8_lossy(&self.message));
+            self.error_text.clear();
+            self.error_text.push_str(&String::from_utf8_lossy(&self.message));
             self.next = Next::Rest;
         }
         Ok(Some(there))

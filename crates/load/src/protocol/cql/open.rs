@@ -36,7 +36,7 @@ impl<'a> Link<'a> {
         match options.opcode {
             opcode::SUPPORTED if has_version_5(&options.body)? => link.version = 5,
             opcode::SUPPORTED => {}
-            opcode::ERROR => return Err(Fault::Login(error(&options.body)?)),
+            opcode::ERROR => return Err(refused_log_in(&options.body)?),
             _ => return Err(malformed("no answer to OPTIONS")),
         }
         let answer = link.ask(opcode::STARTUP, MOST_BYTES, |out| {
@@ -48,7 +48,7 @@ impl<'a> Link<'a> {
         match answer.opcode {
             opcode::READY => {}
             opcode::AUTHENTICATE => link.authenticate(access)?,
-            opcode::ERROR => return Err(Fault::Login(error(&answer.body)?)),
+            opcode::ERROR => return Err(refused_log_in(&answer.body)?),
             _ => return Err(malformed("neither READY nor AUTHENTICATE")),
         }
         Ok(link)
@@ -123,7 +123,7 @@ impl<'a> Link<'a> {
         })?;
         match answer.opcode {
             opcode::AUTH_SUCCESS => Ok(()),
-            opcode::ERROR => Err(Fault::Login(error(&answer.body)?)),
+            opcode::ERROR => Err(refused_log_in(&answer.body)?),
             opcode::AUTH_CHALLENGE => Err(Fault::Unsupported(
                 "the server wants more than a password to log in".to_owned(),
             )),
@@ -199,7 +199,21 @@ fn has_version_5(body: &[u8]) -> Result<bool, Fault> {
 }
 
 fn refused<T>(text: &str, body: &[u8]) -> Result<T, Fault> {
-    Err(Fault::Statement { statement: text.to_owned(), message: error(body)? })
+    let (code, message) = error(body)?;
+    Err(if NOT_READY.contains(&code) {
+        Fault::NotReady(message)
+    } else {
+        Fault::Statement { statement: text.to_owned(), message }
+    })
+}
+
+/// Unavailable, overloaded, bootstrapping: a node or its cluster that starts or stops.
+const NOT_READY: [u32; 3] = [0x1000, 0x1001, 0x1002];
+
+fn refused_log_in(body: &[u8]) -> Result<Fault, Fault> {
+    let (code, message) = error(body)?;
+    let not_ready = NOT_READY.contains(&code);
+    Ok(if not_ready { Fault::NotReady(message) } else { Fault::Login(message) })
 }
 
 fn level(name: &str) -> Option<u16> {
@@ -219,10 +233,10 @@ fn level(name: &str) -> Option<u16> {
     NAMES.iter().position(|known| *known == name).map(|place| place as u16)
 }
 
-fn error(body: &[u8]) -> Result<String, Fault> {
+/// Code and message.
+fn error(body: &[u8]) -> Result<(u32, String), Fault> {
     let mut reader = Reader(body);
-    reader.int()?;
-    reader.string()
+    Ok((reader.int()?, reader.string()?))
 }
 
 /// A result of kind 4.
@@ -305,6 +319,16 @@ mod tests {
         assert!(has_version_5(&supported(b"5/v5")).expect("well-formed"));
         assert!(!has_version_5(&supported(b"5/v5-beta")).expect("well-formed"));
         assert!(!has_version_5(&[0, 0]).expect("well-formed"));
+    }
+
+    #[test]
+    fn a_node_that_starts_is_not_ready_and_a_wrong_password_is_refused() {
+        let fault = |code: u32| {
+            let body = [&code.to_be_bytes()[..], &[0, 2, b'n', b'o']].concat();
+            (refused_log_in(&body).expect("an error"), refused::<()>("S", &body).expect_err("no"))
+        };
+        assert!(matches!(fault(0x1002), (Fault::NotReady(_), Fault::NotReady(_))));
+        assert!(matches!(fault(0x0100), (Fault::Login(_), Fault::Statement { .. })));
     }
 
     #[test]

@@ -21,7 +21,7 @@ enum Role {
     Row,
     /// What one of its fields holds.
     Field,
-    /// An entry of `writeErrors`.
+    /// An entry of `writeErrors`, or `writeConcernError`: too few servers have confirmed a write in time.
     WriteError,
 }
 
@@ -252,6 +252,7 @@ impl Decoder {
             (1, _, b"n") => Role::Count,
             (1, _, b"cursor") => Role::Cursor,
             (1, _, b"writeErrors") => Role::WriteErrors,
+            (1, _, b"writeConcernError") => Role::WriteError,
             (1, _, b"code") | (_, Role::WriteError, b"code") => Role::Code,
             (1, _, b"errmsg") | (_, Role::WriteError, b"errmsg") => Role::Message,
             (_, Role::Cursor, b"firstBatch" | b"nextBatch") => Role::Batch,

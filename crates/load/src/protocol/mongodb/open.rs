@@ -83,8 +83,9 @@ fn call(
     match answer.number("code") {
         // Unauthorized: nobody has logged in.
         Some(13) => Err(Fault::Login(format!("{why}; give a password with --password-file"))),
-        // Shutdown, and primaries to be: InterruptedAtShutdown, ShutdownInProgress, NotWritablePrimary.
-        Some(11_600 | 91 | 10_107) => Err(Fault::NotReady(why)),
+        // Shutdown, and primaries to be: InterruptedAtShutdown, InterruptedDueToReplStateChange, ShutdownInProgress,
+        // PrimarySteppedDown, NotWritablePrimary, NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary.
+        Some(11_600 | 11_602 | 91 | 189 | 10_107 | 13_435 | 13_436) => Err(Fault::NotReady(why)),
         _ => Err(Fault::Login(why)),
     }
 }

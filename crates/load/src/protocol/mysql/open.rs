@@ -46,6 +46,18 @@ struct Greeting {
     plugin: Vec<u8>,
 }
 
+/// A server that starts or stops (`ER_SERVER_SHUTDOWN`, `ER_NORMAL_SHUTDOWN`, `ER_SERVER_OFFLINE_MODE`,
+/// `ER_SERVER_ISNT_AVAILABLE`).
+const NOT_READY: [u16; 4] = [1053, 1077, 3032, 3168];
+
+fn refused(refusal: Refusal) -> Fault {
+    if NOT_READY.contains(&refusal.code) {
+        Fault::NotReady(refusal.text)
+    } else {
+        Fault::Login(refusal.text)
+    }
+}
+
 struct Refusal {
     code: u16,
     text: String,
@@ -60,7 +72,7 @@ pub(super) struct Session {
 pub(super) fn log_in(wire: &mut Wire, access: &Access) -> Result<Session, Fault> {
     let (_, body) = read(wire)?;
     if let Some(refusal) = refusal(&body) {
-        return Err(Fault::Login(refusal.text));
+        return Err(refused(refusal));
     }
     let greeting = greeting(&body)?;
     let wanted = WANTED
@@ -154,7 +166,7 @@ fn authenticate(
     loop {
         let (count, body) = read(wire)?;
         if let Some(refusal) = refusal(&body) {
-            return Err(Fault::Login(refusal.text));
+            return Err(refused(refusal));
         }
         let reply = match body.as_slice() {
             [0, ..] => return Ok(()),
@@ -209,10 +221,12 @@ fn prepared(wire: &mut Wire, session: Session, statement: &Statement) -> Result<
     let (_, body) = read(wire)?;
     let refused = |message: String| Fault::Statement { statement: statement.text.clone(), message };
     if let Some(refusal) = refusal(&body) {
-        return if refusal.code == UNSUPPORTED_PS && statement.parameters.is_empty() {
-            Ok(Template::text(&statement.text))
-        } else {
-            Err(refused(refusal.text))
+        return match refusal.code {
+            UNSUPPORTED_PS if statement.parameters.is_empty() => {
+                Ok(Template::text(&statement.text))
+            }
+            code if NOT_READY.contains(&code) => Err(Fault::NotReady(refusal.text)),
+            _ => Err(refused(refusal.text)),
         };
     }
     let mut reader = Reader::new(&body);

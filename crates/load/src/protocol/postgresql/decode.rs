@@ -12,6 +12,8 @@ pub(super) struct Decoder {
     reply: Reply,
     /// Rows that a statement without a result set says it touched.
     affected: u32,
+    /// The statement has a result set.
+    reads: bool,
     message: String,
     /// The last error ended the session.
     fatal: bool,
@@ -44,6 +46,7 @@ impl Decoder {
             digest: Digest::default(),
             reply: FRESH,
             affected: 0,
+            reads: false,
             message: String::new(),
             fatal: false,
         }
@@ -91,7 +94,10 @@ impl Decoder {
         if reply.rows == 0 {
             reply.rows = self.affected;
         }
-        self.affected = 0;
+        if reply.status == Status::Done && reply.rows == 0 && self.reads {
+            reply.status = Status::Missing;
+        }
+        (self.affected, self.reads) = (0, false);
         reply
     }
 
@@ -210,6 +216,7 @@ impl Decoder {
         let number = tag.rsplit(|&byte| byte == b' ').next();
         let number = number.and_then(|word| std::str::from_utf8(word).ok()?.parse::<u64>().ok());
         self.affected = number.map_or(0, |rows| u32::try_from(rows).unwrap_or(u32::MAX));
+        self.reads = tag.starts_with(b"SELECT ") || tag.starts_with(b"FETCH ");
     }
 
     /// Fields of one letter and a text each; a cut one may be the last.
@@ -290,6 +297,22 @@ mod tests {
         }
         let bytes: Vec<&[u8]> = STREAM.chunks(1).collect();
         assert_eq!(replies(&bytes), whole);
+    }
+
+    #[test]
+    fn a_read_without_a_row_is_missing_and_a_write_that_touches_none_is_not() {
+        let statuses = |tag: &[u8]| {
+            let length = (4 + tag.len() as u32 + 1).to_be_bytes();
+            let bytes = [b"C", &length[..], tag, b"\0Z\0\0\0\x05I"].concat();
+            let found = replies(&[&bytes]).expect("well-formed");
+            found.iter().map(|reply| reply.status).collect::<Vec<_>>()
+        };
+        assert_eq!(statuses(b"SELECT 0"), [Status::Missing]);
+        assert_eq!(statuses(b"FETCH 0"), [Status::Missing]);
+        assert_eq!(statuses(b"SELECT 3"), [Done], "of CREATE TABLE AS");
+        for tag in [&b"UPDATE 0"[..], b"DELETE 0", b"INSERT 0 0", b"BEGIN", b"COMMIT"] {
+            assert_eq!(statuses(tag), [Done], "{}", String::from_utf8_lossy(tag));
+        }
     }
 
     #[test]

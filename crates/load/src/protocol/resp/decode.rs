@@ -16,6 +16,8 @@ pub(super) struct Decoder {
     reply: Reply,
     /// The reply is a list, whose elements may all be nil.
     list: bool,
+    /// It answers nothing: the server sent it unasked (a push of RESP 3).
+    push: bool,
     message: String,
 }
 
@@ -32,6 +34,7 @@ impl Decoder {
             digest: Digest::default(),
             reply: FRESH,
             list: false,
+            push: false,
             message: String::new(),
         }
     }
@@ -49,7 +52,8 @@ impl Decoder {
         let mut at = 0;
         loop {
             if let Some(left) = self.bulk {
-                at += self.content(left, &input[at..], kept.as_deref_mut())?;
+                let kept = kept.as_deref_mut().filter(|_| !self.push);
+                at += self.content(left, &input[at..], kept)?;
                 if self.bulk.is_some() {
                     return Ok(Decoded { consumed: at, reply: None });
                 }
@@ -60,7 +64,9 @@ impl Decoder {
                 self.value(line)?;
                 at += length;
             }
-            if self.to_come == 0 {
+            if self.to_come == 0 && self.push {
+                (self.push, self.list, self.to_come, self.reply) = (false, false, 1, FRESH);
+            } else if self.to_come == 0 {
                 return Ok(Decoded { consumed: at, reply: Some(self.finished()) });
             }
         }
@@ -98,7 +104,11 @@ impl Decoder {
                 }
             },
             b'_' => self.nil(),
-            b'*' | b'~' | b'>' => self.elements(length(text)?, 1)?,
+            b'*' | b'~' => self.elements(length(text)?, 1)?,
+            b'>' => {
+                self.push = self.to_come == 1 && !self.list; // one comes between replies only
+                self.elements(length(text)?, 1)?;
+            }
             b'%' => self.elements(length(text)?, 2)?,
             _ => return Err("a value of unknown kind"),
         }
@@ -259,6 +269,23 @@ mod tests {
         }
         let bytes: Vec<&[u8]> = STREAM.chunks(1).collect();
         assert_eq!(replies(&bytes), whole);
+    }
+
+    #[test]
+    fn a_push_is_no_reply() {
+        let stream = b"+OK\r\n>2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n>0\r\n$1\r\nv\r\n";
+        let found = replies(&[stream]).expect("well-formed");
+        assert_eq!(
+            found.iter().map(|reply| (reply.rows, reply.bytes)).collect::<Vec<_>>(),
+            [(1, 2), (1, 1)]
+        );
+        for at in 0..=stream.len() {
+            assert_eq!(
+                replies(&[&stream[..at], &stream[at..]]).expect("well-formed"),
+                found,
+                "cut at {at}"
+            );
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use self::decode::Decoder;
 use self::each::Each;
 use self::encode::Template;
-use super::{Access, Decoded, Protocol, Statement, Status, Values, Wire};
+use super::{Access, Decoded, Label, Protocol, Statement, Status, Values, Wire};
 use crate::error::Fault;
 
 pub struct Resp {
@@ -94,7 +94,16 @@ impl Resp {
             };
             wire.take(decoded.consumed)?;
             match decoded.reply.map(|reply| reply.status) {
-                Some(Status::Error(_)) => return Err(Fault::Login(self.message().to_owned())),
+                Some(Status::Error(code)) => {
+                    let message = self.message().to_owned();
+                    // It reads its data from disk, or a replica from a primary that it cannot reach yet.
+                    let starts = [&b"LOADING"[..], b"MASTERDOWN"].map(Label::new).contains(&code);
+                    return Err(if starts {
+                        Fault::NotReady(message)
+                    } else {
+                        Fault::Login(message)
+                    });
+                }
                 Some(_) => return Ok(()),
                 None => wire.read_more()?,
             }

@@ -75,8 +75,8 @@ impl Source {
                 Self::Number { from: *from, numbers: Numbers::Hotspot { items, data, operations } }
             }
             Generator::Exponential { from, to, mean } => {
-                if mean.is_nan() || *mean <= 0.0 {
-                    return Err("`mean` must be above 0".to_owned());
+                if !mean.is_finite() || *mean <= 0.0 {
+                    return Err("`mean` must be a number above 0".to_owned());
                 }
                 let numbers = Numbers::Exponential { items: items(*from, *to)?, mean: *mean };
                 Self::Number { from: *from, numbers }

@@ -12,8 +12,6 @@ from tare.sites.cloud.ec2.refusals import in_words
 from tare.sites.cloud.plan import ImageSearch, MachinePlan
 from tare.study.suggest import did_you_mean
 
-_LIMIT = 100
-
 
 @dataclass(frozen=True)
 class Image:

@@ -54,6 +54,16 @@ fn stream() -> Vec<u8> {
 }
 
 #[test]
+fn a_write_that_too_few_servers_confirmed_is_an_error() {
+    let text =
+        r#"{"n": 1, "writeConcernError": {"code": 64, "errmsg": "waiting timed out"}, "ok": 1}"#;
+    let mut decoder = Decoder::new(true);
+    let found = decoder.take(&reply(1, text, &[])).expect("well-formed").reply.expect("whole");
+    assert_eq!(found.status, Status::Error(Label::number(64)));
+    assert_eq!(decoder.message(), "waiting timed out");
+}
+
+#[test]
 fn every_kind_of_reply() {
     let found = replies(&[&stream()]).expect("well-formed");
     let slots: Vec<u16> = found.iter().map(|reply| reply.slot).collect();

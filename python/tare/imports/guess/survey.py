@@ -1,0 +1,98 @@
+"""What is below a directory: reports of load generators, tables, and what is neither."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import StudyError
+from tare.imports.contents import sources, text_of
+from tare.imports.parsers import Report
+from tare.imports.parsers.registry import PARSERS
+from tare.imports.reading import read_reports
+
+_NO_RESULTS = (
+    ".md", ".rst", ".html", ".py", ".sh", ".ipynb", ".yaml", ".yml", ".js", ".c", ".go", ".java", ".png", ".pdf",
+    ".svg", ".gnuplot", ".r", ".jpg", ".lua", ".xml", ".toml",
+)  # fmt: skip
+"""Endings of files that quote a report, or that make or show results."""
+_TABLES = (".csv", ".tsv")
+FEW_ERRORS = 0.01
+"""Share of errors with which a guessed mapping takes a run; the rule `errors` names it. TPC-C rolls 1 % of its new
+orders back, which sysbench counts as errors."""
+
+
+@dataclass(frozen=True)
+class SeenFile:
+    """A file of reports. `name`: path below the directory, without the ending of a compression."""
+
+    name: str
+    reports: tuple[Report, ...]
+
+    @property
+    def good(self) -> tuple[Report, ...]:
+        """Reports that have a measurement."""
+        return tuple(report for report in self.reports if report.measurement is not None)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a good report has errors, which are few then."""
+        return any((report.measurement or {}).get("errors") for report in self.good)
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is a log beside which there may be the report of the same run."""
+        return any("log" in report.says for report in self.reports)
+
+
+@dataclass(frozen=True)
+class SeenTable:
+    """A file that is named as a table."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Files of a directory. `by_parser`: parser → its files; `unread`: why a file was not read → how many.
+
+    `names`: every file, also those that cannot be results.
+    """
+
+    directory: Path
+    by_parser: Mapping[str, Sequence[SeenFile]]
+    tables: tuple[SeenTable, ...]
+    unknown: tuple[str, ...]
+    unread: Mapping[str, int]
+    names: tuple[str, ...] = ()
+
+
+def survey(directory: Path) -> Survey:
+    """Read every file below a directory that may be a result."""
+    by_parser: dict[str, list[SeenFile]] = {}
+    tables, unknown, unread = list[SeenTable](), list[str](), Counter[str]()
+    names: list[str] = []
+    for source in sources(directory):
+        name = source.names[-1]
+        names.append(name)
+        if name.lower().endswith(_NO_RESULTS):
+            continue
+        try:
+            text = text_of(source.read())
+        except StudyError as error:
+            unread[str(error)] += 1
+            continue
+        parser = None if not text else next((each for each, one in PARSERS.items() if one.recognises(text)), None)
+        if text and parser is not None:
+            reports = read_reports(text, PARSERS[parser], parser, FEW_ERRORS)
+            by_parser.setdefault(parser, []).append(SeenFile(name, tuple(reports)))
+        elif text and name.lower().endswith(_TABLES):
+            tables.append(SeenTable(name, text))
+        else:
+            unknown.append(name)
+    for parser, files in by_parser.items():
+        by_parser[parser] = [file for file in files if not file.is_log] or files
+    return Survey(directory, by_parser, tuple(tables), tuple(unknown), unread, tuple(names))

@@ -1,0 +1,1 @@
+"""A trend over stores of one study, as text, Markdown and JSON."""

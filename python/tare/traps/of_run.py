@@ -1,0 +1,129 @@
+"""What the traps ask for, as the record of a run has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tare.deployments import POD
+from tare.record.run_record import RunRecord
+from tare.record.usage import Saturation, Usage
+from tare.traps.of_arm import placed
+from tare.traps.predicate import NONE, Facts, Known
+
+_HOST: Mapping[str, str] = {
+    "host.thp": "thp",
+    "host.clocksource": "clocksource",
+    "host.netfilter_conntrack": "netfilter_conntrack",
+    "host.netfilter_rules": "netfilter_rules",
+    "host.bridge_nf_call_iptables": "bridge_nf_call_iptables",
+    "host.swap_total_bytes": "swap_total_bytes",
+    "host.memory_total_bytes": "memory_total_bytes",
+    "host.huge_pages": "huge_pages",
+    "host.cpu_steal_fraction": "cpu_steal_fraction",
+    "net.host_somaxconn": "somaxconn",
+}
+_SYSCTLS: Mapping[str, str] = {
+    "host.overcommit_memory": "vm.overcommit_memory",
+    "host.max_map_count": "vm.max_map_count",
+}
+_PATHS: Mapping[str, str] = {"loopback": "host", "wire": "host", "bridge": NONE, "macvlan": NONE, "ipvlan": NONE}
+_SOFT: Mapping[str, str] = {
+    "limits.nofile": "Max open files",
+    "limits.memlock_bytes": "Max locked memory",
+    "limits.nproc": "Max processes",
+}
+
+
+def facts_of_run(run: RunRecord) -> Facts:
+    """Return what was in force during a run; what its record does not have is not known."""
+    seen, host, usage = _tree(run.parity.get("sut")), run.host, run.usage or Usage()
+    saturation = (usage.saturation and usage.saturation.sut) or Saturation()
+    settings = _tree(run.settings.get("sut"))
+    deployment = str(settings.get("deployment") or "bare")
+    where = placed(deployment)
+    hop = _tree(run.path).get("hop")
+    facts: dict[str, Known | None] = {
+        "database": settings.get("database"),
+        "placed": where,
+        "runtime": settings.get("runtime") if where != "process" else NONE,
+        "net.own_namespace": _own_namespace(run, seen),
+        "net.path": None if hop is None else _PATHS.get(hop, hop),
+        "net.somaxconn": _number(_tree(seen.get("network_settings")).get("net.core.somaxconn")),
+        "seccomp.mode": _number(seen.get("seccomp")),
+        "process.oom_score_adj": _number(seen.get("oom_score_adj")),
+        "shm.bytes": _number(seen.get("shm_bytes")),
+        "root.filesystem": _file_system(seen.get("root_mount")),
+        "data.filesystem": _data(seen),
+        "load.throttled_share": saturation.throttled,
+        "load.run_queue_share": saturation.waiting,
+        "load.oom_kills": usage.sut_oom_kills,
+        "load.proxy_cpus": _share(usage.proxy_cpu_s, usage.over_s),
+        **facts_of_host(host),
+        "host.cpu_steal_fraction": _stolen(usage),
+        **{fact: _soft(_tree(seen.get("limits")).get(key)) for fact, key in _SOFT.items()},
+    }
+    if seen and deployment != POD:  # the limits of a pod are its group's parents' too
+        facts["cgroup.cpu_quota"] = seen.get("cpu_quota") or NONE
+        facts["cgroup.memory_limit_bytes"] = seen.get("memory_bytes") or NONE
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def facts_of_host(host: Mapping[str, Any]) -> Facts:
+    """Return what the facts of a host tell, whatever runs there."""
+    sysctls = _tree(host.get("sysctls"))
+    facts: dict[str, Known | None] = {
+        **{fact: host.get(key) for fact, key in _HOST.items()},
+        **{fact: _number(sysctls.get(key)) for fact, key in _SYSCTLS.items()},
+        "host.cpu_governors": _listed(host.get("cpu_governors")),
+        "host.proactive_reclaim": _listed(host.get("proactive_reclaim")),
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _listed(names: object) -> tuple[str, ...] | None:
+    """Return what is listed; an empty list is not told apart from one that could not be read."""
+    return tuple(map(str, names)) if isinstance(names, list | tuple) and names else None
+
+
+def _tree(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _number(value: object) -> int | None:
+    return int(value) if isinstance(value, int | str) and str(value).lstrip("-").isdigit() else None
+
+
+def _soft(limits: object) -> Known | None:
+    """Return the soft limit of `20000 20000`."""
+    soft = str(limits).split()[0] if limits else ""
+    return NONE if soft == "unlimited" else _number(soft)
+
+
+def _own_namespace(run: RunRecord, seen: Mapping[str, Any]) -> bool | None:
+    """Whether the server has a network namespace of its own: another than a bare client's."""
+    client = _tree(run.settings.get("client"))
+    theirs = _tree(_tree(run.parity.get("client")).get("namespaces")).get("net")
+    own = _tree(seen.get("namespaces")).get("net")
+    on_host = client.get("deployment") == "bare" and client.get("network") == "host"
+    return own != theirs if on_host and own and theirs and run.client_host is None else None
+
+
+def _file_system(mount: object) -> str | None:
+    """Return the file system of `ext4 254:0`."""
+    return str(mount).split()[0] if mount else None
+
+
+def _data(seen: Mapping[str, Any]) -> str | None:
+    """Return the file system below the data: of a mount that is not tare's, else of the root."""
+    mounts = {place: mount for place, mount in _tree(seen.get("mounts")).items() if not place.startswith("/run/")}
+    return _file_system(next(iter(mounts.values()), None)) or _file_system(seen.get("root_mount"))
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+def _stolen(usage: Usage) -> float | None:
+    machine = usage.machine or {}
+    return _share(machine.get("steal"), sum(machine.values()))

@@ -1,0 +1,31 @@
+"""Records with other parts, which tests write as the JSON of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tare.record.run_record import RunRecord
+
+
+def with_parts(record: RunRecord, **parts: Any) -> RunRecord:
+    """The record with these parts, given as a store has them: dicts and lists."""
+    whole = record.model_dump(mode="json")
+    return RunRecord.model_validate({**whole, **parts}, strict=False)
+
+
+_trees: dict[int, tuple[object, Mapping[str, Any]]] = {}
+"""Id of a part → it and its tree, for the parts converted last: rules ask for each part of each run many times."""
+_MOST_TREES = 4096
+
+
+def as_tree(part: Any) -> Mapping[str, Any]:
+    """A part of a record as a store has it; empty for none."""
+    if part is None:
+        return {}
+    if id(part) not in _trees:
+        if len(_trees) >= _MOST_TREES:
+            _trees.clear()
+        _trees[id(part)] = part, asdict(part)
+    return _trees[id(part)][1]

@@ -1,0 +1,77 @@
+"""What cannot take turns is refused where the study is read, with a way out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tare.errors import StudyError
+from tare.study.reading.load import load
+from tare.study.registry import built_in
+
+STUDY: dict[str, Any] = {
+    "format": 1,
+    "name": "paths",
+    "question": "What does a bridge cost?",
+    "sut": {"image": "redis-7", "database": "redis", "deployment": "container", "network": "host"},
+    "client": {"image": "tare-load", "deployment": "bare", "network": "host"},
+    "workload": {
+        "name": "tare-load",
+        "job": {"operations": [{"name": "get", "steps": [{"send": "PING"}]}]},
+        "measure_s": 3,
+    },
+    "protocol": {"name": "rotate", "generations": 9},
+    "factors": {"path": {"sets": ["sut.network"], "levels": {"host": {}, "bridge": {"sut.network": "bridge"}}}},
+    "baseline": "host",
+}
+
+
+def read(directory: Path, **changes: Any) -> Any:
+    """Read the study with these keys changed; a dot leads into a mapping."""
+    study = json.loads(json.dumps(STUDY))
+    for path, value in changes.items():
+        *where, last = path.split("__")
+        part = study
+        for key in where:
+            part = part.setdefault(key, {})
+        part[last] = value
+    file = directory / "study.yaml"
+    file.write_text(json.dumps(study))
+    return load(file, built_in())
+
+
+def test_generations_are_the_blocks(tmp_path: Path) -> None:
+    assert read(tmp_path).protocol.blocks == 9
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"workload__rate": 100.0, "workload__trace": [0.1, 0.2]}, "set twice"),
+        ({"workload__trace": [0.1, 0.2]}, "a trace or a climb of rates cannot be cut into turns"),
+        ({"sut__limits": {"cpus": "0"}}, "`rotate` places servers on the CPUs 0 and clients on 1"),
+        ({"client__cgroup": "root"}, "cannot be pinned to CPUs"),
+        ({"protocol__cpus": ["0-1", "1"]}, "CPU 1 is in both sets"),
+        ({"protocol__looks": "any", "protocol__anytime": "sign-flip"}, "mirrored pairs"),
+    ],
+)
+def test_what_cannot_take_turns_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(StudyError, match=words):
+        read(tmp_path, **changes)
+
+
+def test_cpus_may_be_the_studys_own(tmp_path: Path) -> None:
+    study = read(tmp_path, protocol__cpus=None, sut__limits={"cpus": "0"})
+    assert study.protocol.cpus is None
+
+
+def test_sysbench_is_refused_and_tare_load_named(tmp_path: Path) -> None:
+    sysbench = {"name": "sysbench", "script": "oltp_read_only", "threads": 1, "measure_s": 3}
+    mariadb = {"image": "mariadb", "database": "mariadb", "deployment": "container", "network": "host"}
+    client = {"image": "mariadb", "deployment": "bare", "network": "host"}
+    with pytest.raises(StudyError, match="sysbench cannot take turns") as refused:
+        read(tmp_path, workload=sysbench, sut=mariadb, client=client)
+    assert "use tare-load" in str(refused.value)

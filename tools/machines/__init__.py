@@ -1,0 +1,1 @@
+"""Machines as tare's users have them: Debian with systemd and engines, as user-mode Linux, and what works there."""

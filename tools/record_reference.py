@@ -1,0 +1,80 @@
+"""Write the tables of docs/reference/record.md from the docstrings of a record's types.
+
+    python -m tools.record_reference [--check]
+
+`--check` writes nothing and fails if the page differs from what would be written.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tare.record.duet import DuetTimes, SwapHalf
+from tare.record.load_time import LoadTime
+from tare.record.usage import DiskLimit, DiskUse, Saturation, Usage
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "record.md"
+Part = tuple[str, type]
+"""Path of a part in its section ("" for the section itself), and its type."""
+SECTIONS: Mapping[str, Sequence[Part]] = {
+    "`usage`": (
+        ("", Usage),
+        ("driven.", LoadTime),
+        ("saturation.SIDE.", Saturation),
+        ("disk.", DiskUse),
+        ("disk_limit.", DiskLimit),
+    ),
+    "`duet`": (("", DuetTimes), ("halves[].", SwapHalf)),
+}
+"""Heading → the types that its table shows, in order."""
+
+
+def meanings(kind: type) -> Iterator[tuple[str, str]]:
+    """Yield each field of a class with its docstring. Raises `ValueError` for a field without one."""
+    (tree,) = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(tree, ast.ClassDef)
+    for field, below in zip(tree.body, [*tree.body[1:], None], strict=True):
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        match below:
+            case ast.Expr(ast.Constant(str(text))):
+                yield field.target.id, " ".join(text.split())
+            case _:
+                raise ValueError(f"{kind.__name__}.{field.target.id} has no docstring")
+
+
+def section(parts: Sequence[Part]) -> str:
+    """Return a section below its heading: the docstring of its first type, and one table."""
+    (_, whole), *_ = parts
+    intro = re.split(r"\n\s*\n", inspect.cleandoc(whole.__doc__ or ""))
+    rows = [f"| `{path}{name}` | {meaning} |" for path, kind in parts for name, meaning in meanings(kind)]
+    return "\n".join([*(f"{part}\n" for part in intro), "| key | meaning |", "|---|---|", *rows, ""])
+
+
+def page(text: str) -> str:
+    """Return the page with its generated sections renewed."""
+    for heading, parts in SECTIONS.items():
+        pattern = re.compile(rf"(^## {re.escape(heading)}\n\n).*?(?=^#+ )", re.MULTILINE | re.DOTALL)
+        text, count = pattern.subn(lambda found, parts=parts: f"{found[1]}{section(parts)}\n", text)  # type: ignore[misc] # the default binds the loop's value
+        if count != 1:
+            raise ValueError(f"docs/reference/record.md has {count} sections {heading}")
+    return text
+
+
+def main() -> None:
+    """Write the page, or check it."""
+    before = PAGE.read_text()
+    after = page(before)
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(after)
+    elif after != before:
+        sys.exit("docs/reference/record.md differs from the record's docstrings: `make schemas` renews it")
+
+
+if __name__ == "__main__":
+    main()
