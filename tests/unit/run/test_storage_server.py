@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tare.deployments import Instance, Task
+from tare.deployments import Endpoint, Instance, Task
 from tare.images import Image, ImageConfig
 from tare.monitors import WatchedProcess
 from tare.run.clock import SystemClock
 from tare.run.monitoring.processes import processes_on
 from tare.run.usage.cpu import Meter
-from tare.sites import Output, Process
+from tare.sites import Completed, Output, Process
 from tare.sites.fake import FakeHost
 
 TASK = Task("t", Image("i", "d", "/", None, ImageConfig()), ("true",), Output("/o", "/e"), "tare/x")
@@ -38,7 +38,7 @@ def test_it_stands_in_the_trace_with_all_that_it_starts() -> None:
 def test_its_time_is_told_apart() -> None:
     host = FakeHost()
     sut, client, *servers = (host.spawn() for _ in range(4))
-    meter = Meter(host, SystemClock(), (instance(sut),), {}, {host.name: tuple(servers)})
+    meter = Meter(host, SystemClock(), (instance(sut),), {host.name: tuple(servers)})
     meter.begin(instance(client))
     worked(host, servers[0], 150)
     worked(host, servers[1], 50)
@@ -53,10 +53,27 @@ def test_one_that_has_ended_or_is_another_leaves_it_unknown() -> None:
         host = FakeHost()
         sut, client, server = (host.spawn() for _ in range(3))
         named = replace(server, started_ticks=1) if change == "another" else server
-        meter = Meter(host, SystemClock(), (instance(sut),), {}, {} if change == "none" else {host.name: (named,)})
+        meter = Meter(host, SystemClock(), (instance(sut),), {} if change == "none" else {host.name: (named,)})
         meter.begin(instance(client))
         if change == "ended":
             host.end(server)
         used = meter.end([None], None)
         assert used is not None
         assert used.storage_cpu_s is None, change
+
+
+def test_a_proxy_that_is_seen_only_in_the_phase_is_charged_for_the_phase() -> None:
+    """On a busy machine a short warm-up ends before its path is seen."""
+    host = FakeHost()
+    sut, client, proxy, other = (host.spawn() for _ in range(4))
+    lines = f"{proxy.pid} docker-proxy\n{other.pid} docker-proxy\n".encode()
+    host.answers["pgrep",] = Completed((), 0, lines)
+    worked(host, proxy, 100)
+    published = replace(instance(sut), published=Endpoint("127.0.0.1", 3306))
+    meter = Meter(host, SystemClock(), (published,))
+    meter.begin(instance(client))
+    worked(host, proxy, 175)
+    worked(host, other, 400)
+    used = meter.end([None], None, {0: {"pid": proxy.pid, "started_ticks": proxy.started_ticks}})
+    assert used is not None
+    assert used.proxy_cpu_s == 0.75

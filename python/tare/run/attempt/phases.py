@@ -239,7 +239,6 @@ class Phases:
             context.workdir.host,
             self.machine.clock,
             () if sut is None else tuple(sut.instances.values()),
-            proxies_of(self.draft),
             context.storages,
             client_host=None if context.client_workdir is None else context.client_workdir.host,
             hosts=self.machine.site.nodes,
@@ -314,7 +313,8 @@ class Phases:
         started.look(last=True)
         if meter is not None:
             of_nodes = [node.get("parity") for node in self.draft.nodes.values()]
-            if used := meter.end(of_nodes or [self.draft.parity.get("sut")], self.draft.parity.get("client")):
+            seen = of_nodes or [self.draft.parity.get("sut")]
+            if used := meter.end(seen, self.draft.parity.get("client"), proxies_of(self.draft)):
                 self.draft.usage = used
             self.pace.client_ended()
         started.stop()

@@ -7,23 +7,25 @@ counted too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tare.deployments import Instance
 from tare.deployments.cgroup.hierarchy import Cgroups, parse_cgroups, parse_proc_cgroup
+from tare.deployments.network.path import CARRIERS
 from tare.errors import TareError
 from tare.record.load_time import LoadTime, ReportedStart, Span, locate_load
 from tare.record.usage import CpuModes, Usage
 from tare.run.clock import Clock
 from tare.sites import Host, Process
-from tare.sites.process import TICKS_PER_S, boot_id, parse_stat
+from tare.sites.process import TICKS_PER_S, boot_id, named, parse_stat
 from tare.study.values import cpu_set
 from tare.workloads import Measurement
 
 Observed = Mapping[str, Any] | None
 """An `Observation` in its form in a record."""
+_NO_PROXIES: Mapping[int, Mapping[str, Any]] = {}
 _READINGS = 5
 _COVERED = 0.8
 """Share of a client's life that its readings must span. Its cgroup may vanish with it before the next reading, and
@@ -51,7 +53,8 @@ class _Moment:
     wall: float
     monotonic: float
     sut: float | None
-    proxy: float | None
+    carriers: Mapping[tuple[int, int, int], float]
+    """Node number, pid, start in ticks → CPU seconds."""
     storage: float | None
     machines: Mapping[str, CpuModes]
     client_machine: CpuModes | None
@@ -62,20 +65,20 @@ class Meter:
     """Reads CPU time at the start and the end of the phase; the client's also in between, as its cgroup may vanish.
 
     `sut`: instances of its nodes; empty if the client is itself the SUT. Then all its readings are from its
-    lifetime, because deployments differ in what they leave of an ended program. `proxies`: node number, from 0 →
-    its proxy.
+    lifetime, because deployments differ in what they leave of an ended program.
     """
 
     host: Host
     clock: Clock
     sut: tuple[Instance, ...]
-    proxies: Mapping[int, Mapping[str, Any]]
     storages: Mapping[str, tuple[Process, ...]] = field(default_factory=dict)
     """Host → storage servers."""
     client_host: Host | None = None
     """The client's host, if not the SUT's."""
     hosts: tuple[Host, ...] = ()
     """One host for each node, `host` the first; empty if one host has all nodes."""
+    _carriers: tuple[tuple[int, int], ...] = ()
+    """Node number, from 0, and pid of each program that may carry connections to it: the path may be seen later."""
     _cgroups: Mapping[str, Cgroups | None] = field(default_factory=dict)
     _client: Instance | None = None
     _client_file: str | None = None
@@ -84,6 +87,14 @@ class Meter:
     """When the client was first found missing, while it was waited for."""
     _began: _Moment | None = None
     _ended: _Moment | None = None
+
+    def __post_init__(self) -> None:
+        self._carriers = tuple(
+            (number, pid)
+            for number, node in enumerate(self.sut)
+            if node.published is not None
+            for pid in _running(self._host_of(number), CARRIERS)
+        )
 
     def begin(self, client: Instance) -> None:
         """Start: the client has just been started."""
@@ -105,8 +116,16 @@ class Meter:
         elif self._gone_s is None:
             self._gone_s = self.clock.monotonic()
 
-    def end(self, of_nodes: Sequence[Observed], of_client: Observed) -> Usage | None:
-        """Return the use in the phase. `of_nodes`, `of_client`: observations, for the CPUs that each may use."""
+    def end(
+        self,
+        of_nodes: Sequence[Observed],
+        of_client: Observed,
+        proxies: Mapping[int, Mapping[str, Any]] = _NO_PROXIES,
+    ) -> Usage | None:
+        """Return the use in the phase. `of_nodes`, `of_client`: observations, for the CPUs that each may use.
+
+        `proxies`: node number, from 0 → the program that carries its connections, by the path as seen by now.
+        """
         if self._began is None:
             return None
         gone_s = self._gone_s
@@ -115,13 +134,14 @@ class Meter:
         began, ended = self._began, self._moment()
         self._ended = ended
         client, is_sut = self._client_use(gone_s), not self.sut
+        on_path = [(number, proxy["pid"], proxy["started_ticks"]) for number, proxy in proxies.items()]
         grown = {name: _grown(began.machines[name], modes) for name, modes in ended.machines.items()}
         return Usage(
             wall_s=ended.wall - began.wall,
             monotonic_s=ended.monotonic - began.monotonic,
             sut_cpu_s=client.cpu_s if is_sut else _minus(ended.sut, began.sut),
             client_cpu_s=None if is_sut else client.cpu_s,
-            proxy_cpu_s=_minus(ended.proxy, began.proxy),
+            proxy_cpu_s=_sum_of([_minus(ended.carriers.get(each), began.carriers.get(each)) for each in on_path]),
             storage_cpu_s=_minus(ended.storage, began.storage),
             sut_cpus=self._cpus_of(of_nodes),
             client_cpus=cpus_of(of_client),
@@ -169,7 +189,7 @@ class Meter:
             wall=wall,
             monotonic=monotonic,
             sut=self._sut_s(),
-            proxy=self._proxy_s(),
+            carriers=self._carriers_s(),
             storage=self._storage_s(),
             machines={host.name: machine_times(_text(host, "/proc/stat") or "") for host in self._hosts},
             client_machine=None
@@ -185,13 +205,13 @@ class Meter:
             used.append(_cpu_s(host, _usage_file(host, self._cgroups.get(host.name), pid), pid))
         return _sum_of(used)
 
-    def _proxy_s(self) -> float | None:
-        return _sum_of(
-            [
-                _own_cpu_s(self._host_of(number), proxy["pid"], proxy["started_ticks"])
-                for number, proxy in self.proxies.items()
-            ]
-        )
+    def _carriers_s(self) -> dict[tuple[int, int, int], float]:
+        seen = {}
+        for number, pid in self._carriers:
+            if raw := _read(self._host_of(number), f"/proc/{pid}/stat"):
+                stat = parse_stat(raw)
+                seen[number, pid, stat.started_ticks] = stat.cpu_s
+        return seen
 
     def _storage_s(self) -> float | None:
         """CPU seconds of all storage servers, which have no children; `None` if one cannot be read."""
@@ -308,6 +328,13 @@ def _own_cpu_s(host: Host, pid: int, started_ticks: int) -> float | None:
     raw = _read(host, f"/proc/{pid}/stat")
     stat = parse_stat(raw) if raw else None
     return stat.cpu_s if stat and stat.started_ticks == started_ticks else None
+
+
+def _running(host: Host, names: Iterable[str]) -> tuple[int, ...]:
+    try:
+        return tuple(named(host, names))
+    except TareError:
+        return ()  # no pgrep: what carries connections stays unknown
 
 
 def _sum_of(parts: Sequence[float | None]) -> float | None:

@@ -14,7 +14,7 @@ CLIENT, SERVER = 7, 8
 
 
 def instance(pid: int) -> Any:
-    return SimpleNamespace(process=SimpleNamespace(pid=pid))
+    return SimpleNamespace(process=SimpleNamespace(pid=pid), published=None)
 
 
 class Bench:
@@ -40,7 +40,7 @@ class Bench:
 
     def used(self, *, looks_s: tuple[float, ...], ends_s: float) -> Any:
         """Of a client that is looked at then, and of a phase that is over some seconds after its end."""
-        meter = Meter(cast("Any", self), cast("Any", self), (instance(SERVER),), {})
+        meter = Meter(cast("Any", self), cast("Any", self), (instance(SERVER),))
         meter.begin(instance(CLIENT))
         for look_s in looks_s:
             self.now_s = look_s
