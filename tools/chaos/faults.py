@@ -259,23 +259,22 @@ def second_tare(session: Session) -> bool:
 
 def another_home(session: Session) -> bool:
     """Another tare with a home of its own, on a store of its own, at the same time: neither knows of the other."""
-    return _beside(session, ())
+    return _beside(session)
 
 
 def another_user(session: Session) -> bool:
     """The same of a user who is not root."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         return False
-    alone = ("setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", "--")
-    return _beside(session, alone)
+    return _beside(session, _NOBODY)
 
 
-def _beside(session: Session, prefix: Sequence[str]) -> bool:
-    """Its images, and its kernel of virtual machines, are copies of the first home's."""
+def _beside(session: Session, user: int | None = None) -> bool:
+    """Its images, and its kernel of virtual machines, are copies of the first home's. `user`: who runs it."""
+    prefix = () if user is None else ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--")
     where = session.place / "home" if "home" in session.ground.disks else session.place
     place = where / f"beside-{len(session.played)}-{session.pid}"
-    place.mkdir(mode=0o777)
-    place.chmod(0o777)  # whatever the umask
+    place.mkdir()
     words, at = list(session.command), session.command.index("--store")
     words[at + 1] = str(place / "store")
     try:
@@ -287,6 +286,8 @@ def _beside(session: Session, prefix: Sequence[str]) -> bool:
         if (kernel := session.place / "home" / "machines" / "kernel").is_dir():
             (place / "home" / "machines").mkdir()
             subprocess.run(["cp", "-a", str(kernel), str(place / "home" / "machines")], check=True, timeout=60)
+        if user is not None:
+            subprocess.run(["chown", "-R", f"{user}:{user}", str(place)], check=True, timeout=60)
         env = {**session.env, "TARE_HOME": str(place / "home"), "HOME": str(place)}
         _must_end(session, [*prefix, *words, "--blocks", "1"], env, {0})
         if left := _noted(place / "home", place):

@@ -41,13 +41,14 @@ class LocalHost(Host):
     """Runs programs as children of this process; `env`, if given, is the whole environment.
 
     `python3` is the interpreter that runs tare: the one in $PATH may be a shim of a version manager, which takes
-    several times as long to start.
+    several times as long to start. A user who may not run it (as `setpriv` leaves one) gets that of $PATH.
     """
 
     def __init__(self, name: str = "local") -> None:
         self.name = name
         self._unreaped: set[int] = set()
-        self._python = os.path.realpath(sys.executable) if sys.executable else _PYTHON
+        own = os.path.realpath(sys.executable)
+        self._python = own if os.access(own, os.X_OK) else _PYTHON
 
     def run(
         self,

@@ -210,6 +210,16 @@ def test_python3_is_the_interpreter_that_tare_runs_on(host: LocalHost, tmp_path:
     assert os.path.realpath(wait_for(tmp_path / "out").strip()) == mine
 
 
+def test_python3_is_that_of_the_path_where_the_own_interpreter_may_not_be_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by another user's tare: no server could be stopped."""
+    closed = tmp_path / "python3.11"
+    closed.write_text("#!/bin/sh\n")
+    monkeypatch.setattr(sys, "executable", str(closed))
+    assert LocalHost().run(["python3", "-c", "print(1)"], timeout_s=60).text.strip() == "1"
+
+
 @pytest.fixture
 def no_file_left() -> Iterator[None]:
     """The process may open no further file."""
