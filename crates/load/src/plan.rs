@@ -8,6 +8,9 @@ use crate::arrivals::Arrivals;
 use crate::protocol::{Access, Statement};
 use crate::workload::Workload;
 
+/// Name of connecting as an operation.
+pub const CONNECT: &str = "connect";
+
 #[derive(Clone)]
 pub struct Plan {
     /// `HOST:PORT`.
@@ -25,6 +28,8 @@ pub struct Plan {
     pub connections: usize,
     /// Requests in flight on one connection.
     pub depth: u16,
+    /// After so many requests a connection is closed and opened anew; connecting is then an operation of its own.
+    pub requests_per_connection: Option<u32>,
     pub threads: usize,
     /// `None`: a closed loop, where each reply triggers the next request.
     pub arrivals: Option<Arrivals>,
@@ -48,6 +53,13 @@ impl Plan {
     #[must_use]
     pub fn waits_for_one(&self) -> bool {
         self.arrivals.is_none() && self.connections == self.threads && self.others.is_empty()
+    }
+
+    /// Names of all operations: those of the workload, and [`CONNECT`] if connecting is one.
+    #[must_use]
+    pub fn operations(&self) -> Vec<String> {
+        let connect = self.requests_per_connection.map(|_| CONNECT.to_owned());
+        self.workload.kinds().iter().cloned().chain(connect).collect()
     }
 
     /// How often a thread checks time limits, the ends of windows and a stop, whatever else it does.

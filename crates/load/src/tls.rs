@@ -165,6 +165,11 @@ impl Session {
         self.0.reader().read(plain).unwrap_or(0)
     }
 
+    /// Ends it: the next [`Self::seal`] says so to the server.
+    pub fn close(&mut self) {
+        self.0.send_close_notify();
+    }
+
     /// Whether it has pending messages, such as new keys.
     #[must_use]
     pub fn wants_to_send(&self) -> bool {

@@ -46,6 +46,7 @@ fn plan(address: &str, dialect: Dialect, send: &str) -> Plan {
         seed: 1,
         connections: 2,
         depth: 1,
+        requests_per_connection: None,
         threads: 1,
         arrivals: None,
         most_waiting: 1_000,

@@ -134,6 +134,7 @@ fn plan(nodes: [&Node; 2], length: Length) -> Plan {
         seed: 1,
         connections: 3,
         depth: 4,
+        requests_per_connection: None,
         threads: 2,
         arrivals: None,
         most_waiting: 100,
@@ -173,6 +174,21 @@ fn where_rows_are_placed_otherwise_each_node_is_asked_in_turn() {
     assert_eq!(outcome.measure.right(), 600);
     let sent = nodes.map(|node| node.keys.lock().expect("no panic").len());
     assert_eq!(sent, [300, 300]);
+}
+
+#[test]
+fn a_connection_is_renewed_to_all_nodes() {
+    let nodes = [node(1, -1, usize::MAX), node(2, i64::MAX, usize::MAX)];
+    let often = Plan {
+        requests_per_connection: Some(20),
+        ..plan([&nodes[0], &nodes[1]], Length::Operations(600))
+    };
+    let outcome = run::<Cql>(&often, &AtomicBool::new(false), &mut |_| Ok(())).expect("it ran");
+    assert_eq!((outcome.end, outcome.measure.right()), (End::Complete, 600));
+    let connect = &outcome.measure.connect;
+    // 3 connections to 2 nodes are closed each 20 requests; the last 3 times nobody waits for the new ones.
+    assert!((40..=60).contains(&connect.right), "{}", connect.right);
+    assert_eq!((connect.failed(), outcome.measure.counts.disconnects), (0, 0));
 }
 
 #[test]

@@ -31,6 +31,7 @@ fn plan(address: String, rate: Option<f64>, turns: &Path) -> Plan {
         seed: 1,
         connections: 4,
         depth: 1,
+        requests_per_connection: None,
         threads: 2,
         arrivals: rate.map(|per_s| Arrivals::Rate {
             stages: Stages::constant(per_s),

@@ -47,7 +47,7 @@ fn run_with<P: Protocol>(plan: &Plan, options: &RunOptions) -> Result<Ended, Loa
         signal_hook::flag::register(signal, Arc::clone(&interrupted)).map_err(LoadError::Thread)?;
     }
     let mut logs =
-        options.logs.as_deref().map(|at| Logs::create(at, plan.workload.kinds())).transpose()?;
+        options.logs.as_deref().map(|at| Logs::create(at, &plan.operations())).transpose()?;
     let mut document = Document::default();
     let mut mark = Mark::default();
     let mut observe = |progress: Progress<'_>| {

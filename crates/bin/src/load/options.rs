@@ -149,6 +149,9 @@ pub(crate) struct RunOptions {
     /// Requests in flight on one connection
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=32_000))]
     pub depth: u16,
+    /// Close a connection after so many requests and open it anew; connecting is then the operation `connect`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub requests_per_connection: Option<u32>,
     /// Threads that send and read, one per core
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     pub threads: u16,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tare_load::LoadError;
 use tare_load::arrivals::{Arrivals, Spacing, Stage, Stages, read_trace};
-use tare_load::plan::{Length, Limits, Plan};
+use tare_load::plan::{CONNECT, Length, Limits, Plan};
 use tare_load::protocol::Access;
 use tare_load::tls::{Tls, Verify};
 use tare_load::workload::job::{Dialect, Job};
@@ -35,6 +35,7 @@ pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> 
         return Err(LoadError::Usage("there are more --threads than --connections".to_owned()));
     }
     let arrivals = arrivals(options, client.per_s, workload.kinds())?;
+    let requests_per_connection = renewal(options, &client, workload.kinds())?;
     Ok(Plan {
         address: address(options),
         others: others(options)?,
@@ -45,6 +46,7 @@ pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> 
         seed: options.seed,
         connections: connections as usize,
         depth: options.depth,
+        requests_per_connection,
         threads: usize::from(options.threads),
         most_waiting: most_waiting(options, connections, arrivals.as_ref()),
         arrivals,
@@ -64,6 +66,22 @@ pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> 
         receive_share: options.receive_share,
         most_polled: Duration::from_micros(options.poll_us.into()),
     })
+}
+
+fn renewal(
+    options: &RunOptions,
+    client: &Client,
+    kinds: &[String],
+) -> Result<Option<u32>, LoadError> {
+    let every = options.requests_per_connection.or(client.requests_per_connection);
+    let wrong = |what: &str| Err(LoadError::Usage(what.to_owned()));
+    match every {
+        Some(0) => wrong("requests_per_connection must be 1 or more"),
+        Some(_) if kinds.iter().any(|kind| kind == CONNECT) => wrong(
+            "with requests_per_connection, connecting is the operation `connect`: give yours another name",
+        ),
+        every => Ok(every),
+    }
 }
 
 /// The command line takes precedence.
@@ -111,7 +129,9 @@ fn request(options: &RunOptions, phase: Phase) -> Result<LoadRequest, LoadError>
     };
     let workload = Arc::new(Job::read(job, dialect)?);
     let (before, after) = (Vec::new(), Vec::new());
-    Ok(LoadRequest { access: access(options)?, before, workload, after, client: Client::default() })
+    let client =
+        Client { requests_per_connection: workload.requests_per_connection, ..Client::default() };
+    Ok(LoadRequest { access: access(options)?, before, workload, after, client })
 }
 
 /// Events of a sysbench script, or its tables.

@@ -27,12 +27,16 @@ pub(super) struct Line<P> {
     pub(super) protocol: P,
     /// How long it took to connect, log in and prepare.
     pub(super) took: Duration,
+    /// How long it took until the log-in was accepted.
+    pub(super) log_in: Duration,
     /// How much of that the TLS handshake took.
     pub(super) handshake: Option<Duration>,
 }
 
-/// How many connections are opened at once.
+/// How many connections are opened at once before the run, and for each thread during it.
 const AT_ONCE: usize = 16;
+/// Likewise if connecting is what is measured.
+const RENEWED_AT_ONCE: usize = 256;
 /// Pause between attempts to reach a server that does not accept connections.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Other open file descriptors: standard streams, logs, epoll and events.
@@ -60,7 +64,7 @@ pub(super) fn make_room(connections: usize) -> Result<(), LoadError> {
 fn open<P: Protocol>(plan: &Plan, node: usize) -> Result<Line<P>, Fault> {
     let started = Instant::now();
     let (wire, protocol) = dial(plan, node, plan.workload.statements())?;
-    let Opened { socket, session, handshake } = wire.into_opened()?;
+    let Opened { socket, session, handshake, log_in } = wire.into_opened()?;
     if plan.waits_for_one() {
         socket.set_nonblocking(false)?;
         socket.set_read_timeout(Some(plan.heartbeat()))?;
@@ -68,7 +72,7 @@ fn open<P: Protocol>(plan: &Plan, node: usize) -> Result<Line<P>, Fault> {
     if plan.receive_share > 0 {
         sys::stamp_received(&socket)?;
     }
-    Ok(Line { socket, session, protocol, took: started.elapsed(), handshake })
+    Ok(Line { socket, session, protocol, took: started.elapsed(), log_in, handshake })
 }
 
 /// Opens a blocking connection for these statements.
@@ -146,10 +150,12 @@ pub(super) fn open_all<P: Protocol>(plan: &Plan) -> Result<Vec<Line<P>>, LoadErr
     Ok(opened.into_iter().map(|(_, line)| line).collect())
 }
 
-/// Result of reopening a lost connection.
+/// Attempt to reopen a connection.
 pub(super) struct Reopened<P> {
     pub(super) route: usize,
     pub(super) line: Result<Line<P>, Fault>,
+    /// Whether another attempt follows.
+    pub(super) again: bool,
     /// What that cost this program.
     pub(super) usage: Usage,
 }
@@ -165,7 +171,8 @@ pub(super) fn start_reopening<P: Protocol>(
     bell: &OwnedFd,
 ) -> std::io::Result<()> {
     let lost = Arc::new(Mutex::new(lost));
-    for _ in 0..AT_ONCE.min(connections * plan.nodes()) {
+    let at_once = plan.requests_per_connection.map_or(AT_ONCE, |_| RENEWED_AT_ONCE);
+    for _ in 0..at_once.min(connections * plan.nodes()) {
         let (plan, lost, found) = (Arc::clone(plan), Arc::clone(&lost), found.clone());
         let bell = bell.try_clone()?;
         std::thread::Builder::new()
@@ -186,24 +193,22 @@ fn reopen<P: Protocol>(
     loop {
         let next = lost.lock().expect("no panic").recv();
         let Ok(route) = next else { return };
-        let line = reach(plan, route % plan.nodes());
-        let now = meter.read();
-        let usage = now.since(&spent);
-        spent = now;
-        if found.send(Reopened { route, line, usage }).is_err() {
-            return; // the run is over
-        }
-        // Only a counter at its limit would block, and then the reader is signalled anyway.
-        let _ = rustix::io::write(&bell, &1_u64.to_ne_bytes());
-    }
-}
-
-fn reach<P: Protocol>(plan: &Plan, node: usize) -> Result<Line<P>, Fault> {
-    let deadline = Instant::now() + plan.limits.reconnect;
-    loop {
-        match open(plan, node) {
-            Err(fault) if fault.passes() && Instant::now() < deadline => std::thread::sleep(PAUSE),
-            result => return result,
+        let deadline = Instant::now() + plan.limits.reconnect;
+        loop {
+            let line = open(plan, route % plan.nodes());
+            let again = matches!(&line, Err(fault) if fault.passes() && Instant::now() < deadline);
+            let now = meter.read();
+            let usage = now.since(&spent);
+            spent = now;
+            if found.send(Reopened { route, line, again, usage }).is_err() {
+                return; // the run is over
+            }
+            // Only a counter at its limit would block, and then the reader is signalled anyway.
+            let _ = rustix::io::write(&bell, &1_u64.to_ne_bytes());
+            if !again {
+                break;
+            }
+            std::thread::sleep(PAUSE);
         }
     }
 }

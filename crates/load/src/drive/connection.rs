@@ -32,6 +32,9 @@ pub(super) struct Connection {
     /// Operations whose next request can be sent.
     pub(super) continuing: VecDeque<Pending>,
     pub(super) flight: Flight,
+    /// Requests sent since it was opened, and how many may be.
+    pub(super) sent: u32,
+    most_sent: u32,
     /// Counter by which requests go in turn to the nodes that have their row.
     pub(super) turn: usize,
     /// Whether it is in the list of connections with something to send.
@@ -44,13 +47,21 @@ pub(super) struct Connection {
 
 impl Connection {
     /// `ordered`: replies arrive in the order of their requests.
-    pub(super) fn new(operations: Stream, depth: u16, ordered: bool, budget: u64) -> Self {
+    pub(super) fn new(
+        operations: Stream,
+        depth: u16,
+        most_sent: Option<u32>,
+        ordered: bool,
+        budget: u64,
+    ) -> Self {
         Self {
             operations,
             budget,
             given: VecDeque::new(),
             continuing: VecDeque::new(),
             flight: Flight::new(depth, ordered),
+            sent: 0,
+            most_sent: most_sent.unwrap_or(u32::MAX),
             turn: 0,
             ready: false,
             offered: false,
@@ -60,7 +71,25 @@ impl Connection {
 
     /// Whether another arrival could be sent at once.
     pub(super) fn has_room(&self) -> bool {
-        self.flight.len() + self.continuing.len() + self.given.len() < self.flight.depth()
+        !self.is_worn()
+            && self.flight.len() + self.continuing.len() + self.given.len() < self.flight.depth()
+    }
+
+    /// Hands arrivals that it cannot send now back to those of all connections, before all others.
+    pub(super) fn give_back(&mut self, waiting: &mut VecDeque<Arrival>) {
+        while let Some(arrival) = self.given.pop_back() {
+            waiting.push_front(arrival);
+        }
+    }
+
+    /// Whether it has sent as many requests as it may; operations that have begun still end on it.
+    pub(super) fn is_worn(&self) -> bool {
+        self.sent >= self.most_sent
+    }
+
+    /// Whether it is to be closed and opened anew now.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_worn() && self.flight.len() == 0 && self.continuing.is_empty()
     }
 
     /// Node of the next request: in turn one of `replicas`, which have its row, else any other that is up. `None`: none is.
@@ -80,6 +109,8 @@ impl Connection {
 pub(super) struct Route<P> {
     /// `None` while it is being reopened.
     pub(super) line: Option<Line<P>>,
+    /// Whether it is being reopened as it has sent enough, and not as it was lost.
+    pub(super) renewing: bool,
     /// Received bytes that are not a whole piece yet.
     pub(super) rest: Vec<u8>,
     /// Bytes that the socket has not accepted yet.
@@ -88,7 +119,13 @@ pub(super) struct Route<P> {
 
 impl<P> Route<P> {
     pub(super) fn new(line: Line<P>) -> Self {
-        Self { line: Some(line), rest: Vec::new(), unsent: Vec::new() }
+        Self { line: Some(line), renewing: false, rest: Vec::new(), unsent: Vec::new() }
+    }
+
+    /// Drops what belongs to a connection that is closed.
+    pub(super) fn clear(&mut self) {
+        self.rest.clear();
+        self.unsent.clear();
     }
 
     /// Whether nothing is in the way of a request.
@@ -120,6 +157,7 @@ mod tests {
             session: None,
             protocol: (),
             took: Duration::ZERO,
+            log_in: Duration::ZERO,
             handshake: None,
         })
     }
@@ -128,7 +166,7 @@ mod tests {
     fn requests_go_round_nodes_that_are_away_and_wait_for_one_that_is_slow() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let mut routes = [route(&listener), route(&listener), route(&listener)];
-        let mut connection = Connection::new(Stream::new(1, 0, 1), 1, false, 1);
+        let mut connection = Connection::new(Stream::new(1, 0, 1), 1, None, false, 1);
         let mut nodes = |replicas: &[u16], routes: &[Route<()>]| -> Vec<Option<u16>> {
             (0..4).map(|_| connection.node(replicas, routes)).collect()
         };

@@ -210,7 +210,9 @@ fn deal<P: Protocol>(plan: &Plan, lines: Vec<Line<P>>) -> Vec<Share<P>> {
         let budget = plan.length.operations().map_or(u64::MAX, part);
         let operations = Stream::new(plan.seed, number, connections);
         let share = &mut shares[number as usize % plan.threads];
-        share.connections.push(Connection::new(operations, plan.depth, P::ORDERED, budget));
+        let (depth, most_sent) = (plan.depth, plan.requests_per_connection);
+        let connection = Connection::new(operations, depth, most_sent, P::ORDERED, budget);
+        share.connections.push(connection);
         share.routes.extend(routes.by_ref().take(plan.nodes()));
     }
     shares

@@ -39,7 +39,8 @@ pub struct Window {
     pub unread: Latencies,
     pub split: Split,
     pub counts: Counts,
-    pub connects: Latencies,
+    /// Connections opened during the run, and attempts that failed; not among [`Self::right`] and [`Self::failed`].
+    pub connect: KindWindow,
     pub usage: Usage,
     pub errors: Vec<ErrorCount>,
 }
@@ -158,6 +159,24 @@ impl KindWindow {
         (self.wrong, self.errors, self.lost) = (0, 0, 0);
     }
 
+    /// Counts an operation that ended.
+    pub fn end(&mut self, outcome: Outcome, latency_ns: u64, service_ns: Option<u64>) {
+        if outcome.has_time() {
+            self.latency.saturating_record(latency_ns);
+            if let Some(service_ns) = service_ns {
+                self.service.saturating_record(service_ns);
+            }
+        }
+        match outcome {
+            Outcome::Right => self.right += 1,
+            Outcome::Lost => self.lost += 1,
+            Outcome::Missing => self.missing += 1,
+            Outcome::Short => self.short += 1,
+            Outcome::Wrong => self.wrong += 1,
+            Outcome::Error(_) => self.errors += 1,
+        }
+    }
+
     /// All operations that ended, with any outcome.
     #[must_use]
     pub fn ended(&self) -> u64 {
@@ -203,7 +222,7 @@ impl Window {
             unread: latencies(),
             split: Split::default(),
             counts: Counts::default(),
-            connects: latencies(),
+            connect: KindWindow::new(),
             usage: Usage::default(),
             errors: Vec::new(),
         }
@@ -214,7 +233,8 @@ impl Window {
         for kind in &mut self.kinds {
             kind.clear();
         }
-        for one in [&mut self.lag, &mut self.waiting, &mut self.unread, &mut self.connects] {
+        self.connect.clear();
+        for one in [&mut self.lag, &mut self.waiting, &mut self.unread] {
             one.reset();
         }
         self.split.clear();
@@ -225,21 +245,7 @@ impl Window {
 
     /// Counts an operation that ended.
     pub fn end(&mut self, kind: u8, outcome: Outcome, latency_ns: u64, service_ns: Option<u64>) {
-        let window = &mut self.kinds[usize::from(kind)];
-        if outcome.has_time() {
-            window.latency.saturating_record(latency_ns);
-            if let Some(service_ns) = service_ns {
-                window.service.saturating_record(service_ns);
-            }
-        }
-        match outcome {
-            Outcome::Right => window.right += 1,
-            Outcome::Lost => window.lost += 1,
-            Outcome::Missing => window.missing += 1,
-            Outcome::Short => window.short += 1,
-            Outcome::Wrong => window.wrong += 1,
-            Outcome::Error(_) => window.errors += 1,
-        }
+        self.kinds[usize::from(kind)].end(outcome, latency_ns, service_ns);
     }
 
     pub fn error(&mut self, kind: u8, code: Label, message: &str) {
@@ -271,7 +277,7 @@ impl Window {
         add(&mut self.lag, &other.lag);
         add(&mut self.waiting, &other.waiting);
         add(&mut self.unread, &other.unread);
-        add(&mut self.connects, &other.connects);
+        self.connect.merge(&other.connect);
         self.split.merge(&other.split);
         self.usage.add(&other.usage);
         let (counts, more) = (&mut self.counts, &other.counts);

@@ -68,6 +68,9 @@ pub trait Protocol: Send + Sized + 'static {
     /// The server's message of the last error.
     fn message(&self) -> &str;
 
+    /// Appends what a client says before it closes a connection, if anything.
+    fn goodbye(&self, _out: &mut Vec<u8>) {}
+
     /// The server's message before it closed the connection, if any.
     fn farewell(&self) -> Option<&str> {
         None

@@ -12,6 +12,9 @@ pub struct Wire {
     stream: TcpStream,
     session: Option<Session>,
     handshake: Option<Duration>,
+    started: Instant,
+    /// How long connecting and logging in took, if known.
+    log_in: Option<Duration>,
     /// Bytes that were read after the last reply.
     unread: Vec<u8>,
     deadline: Instant,
@@ -22,7 +25,7 @@ impl Wire {
     /// # Errors
     /// There is no such host, or it does not answer in time.
     pub fn connect(address: &str, limit: Duration) -> Result<Self, Fault> {
-        let deadline = Instant::now() + limit;
+        let started = Instant::now();
         let mut last = None;
         for resolved in address.to_socket_addrs().map_err(Fault::Resolve)? {
             match TcpStream::connect_timeout(&resolved, limit) {
@@ -32,8 +35,10 @@ impl Wire {
                         stream,
                         session: None,
                         handshake: None,
+                        started,
+                        log_in: None,
                         unread: Vec::new(),
-                        deadline,
+                        deadline: started + limit,
                         limit,
                     });
                 }
@@ -42,6 +47,11 @@ impl Wire {
         }
         let error = last.unwrap_or_else(|| std::io::ErrorKind::AddrNotAvailable.into());
         Err(Fault::from_io(error, limit.as_secs_f64()))
+    }
+
+    /// Notes that the server has accepted the log-in; preparing of statements follows.
+    pub fn note_log_in(&mut self) {
+        self.log_in = Some(self.started.elapsed());
     }
 
     /// Whether nobody on the network can read what is sent.
@@ -181,7 +191,12 @@ impl Wire {
     /// A socket option cannot be set.
     pub fn into_opened(self) -> Result<Opened, Fault> {
         self.stream.set_nonblocking(true)?;
-        Ok(Opened { socket: self.stream, session: self.session, handshake: self.handshake })
+        Ok(Opened {
+            log_in: self.log_in.unwrap_or_else(|| self.started.elapsed()),
+            socket: self.stream,
+            session: self.session,
+            handshake: self.handshake,
+        })
     }
 }
 
@@ -192,4 +207,6 @@ pub struct Opened {
     pub session: Option<Session>,
     /// How long the TLS handshake took.
     pub handshake: Option<Duration>,
+    /// How long connecting, TLS and log-in took together, without preparing of statements.
+    pub log_in: Duration,
 }

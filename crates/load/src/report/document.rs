@@ -7,7 +7,7 @@ use crate::arrivals::{Arrivals, Spacing};
 use crate::drive::{End, OF_CONNECTIONS, Outcome, Turn, TurnFigures, Turns};
 use crate::measure::usage::peak_resident_kib;
 use crate::measure::{KindWindow, Latencies, Split, Usage, Window};
-use crate::plan::Plan;
+use crate::plan::{CONNECT, Plan};
 
 pub const FORMAT: u32 = 1;
 
@@ -151,6 +151,7 @@ fn described(plan: &Plan, protocol: &str) -> Value {
         "seed": plan.seed,
         "connections": plan.connections,
         "depth": plan.depth,
+        "requests_per_connection": plan.requests_per_connection,
         "threads": plan.threads,
         "arrivals": arrivals(plan.arrivals.as_ref()),
         "most_waiting": plan.arrivals.as_ref().map(|_| plan.most_waiting),
@@ -193,27 +194,25 @@ pub(super) fn seconds(outcome: &Outcome) -> f64 {
     seconds_from(outcome.end_ns.max(outcome.mark.monotonic_ns), outcome.mark.monotonic_ns)
 }
 
+fn of_kind(kind: &KindWindow, name: &str) -> Value {
+    json!({
+        "name": name,
+        "right": kind.right,
+        "missing": kind.missing,
+        "short": kind.short,
+        "wrong": kind.wrong,
+        "errors": kind.errors,
+        "lost": kind.lost,
+        "latency_ns": quantiles(&kind.latency),
+        "service_ns": quantiles(&kind.service),
+    })
+}
+
 fn phase(window: &Window, kinds: &[String]) -> Value {
     let counted: u64 = window.kinds.iter().map(KindWindow::ended).sum();
     let ended = counted + window.counts.settling;
-    let of_kinds: Vec<Value> = window
-        .kinds
-        .iter()
-        .zip(kinds)
-        .map(|(kind, name)| {
-            json!({
-                "name": name,
-                "right": kind.right,
-                "missing": kind.missing,
-                "short": kind.short,
-                "wrong": kind.wrong,
-                "errors": kind.errors,
-                "lost": kind.lost,
-                "latency_ns": quantiles(&kind.latency),
-                "service_ns": quantiles(&kind.service),
-            })
-        })
-        .collect();
+    let of_kinds: Vec<Value> =
+        window.kinds.iter().zip(kinds).map(|(kind, name)| of_kind(kind, name)).collect();
     let errors: Vec<Value> = window
         .errors
         .iter()
@@ -244,7 +243,7 @@ fn phase(window: &Window, kinds: &[String]) -> Value {
         "bytes_received": counts.bytes_received,
         "disconnects": counts.disconnects,
         "reconnects": counts.reconnects,
-        "reconnect_ns": quantiles(&window.connects),
+        "connect": of_kind(&window.connect, CONNECT),
         "latency_ns": quantiles(&window.latency()),
         "kinds": of_kinds,
         "errors": errors,

@@ -50,7 +50,8 @@ impl Logs {
         };
         let latency =
             if window.phase == Phase::WarmUp { &mut self.warm_up } else { &mut self.latency };
-        for (kind, name) in window.kinds.iter().zip(&self.kinds) {
+        // The names end with that of connecting if it is an operation.
+        for (kind, name) in window.kinds.iter().chain([&window.connect]).zip(&self.kinds) {
             latency.line(&kind.latency, &span, name)?;
             if window.phase != Phase::WarmUp {
                 self.service.line(&kind.service, &span, name)?;

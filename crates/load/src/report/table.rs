@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::document::{Quantiles, quantiles, seconds};
 use crate::drive::{End, OF_CONNECTIONS, Outcome};
 use crate::measure::{Latencies, Window};
-use crate::plan::Plan;
+use crate::plan::{CONNECT, Plan};
 
 /// Most errors that are listed; the document has all.
 const MOST_ERRORS: usize = 5;
@@ -49,6 +49,10 @@ fn write(out: &mut String, plan: &Plan, protocol: &str, outcome: &Outcome) -> st
     }
     if kinds.len() > 1 {
         row(out, "all", width, [measure.right(), measure.failed()], &measure.latency())?;
+    }
+    if plan.requests_per_connection.is_some() {
+        let connect = &measure.connect;
+        row(out, CONNECT, width, [connect.right, connect.failed()], &connect.latency)?;
     }
     errors(out, measure, kinds)?;
     client(out, measure, seconds)
@@ -153,6 +157,7 @@ mod tests {
             seed: 1,
             connections: 4,
             depth: 1,
+            requests_per_connection: None,
             threads: 1,
             arrivals: open.then(|| Arrivals::Rate {
                 stages: Stages::constant(500.0),

@@ -36,6 +36,10 @@ pub(crate) enum Behaviour {
         after: f64,
         seconds: f64,
     },
+    /// Answers each greeting only after so long.
+    GreetsLate {
+        seconds: f64,
+    },
     /// Closes everything, and listens no more.
     Ends {
         after: f64,
@@ -72,6 +76,7 @@ pub(crate) enum Behaviour {
 pub(crate) struct Server {
     address: String,
     requests: Arc<AtomicU64>,
+    most_replies: Arc<AtomicU64>,
     ended: Arc<AtomicBool>,
 }
 
@@ -80,6 +85,7 @@ struct State {
     /// The first `GET` starts the clock.
     began: Mutex<Option<Instant>>,
     requests: Arc<AtomicU64>,
+    most_replies: Arc<AtomicU64>,
     /// What happens once has happened.
     happened: AtomicBool,
 }
@@ -90,11 +96,13 @@ impl Server {
         listener.set_nonblocking(true).expect("set");
         let address = listener.local_addr().expect("bound").to_string();
         let requests = Arc::new(AtomicU64::new(0));
+        let most_replies = Arc::new(AtomicU64::new(0));
         let ended = Arc::new(AtomicBool::new(false));
         let state = Arc::new(State {
             behaviour,
             began: Mutex::new(None),
             requests: requests.clone(),
+            most_replies: most_replies.clone(),
             happened: AtomicBool::new(false),
         });
         let over = ended.clone();
@@ -128,7 +136,7 @@ impl Server {
                 let _ = stream.shutdown(Shutdown::Both);
             }
         });
-        Self { address, requests, ended }
+        Self { address, requests, most_replies, ended }
     }
 
     pub(crate) fn address(&self) -> String {
@@ -137,6 +145,11 @@ impl Server {
 
     pub(crate) fn take_requests(&self) -> u64 {
         self.requests.swap(0, Ordering::Relaxed)
+    }
+
+    /// Most replies on one connection, other than to greetings.
+    pub(crate) fn most_replies(&self) -> u64 {
+        self.most_replies.load(Ordering::Relaxed)
     }
 
     pub(crate) fn unused_address() -> String {
@@ -213,6 +226,9 @@ impl State {
                 {
                     std::thread::sleep(Duration::from_secs_f64(seconds));
                 }
+                Behaviour::GreetsLate { seconds } if pings > 0 => {
+                    std::thread::sleep(Duration::from_secs_f64(seconds));
+                }
                 Behaviour::ComesBack { .. } if pings > 0 => {
                     std::thread::sleep(Duration::from_secs_f64(greeting_s));
                 }
@@ -226,6 +242,7 @@ impl State {
             let mut out = b"+PONG\r\n".repeat(pings);
             out.extend(self.reply().repeat(gets));
             replies += gets as u64;
+            self.most_replies.fetch_max(replies, Ordering::Relaxed);
             if stream.write_all(&out).is_err() {
                 return;
             }

@@ -25,6 +25,7 @@ pub(crate) fn plan(address: String, rate: Option<f64>, seconds: f64) -> Plan {
         seed: 1,
         connections: 8,
         depth: 1,
+        requests_per_connection: None,
         threads: 1,
         arrivals: rate.map(|per_s| Arrivals::Rate {
             stages: Stages::constant(per_s),

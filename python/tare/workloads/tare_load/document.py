@@ -101,7 +101,10 @@ class Usage(_Reported):
 
 
 class Measured(_Reported):
-    """The measure phase, including operations that were in flight at its end."""
+    """The measure phase, including operations that were in flight at its end.
+
+    `connect`: connections opened in it; older programs do not say.
+    """
 
     seconds: float
     mark_realtime_ns: int
@@ -118,6 +121,7 @@ class Measured(_Reported):
     waiting_ns: Quantiles | None
     unread_ns: Quantiles | None
     kinds: tuple[Kind, ...]
+    connect: Kind | None = None
     errors: tuple[Error, ...]
     parts: Split
     per_operation: PerOperation | None
@@ -180,6 +184,7 @@ class Plan(_Reported):
     connections: int
     depth: int
     threads: int
+    requests_per_connection: int | None = None
     measure_s: float | None
     kinds: tuple[str, ...]
 

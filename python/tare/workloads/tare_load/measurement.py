@@ -46,7 +46,8 @@ def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Me
     )
     _must_be_all_windows(document, own)
     logged = read_log(output_path(stdout, LATENCY))
-    _must_be_logged(measured.kinds, logged)
+    operations = _operations(document, own)
+    _must_be_logged(operations, logged)
     within = sum(window.done for window in document.windows if window.phase == "measure")
     if own.sustainable is not None:
         return _climb_measurement(document, own, sustained(own.sustainable, _measured_rungs(own, document)))
@@ -67,12 +68,20 @@ def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Me
         histogram=histogram,
         windows=windows,
         details=_details(document, own, within),
-        by_operation={kind.name: _operation(kind, logged, own) for kind in measured.kinds},
+        by_operation={kind.name: _operation(kind, logged, own) for kind in operations},
         started_at=measured.mark_realtime_ns / _NS_PER_S,
         parts=_parts(measured.parts),
         encryption=_encryption(document.set_up.tls),
         turns=turns,
     )
+
+
+def _operations(document: Document, own: TareLoadParameters) -> tuple[Kind, ...]:
+    """Kinds that are counted. Connecting is one if it was asked for; it is no part of the throughput."""
+    measured = document.measure
+    if own.requests_per_connection is None or measured.connect is None:
+        return measured.kinds
+    return (*measured.kinds, measured.connect)
 
 
 def _turns(turns: Turns) -> TurnCounts:
@@ -116,16 +125,16 @@ def _climb_measurement(document: Document, own: TareLoadParameters, climbed: Sus
 
 def _must_be_right(document: Document, own: TareLoadParameters) -> None:
     """Raise `RunFailed` for failed or unanswered operations. A climb may leave some, as it ends beyond capacity."""
-    measured = document.measure
-    ended = measured.right + measured.failed
+    measured, kinds = document.measure, _operations(document, own)
+    failed = sum(sum(kind.failures.values()) for kind in kinds)
+    ended = sum(kind.right for kind in kinds) + failed
     if measured.unfinished and own.sustainable is None:
         raise RunFailed(f"{measured.unfinished} operations were never answered{document.first_error}")
-    if measured.failed > own.max_error_share * ended:
-        ways = [f"{count} {kind.name} {way}" for kind in measured.kinds for way, count in kind.failures.items()]
-        asks = "were the data loaded? " if any(kind.missing for kind in measured.kinds) else ""
+    if failed > own.max_error_share * ended:
+        ways = [f"{count} {kind.name} {way}" for kind in kinds for way, count in kind.failures.items()]
+        asks = "were the data loaded? " if any(kind.missing for kind in kinds) else ""
         raise RunFailed(
-            f"{measured.failed} of {ended} operations had no correct reply "
-            f"({', '.join(ways)}){document.first_error}",
+            f"{failed} of {ended} operations had no correct reply ({', '.join(ways)}){document.first_error}",
             hint=f"{asks}`max_error_share` says how many are acceptable",
         )
     if not measured.right:
@@ -138,6 +147,7 @@ def _must_be_right(document: Document, own: TareLoadParameters) -> None:
 def _must_be_what_was_asked(document: Document, own: TareLoadParameters) -> None:
     did = document.plan
     asked = {"connections": own.connections, "depth": own.pipeline, "threads": own.threads, "kinds": own.work.kinds}
+    asked["requests_per_connection"] = own.requests_per_connection
     for name, value in asked.items():
         if getattr(did, name) != value:
             raise RunFailed(f"tare-load ran with {name} {getattr(did, name)}, but {value} was requested")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _MOST_ARRIVALS = 1_000_000
 """Most arrivals of a trace; the study's plan contains all of them."""
+CONNECT = "connect"
+"""Name of connecting as an operation."""
 _Rate = Annotated[float, Field(gt=0.0, le=1e9)]
 
 
@@ -92,8 +94,9 @@ class TareLoadParameters(Parameters):
     first follows after the last again. `trace`: a CSV or Parquet file with the seconds of arrivals in its
     first column, which is read with the study and kept in it; a column `operation` may name the operation of each.
     `sustainable`: a climb of rates that takes `measure_s` in all. `spacing`: distribution of the gaps between
-    arrivals, except for a trace. `pipeline`: requests in flight on one connection. `most_waiting`: arrivals that
-    may wait to be sent; further ones are missed.
+    arrivals, except for a trace. `pipeline`: requests in flight on one connection.
+    `requests_per_connection`: after so many a connection is closed and opened anew, and connecting is the operation
+    `connect`. `most_waiting`: arrivals that may wait to be sent; further ones are missed.
     `max_error_share`: share of operations without a right reply up to which a run is valid.
     """
 
@@ -104,6 +107,7 @@ class TareLoadParameters(Parameters):
     ycsb: CoreWorkloadSpec | None = None
     connections: int = Field(default=1, ge=1, le=1_000_000)
     pipeline: int = Field(default=1, ge=1, le=32_000)
+    requests_per_connection: int | None = Field(default=None, ge=1, le=2**32 - 1)
     threads: int = Field(default=1, ge=1, le=1024)
     rate: _Rate | None = None
     stages: tuple[Stage, ...] = Field(default=(), max_length=1000)
@@ -132,6 +136,10 @@ class TareLoadParameters(Parameters):
         if self.threads > self.connections:
             raise ValueError(f"{self.threads} threads are more than the {self.connections} connections")
         whole_s = self.warmup_s + self.measure_s
+        if self.requests_per_connection is not None and CONNECT in self.work.kinds:
+            raise ValueError(
+                f"with `requests_per_connection`, connecting is the operation {CONNECT!r}: rename yours"
+            )
         if self.trace:
             self._must_be_known_operations(self.trace)
         if self.trace and (last_s := _seconds(self.trace[-1])) < self.warmup_s:

@@ -77,6 +77,7 @@ class TareLoad:
             f"--connections={own.connections}",
             f"--depth={own.pipeline}",
             f"--threads={own.threads}",
+            *_renewal(own),
             f"--seed={own.seed or 0}",
             *_arrivals(own, run_dir),
             f"--warm-up={own.warmup_s!r}",
@@ -171,6 +172,11 @@ def _arrivals(own: TareLoadParameters, run_dir: str) -> tuple[str, ...]:
         stages = ",".join(stage.text for stage in own.stages)
         return (f"--stages={stages}", f"--spacing={own.spacing}", *waiting)
     return (f"--trace={run_dir}/{TRACE_FILE}", *waiting) if own.trace else ()
+
+
+def _renewal(own: TareLoadParameters) -> tuple[str, ...]:
+    most = own.requests_per_connection
+    return () if most is None else (f"--requests-per-connection={most}",)
 
 
 def _trace(arrivals: tuple[Arrival, ...]) -> str:

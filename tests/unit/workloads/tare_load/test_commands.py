@@ -42,6 +42,11 @@ def test_arrivals_are_told_as_asked() -> None:
     assert "--stages=1.0:100.0,2.5:100.0..900.0 --spacing=poisson" in measured(stages=stages)
 
 
+def test_connections_are_renewed_as_asked() -> None:
+    assert "--requests-per-connection" not in measured(**CLOSED)
+    assert "--requests-per-connection=10" in measured(**CLOSED, requests_per_connection=10)
+
+
 def test_operations_of_a_trace_are_handed_over() -> None:
     def file(trace: list[Any]) -> str:
         return TareLoad().measure(parameters(trace=trace), TARGET, RUN_DIR).files["arrivals.csv"]

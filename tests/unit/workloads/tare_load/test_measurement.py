@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,28 @@ def test_a_lost_operation_is_one_of_those_with_a_latency(tmp_path: Path) -> None
     measurement = parse(tmp_path, "closed", document=document, **{**CLOSED, "max_error_share": 0.01})
     assert sum(count for _, count in measurement.histogram) == measurement.operations + 1
     assert measurement.by_operation["get"].answers["lost"] == 1
+
+
+def test_connecting_is_an_operation_beside_the_throughput(tmp_path: Path) -> None:
+    def renew(tree: dict[str, Any]) -> None:
+        tree["plan"]["requests_per_connection"] = 10
+        tree["measure"]["connect"] = tree["measure"]["kinds"].pop()
+        tree["measure"]["connect"]["name"] = "connect"
+        tree["measure"]["kinds"].append({**tree["measure"]["connect"], "name": "set"})
+
+    renewed = {**CLOSED, "requests_per_connection": 10}
+    document = changed("closed", renew)
+    with pytest.raises(RunFailed, match=r"holds 0 of [0-9]+ connect"):
+        parse(tmp_path, "closed", document=document, **renewed)
+    tree = json.loads(document)
+    tree["measure"]["connect"].update(right=0, errors=3, latency_ns=None)
+    with pytest.raises(RunFailed, match=r"3 of [0-9]+ operations had no correct reply \(3 connect errors\)"):
+        parse(tmp_path, "closed", document=json.dumps(tree), **renewed)
+    measurement = parse(tmp_path, "closed", document=json.dumps(tree), **{**renewed, "max_error_share": 0.5})
+    assert measurement.by_operation["connect"].answers == {"right": 0, "errors": 3}
+    assert measurement.operations == sum(measurement.by_operation[name].operations for name in ("get", "set"))
+    with pytest.raises(RunFailed, match="requests_per_connection 10, but None"):
+        parse(tmp_path, "closed", document=document, **CLOSED)
 
 
 def test_a_quantile_that_no_value_lies_beyond_stays_missing(tmp_path: Path) -> None:

@@ -23,15 +23,14 @@ impl<P: Protocol> Worker<'_, P> {
         let connection = &mut self.connections[index];
         connection.ready = false;
         if !can_send(routes) {
-            while let Some(arrival) = connection.given.pop_back() {
-                self.waiting.push_front(arrival);
-            }
-            return;
+            return connection.give_back(&mut self.waiting);
         }
         self.outputs.iter_mut().for_each(Vec::clear);
         while !connection.flight.is_full() {
             let mut pending = if let Some(pending) = connection.continuing.pop_front() {
                 pending
+            } else if connection.is_worn() {
+                break;
             } else if open_loop {
                 let Some(arrival) = connection.given.pop_front() else { break };
                 Pending {
@@ -86,7 +85,11 @@ impl<P: Protocol> Worker<'_, P> {
                 line.protocol.encode(request.statement, &self.values, slot, output);
             }
             connection.flight.put(pending);
+            connection.sent += 1;
             self.window.counts.requests += u64::from(self.span.phase != Phase::Drain);
+        }
+        if connection.is_worn() {
+            connection.give_back(&mut self.waiting);
         }
         for node in 0..self.nodes {
             if !self.outputs[node].is_empty() {

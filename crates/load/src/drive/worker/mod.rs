@@ -275,6 +275,9 @@ impl<'a, P: Protocol> Worker<'a, P> {
 
     /// Notes that a connection may send: what it has, in a closed loop the next operation, else an arrival.
     fn make_ready(&mut self, index: usize) {
+        if self.renew(index) {
+            return;
+        }
         let connection = &mut self.connections[index];
         if self.arriving.is_some() && !connection.offered {
             connection.offered = true;

@@ -51,6 +51,7 @@ impl<'a> Link<'a> {
             opcode::ERROR => return Err(refused_log_in(&answer.body)?),
             _ => return Err(malformed("neither READY nor AUTHENTICATE")),
         }
+        link.wire.note_log_in();
         Ok(link)
     }
 

@@ -24,6 +24,7 @@ impl Protocol for Mysql {
 
     fn open(wire: &mut Wire, access: &Access, statements: &[Statement]) -> Result<Self, Fault> {
         let session = open::log_in(wire, access)?;
+        wire.note_log_in();
         let templates = open::prepare(wire, session, statements)?;
         Ok(Self { templates, decoder: Decoder::new(access.check_contents, session.without_eof) })
     }
@@ -39,6 +40,10 @@ impl Protocol for Mysql {
 
     fn message(&self) -> &str {
         self.decoder.message()
+    }
+
+    fn goodbye(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[1, 0, 0, 0, 1]); // COM_QUIT
     }
 
     fn farewell(&self) -> Option<&str> {

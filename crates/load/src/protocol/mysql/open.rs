@@ -47,8 +47,8 @@ struct Greeting {
 }
 
 /// A server that starts or stops (`ER_SERVER_SHUTDOWN`, `ER_NORMAL_SHUTDOWN`, `ER_SERVER_OFFLINE_MODE`,
-/// `ER_SERVER_ISNT_AVAILABLE`).
-const NOT_READY: [u16; 4] = [1053, 1077, 3032, 3168];
+/// `ER_SERVER_ISNT_AVAILABLE`), or has all connections taken (`ER_CON_COUNT_ERROR`, `ER_TOO_MANY_USER_CONNECTIONS`).
+const NOT_READY: [u16; 6] = [1053, 1077, 3032, 3168, 1040, 1203];
 
 fn refused(refusal: Refusal) -> Fault {
     if NOT_READY.contains(&refusal.code) {

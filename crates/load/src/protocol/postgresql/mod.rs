@@ -21,6 +21,7 @@ impl Protocol for Postgresql {
 
     fn open(wire: &mut Wire, access: &Access, statements: &[Statement]) -> Result<Self, Fault> {
         open::log_in(wire, access)?;
+        wire.note_log_in();
         let templates = open::prepare(wire, statements)?;
         Ok(Self { templates, decoder: Decoder::new(access.check_contents) })
     }
@@ -35,6 +36,10 @@ impl Protocol for Postgresql {
 
     fn message(&self) -> &str {
         self.decoder.message()
+    }
+
+    fn goodbye(&self, out: &mut Vec<u8>) {
+        encode::message(b'X', &[], out);
     }
 
     fn farewell(&self) -> Option<&str> {

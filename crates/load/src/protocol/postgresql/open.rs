@@ -205,9 +205,10 @@ fn refusal(body: &[u8]) -> Refusal {
     Refusal { code: field(b'C'), text: field(b'M') }
 }
 
-/// Class 57P is a server that starts or stops (Appendix A of PostgreSQL's documentation).
+/// Class 57P is a server that starts or stops, 53300 one with all connections taken (Appendix A of PostgreSQL's
+/// documentation).
 fn refused(refusal: &Refusal) -> Fault {
-    if refusal.code.starts_with("57P") {
+    if refusal.code.starts_with("57P") || refusal.code == "53300" {
         Fault::NotReady(refusal.text.clone())
     } else {
         Fault::Login(refusal.text.clone())

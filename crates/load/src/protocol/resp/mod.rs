@@ -98,7 +98,8 @@ impl Resp {
                     let message = self.message().to_owned();
                     // It reads its data from disk, or a replica from a primary that it cannot reach yet.
                     let starts = [&b"LOADING"[..], b"MASTERDOWN"].map(Label::new).contains(&code);
-                    return Err(if starts {
+                    let full = message.starts_with("ERR max number of clients");
+                    return Err(if starts || full {
                         Fault::NotReady(message)
                     } else {
                         Fault::Login(message)

@@ -20,6 +20,7 @@ use crate::protocol::{Statement, Values};
 #[serde(deny_unknown_fields)]
 struct File {
     format: u32,
+    requests_per_connection: Option<u32>,
     #[serde(default)]
     generators: BTreeMap<String, Generator>,
     operations: Vec<OperationEntry>,
@@ -56,6 +57,8 @@ const fn one() -> f64 {
 
 /// The workload of a job file.
 pub struct Job {
+    /// Defaults for the options of the client.
+    pub requests_per_connection: Option<u32>,
     kinds: Vec<String>,
     /// Cumulative weights of the operations; the last one is 1.
     shares: Vec<f64>,
@@ -98,6 +101,7 @@ impl Job {
             Source::new(generator).map_err(|reason| format!("generator {name}: {reason}"))
         });
         let mut job = Self {
+            requests_per_connection: file.requests_per_connection,
             kinds: Vec::new(),
             shares: Vec::new(),
             statements: Vec::new(),

@@ -34,6 +34,8 @@ pub struct Client {
     pub per_s: Option<f64>,
     /// `status.interval`.
     pub window: Option<Duration>,
+    /// Of a job file.
+    pub requests_per_connection: Option<u32>,
 }
 
 /// Share of each kind of operation.
@@ -227,6 +229,7 @@ impl Unparsed<'_> {
             connections: self.whole("threadcount", 1..=1_000_000)?.map(|count| count as u32),
             per_s: self.whole("target", 0..=MOST)?.filter(|&rate| rate > 0).map(real),
             window: self.whole("status.interval", 1..=MOST)?.map(Duration::from_secs),
+            requests_per_connection: None,
         })
     }
 
