@@ -269,7 +269,7 @@ def another_user(session: Session) -> bool:
     return _beside(session, _NOBODY)
 
 
-def _beside(session: Session, user: int | None = None) -> bool:
+def _beside(session: Session, user: str | None = None) -> bool:
     """Its images, and its kernel of virtual machines, are copies of the first home's. `user`: who runs it."""
     prefix = () if user is None else ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--")
     where = session.place / "home" if "home" in session.ground.disks else session.place
