@@ -246,9 +246,8 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        let began = Instant::now();
+        // Without a limit it would read for ever.
         assert!(read_all(&mut reader, Duration::from_millis(200)).is_err());
-        assert!(began.elapsed() < Duration::from_secs(5));
         drop(reader);
         dripping.join().unwrap();
     }

@@ -298,9 +298,13 @@ mod tests {
 
     #[test]
     fn the_time_limit_holds_though_a_descendant_has_the_pipes() {
-        let began = Instant::now();
-        let done = run_for("setsid sleep 5 & wait", b"", Duration::from_millis(200));
-        assert!(matches!(done, Err(Fault::TimedOut)) && began.elapsed() < Duration::from_secs(3));
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("pid");
+        let script = format!("setsid sh -c 'echo $$ >{}; exec sleep 300' & wait", file.display());
+        let done = run_for(&script, b"", Duration::from_secs(2));
+        let descendant = std::fs::read_to_string(file).unwrap();
+        let killed = Command::new("kill").args(["-9", descendant.trim()]).status().unwrap();
+        assert!(matches!(done, Err(Fault::TimedOut)) && killed.success(), "it was still there");
     }
 
     #[test]
@@ -311,8 +315,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(100));
             late.now();
         });
-        let began = Instant::now();
-        assert!(run(&shell("sleep 30"), b"", Duration::from_secs(20), &cancel).is_err());
-        assert!(began.elapsed() < Duration::from_secs(5));
+        let ended = run(&shell("sleep 300"), b"", Duration::from_secs(200), &cancel);
+        assert!(matches!(ended, Err(Fault::Other(_))), "cancelled, not out of time");
     }
 }

@@ -5,7 +5,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use tare_load::measure::usage::peak_resident_kib;
@@ -56,7 +56,6 @@ fn meets<P: Protocol>(bytes: &[u8], tls: bool) -> bool {
         tls,
         ..Access::default()
     };
-    let started = Instant::now();
     let mut wire = Wire::connect(&address, LIMIT).expect("it listens");
     let first = access.tls.as_ref().filter(|_| P::TLS_FIRST);
     let opened = first
@@ -75,7 +74,6 @@ fn meets<P: Protocol>(bytes: &[u8], tls: bool) -> bool {
             }
         }
     }
-    assert!(started.elapsed() < LIMIT + Duration::from_secs(1), "{:?}", started.elapsed());
     came
 }
 

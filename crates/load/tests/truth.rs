@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use server::plan::{JOB, drive, one_of_three, plan};
+use server::plan::{JOB, best_try, drive, holds, plan};
 use server::{Behaviour, Server};
 use tare_load::clock::monotonic_ns;
 use tare_load::drive::{Progress, run};
@@ -18,16 +18,17 @@ use tare_load::workload::{Operation, Request, Stream, Workload};
 
 #[test]
 fn one_connection_of_fifty_that_is_stuck_delays_only_what_it_has() {
-    one_of_three(|| {
+    best_try(|| {
         let server = Server::start(Behaviour::StopsOne { after: 1.0, seconds: 2.0 });
         let wide = Plan { connections: 50, ..plan(server.address(), Some(1_000.0), 4.0) };
         let outcome = drive(&wide).expect("it ran");
         let latency = outcome.measure.latency();
         assert_eq!((latency.len(), outcome.measure.counts.missed), (4_000, 0));
-        assert_eq!(latency.count_between(500_000_000, 10_000_000_000), 1);
+        let slow = latency.count_between(500_000_000, 10_000_000_000);
         let longest = Duration::from_nanos(latency.max()).as_secs_f64();
-        let right = (longest - 2.0).abs() < 0.04;
-        if right { Ok(()) } else { Err(format!("{longest} s, truth 2 s")) }
+        holds(slow == 1 && (longest - 2.0).abs() < 0.04, || {
+            format!("{slow} of 0.5 s or more, truth 1; {longest} s, truth 2 s")
+        })
     });
 }
 
@@ -62,19 +63,23 @@ impl Workload for Stops {
 #[test]
 fn a_stop_of_the_client_is_its_lag_and_no_waiting_across_the_ends_of_windows() {
     let server = Server::start(Behaviour::Answers);
-    let job = Job::parse(JOB, Dialect::Words).expect("a job");
-    let stops = Stops { job, seconds: 0.5, drawn: AtomicU64::new(0) };
-    let stopped = Plan {
-        workload: Arc::new(stops),
-        window: Duration::from_millis(50),
-        ..plan(server.address(), Some(1_000.0), 2.0)
-    };
-    let measure = drive(&stopped).expect("it ran").measure;
-    assert_eq!((measure.latency().len(), measure.lag.len()), (2_000, 2_000));
-    let late = measure.lag.count_between(100_000_000, 1_000_000_000);
-    assert!((390..=520).contains(&late), "{late} of 400 arrivals were 0.1 to 0.5 s late");
-    let waiting = Duration::from_nanos(measure.waiting.max());
-    assert!(waiting < Duration::from_millis(200), "the server answers at once: {waiting:?}");
+    best_try(|| {
+        let job = Job::parse(JOB, Dialect::Words).expect("a job");
+        let stops = Stops { job, seconds: 0.5, drawn: AtomicU64::new(0) };
+        let stopped = Plan {
+            workload: Arc::new(stops),
+            window: Duration::from_millis(50),
+            ..plan(server.address(), Some(1_000.0), 2.0)
+        };
+        let measure = drive(&stopped).expect("it ran").measure;
+        assert_eq!((measure.latency().len(), measure.lag.len()), (2_000, 2_000));
+        let late = measure.lag.count_between(100_000_000, 1_000_000_000);
+        let waiting = Duration::from_nanos(measure.waiting.max());
+        // The server answers at once.
+        holds((390..=520).contains(&late) && waiting < Duration::from_millis(200), || {
+            format!("{late} of 400 arrivals were 0.1 to 0.5 s late; {waiting:?} of waiting")
+        })
+    });
 }
 
 #[test]
@@ -114,7 +119,7 @@ fn each_window_is_told_once_however_early_a_thread_ends() {
 fn a_window_ends_in_time_where_nothing_else_happens() {
     let server = Server::start(Behaviour::Stops { after: 0.1, seconds: 0.3 });
     let short = Plan { window: Duration::from_millis(10), ..plan(server.address(), None, 0.5) };
-    one_of_three(|| {
+    best_try(|| {
         let mut late = Vec::new();
         run::<Resp>(&short, &AtomicBool::new(false), &mut |progress| {
             if let Progress::Window(window) = progress {
@@ -125,13 +130,13 @@ fn a_window_ends_in_time_where_nothing_else_happens() {
         .expect("it ran");
         late.sort_unstable();
         let middle = late[late.len() / 2];
-        if middle < 20_000_000 { Ok(()) } else { Err(format!("half of them after {middle} ns")) }
+        holds(middle < 20_000_000, || format!("half of them after {middle} ns"))
     });
 }
 
 #[test]
 fn throughput_counts_replies_within_the_phase_whenever_they_were_asked_for() {
-    one_of_three(|| {
+    best_try(|| {
         let server = Server::start(Behaviour::Takes { seconds: 0.4 });
         let warm_up = Duration::from_millis(600);
         let outcome =

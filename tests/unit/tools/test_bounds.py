@@ -7,6 +7,7 @@ Whoever waits for something waits `PATIENT_S`; whoever wants to see a time limit
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,3 +137,29 @@ def test_no_test_asserts_how_long_a_busy_machine_takes() -> None:
         for line, what in bounds_of(path.read_text(encoding="utf-8"))
     ]
     assert not faults, "\n".join(faults)
+
+
+RUST = re.compile(r"assert!\([^;]*?elapsed\(\)\s*<=?\s*(?:[A-Z_]+\b|\w+::from_)", re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());',
+        "assert!(done.is_err() && began.elapsed() <= LIMIT);",
+        "assert!(\n    started.elapsed() < LIMIT + Duration::from_secs(1)\n);",
+    ],
+)
+def test_a_bound_of_a_test_in_rust_is_found(line: str) -> None:
+    assert RUST.search(line)
+
+
+def test_no_test_in_rust_asserts_how_long_a_busy_machine_takes() -> None:
+    sources = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "crates").rglob("*.rs"))}
+    bounds = [
+        f"{path.relative_to(ROOT)}: {seen.group()}"
+        for path, text in sources.items()
+        for seen in RUST.finditer(text)
+    ]
+    assert not bounds, "\n".join(bounds)
+    assert not RUST.search("assert!(began.elapsed() >= Duration::from_secs(1));")

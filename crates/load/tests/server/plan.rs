@@ -47,16 +47,23 @@ pub(crate) fn plan(address: String, rate: Option<f64>, seconds: f64) -> Plan {
     }
 }
 
-/// Checks times against a truth. Other programs on this machine can only delay, so the best of three tries counts.
-pub(crate) fn one_of_three(check: impl Fn() -> Result<(), String>) {
+/// Checks times against a truth. Other programs on this machine can only delay, so the best try counts.
+///
+/// `check` panics only for what no delay can cause.
+pub(crate) fn best_try(check: impl Fn() -> Result<(), String>) {
     let mut wrong = String::new();
-    for _ in 0..3 {
+    for _ in 0..6 {
         match check() {
             Ok(()) => return,
             Err(found) => wrong = found,
         }
     }
     panic!("{wrong}");
+}
+
+/// `Ok` if it holds, else these words.
+pub(crate) fn holds(it: bool, words: impl FnOnce() -> String) -> Result<(), String> {
+    if it { Ok(()) } else { Err(words()) }
 }
 
 pub(crate) fn drive(plan: &Plan) -> Result<Outcome, LoadError> {
