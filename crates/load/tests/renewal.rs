@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use server::plan::{drive, one_of_three, plan};
+use server::plan::{best_try, drive, plan};
 use server::{Behaviour, Server};
 use tare_load::drive::{End, run};
 use tare_load::plan::{Length, Plan};
@@ -71,7 +71,7 @@ fn an_operation_that_has_begun_ends_on_its_connection() {
 
 #[test]
 fn connecting_has_its_own_latency_and_arrivals_wait_for_it() {
-    one_of_three(|| {
+    best_try(|| {
         let server = Server::start(Behaviour::GreetsLate { seconds: 0.02 });
         let often = Plan { requests_per_connection: Some(1), ..plan(server.address(), None, 1.0) };
         let outcome = drive(&often).expect("it ran");
